@@ -1,4 +1,4 @@
-# make demo, make check and make test are all that a newcomer needs; each makes .venv first.
+# A newcomer needs make demo, make check and make test; each creates .venv first.
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
@@ -11,53 +11,64 @@ PORTABLE := $(addprefix tests/,formats dispatch kernels protocol remoting storag
 FAST   := tests/documents tests/formats tests/protocol tests/storage tests/namesrv \
           tests/cli/test_reference.py tests/cli/test_text.py tests/test_front_doors.py
 
-.PHONY: help env demo check test peers docs lint format cluster-test newest-spark-test newest-python-test nightly bench lock clean
+.PHONY: help env demo check test peers docs lint style types layers fast format cluster-test newest-spark-test newest-python-test nightly bench lock clean
 
-help:  ## show what each target does
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+help:  ## list the targets
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
 
-env: $(STAMP)  ## make .venv with everything the project needs
+env: $(STAMP)  ## create .venv with everything that the project needs
 
 $(STAMP): requirements.lock pyproject.toml scripts/make-env
 	@PYTHON=$(PYTHON) scripts/make-env $(VENV)
 	@touch $@
 
-demo: $(STAMP)  ## rebuild a store that RocketMQ wrote, and compare with RocketMQ's own answers
+demo: $(STAMP)  ## rebuild a store that RocketMQ wrote, and compare it with RocketMQ's own files and answers
 	@$(BIN)/python examples/demo.py
 
-check: $(STAMP) lint  ## lint and the fast tests, in less than 90 s
-	$(BIN)/pytest -q -n 2 --dist loadgroup $(FAST)
+check: $(STAMP)  ## lint and the fast tests, side by side on two cores, in less than 90 s
+	@$(MAKE) --no-print-directory -j 2 --output-sync=target types fast
 
-test: $(STAMP) lint peers  ## everything that a change can break
-	$(BIN)/pytest -n 2 --dist loadgroup
+# Many tests wait for servers: on two cores, a third process uses the time.
+test: $(STAMP) lint peers  ## lint and all tests, except the nightly ones
+	$(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder
 
-peers:  ## install the tools of the tests beside the real systems: Java, Maven, Go, Node.js
+peers:  ## install Java, Maven, Go and Node.js for the tests against the real systems
 	@scripts/install-peers
 
-lint: $(STAMP)  ## style, types, layers
-	$(BIN)/ruff check
-	$(BIN)/ruff format --check
-	$(BIN)/pyright
-	$(BIN)/lint-imports
+lint: style types layers  ## check style, types and layers
 
-format: $(STAMP)  ## put the code into the project's style
+style: $(STAMP)
+	@$(BIN)/ruff check
+	@$(BIN)/ruff format --check
+
+types: $(STAMP)
+	@$(BIN)/pyright
+
+layers: $(STAMP)
+	@$(BIN)/lint-imports
+
+fast: style layers
+	@$(BIN)/pytest -q -n 2 --dist loadfile --no-loadscope-reorder $(FAST)
+
+format: $(STAMP)  ## format the code, and fix what ruff can fix
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
-cluster-test: $(STAMP)  ## jobs, Spark source and sink on a cluster of two workers, one of which is killed
-	CLUSTER_TEST_MIB=512 $(BIN)/pytest -n 0 tests/spark/test_cluster.py tests/spark/test_cluster_jobs.py
+cluster-test: $(STAMP)  ## test jobs, Spark sources and sinks on a Spark cluster of two workers, while workers and brokers are killed
+	CLUSTER_TEST_MIB=512 $(BIN)/pytest -n 0 tests/spark/test_cluster.py tests/spark/test_cluster_jobs.py \
+		tests/peer/test_spark_cluster.py
 
-newest-spark-test: $(STAMP)  ## the tests of Spark with the newest PySpark instead of the pinned one
+newest-spark-test: $(STAMP)  ## run the Spark tests with the newest PySpark instead of the pinned one
 	@PYTHON=$(PYTHON) scripts/make-env $(NEWEST)
 	$(NEWEST)/bin/uv pip install --quiet --no-deps --upgrade --python $(NEWEST)/bin/python pyspark
 	$(NEWEST)/bin/python -m mqlake.spark.cds
-	$(NEWEST)/bin/pytest -n 2 --dist loadgroup tests/spark
+	$(NEWEST)/bin/pytest -n 2 --dist loadfile --no-loadscope-reorder tests/spark
 
-newest-python-test:  ## the fast tests with another Python: PYTHON=python3.14
+newest-python-test:  ## run the tests without Spark with another Python: PYTHON=python3.14
 	@PYTHON=$(PYTHON) scripts/make-env $(OTHER)
-	$(OTHER)/bin/pytest -n 2 --dist loadgroup -m 'not nightly and not peer and not spark' $(PORTABLE)
+	$(OTHER)/bin/pytest -n 2 --dist loadfile --no-loadscope-reorder -m 'not nightly and not peer and not spark' $(PORTABLE)
 
-nightly: $(STAMP)  ## the long proofs; writes docs/reliability.md
+nightly: $(STAMP)  ## run the long proofs; writes docs/reliability.md
 	$(BIN)/python -m tests.attacks --nightly
 	$(BIN)/python -m tests.hostile --nightly
 	$(BIN)/python -m tests.crash --nightly
@@ -67,27 +78,31 @@ nightly: $(STAMP)  ## the long proofs; writes docs/reliability.md
 	$(BIN)/python -m tests.client.faults --nightly
 	$(BIN)/python -m tests.client.hostile_broker --nightly
 	$(BIN)/python -m tests.simulation --nightly
+	$(BIN)/python -m tests.simulation.group --nightly
 	$(BIN)/python -m tests.peer.mixed_groups --nightly
+	$(BIN)/python -m tests.peer.spark_cluster --nightly
 	$(BIN)/python -m tests.peer.compatibility --nightly
 	$(BIN)/python -m tests.kombu.kills --nightly
 	$(BIN)/python -m tests.replication --nightly
+	$(BIN)/python -m tests.replication --controller --nightly
+	$(BIN)/python -m tests.replica --nightly
 	STATEFUL_EXAMPLES=4000 $(BIN)/pytest -q -n 0 --timeout 7200 tests/store/test_stateful.py
 	ODD_SEEDS=20 ODD_MESSAGES=400 $(BIN)/pytest -q -n 0 --timeout 7200 tests/odd
 	$(BIN)/pytest -q -n 0 -m nightly
 
-bench: $(STAMP)  ## measure beside the Java store; writes docs/benchmarks.md
+bench: $(STAMP)  ## run the benchmarks; writes docs/benchmarks.md
 	$(BIN)/python -m benchmarks
 
 docs: $(STAMP)  ## build the documentation site into build/site, offline
 	$(BIN)/sphinx-build -q -W --keep-going -j auto -c scripts/site . build/site
 	@echo "build/site/index.html"
 
-lock:  ## pin the newest packages in requirements.lock
+lock:  ## pin the newest versions of all packages in requirements.lock
 	@mkdir -p build
 	echo 'pyspark==4.2.0' > build/constraints.txt
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
 		--no-emit-index-url --extra spark --extra connect --extra kafka --extra avro --extra protobuf --extra delta --extra iceberg --extra uvloop --extra celery --extra taskiq --extra polars --extra duckdb --extra hdfs --group dev --constraints build/constraints.txt \
 		--output-file requirements.lock --upgrade pyproject.toml
 
-clean:  ## remove what the targets made
+clean:  ## remove everything that the targets created
 	rm -rf $(VENV) build .pytest_cache .ruff_cache .hypothesis .import_linter_cache

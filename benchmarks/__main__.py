@@ -6,6 +6,7 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
+import traceback
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -24,6 +25,8 @@ from benchmarks import (
     live_store,
     memory,
     rebuild,
+    replica,
+    replication,
     spark_source,
     startup,
     union_read,
@@ -54,6 +57,8 @@ MEASURES = {
     "arrow_table": arrow_table.measure,
     "union_read": union_read.measure,
     "archive_lookup": archive_lookup.measure,
+    "replica": replica.measure,
+    "replication": replication.measure,
     **live_store.MEASURES,
     "broker_clients": stock_clients.measure,
     "broker_sends": pipelined.measure,
@@ -74,6 +79,7 @@ NEED_JAVA = {
     "kafka_recover",
     "kafka_cold_start",
     "kafka_source",
+    "replication",
     "spark_source",
     *live_store.MEASURES,
 }
@@ -99,11 +105,12 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="mqlake-bench-", dir=options.directory) as directory:
         bench = Bench(Path(directory), options.size, options.repetitions, tuple(engines))
         try:
-            sections = [
-                msgspec.structs.replace(_measure(bench, name), begun=begun)
+            names = [
+                name
                 for name in options.names or MEASURES
                 if (name not in NEED_JAVA or "java" in engines) and name not in skipped
             ]
+            sections, failed = _measured(bench, names, begun)
             known = versions() | (_java_versions(bench) if "java" in engines else {})
         finally:
             bench.close()
@@ -115,7 +122,9 @@ def main() -> int:
         results = joined(old, results)
         PAGE.write_text(page(results))
         RAW.write_bytes(msgspec.json.format(msgspec.json.encode(results), indent=1) + b"\n")
-    return 0
+    if failed:
+        say(f"failed, and not on the page: {', '.join(failed)}")
+    return int(bool(failed))
 
 
 def _skipped(names: Sequence[str]) -> set[str]:
@@ -128,9 +137,18 @@ def _skipped(names: Sequence[str]) -> set[str]:
     return skipped
 
 
-def _measure(bench: Bench, name: str) -> Section:
-    say(f"== {name}")
-    return MEASURES[name](bench)
+def _measured(bench: Bench, names: Sequence[str], begun: str) -> tuple[list[Section], list[str]]:
+    """Return sections of the page, and which benchmarks failed: the others count all the same."""
+    sections: list[Section] = []
+    failed: list[str] = []
+    for name in names:
+        say(f"== {name}")
+        try:
+            sections.append(msgspec.structs.replace(MEASURES[name](bench), begun=begun))
+        except Exception:  # noqa: BLE001
+            traceback.print_exc()
+            failed.append(name)
+    return sections, failed
 
 
 def _java_versions(bench: Bench) -> dict[str, str]:

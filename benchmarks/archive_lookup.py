@@ -34,12 +34,12 @@ START = 1_700_000_000_000
 WANTED_SECONDS, WANTED_SHARE = 2, 0.01
 
 METHOD = """\
-An archive of {segments} segments of 1 GiB with {indexes} full index files of RocketMQ's default
-size (5,000,000 slots, 20,000,000 entries, 420 MB each) and their consume queue lies on the Versity
-S3 gateway, which serves files of a directory; the files are sparse, and have real records and
-entries at a few places. Each look-up is `mqlake query s3://… --topic --key` in a process of its
-own, for a key of another segment; a relay in front of the gateway counts the bytes that it sends,
-with all that belongs to HTTP."""
+An archive of {segments} segments of 1 GiB, with {indexes} full index files of RocketMQ's default
+size (5,000,000 slots, 20,000,000 entries, 420 MB each) and their consume queue, is on the Versity
+S3 gateway, which serves the files of a directory. The files are sparse, with real records and
+entries at a few positions. Each lookup is `mqlake query s3://… --topic --key` in a process of its
+own, for a key of another segment. A relay in front of the gateway counts the bytes that it sends,
+including HTTP headers."""
 
 _GATEWAY = Path(__file__).parents[1] / "tests" / "peer" / "versitygw"
 _PACKAGE = "github.com/versity/versitygw/cmd/versitygw"
@@ -80,17 +80,17 @@ def measure(bench: Bench) -> Section:
                 seconds.append(time.perf_counter() - begin)
                 read.append(float(relay.sent - before))
     series = [
-        Series("key look-up, whole process", "s", seconds),
-        Series("key look-up, bytes from the server", "B", read),
+        Series("key lookup, whole process", "s", seconds),
+        Series("key lookup, bytes from the server", "B", read),
     ]
     share = 100 * max(read) / (SEGMENTS * SEGMENT)
     bars = [
-        Bar("key look-up over an archive of 100 GiB on S3", "<", WANTED_SECONDS, max(seconds), "s"),
+        Bar("key lookup over an archive of 100 GiB on S3", "<", WANTED_SECONDS, max(seconds), "s"),
         Bar("share of the archive that it reads", "<", WANTED_SHARE, share, "%"),
     ]
     method = METHOD.format(segments=SEGMENTS, indexes=SEGMENTS // SEGMENTS_OF_INDEX)
-    remark = f"Each look-up read {min(read) / 1e6:.2f} to {max(read) / 1e6:.2f} MB."
-    return Section("archive_lookup", "Key look-up in an archive", method, series, bars, [remark])
+    remark = f"Each lookup read {min(read) / 1e6:.2f} to {max(read) / 1e6:.2f} MB."
+    return Section("archive_lookup", "Key lookup in an archive", method, series, bars, [remark])
 
 
 def _look_up(endpoint: str, message: Message) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 import os
 import shutil
 import sys
@@ -102,16 +103,37 @@ Answers = dict[str, list[dict[str, Any]]]
 
 
 def interleave(
-    runs: Mapping[str, Callable[[], dict[str, Any]]], *, dropped: int, repetitions: int
+    runs: Mapping[str, Callable[[], dict[str, Any]]],
+    *,
+    dropped: int,
+    repetitions: int,
+    writes: int = 0,
 ) -> Answers:
-    """Run A B A B …, so that a change of the machine's mood meets all; drop the first rounds."""
+    """Run A B A B …, so that a change of the machine's mood meets all; drop the first rounds.
+
+    Args:
+        writes: about how many bytes of files a round writes: so much memory is touched before it.
+    """
     answers: Answers = {name: [] for name in runs}
     for number in range(dropped + repetitions):
         for name, run in runs.items():
+            touch_memory(writes)
             answer = run()
             answers[name].append(answer)
             say(f"  {name} {number + 1}/{dropped + repetitions}: {answer['seconds']:.4g} s")
     return {name: values[dropped:] for name, values in answers.items()}
+
+
+def touch_memory(size: int) -> None:
+    """Let the machine have so many bytes of memory at hand, for files that are written next.
+
+    The host of a virtual machine takes unused memory back. To get a page of it again takes several
+    times as long as to write the page, and which side of a benchmark pays for that is chance.
+    """
+    if size > 0:
+        with mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS) as memory:
+            for at in range(0, size, mmap.PAGESIZE):
+                memory[at] = 1
 
 
 def seconds(answers: list[dict[str, Any]]) -> list[float]:

@@ -37,14 +37,13 @@ BROKERS = {MQLAKE: None, **REDIS}
 SENDING = "sending"
 
 METHOD = """\
-Celery {celery} sends {tasks} tasks, one `delay()` after the other, from one process; then a worker
-that is started anew runs them, once with its default pool, of two processes, and once in one
-process. A task does nothing but add a byte to a file. Early acknowledgements, Celery's default
-prefetch count, no results, no events. Redis {redis} runs as it starts without a configuration (in
-memory, with snapshots), and with `appendonly yes` (`appendfsync everysec`). `mqlake broker` runs
-with `ASYNC_FLUSH`: unlike Redis without `appendonly`, it loses nothing when its process is killed.
-Everything shares the machine's cores. The start of programs and the first tasks are not timed, and
-the first round is dropped."""
+Celery {celery} sends {tasks} tasks, one `delay()` after another, from one process. Then a new
+worker runs them: once with its default pool of two processes, and once in one process. A task only
+appends a byte to a file. Early acknowledgements, Celery's default prefetch count, no results, no
+events. Redis {redis} runs with its defaults (in memory, with snapshots), and with `appendonly yes`
+(`appendfsync everysec`). `mqlake broker` runs with `ASYNC_FLUSH`: unlike Redis without
+`appendonly`, it loses nothing when its process is killed. All share the machine's cores. The start
+of programs and the first tasks are not timed. The first round is dropped."""
 
 
 def missing() -> str | None:

@@ -13,11 +13,11 @@ BATCH = 50_000
 WANTED_GROWTH = 1.25
 
 METHOD = """\
-`mqlake follow --to delta --once` with {batch:,} messages of 1 KiB a micro-batch, in a new process
-and into a new table, on stores with {some} and with {more} MiB of log that it has not read. Every
-{interval:.0f} ms each of its processes (the driver, the JVM, the Python workers) is asked for its
-memory, as above; a figure is the largest that any process of a program had, programs that never had
-{smallest:.0f} MiB left out."""
+`mqlake follow --to delta --once` with {batch:,} messages of 1 KiB in a micro-batch, in a new
+process and into a new table, on stores with {some} and with {more} MiB of unread log. The memory of
+each of its processes (the driver, the JVM, the Python workers) is read every {interval:.0f} ms, as
+in "Memory". A figure is the maximum of any process of a program; programs that never had
+{smallest:.0f} MiB are omitted."""
 
 
 def measure(bench: Bench) -> Section:
@@ -26,10 +26,10 @@ def measure(bench: Bench) -> Section:
     largest: list[float] = []
     for segments in SEGMENTS:
         peaks = _watch(bench, segments)
-        waiting = f"{segments * bench.size >> 20} MiB waiting"
+        waiting = f"{segments * bench.size >> 20} MiB of backlog"
         series += [Series(f"{waiting}: {name}", "B", [peak]) for name, peak in peaks]
         largest.append(max(peak for _, peak in peaks))
-    text = "memory of follow's largest process with four times as much waiting"
+    text = "memory of follow's largest process with four times the backlog"
     some, more = (count * bench.size >> 20 for count in SEGMENTS)
     method = METHOD.format(
         batch=BATCH, some=some, more=more, interval=INTERVAL * 1000, smallest=SMALLEST >> 20

@@ -25,21 +25,20 @@ WANTED_RATE = 1.5
 
 RECOVER_METHOD = """\
 One segment of {size} MiB without its index files, in batches of 15 records of 1 KiB (16 KiB is the
-producers' default), and of one; no compression; an index entry each {interval} bytes. Java:
-`LogSegment.recover()` of Kafka {kafka}, in a JVM that is warm. mqlake: the same in a process that
-is warm. Opening and closing the files is not timed. The index files of both are equal, byte by
+producers' default), and in batches of one record; no compression; an index entry every {interval}
+bytes. Java: `LogSegment.recover()` of Kafka {kafka}, in a warm JVM. mqlake: the same in a warm
+process. Opening and closing the files is not timed. The index files of both are equal, byte for
 byte. The first three rounds are dropped."""
 
 COLD_METHOD = """\
-Whole processes, on the same segments. mqlake: `mqlake kafka recover`, from start to exit; it syncs
-what it wrote. Kafka recovers when a broker starts, and has no other program that does: from the
-start of the process until a client has learned the partition's end offset. Besides, a Java program
-that calls `LogSegment.recover()` and nothing else, from start to exit. The first round is
-dropped."""
+Whole processes on the same segments. mqlake: `mqlake kafka recover`, from start to exit, including
+syncs. Kafka recovers only when a broker starts: from the start of the process until a client has
+the partition's end offset. The remarks compare with a Java program that only calls
+`LogSegment.recover()`, from start to exit. The first round is dropped."""
 
 VERIFY_METHOD = """\
-`mqlake kafka verify` in a process that is warm, on the same segments with their index files: check
-sum and fields of each batch, each index entry against its batch. The first round is dropped."""
+`mqlake kafka verify` in a warm process, on the same segments with their index files: checksum and
+fields of each batch, and each index entry against its batch. The first round is dropped."""
 
 
 def measure_recovery(bench: Bench) -> Section:

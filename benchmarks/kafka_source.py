@@ -23,14 +23,14 @@ PARTITIONS = 2
 TOPIC = "benchmark"
 
 METHOD = """\
-Records with values of 1 KiB, and of 100 bytes, keys of 10 bytes and no compression, {size} MiB in
-{partitions} partitions, which Spark itself sent to a broker on this machine. Both read the same
+Records with values of 1 KiB and of 100 bytes, keys of 10 bytes and no compression, {size} MiB in
+{partitions} partitions, sent by Spark to a broker on this machine. Both sources read the same
 partitions in one Spark session (`local[{cores}]`): Spark's Kafka source through the broker, which
 has the log in memory; `kafka-log` from the broker's log directory, while the broker runs. All
-columns of all records are made, and dropped (`format("noop")`). Before, counts and sums over hashes
-of all columns are found equal. Ready batches: a Python data source that yields one Arrow batch of
-the same columns, made beforehand, again and again: what Spark itself takes of the time. The first
-two rounds are dropped."""
+columns of all records are built, and discarded (`format("noop")`). Before the first round, counts
+and sums over hashes of all columns are found equal. Ready batches: a Python data source that
+returns one prepared Arrow batch of the same columns again and again, which shows Spark's own share
+of the time. The first two rounds are dropped."""
 
 
 def measure(bench: Bench) -> Section:

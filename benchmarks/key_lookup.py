@@ -21,11 +21,11 @@ WANTED_MANY = 1
 
 METHOD = """\
 RocketMQ's `IndexFile.putKey` fills a file of its default size, 5,000,000 slots and 20,000,000
-places, with {entries:,} entries. Both sides map the same file and look up the same {keys:,} keys,
-chosen at random, new ones in each round, all of them there. One key: each look-up has its own stop
-watch, and the round's median counts; Java `selectPhyOffset`, mqlake the store reader's index. Many
-keys: Java in one loop, mqlake in one call, from texts to offsets, hashing included. Both find
-offsets whose number and sum are the same. {warm:,} look-ups and two rounds warm both up."""
+entries, with {entries:,} entries. Both sides map the same file and look up the same {keys:,}
+existing keys, a new random choice in each round. One key: each lookup is timed on its own, and
+the median of the round counts; Java `selectPhyOffset`, mqlake the store reader's index. Many keys:
+Java in one loop, mqlake in one call, from texts to offsets, including hashing. The number and the
+sum of the offsets that both find are equal. {warm:,} lookups and two rounds warm both up."""
 
 
 def measure(bench: Bench) -> Section:
@@ -65,7 +65,7 @@ def measure(bench: Bench) -> Section:
     ]
     method = METHOD.format(entries=ENTRIES, keys=KEYS, warm=WARM_KEYS)
     remark = f"Java wrote the file at {ENTRIES / written['seconds'] / 1e6:.2f} M entries/s."
-    return Section("key_lookup", "Key look-up", method, series, bars, [remark])
+    return Section("key_lookup", "Key lookup", method, series, bars, [remark])
 
 
 def _write_keys(path: Path, count: int) -> None:

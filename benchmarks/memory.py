@@ -16,11 +16,11 @@ INTERVAL = 0.005
 SMALLEST = 8 << 20
 
 METHOD = """\
-New processes rebuild a log of {segments} x {size} MiB, and verify it then. Every {interval:.0f} ms
-each of them, with all its children (Spark: the driver, the JVM and the Python workers), is asked
-for its anonymous and shared resident memory, `RssAnon` + `RssShmem` of `/proc/PID/status`; pages of
-mapped files, which the system can drop, do not count. A figure is the largest that any one process
-of a program had at any time; programs that never had {smallest:.0f} MiB are left out."""
+New processes rebuild a log of {segments} x {size} MiB, then verify it. Every {interval:.0f} ms, the
+anonymous and shared resident memory (`RssAnon` + `RssShmem` of `/proc/PID/status`) of each process
+and its children is read (Spark: the driver, the JVM and the Python workers). Pages of mapped files,
+which the system can drop, do not count. A figure is the maximum of any process of a program;
+programs that never had {smallest:.0f} MiB are omitted."""
 
 
 def measure(bench: Bench) -> Section:

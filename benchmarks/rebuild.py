@@ -16,12 +16,12 @@ WANTED_TIMES_JAVA = 10
 WANTED_SPARK_SHARE = 0.6
 
 METHOD = """\
-The log is one file of {size} MiB. Java: `DefaultMessageStore.load()`, `start()`, and on until
-nothing is left to dispatch, in a directory that holds the commit log only; opening is timed,
-closing is not. mqlake: the `rebuild` job into a new directory, from opening the store until the
-files have their names; on the threads of one process, and on a Spark session that is already up.
-All write the same three index entries a message (key, unique key, tag). The first three rounds are
-dropped; of the small records, for which all sides are warm by then, the first."""
+The log is one file of {size} MiB. Java: `DefaultMessageStore.load()`, then `start()` until nothing
+is left to dispatch, in a directory that contains the commit log only; opening is timed, closing is
+not. mqlake: the `rebuild` job into a new directory, from opening the store until the files have
+their final names; on the threads of one process, and on a running Spark session. All write the same
+three index entries for each message (key, unique key, tag). The first three rounds are dropped; of
+the small records, for which all sides are warm by then, only the first."""
 
 
 def measure(bench: Bench) -> Section:
@@ -101,6 +101,6 @@ def _bars(medians: dict[str, float]) -> list[Bar]:
         text = "rebuild rate in one process, 1 KiB records, against Java's"
         bars.append(Bar(text, "≥", WANTED_TIMES_JAVA, medians["java"] / local, "x"))
     if local and "spark" in medians:
-        text = "rebuild rate on Spark, start-up aside, against one process"
+        text = "rebuild rate on Spark without start-up, against one process"
         bars.append(Bar(text, "≥", WANTED_SPARK_SHARE, local / medians["spark"], "x"))
     return bars

@@ -19,8 +19,8 @@ WANTED_CHEAP = 0.3
 
 METHOD = """\
 Wall-clock time of whole processes, from start to exit, on a store that Apache RocketMQ 5.5.0 wrote
-(a few thousand messages, `tests/golden_stores/`). The first round is dropped: it fills caches that
-set-up fills too."""
+(a few thousand messages, `tests/golden_stores/`). The first round is dropped, because it fills
+caches that an installation fills, too."""
 
 
 def measure(bench: Bench) -> Section:

@@ -46,13 +46,13 @@ WANTED_SECONDS = 1
 WANTED_GROWTH = 1.25
 
 METHOD = """\
-Tables of {files} files with {rows:,} rows each, so up to {most:,} M rows; the files are links to
-one, their entries in the table's metadata are real. After them the log has {waiting:,} messages of
-1 KiB that the table has not. Freshness: a message is put; from its acknowledgement to the answer of
-a new query (`.load()`, planning, the tasks) for the greatest queue offset of its topic in table and
-log, in a warm Spark of two threads; the answer has to be that message's. Plan: the driver's
-planning of the same query alone, from opening the table to its tasks. The first two rounds are
-dropped."""
+Tables of {files} files with {rows:,} rows each, so up to {most:,} M rows. The files are links to
+one file; their entries in the table's metadata are real. The log has {waiting:,} newer messages of
+1 KiB that are not in the table. Freshness: from the acknowledgement of a put to the answer of a new
+query (`.load()`, planning, the tasks) for the greatest queue offset of its topic in table and log,
+in a warm Spark session with two threads; the answer must be that message's offset. Plan: the
+driver's planning of the same query alone, from opening the table to its tasks. The first two rounds
+are dropped."""
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 
-from benchmarks.broker import load
+from benchmarks.broker import load, pulls
 from benchmarks.broker.sides import MqlakeBroker, cpu_seconds
 from mqlake.jobs.local import LocalEngine
 from mqlake.jobs.rebuild import rebuild
@@ -70,7 +70,7 @@ def _fill(directory: Path, size: int, messages: int) -> None:
 
 
 def put_one(directory: Path) -> Times:
-    """Put messages of 128 bytes, one a call."""
+    """Put messages of 128 bytes, one per call."""
     with _store(directory) as store:
         while True:
             made = _messages(40_000, 128)
@@ -78,7 +78,7 @@ def put_one(directory: Path) -> Times:
 
 
 def put_many(directory: Path) -> Times:
-    """Put messages of 1 KiB, 64 a call."""
+    """Put messages of 1 KiB, 64 per call."""
     with _store(directory) as store:
         while True:
             calls = [_messages(64, 1024, call * 64) for call in range(400)]
@@ -86,7 +86,7 @@ def put_many(directory: Path) -> Times:
 
 
 def get(directory: Path) -> Times:
-    """Get messages of 1 KiB, 32 a call, decoded."""
+    """Get messages of 1 KiB, 32 per call, decoded."""
     _fill(directory, 1024, 96_000)
     with _store(directory) as store:
         reads = store.core.reads
@@ -200,6 +200,22 @@ async def _pull(address: str) -> None:
     await client.close()
 
 
+def pull_backlog(directory: Path) -> Times:
+    """Pull a backlog of 128-byte messages as Java's consumer does, one pull a queue."""
+    broker = MqlakeBroker(directory / "broker")
+    try:
+        asked, sent = load.Load(broker.broker, seconds=2.0, topic="Pulled"), 0.0
+        while sent < 5 * PULLS * A_CALL:
+            sent += load.run(asked)["total"]
+        pulls.run(broker.broker, "Pulled", load.QUEUES, PULLS)
+        while True:
+            begin = cpu_seconds(broker.process_id)
+            pulls.run(broker.broker, "Pulled", load.QUEUES, 4 * PULLS)
+            yield (cpu_seconds(broker.process_id) - begin) / (4 * PULLS * A_CALL) * 1e6
+    finally:
+        broker.stop()
+
+
 WAYS = {
     way.__name__: way
     for way in (
@@ -214,6 +230,7 @@ WAYS = {
         send_json,
         send_kibibyte_json,
         pull,
+        pull_backlog,
     )
 }
 

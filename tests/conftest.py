@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+
 import pytest
 from hypothesis import settings
 
@@ -10,6 +12,23 @@ from tests.skips import summary
 # A busy machine must not decide a test.
 settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")
+
+
+def pytest_collection() -> None:
+    """Let no garbage collection look at the tests again and again while they are collected."""
+    gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    """Leave them out of all later collections: they live as long as the process."""
+    gc.collect()
+    gc.freeze()
+    gc.enable()
+
+
+def pytest_unconfigure() -> None:
+    """Let the end of the process free them: C++ libraries report what is left over."""
+    gc.unfreeze()
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

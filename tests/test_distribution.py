@@ -17,11 +17,16 @@ from mqlake.testing import broker
 from tests.golden import store
 
 ROOT = Path(__file__).parents[1]
-UNREACHABLE = ("Failed to fetch", "error sending request", "dns error", "network was disabled")
+UNREACHABLE = (
+    "Failed to fetch",
+    "error sending request",
+    "dns error",
+    "network was disabled",
+    "NewConnectionError",
+)
 SECONDS = 240
 
 pytestmark = [
-    pytest.mark.xdist_group("distribution"),  # one process builds and installs
     pytest.mark.timeout(3 * SECONDS),
 ]
 
@@ -118,6 +123,21 @@ def test_the_wheel_runs_in_a_new_environment(distributions: Path, tmp_path: Path
     ):
         assert run(python, ROOT / "examples" / name, golden.path, *arguments, cwd=tmp_path)
     assert (tmp_path / "rebuilt" / "checkpoint").exists()
+
+
+def test_plain_pip_installs_the_wheel_with_an_extra(distributions: Path, tmp_path: Path) -> None:
+    environment, locked = tmp_path / "environment", tmp_path / "constraints.txt"
+    locked.write_text(versions())
+    run(sys.executable, "-m", "venv", environment, cwd=tmp_path)
+    python, wanted = (
+        environment / "bin" / "python",
+        f"mqlake[codecs] @ {wheel(distributions).as_uri()}",
+    )
+    run(python, "-m", "pip", "install", "--quiet", "-c", locked, wanted, cwd=tmp_path)
+    run(python, "-m", "pip", "check", cwd=tmp_path)
+    version = run(environment / "bin" / "mqlake", "--version", cwd=tmp_path)
+    assert version == f"mqlake {mqlake.__version__}\n"
+    run(python, "-c", "import cramjam, mqlake.client", cwd=tmp_path)
 
 
 def versions() -> str:

@@ -26,11 +26,11 @@ LOADS = {
 }
 
 METHOD = """\
-Sends as the Java client of 5.x makes them (SEND_MESSAGE_V2, binary headers, each its unique key),
-and with JSON headers, as that of 4.9 does; encoded beforehand, over {connections} connections with
-{window} in flight on each; broker and load generator on one core each. Topics have {queues} queues,
-`ASYNC_FLUSH`. Every send must be answered with SUCCESS, and a second after the last one queues and
-index must have all of them."""
+The load is sends in the form of the Java client 5.x (SEND_MESSAGE_V2, binary headers, a unique key
+in each), and sends with JSON headers, in the form of 4.9. They are encoded in advance, and sent
+over {connections} connections with {window} in flight on each. Broker and load generator have one
+core each. Topics have {queues} queues, `ASYNC_FLUSH`. Every send must be answered with SUCCESS, and
+one second after the last one, queues and index must contain all messages."""
 
 
 class _MaxOffset(Header):

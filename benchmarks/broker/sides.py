@@ -57,10 +57,10 @@ def mqlake(directory: Path) -> Side:
 
 
 class MqlakeBroker:
-    """`mqlake broker` on free ports."""
+    """`mqlake broker` on free ports, on the directory `store` in a directory."""
 
     def __init__(self, directory: Path, **settings: str) -> None:
-        directory.mkdir()
+        directory.mkdir(exist_ok=True)
         port, names = free_port(-2), free_port()
         self.broker, self.names = f"127.0.0.1:{port}", f"127.0.0.1:{names}"
         words = [f"--store={directory / 'store'}", f"--port={port}", f"--namesrv-port={names}"]
@@ -84,6 +84,7 @@ class MqlakeBroker:
                 time.sleep(0.01)
             else:
                 return
+        self._process.kill()
         raise RuntimeError("mqlake broker has not started")
 
     def stop(self) -> None:

@@ -16,11 +16,11 @@ from benchmarks.results import Bar, Section, Series
 from mqlake.protocol.command import Serialization
 
 METHOD = """\
-From the start of the process, on a directory that is not there yet, to the first send that is
-answered with SUCCESS; that of Java's broker once it is registered, with its name server in the same
-JVM. Then, after {idle} s without requests, the resident memory of the process, files that it has
-mapped included; and the time from SIGTERM to its end. The first round is dropped: it compiles what
-an installation compiles."""
+Start: from the start of the process, with a store directory that does not exist, to the first send
+that is answered with SUCCESS. Java's broker has its name server in the same JVM, and the send waits
+until it is registered. Memory: the resident memory of the process, including mapped files, after
+{idle} s without requests. Stop: from SIGTERM to process exit. The first round is dropped, because
+it compiles the kernels, which an installation does in advance."""
 IDLE = 3.0
 """Seconds."""
 
@@ -46,7 +46,7 @@ def measure(bench: Bench) -> Section:
     bars = [
         Bar("start to the first accepted message", "<", 1, first, "s"),
         Bar("resident memory when idle", "<", 150, idle / (1 << 20), "MiB"),
-        Bar("SIGTERM to the end of the process", "≤", 2, stop, "s"),
+        Bar("SIGTERM to process exit", "≤", 2, stop, "s"),
     ]
     method = METHOD.format(idle=f"{IDLE:g}")
     return Section("broker_start", "Broker: start and stop", method, series, bars)

@@ -11,7 +11,7 @@ from tests.peer.java_build import jars
 from tests.peer.rocketmq_client import EXAMPLES
 
 from benchmarks.bench import Bench, remove, say
-from benchmarks.broker import sides
+from benchmarks.broker import backlog, sides
 from benchmarks.broker.sides import Side, cpu_seconds, resident
 from benchmarks.results import Bar, Section, Series
 
@@ -20,20 +20,25 @@ BROKERS = {"java": sides.java, "mqlake": sides.mqlake}
 PACKAGE = "org.apache.rocketmq.example.benchmark"
 REPORT = 10
 """Seconds: what a report of these programs is the mean of."""
-WARM_UP = 4
+WARM_UP, CONSUMER_WARM_UP = 4, 1
 """Reports."""
+BACKLOG = 12_000_000
+"""Messages that the consumer finds."""
+BACKLOG_TOPIC, GROUP = "BenchBacklog", "bench"
 TPS = re.compile(r"(?:Send MPS|Consume TPS|Send TPS): (\d+) \| (?:Max|AVG)")
 LATENCY = re.compile(r"Average RT\(ms\): +([\d.]+)")
 FAILED = re.compile(r"Fail(?:ed)?: ([1-9]\d*)")
 
 METHOD = """\
-RocketMQ's own programs `{package}.Producer`, `BatchProducer` and `Consumer`, as they are shipped
-with {release}, are the load, in a JVM of their own on the same two cores. Both brokers are up all
-the time; each phase runs against the one, then against the other, with a new JVM for the clients.
-These programs report every {report} s; the first {warm_up} reports are dropped, and the next
-{counted} count: their median. Topics have 4 queues, messages a key, `ASYNC_FLUSH`. The consumer
-takes the backlog that the batches left. CPU: of the broker's process (with Java's the name server
-is in it, as with mqlake's), in user and system mode, for the messages of the reports that count."""
+The load is RocketMQ's own programs `{package}.Producer`, `BatchProducer` and `Consumer` of
+release {release}, in a JVM of their own on the same two cores. Both brokers run all the time. Each
+phase runs against one broker, then against the other, with a new JVM for the clients. These
+programs report every {report} s. The first {warm_up} reports are dropped, {consumer_warm_up} of the
+consumer, and the figure is the median of the next {counted}, or of fewer if the consumer has read
+its backlog before. Topics have 4 queues, messages have a key, `ASYNC_FLUSH`. The consumer begins at
+the first of {backlog:,} messages of 128 B that were sent just before in batches of {batch}. CPU is
+the user and system time of the broker's process, which includes a name server on both sides, for
+the messages of the reports that count."""
 
 
 class Phase(NamedTuple):
@@ -44,6 +49,10 @@ class Phase(NamedTuple):
     options: tuple[str, ...]
     wanted: float
     """Least rate, as a multiple of Java's."""
+    warm_up: int = WARM_UP
+    """Reports."""
+    cpu: float = 0.5
+    """Most CPU of the broker, as a multiple of Java's."""
 
 
 PHASES = (
@@ -56,7 +65,9 @@ PHASES = (
         ("-t", "BenchBatch", "-s", "128", "-b", "32", "-w", "8"),
         1.0,
     ),
-    Phase("consumer", "Consumer", ("-t", "BenchBatch", "-g", "bench"), 1.0),
+    Phase(
+        "consumer", "Consumer", ("-t", BACKLOG_TOPIC, "-g", GROUP), 1.2, CONSUMER_WARM_UP, cpu=0.4
+    ),
 )
 
 
@@ -77,7 +88,7 @@ def measure(bench: Bench) -> Section:
     brokers = {name: make(homes[name]) for name, make in BROKERS.items()}
     try:
         found = {
-            (phase, name): _run(bench, phase, name, broker)
+            (phase, name): run_phase(bench, phase, name, broker)
             for phase in PHASES
             for name, broker in brokers.items()
         }
@@ -107,6 +118,9 @@ def measure(bench: Bench) -> Section:
         package=PACKAGE,
         release=jar.stem.removeprefix("rocketmq-example-"),
         report=REPORT,
+        consumer_warm_up=CONSUMER_WARM_UP,
+        backlog=BACKLOG,
+        batch=backlog.A_BATCH,
         warm_up=WARM_UP,
         counted=bench.repetitions,
     )
@@ -120,13 +134,15 @@ def _bars(phase: Phase, found: dict[tuple[Phase, str], Measured]) -> list[Bar]:
         late = statistics.median(mqlake.latencies) / statistics.median(java.latencies)
         return [Bar(f"{phase.title}: mean latency, against Java's", "≤", 1, late, "x")]
     bars = [Bar(f"{phase.title}: messages a second, against Java's", "≥", phase.wanted, rate, "x")]
-    if phase.program == "Producer":
+    if phase.program in ("Producer", "Consumer"):
         cpu = mqlake.cpu / java.cpu
-        bars.append(Bar(f"{phase.title}: CPU of the broker, against Java's", "≤", 0.5, cpu, "x"))
+        title = f"{phase.title}: CPU of the broker, against Java's"
+        bars.append(Bar(title, "≤", phase.cpu, cpu, "x"))
     return bars
 
 
-def _run(bench: Bench, phase: Phase, name: str, broker: Side) -> Measured:
+def run_phase(bench: Bench, phase: Phase, name: str, broker: Side) -> Measured:
+    """Run one phase against a broker."""
     say(f" {phase.title}, {TITLES[name]}")
     path = ":".join(str(jar) for jar in sorted(jars(EXAMPLES).glob("*.jar")))
     command = [
@@ -136,7 +152,9 @@ def _run(bench: Bench, phase: Phase, name: str, broker: Side) -> Measured:
     ]
     if phase.program == "Producer":
         command += ["-k", "true"]
-    rates: list[float] = []
+    if phase.program == "Consumer":
+        backlog.leave(broker.broker, BACKLOG_TOPIC, GROUP, BACKLOG, 128)
+    warm_up, rates = phase.warm_up, list[float]()
     latencies: list[float] = []
     cpu: list[float] = []
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as program:
@@ -147,20 +165,30 @@ def _run(bench: Bench, phase: Phase, name: str, broker: Side) -> Measured:
             if FAILED.search(line):
                 program.kill()
                 raise RuntimeError(f"{TITLES[name]} failed: {line}")
-            if rate[1] == "0" and rates:
-                break  # a backlog that is consumed
+            if rate[1] == "0":
+                if not rates:
+                    continue  # it has no queues yet
+                # The backlog is consumed; the report before this one may be of less time.
+                rates.pop()
+                cpu.pop()
+                break
             cpu.append(cpu_seconds(broker.process_id))
             rates.append(float(rate[1]))
             if latency := LATENCY.search(line):
                 latencies.append(float(latency[1]))
             say(f"  {line.strip().partition('| ')[2]}")
-            if len(rates) == WARM_UP + bench.repetitions:
+            if len(rates) == warm_up + bench.repetitions:
                 break
         program.kill()
-    messages = sum(rates[WARM_UP:]) * REPORT
+    if len(rates) <= warm_up:
+        raise RuntimeError(
+            f"{phase.title}, {TITLES[name]}: {len(rates)} reports, of which {warm_up} do not count;"
+            " enlarge BACKLOG"
+        )
+    messages = sum(rates[warm_up:]) * REPORT
     return Measured(
-        rates[WARM_UP:],
-        latencies[WARM_UP:],
-        (cpu[-1] - cpu[WARM_UP - 1]) / messages * 1e6,
+        rates[warm_up:],
+        latencies[warm_up:],
+        (cpu[-1] - cpu[warm_up - 1]) / messages * 1e6,
         resident(broker.process_id),
     )

@@ -28,12 +28,12 @@ SENT, IN_FLIGHT, CONSUMED, SIZE, DROPPED = 5_000, 64, 10_000, 128, 1
 NAMES = {"mqlake": "mqlake", "grpc": "rocketmq-python-client"}
 
 METHOD = """\
-rocketmq-python-client {version} talks gRPC to RocketMQ's proxy 5.5.0 (cluster mode, a JVM), which
-talks to the same `mqlake broker` as mqlake's client does directly. By turns, {sent:,} messages of
-{size} bytes are sent with {in_flight} in flight (`send_async`), and a backlog of {consumed:,} is
-consumed with a listener (`PushConsumer` with its defaults; mqlake's `Consumer` with a handler),
-from the first message handed over to the last one. Client, proxy and broker share the machine's
-cores. The first turn is not counted."""
+rocketmq-python-client {version} sends gRPC to RocketMQ's proxy 5.5.0 (cluster mode, a JVM), which
+uses the same `mqlake broker` as mqlake's client. The clients take turns. Each sends {sent:,}
+messages of {size} bytes with {in_flight} in flight (`send_async`), and consumes a backlog of
+{consumed:,} messages with a listener (`PushConsumer` with its defaults; mqlake's `Consumer` with a
+handler), timed from the first message received to the last. Client, proxy and broker share the
+machine's cores. The first turn is dropped."""
 
 
 def measure(bench: Bench) -> Section:

@@ -25,11 +25,11 @@ WAYS = {
 }
 
 METHOD = """\
-A topic of 4 queues on `mqlake broker` holds {count:,} messages; new groups read all of them by
-turns, from the first message handed over to the last one: mqlake's `Consumer` with a handler and
-with `async for` and `ack()`, its `ArrowConsumer` with `arrow_batches()`, and the push consumer and
-the lite pull consumer of RocketMQ's client {java} with their defaults. Each client is a process of
-its own. The first {dropped} turns are not counted."""
+A topic of 4 queues on `mqlake broker` contains {count:,} messages. New groups take turns to read
+all of them, timed from the first message received to the last: mqlake's `Consumer` with a handler
+and with `async for` and `ack()`, its `ArrowConsumer` with `arrow_batches()`, and the push consumer
+and the lite pull consumer of RocketMQ's client {java} with their defaults. Each client is a process
+of its own. The first {dropped} turns are dropped."""
 
 
 def measure(bench: Bench) -> Section:

@@ -35,8 +35,8 @@ asyncio.run(main())
 
 METHOD = """\
 Import: `from mqlake.client import …` of all four classes in a new process whose modules are
-compiled. Idle: a process with a producer and a consumer that are connected to a broker and have
-nothing to do, for {seconds} seconds."""
+compiled. Idle: a process with a producer and a consumer that are connected to a broker and idle for
+{seconds} seconds."""
 
 
 def measure(bench: Bench) -> Section:

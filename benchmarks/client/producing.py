@@ -17,12 +17,12 @@ DROPPED = 3
 SIZES = {"128 B": 128, "1 KiB": 1024}
 
 METHOD = """\
-A producer of mqlake's client and one of RocketMQ's client {java}, each a process of its own, send
-by turns to the same `mqlake broker` (`ASYNC_FLUSH`, a topic of 4 queues that the first send
-creates). First with {in_flight} sends in flight, {count:,} messages each time; then batches of
-{batch} (`send_many`; Java's `send(Collection)`), {batches} in flight, {batched:,} messages; then
-one send after the other, {single:,} messages. The first {dropped} turns of each, which warm the
-JVM up, are not counted. CPU is that of the client's process, all threads."""
+A producer of mqlake's client and one of RocketMQ's client {java}, each in a process of its own,
+take turns to send to the same `mqlake broker` (`ASYNC_FLUSH`, a topic of 4 queues that the first
+send creates). In each turn: {count:,} messages with {in_flight} sends in flight; then {batched:,}
+messages in batches of {batch} (`send_many`; Java's `send(Collection)`), {batches} in flight; then
+{single:,} messages, one send after another. The first {dropped} turns of each are dropped, because
+they warm up the JVM. CPU is that of the client's process, all threads."""
 
 
 def measure(bench: Bench) -> Section:

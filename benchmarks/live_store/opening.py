@@ -18,11 +18,11 @@ OF_EACH = ("descriptors", "mappings")
 
 METHOD = """\
 mqlake puts one message into each of {queues:,} queues ({topics:,} topics of {each}), in files of
-default sizes. Each round opens the store, which was closed in good order, in a new process (Java
-keeps the descriptors of a store that it has closed). The first round is dropped.
+default sizes. Each round opens the store, which was closed cleanly, in a new process (Java keeps
+the descriptors of a store that it has closed). The first round is dropped.
 
-Then mqlake puts messages into a log with files of {size:,} B until it has begun {rolls:,} of them,
-and counts the process's open descriptors and mapped regions after a hundred and at the end, when
+Then mqlake puts messages into a log with files of {size:,} B until it has begun {rolls:,} of them.
+The process's open descriptors and mapped regions are counted after 100 files and at the end, when
 all is on the disk. A store keeps at most {kept} files of its log open for reading."""
 
 

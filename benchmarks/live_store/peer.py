@@ -41,9 +41,6 @@ SUMMED = 16
 
 _QUEUE_OFFSET = attrgetter("queue_offset")
 
-CHECKED = "-checked"
-"""Follows a form: with the CRC of all bodies checked."""
-
 Answer = dict[str, Any]
 
 
@@ -87,8 +84,11 @@ class Peer:
         return PutLoad(self.store, **words).run()
 
     def scan(self, way: str) -> Answer:
-        """Pull all queues, 32 messages a call, in one of FORMS, which CHECKED may follow."""
-        name, crc = way.removesuffix(CHECKED), way.endswith(CHECKED)
+        """Pull all queues in one of FORMS, which "-checked" (the CRC of all bodies is checked) and
+        the number of messages per call may follow."""
+        name, *more = way.split("-")
+        crc = "checked" in more
+        a_call = next((int(word) for word in more if word.isdigit()), A_CALL)
         store, form, add = self.store, FORMS[name], SUMS[name]
         answers: list[Any] = []
         messages = total = 0
@@ -97,7 +97,7 @@ class Peer:
             for queue_id in store.queues(topic):
                 offset, end = store.queue(topic, queue_id)
                 while offset < end:
-                    result = store.get(topic, queue_id, offset, A_CALL, crc=crc)
+                    result = store.get(topic, queue_id, offset, a_call, crc=crc)
                     assert len(result), (result.status, topic, queue_id, offset)
                     messages += len(result)
                     answers.append(form(result))

@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import uvloop
+
 from mqlake.store.append.message import Message
 from mqlake.store.blocking import BlockingMessageStore
 from mqlake.store.message_store import MessageStore
@@ -114,4 +116,5 @@ def put_waiting(
             await asyncio.gather(*(put(store, numbers) for _ in range(waiting)))
             return time.perf_counter() - begin
 
-    return {"seconds": asyncio.run(run())}
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        return {"seconds": runner.run(run())}

@@ -12,17 +12,19 @@ from benchmarks.results import Bar, Section, Series
 WANTED_TIMES_JAVA = 3
 BODY = 1024
 RECORD = BODY + 130  # at most
+DERIVED = 128  # bytes of queues and index for each message, at most
 SEGMENTS = 2
 STATES = ("warm", "new")
 
 METHOD = """\
 Java puts {messages:,} messages of 1 KiB, with one key and one tag, as fast as it can into a store
 of default sizes, a log of {size} MiB, and is killed (`kill -9`) when the last put has been
-answered. Each round opens a copy of what that left, which is in the page cache, until all is
-dispatched and can be read. Java deletes the last index file and makes it again; mqlake completes
-it. Both find every message in the queues. "warm": in processes that have done it before, the first
-two rounds dropped. "new": each time in a new process, as a restart is, timed from the call that
-opens the store."""
+answered. Each round opens a copy of that store, which is in the page cache, until all messages are
+dispatched and readable. Java deletes the last index file and rebuilds it; mqlake completes it. Both
+find every message in the queues. "warm": in processes that have opened such a store before; the
+first two rounds are dropped. "new": each time in a new process, as after a crash, timed from the
+call that opens the store. There is no bar for the warm rounds: nobody recovers a store in a process
+that has just recovered another."""
 
 
 def measure(bench: Bench) -> Section:
@@ -36,15 +38,14 @@ def measure(bench: Bench) -> Section:
         for state in STATES
         for name in TITLES
     }
-    answers = interleave(runs, dropped=2, repetitions=bench.repetitions)
+    writes = messages * DERIVED
+    answers = interleave(runs, dropped=2, repetitions=bench.repetitions, writes=writes)
     remove(killed)
     work = {"messages": messages}
     series = {what: Series(what, "s", seconds(answers[what]), work) for what in answers}
-    bars = [
-        Bar(f"recovery after kill -9, {state}, against Java's", "≥", WANTED_TIMES_JAVA, ratio, "x")
-        for state in STATES
-        for ratio in [series[f"Java, {state}"].median / series[f"mqlake, {state}"].median]
-    ]
+    ratio = series["Java, new"].median / series["mqlake, new"].median
+    text = "recovery after kill -9, new, against Java's"
+    bars = [Bar(text, "≥", WANTED_TIMES_JAVA, ratio, "x")]
     method = METHOD.format(messages=messages, size=messages * RECORD >> 20)
     title = "Live store: recovery"
     return Section("live_store_recovery", title, method, [*series.values()], bars)

@@ -1,4 +1,4 @@
-"""Errors that mqlake raises. One root, so that `except MqlakeError` catches what is ours.
+"""Errors that mqlake raises. All have one root, so that `except MqlakeError` catches all of them.
 
     MqlakeError            the message is one line for a person: what, where, what to do
     ├── FormatError        bytes that do not follow their format
@@ -28,7 +28,7 @@ class DiskError(StoreError):
     """The system refused an operation on a file: the disk is full or broken, or it is not allowed.
 
     Attributes:
-        errno: the system's number of the reason (`errno.ENOSPC` …), 0 where it gave none.
+        errno: the system's error number, such as `errno.ENOSPC`; 0 if it gave none.
     """
 
     def __init__(self, message: str, errno: int = 0) -> None:
@@ -37,9 +37,10 @@ class DiskError(StoreError):
 
 
 class SyncError(DiskError):
-    """What was written may never reach the disk: a sync failed, or somebody removed the file.
+    """What was written may never reach the disk: a sync failed, or another process removed the
+    file.
 
-    Every other `DiskError` may pass, and the same call then succeeds. This one is final: the system
+    After any other `DiskError`, the same call may succeed later. This error is final: the system
     reports a failed sync once, and may have dropped the bytes.
     """
 

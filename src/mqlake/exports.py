@@ -1,6 +1,7 @@
 """What a package exports: names that are imported when they are first used.
 
-Importing a package must cost nothing, for kernels, Arrow and Spark may not be installed or wanted.
+Importing a package must cost nothing, because kernels, Arrow and Spark may be missing or not
+needed.
 """
 
 from __future__ import annotations

@@ -245,7 +245,7 @@ def test_a_message_that_a_broker_has_taken_back_is_not_sent_back_twice(
 def test_a_batch_has_a_pull_at_least(running: RunningBroker) -> None:
     async def main() -> None:
         async with ArrowConsumer(running.name_server, "none", "Steps", settings=FIRST) as consumer:
-            with pytest.raises(ClientError, match="1 pull at least"):
+            with pytest.raises(ClientError, match="most_pulls must be at least 1"):
                 await collect(consumer, 1, most_pulls=0)
 
     asyncio.run(main())
@@ -253,5 +253,5 @@ def test_a_batch_has_a_pull_at_least(running: RunningBroker) -> None:
 
 def test_settings_that_cannot_be() -> None:
     for change in ({"trace": True}, {"client_rebalance": False}):
-        with pytest.raises(ClientError, match="neither"):
+        with pytest.raises(ClientError, match="cannot use"):
             ArrowConsumer("x:1", "g", "t", settings=msgspec.structs.replace(SETTINGS, **change))

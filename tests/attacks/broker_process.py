@@ -126,8 +126,11 @@ class Attack:
 @cache
 def _compile_kernels() -> None:
     """Compile kernels that are not in Numba's cache: a broker that does so keeps the memory."""
-    code = "from mqlake.dispatch import warm_up as a; from mqlake.broker.send import warm_up as b;"
-    subprocess.run([sys.executable, "-c", f"{code} a.load(export=False); b.load()"], check=True)
+    code = (
+        "from mqlake.dispatch import warm_up as a; from mqlake.broker.send import warm_up as b;"
+        "from mqlake.broker.pull import warm_up as c; a.load(export=False); b.load(); c.load()"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 class _Probed(BrokerProcess):

@@ -14,11 +14,11 @@ TITLE = "Attacks"
 
 _INTRODUCTION = """\
 Written by `python -m tests.attacks --nightly`. A broker in a process of its own, with a name server
-in the same event loop, is attacked over the network, while a well-behaved client goes on sending
-and pulling, and gets an answer to every request. The stall is the longest time for which the event
-loop served nobody, in processor time of its thread; the memory is the most that was resident
-(RSS). The two attacks on a full broker begin with 450 MiB, since its files hold as many topics,
-groups and offsets as the limits allow.
+in the same event loop, is attacked over the network, while a well-behaved client continues to send
+and pull, and must get an answer to every request. The stall is the longest time in which the event
+loop served no request, in processor time of its thread. The memory is the largest resident size
+(RSS). The two attacks on a full broker begin with 450 MiB, because its files contain as many
+topics, groups and offsets as the limits allow.
 """
 
 
@@ -59,7 +59,10 @@ def _text(lines: list[Line], violations: int, seconds: float) -> Iterator[str]:
     yield ""
     yield f"{seconds / 60:.1f} minutes on {machine()}. {versions()}."
     yield ""
-    yield "| attack | longest stall, ms | most memory, MiB | others' requests | slowest, ms |"
+    yield (
+        "| attack | longest stall, ms | most memory, MiB | other client's requests"
+        " | slowest of them, ms |"
+    )
     yield "| --- | ---: | ---: | ---: | ---: |"
     for name, stall, peak, answers, slowest in lines:
         yield (

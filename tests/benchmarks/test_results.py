@@ -5,7 +5,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+import msgspec
 import pytest
+from benchmarks.__main__ import PAGE, RAW
 from benchmarks.derived import DifferenceError, compare
 from benchmarks.memory import peak_memory
 from benchmarks.page import number, page, quantity
@@ -98,5 +100,10 @@ def test_sections_that_were_not_measured_again_stay() -> None:
         ("d", "second"),
     ]
     assert both.begun == "second"
-    assert "Begun second." in page(both)
+    assert "This run began second." in page(both)
     assert joined(None, both) == both
+
+
+def test_the_page_shows_the_raw_results() -> None:
+    published = msgspec.json.decode(RAW.read_bytes(), type=Results)
+    assert PAGE.read_text(encoding="utf-8") == page(published)

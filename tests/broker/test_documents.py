@@ -17,6 +17,10 @@ def test_the_page_of_settings_is_as_the_settings_are() -> None:
     assert text == page(), "python -m mqlake.broker.reference > docs/broker-settings.md"
 
 
+def test_every_setting_has_a_meaning() -> None:
+    assert re.findall(r"^\| `(\w+)`.*\|\s*\|$", page(), re.MULTILINE) == []
+
+
 def test_the_program_runs() -> None:
     (program,) = re.findall(r"```python\n(.*?)```", (DOCS / "broker.md").read_text(), re.DOTALL)
     done = subprocess.run(

@@ -128,8 +128,8 @@ def test_offsets_and_locks(tmp_path: Path) -> None:
             remark = await commit(broker, 1000)
             assert "maxConsumerOffsetNums" in remark
             assert not await commit(broker, 7), "one that there is"
-            assert "not within 0 and" in await commit(broker, -1)
-            assert "not within 0 and" in await commit(broker, MOST_QUEUES)
+            assert "not between 0 and" in await commit(broker, -1)
+            assert "not between 0 and" in await commit(broker, MOST_QUEUES)
 
             assert "maxLockBatchSize" in await lock(broker, 9)
             assert not await lock(broker, 8)

@@ -42,7 +42,7 @@ def illegal(answer: Command) -> bool:
     """Say whether a message was too long, and the answer says how long it may be."""
     is_refused = answer.code == ResponseCode.MESSAGE_ILLEGAL
     assert is_refused or answer.code == ResponseCode.SUCCESS, (answer.code, answer.remark)
-    assert not is_refused or "more than" in str(answer.remark)
+    assert not is_refused or "the maximum" in str(answer.remark)
     return is_refused
 
 
@@ -322,7 +322,7 @@ def test_what_can_never_be_put_is_set_aside(
                 RequestCode.POP_MESSAGE, header(topic=topic, consumer_group=group)
             )
             assert answer.code == ResponseCode.INVALID_PARAMETER
-            assert "328 bytes, more than 255" in str(answer.remark)
+            assert "328 bytes; the maximum is 255" in str(answer.remark)
 
     asyncio.run(asyncio.wait_for(test(), 60))
     assert caplog.text.count("is set aside") == 1
@@ -336,7 +336,7 @@ def test_retry_topics_of_stores_without_long_topics(tmp_path: Path) -> None:
             asked = header(consumer_group="g" * 120)
             answer = await broker.ask(RequestCode.POP_MESSAGE, asked)
             assert answer.code == ResponseCode.INVALID_PARAMETER
-            assert "more than 127" in str(answer.remark)
+            assert "the maximum is 127" in str(answer.remark)
 
     asyncio.run(asyncio.wait_for(test(), 60))
 

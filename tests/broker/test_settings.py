@@ -83,9 +83,15 @@ def test_name_servers() -> None:
     [
         ({"listenPort": "70000"}, "listenPort"),
         ({"listenPort": "1"}, "listenPort"),
-        ({"brokerId": "1"}, "brokerId: 1 is a slave's; brokerRole ASYNC_MASTER has 0"),
+        (
+            {"brokerId": "1"},
+            "brokerId: 1 is a slave's; a broker with brokerRole",
+        ),
         ({"brokerRole": "SYNC_MASTER", "brokerId": "2"}, "brokerRole SYNC_MASTER has 0"),
-        ({"brokerRole": "SLAVE"}, "brokerId: 0 is the master's; give this SLAVE 1 or more"),
+        (
+            {"brokerRole": "SLAVE"},
+            "brokerId: 0 is the master's; give this SLAVE a number of 1 or more",
+        ),
         ({"brokerRole": "SLAVE", "brokerId": "-1"}, "brokerId"),
         ({"storePathRootDir": "/a", "storePathCommitLog": "/b"}, "storePathCommitLog"),
         ({"autoCreateTopicEnable": "perhaps"}, "autoCreateTopicEnable"),

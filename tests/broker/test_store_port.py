@@ -22,6 +22,7 @@ VALUES = {
         "config.consumer_offsets",
         "config.properties_file",
         "live_settings",
+        "reads.copied_ahead",
         "results",
         "settings",
         "stored",

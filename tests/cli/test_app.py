@@ -39,7 +39,7 @@ def test_help_has_examples_that_parse(mqlake: Mqlake, name: str) -> None:
         assert (program, command) == ("mqlake", name)
         ran = mqlake(command, "no-such-store", *options)
         assert ran.code == 2
-        assert ran.err == "mqlake: no-such-store: no such directory\n"
+        assert ran.err == "mqlake: no-such-store: the directory does not exist\n"
 
 
 def test_version(mqlake: Mqlake) -> None:
@@ -67,7 +67,7 @@ def test_version(mqlake: Mqlake) -> None:
             ["query", "a", "--topic", "T", "--key", "k", "--max", "0"],
             "Invalid value for '--max': 0",
         ),
-        (["query", "a"], "say what to look for"),
+        (["query", "a"], "say what to find"),
         (
             ["rebuild", "a", "--dialect", "3.2"],
             "Invalid value for '--dialect': '3.2' is not one of",
@@ -87,7 +87,10 @@ def test_bad_usage_is_one_line(mqlake: Mqlake, arguments: list[str], reason: str
 def test_a_directory_that_is_no_store(mqlake: Mqlake, tmp_path: Path, command: str) -> None:
     ran = mqlake(command, tmp_path)
     assert ran.code == 2
-    assert ran.err == f"mqlake: {tmp_path}: no commitlog/ in it, so it is no RocketMQ store\n"
+    assert (
+        ran.err
+        == f"mqlake: {tmp_path}: there is no commitlog/ in it, so it is not a RocketMQ store\n"
+    )
 
 
 @pytest.mark.parametrize(
@@ -179,21 +182,23 @@ def test_a_small_query_imports_nothing_heavy(options: list[str]) -> None:
 
 def test_a_terminal_gets_a_bar_that_goes_away(tmp_path: Path) -> None:
     terminal, stderr = os.openpty()
-    ran = subprocess.run(
-        [*MQLAKE, "verify", store("rmq5-clean").path, "--engine", "local", "--json"],
-        stdout=subprocess.PIPE,
-        stderr=stderr,
-        env={**os.environ, "TERM": "xterm", "COLUMNS": "100"},
-        check=True,
-    )
+    answer = tmp_path / "answer"
+    with answer.open("wb") as stdout:
+        program = subprocess.Popen(
+            [*MQLAKE, "verify", store("rmq5-clean").path, "--engine", "local", "--json"],
+            stdout=stdout,
+            stderr=stderr,
+            env={**os.environ, "TERM": "xterm", "COLUMNS": "100"},
+        )
     os.close(stderr)
     drawn = b""
     while chunk := _read(terminal):
         drawn += chunk
     os.close(terminal)
+    assert program.wait() == 0
     assert b"index entries" in drawn
     assert drawn.endswith(b"\x1b[2K")
-    assert ran.stdout.count(b"\n") == 1
+    assert answer.read_bytes().count(b"\n") == 1
 
 
 def _read(terminal: int) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from mqlake.cli.app import FAILED, run
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--set", "brokerName"], "--set takes NAME=VALUE, not 'brokerName'"),
+        (["--set", "brokerName"], "--set needs NAME=VALUE, not 'brokerName'"),
         (["--set", "brokerId=1"], "setting brokerId: 1 is a slave's"),
         (["-c", "missing.conf"], "missing.conf: No such file or directory"),
         (["--port", "70000"], "--port"),
@@ -27,7 +28,9 @@ def test_what_cannot_be_is_said_in_one_line(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    handler = signal.getsignal(signal.SIGTERM)
     assert run(["broker", "--store", str(tmp_path / "store"), *arguments]) == FAILED
+    assert signal.getsignal(signal.SIGTERM) == handler
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("mqlake: ")
     assert words in line

@@ -133,7 +133,6 @@ def billed_by(worker: tuple[str, ...], log: Path) -> list[str]:
 
 
 @pytest.mark.spark
-@pytest.mark.xdist_group("spark")
 def test_tags_with_spark() -> None:
     golden = store("rmq5-clean")
     lines = run("tags_with_spark.py", golden.path)
@@ -143,7 +142,6 @@ def test_tags_with_spark() -> None:
 
 
 @pytest.mark.spark
-@pytest.mark.xdist_group("spark")
 def test_demo() -> None:
     lines = run("demo.py")
     answers = [re.search(r"(\d+) of (\d+) equal", line) for line in lines]

@@ -90,7 +90,7 @@ def test_rebuild_with_other_sizes(mqlake: Mqlake, tmp_path: Path) -> None:
     ("options", "reason"),
     [
         (["--out", "{full}"], "not empty"),
-        (["--master", "local"], "--master goes with --engine spark only"),
+        (["--master", "local"], "--master needs --engine spark"),
         (["--hash-slots", "4000000000", "--out", "{new}"], "index"),
     ],
 )
@@ -233,7 +233,6 @@ def test_without_java_the_other_engine_is_named(
 
 
 @pytest.mark.spark
-@pytest.mark.xdist_group("spark")
 def test_spark_is_the_engine_without_a_word(mqlake: Mqlake, tmp_path: Path) -> None:
     golden, out = store("rmq5-clean"), tmp_path / "out"
     ran = mqlake("rebuild", golden.path, "--out", out, "--json")

@@ -56,7 +56,7 @@ def test_examples_parse(mqlake: Mqlake, name: str) -> None:
         program, group, command, _, *options = example.split()
         assert (program, group, command) == ("mqlake", "kafka", name)
         ran = mqlake("kafka", command, "nowhere", *options)
-        assert ran == (2, "", "mqlake: nowhere: no such file or directory\n")
+        assert ran == (2, "", "mqlake: nowhere: the file or directory does not exist\n")
 
 
 @pytest.mark.parametrize(
@@ -64,8 +64,11 @@ def test_examples_parse(mqlake: Mqlake, name: str) -> None:
     [
         (["kafka"], "Missing command (see mqlake kafka --help)"),
         (["kafka", "verify"], "Missing argument 'PATH' (see mqlake kafka verify --help)"),
-        (["kafka", "lookup", "a"], "give --offset N or --time MS"),
-        (["kafka", "lookup", "a", "--offset", "1", "--time", "1"], "give --offset N or --time MS"),
+        (["kafka", "lookup", "a"], "name what to find: --offset N or --time MS"),
+        (
+            ["kafka", "lookup", "a", "--offset", "1", "--time", "1"],
+            "name what to find: --offset N or --time MS",
+        ),
         (["kafka", "dump", "a", "--isolation", "none"], "Invalid value for '--isolation'"),
         (["kafka", "recover", "a", "--index-interval-bytes", "-1"], "Invalid value for '--index-"),
     ],
@@ -80,12 +83,12 @@ def test_bad_usage_is_one_line(mqlake: Mqlake, arguments: list[str], reason: str
 def test_what_is_no_log(mqlake: Mqlake, tmp_path: Path, name: str) -> None:
     options = ["--offset", "0"] if name == "lookup" else []
     ran = mqlake("kafka", name, tmp_path, *options)
-    reason = "no Kafka log: neither segments nor partitions are in it"
+    reason = "not a Kafka log: there are neither segments nor partitions in it"
     assert ran == (2, "", f"mqlake: {tmp_path}: {reason}\n")
     file = tmp_path / "file.txt"
     file.touch()
     ran = mqlake("kafka", name, file, *options)
-    assert ran.err == f"mqlake: {file}: not a segment's file, such as {0:020d}.log\n"
+    assert ran.err == f"mqlake: {file}: not the file of a segment, such as {0:020d}.log\n"
 
 
 def test_inspect_a_log_directory(mqlake: Mqlake) -> None:
@@ -188,7 +191,7 @@ def test_damage(mqlake: Mqlake, logs: Path) -> None:
     assert (ran.code, ran.json["ok"]) == (1, False)
     damaged = [segment for partition in ran.json["partitions"] for segment in partition["segments"]]
     reasons = [one["reason"] for segment in damaged for one in segment["damage"]]
-    assert any(reason.startswith("check sum") for reason in reasons)
+    assert any(reason.startswith("checksum") for reason in reasons)
     text = mqlake("kafka", "verify", log)
     assert text.code == 1
     assert "The log is damaged." in text.out
@@ -316,7 +319,7 @@ def test_recover_from_the_recovery_points_on(mqlake: Mqlake, logs: Path) -> None
     points.write_text("0\n0\n")
     (logs / ".kafka_cleanshutdown").unlink()
     ran = mqlake("kafka", "recover", logs)
-    assert "segment behind a cut." in ran.out
+    assert "segment after a cut." in ran.out
     assert (logs / ".kafka_cleanshutdown").exists()
 
 

@@ -184,7 +184,7 @@ def test_nothing_matched(mqlake: Mqlake, options: list[str]) -> None:
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        (["--id", "7F"], "a message id has 32 or 56 hex digits, this is '7F'"),
+        (["--id", "7F"], "a message id has 32 or 56 hex digits, but this is '7F'"),
         (["--topic", "../commitlog", "--key", "k"], "topic"),
         (["--topic", "..", "--queue", "0", "--offset", "0"], "topic"),
         (["--topic", "", "--begin", "0", "--end", "1"], "topic"),

@@ -35,8 +35,8 @@ def test_asked(given: dict[str, Any], marks: tuple[str, ...]) -> None:
 @pytest.mark.parametrize(
     ("given", "reason"),
     [
-        ({}, "say what to look for: --id ID; or --topic T with "),
-        ({"topic": "T"}, "say what to look for"),
+        ({}, "say what to find: --id ID; or --topic T with "),
+        ({"topic": "T"}, "say what to find"),
         ({"key": "k"}, "--key needs --topic"),
         ({"unique_key": "k"}, "--unique-key needs --topic"),
         ({"queue": 0, "offset": 0}, "--queue --offset needs --topic"),

@@ -20,7 +20,6 @@ SECONDS = 240
 
 pytestmark = [
     pytest.mark.spark,
-    pytest.mark.xdist_group("spark"),
     pytest.mark.timeout(2 * SECONDS),
 ]
 

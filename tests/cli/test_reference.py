@@ -69,5 +69,5 @@ def test_commands_of_the_how_to_pages_parse(mqlake: Mqlake, page_path: Path) -> 
         group = [command] if command == "kafka" else []
         name, _, *options = rest if group else [command, *rest]
         ran = mqlake(*group, name, "no-such-store", *options)
-        kind = "no such file or directory" if group else "no such directory"
+        kind = "the file or directory does not exist" if group else "the directory does not exist"
         assert ran.err == f"mqlake: no-such-store: {kind}\n", line

@@ -77,10 +77,12 @@ def test_text(mqlake: Mqlake, copied: Path) -> None:
     ran = mqlake("retention", copied, "--plan", "--disk-used", 92, "--at", FOUR - 5 * HOUR)
     assert (ran.code, ran.err) == (0, "")
     assert "the disk is too full" in ran.out
-    assert "92 % full: no messages are taken above 90 %" in ran.out
+    assert "92 % full: no messages are accepted above 90 %" in ran.out
     assert "G_part" in ran.out
     quiet = mqlake("retention", copied, "--plan", "--disk-used", 10, "--at", FOUR - 5 * HOUR)
-    assert ["would", "go", "nothing"] in [line.split() for line in quiet.out.splitlines()]
+    assert ["would", "be", "removed", "nothing"] in [
+        line.split() for line in quiet.out.splitlines()
+    ]
 
 
 def test_settings_come_from_the_file_and_then_from_options(
@@ -150,4 +152,7 @@ def test_other_stores(mqlake: Mqlake, name: str) -> None:
 def test_no_store(mqlake: Mqlake, tmp_path: Path) -> None:
     for options in ((), ("--disk-used", 3)):
         ran = mqlake("retention", tmp_path / "none", "--plan", *options)
-        assert (ran.code, ran.err) == (2, f"mqlake: {tmp_path}/none: no such directory\n")
+        assert (ran.code, ran.err) == (
+            2,
+            f"mqlake: {tmp_path}/none: the directory does not exist\n",
+        )

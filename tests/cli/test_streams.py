@@ -105,9 +105,9 @@ def test_an_interrupted_consumer_commits(running: RunningBroker) -> None:
     ("words", "reason"),
     [
         (("tail", "unknown"), "topic unknown: no name server of "),
-        (("tail", "unknown", "--from", "noon"), "--from takes earliest, latest or milliseconds"),
+        (("tail", "unknown", "--from", "noon"), "--from needs earliest, latest or milliseconds"),
         (("consume", "unknown", "--group", "a b"), "The specified group: a b, contains illegal"),
-        (("consume", "t", "--tags", "a", "--sql", "b"), "--tags and --sql do not go together"),
+        (("consume", "t", "--tags", "a", "--sql", "b"), "--tags and --sql cannot be combined"),
         (("produce", "t", "--ndjson"), "not a message: "),
         (("produce", "a b"), "The specified topic"),
     ],

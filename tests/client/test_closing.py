@@ -111,6 +111,22 @@ def test_a_second_thread_waits_until_a_consumer_is_closed(running: RunningBroker
     assert asyncio.run(committed()) == 1
 
 
+def test_a_loop_ends_if_its_consumer_was_closed_between_two_messages(
+    running: RunningBroker,
+) -> None:
+    async def send() -> None:
+        async with Producer(running.name_server) as producer:
+            await _sent(producer, "Between", 2)
+
+    asyncio.run(send())
+    received = 0
+    with BlockingConsumer(running.name_server, "between", "Between", settings=FIRST) as consumer:
+        for _ in consumer:
+            received += 1
+            consumer.close()
+    assert received == 1
+
+
 def test_a_chosen_queue_needs_no_message_before(running: RunningBroker) -> None:
     async def run() -> None:
         async with Producer(running.name_server) as producer:

@@ -136,4 +136,4 @@ def test_no_offset_passes_damage_that_stays(
             assert await reader.committed(queue) == DAMAGED
 
     asyncio.run(main())
-    assert "is not read now: byte 0: no record starts here" in caplog.text
+    assert "cannot be read now: byte 0: no record starts here" in caplog.text

@@ -144,5 +144,5 @@ def test_a_batch_that_cannot_be_taken_apart_is_handed_over_with_the_reason() -> 
     data = record.encode(topic="T", body=b"no batch", sys_flag=inner_batch.FLAGS, queue_offset=9)
     (message,), end = decode_run(data, "broker-a", ReceivedMessage, 9)
     assert (message.body, end) == (b"no batch", len(data))
-    assert "cannot be taken apart" in (message.body_fault or "")
+    assert "cannot be split" in (message.body_fault or "")
     assert message.queue == MessageQueue("T", "broker-a", 0)

@@ -46,4 +46,4 @@ def test_a_late_pull_does_not_take_an_offset_back() -> None:
 def test_somebody_else_who_commits_ends_it(caplog: pytest.LogCaptureFixture) -> None:
     broker = Broker([4] * 100)
     assert (settled(broker), broker.commits) == (4, 3)
-    assert "somebody else commits offsets of the group" in caplog.text
+    assert "another client also commits offsets of this group" in caplog.text

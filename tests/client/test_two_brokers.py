@@ -54,11 +54,12 @@ class Cluster:
         self.ledger = Ledger()
         self.sent: list[tuple[float, SendResult]] = []
         self.failures: list[Exception] = []
+        self.is_done = False
 
     async def send(self, producer: Producer) -> None:
-        """Send messages until this is cancelled."""
+        """Send messages until `is_done`; none is cancelled, so each that is stored is known."""
         number = 0
-        while True:
+        while not self.is_done:
             number += 1
             label = f"m{number}"
             try:
@@ -139,8 +140,8 @@ async def at_work(ports: list[int], brokers: dict[str, BrokerProcess]) -> AsyncI
             sending = tasks.create_task(cluster.send(producer))
             await until(lambda: min(cluster.read_from(name, 0) for name in brokers) > 20)
             yield cluster
-            sending.cancel()
-            await asyncio.gather(sending, return_exceptions=True)
+            cluster.is_done = True
+            await sending
             await until(cluster.consumed_all)
         await asyncio.sleep(0.1)
         assert asyncio.all_tasks() - before == set()

@@ -52,6 +52,8 @@ class FolderNode:
 class RecordedFile:
     """A file of a `RecordedDisk`, open for reading or for writing; `WritableFile`."""
 
+    is_watched = True
+
     def __init__(self, disk: RecordedDisk, node: FileNode, path: str, *, writable: bool) -> None:
         self._disk, self._node, self._path, self._writable = disk, node, path, writable
         self._size = len(node.data)

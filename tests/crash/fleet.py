@@ -39,18 +39,24 @@ def shards(names: Sequence[str] = tuple(ALL)) -> list[list[str]]:
     return [list(names[at::SHARDS]) for at in range(min(SHARDS, len(names)))]
 
 
-def simulate(names: Sequence[str], images: int, seed: int, again: int = 50) -> list[Outcome]:
+def simulate(
+    names: Sequence[str], images: int, seed: int, again: int = 50, share: float = 1.0
+) -> list[Outcome]:
     """Crash workloads until there were so many distinct images of all of them together.
 
-    What one of them lacks, as it cannot leave so many, the others make up for.
+    The first round tries that share of all moments of each. What then lacks, all of them make up
+    for that can leave more.
     """
-    simulators = [Simulator(ALL[name], Plan(seed, again=again)) for name in names]
-    going, level = simulators, 0
-    while going and (missing := images - sum(each.outcome.distinct for each in simulators)) > 0:
-        level += -(-missing // len(going))
+    simulators = [Simulator(ALL[name], Plan(seed, again=again, share=share)) for name in names]
+    going, more = simulators, 1
+    while going:
         for simulator in going:
-            simulator.advance(level)
+            simulator.advance(simulator.outcome.distinct + more)
+        missing = images - sum(each.outcome.distinct for each in simulators)
+        if missing <= 0:
+            break
         going = [each for each in going if not each.is_exhausted]
+        more = -(-missing // max(1, len(going)))
     return [simulator.outcome for simulator in simulators]
 
 

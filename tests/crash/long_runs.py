@@ -96,20 +96,21 @@ def write_faults(tally: FaultTally, seconds: float, path: Path = PATH) -> None:
 
 def _fault_lines(tally: FaultTally, seconds: float) -> Iterator[str]:
     yield (
-        "Written by `python -m tests.crash --nightly`. Each of the workloads above runs once for"
-        " each of its operations that a fault concerns, which then fails, alone or with all after"
-        " it: writing, taking room, creating files and directories, renaming, removing, syncing,"
-        " opening, mapping, reading, listing, locking. The put fails, what was dispatched can still"
-        " be read, a failed sync ends all puts; and whether the process is then killed or the power"
-        " cut, on a disk that is well again the store has everything that it acknowledged."
+        "Written by `python -m tests.crash --nightly`. Each workload of [Crashes](#crashes) is "
+        "repeated for each operation that a fault can affect: writing, reserving space, creating "
+        "files and directories, renaming, removing, syncing, opening, mapping, reading, listing, "
+        "locking. This operation fails, alone or with all later ones. The put must fail, what "
+        "was dispatched must be readable, and a failed sync must end all puts. Then the process "
+        "is killed, or the power is lost; on a healthy disk, the store must have everything that "
+        "it acknowledged."
     )
     yield ""
     yield (
-        "The same running store is tried, too. Once the disk is well, it must take messages at the"
-        " next put, dispatch and serve them, do all that falls due within a minute, stop cleanly,"
-        " and be whole. Only a failed sync is final: then each put must be refused with that"
-        " reason, and the stop must fail. If the store was not open when the workload ended, for"
-        " example because the fault kept it from starting, it is started in the same process."
+        "The running store is tested, too. Once the disk is healthy again, it must accept messages"
+        " at the next put, dispatch and serve them, do all that falls due within a minute, stop"
+        " cleanly, and be complete. Only a failed sync is final: then each put must be refused with"
+        " that reason, and the stop must fail. If the store was not open when the workload ended,"
+        " for example because the fault prevented its start, it is started in the same process."
     )
     yield ""
     counted = f"{tally.runs.total():,} faults over {len(WORKLOADS)} workloads"
@@ -142,9 +143,9 @@ def write_kills(
 def _kill_lines(done: list[Kills], violations: list[str], seconds: float) -> Iterator[str]:
     count = sum(kills.kills for kills in done)
     yield (
-        "Written by `python -m tests.crash --nightly`. A process of its own puts messages from"
-        " nine tasks into a real directory, and is ended with SIGKILL at some moment; then every"
-        " message that it had acknowledged must be there, once and as it was sent, and found by"
+        "Written by `python -m tests.crash --nightly`. A separate process puts messages from nine"
+        " tasks into a real directory, and is killed with SIGKILL at a random moment. Then every"
+        " message that it had acknowledged must be there, once and unchanged, and must be found by"
         " queue and key."
     )
     yield ""

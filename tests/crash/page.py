@@ -16,40 +16,49 @@ TITLE = "Crashes"
 _INTRODUCTION = """\
 Written by `python -m tests.crash --nightly`.
 
-Scripts make a live store work on a disk in memory that records each write, sync, rename, removal
-and directory sync. After every step the process is killed (all that was written is there, the last
-change of a mapping perhaps in part) and the machine's power is cut: what was synced is there, and
-of the rest any combination of sectors of 512 bytes and pages of 4 KiB, old, new or half written, of
-sizes, and of names in directories. The store is opened on each such image. Some recoveries are
-crashed again, at each of their steps.
+Scripts operate a live store on a disk in memory that records each write, sync, rename, removal and
+directory sync. Two crashes are simulated after every step. After a process crash, everything that
+was written remains, but perhaps only a part of the last change of a mapping. After a power loss,
+everything that was synced remains, and any combination of the rest: sectors of 512 bytes and pages
+of 4 KiB may be old, new or partly written, and sizes of files and names in directories may be old
+or new. The store is opened on each such image. Some recoveries are crashed again, at each of their
+steps.
 
 Other writers are crashed in the same way: `kafka-*` append to a Kafka log directory, roll, cut and
-recover it and rebuild its indexes; `exchange*` put rebuilt files in the place of a store's;
-`sink-*` commit the rows of a Spark query to a store.
+recover it and rebuild its indexes; `exchange*` replace a store's files by rebuilt ones; `sink-*`
+commit the rows of a Spark query to a store.
 """
 
 _COUNTING = """\
-### What must hold
+### Invariants
 
-Of each image: what was acknowledged as durable is readable (all that was acknowledged, if only the
-process died); nothing is readable that was never sent, byte for byte; queue offsets have no gaps;
-every record has its queue entry and its index entries, and there are no others; behind the end of
-the log there are only zeros; what recovery cut off, and RocketMQ would take for a record, is kept
-aside as it was; committed offsets are as they were last persisted, or newer; under
-`SYNC_FLUSH` what is served after a recovery survives the next power cut; a second recovery writes
-nothing; and of one image in eight, the store goes on: it takes a message at the next queue offset,
-stops, and is opened again without a change.
+Of a store:
 
-Of a Kafka log directory: what was flushed is readable, and what was appended, if only the process
-died; records follow each other as they were appended; indexes, aborted transactions and leader
-epochs agree with the log; a second recovery changes no log; it takes records and stops. Of an
-exchange: the commit log is untouched, the next rebuild finds each derived file whole, and a store
-that is started instead has all messages. Of the sink: a commit is in the store as a whole or not at
-all, and a micro-batch that is committed again is there once.
+- What was acknowledged as durable is readable; after a process crash, all that was acknowledged.
+- Each readable message is byte-identical to one that was sent.
+- Queue offsets have no gaps. Every record has its queue entry and its index entries, and there are
+  no other entries.
+- After the end of the log there are only zeros. If RocketMQ would accept what recovery cut off as a
+  record, it is saved unchanged.
+- Committed offsets are as they were last saved, or newer.
+- Under `SYNC_FLUSH`, messages that are served after a recovery survive the next power loss.
+- A second recovery writes nothing.
+- One image in eight is used further: the store accepts a message at the next queue offset, stops,
+  and is opened again without a change.
 
-An image counts once for a workload, however many crashes and seeds leave it. If a workload has too
-many crashes to try all, a seed draws them; it also draws which recoveries are crashed again, and
-the scripts of the last line, `drawn-N`.
+Of a Kafka log directory: what was flushed is readable; after a process crash, all that was
+appended. Records are in the order of their appends. Indexes, aborted transactions and leader epochs
+agree with the log. A second recovery changes no log. The directory accepts records and stops.
+
+Of an exchange: the commit log is unchanged, the next rebuild finds each derived file complete, and
+a store that is started instead has all messages.
+
+Of the sink: a commit is in the store completely or not at all, and a micro-batch that is committed
+again is there once.
+
+An image counts once for a workload, however many crashes and seeds lead to it. If a workload has
+too many crashes to try all of them, the seed selects some. It also selects which recoveries are
+crashed again, and the steps of random workloads (`drawn-N`).
 `python -m tests.crash --workload W --image N --seed S` shows one again.
 """
 
@@ -80,7 +89,7 @@ def _rows(outcomes: Sequence[Outcome]) -> Iterator[_Row]:
         if outcome not in drawn:
             yield _Row(f"`{outcome.name}`", [outcome])
     if drawn:
-        yield _Row(f"{len(drawn)} drawn ones", drawn)
+        yield _Row(f"{len(drawn)} drawn scripts", drawn)
 
 
 def _lines(outcomes: Sequence[Outcome], seeds: Sequence[int], seconds: float) -> Iterator[str]:
@@ -95,7 +104,7 @@ def _lines(outcomes: Sequence[Outcome], seeds: Sequence[int], seconds: float) ->
     yield _COUNTING
     yield "### Workloads"
     yield ""
-    yield "| workload | steps | crashes | images | of a second crash | violations |"
+    yield "| workload | steps | crashes | images | after a second crash | violations |"
     yield "| --- | ---: | ---: | ---: | ---: | ---: |"
     for row in _rows(outcomes):
         yield row.line()

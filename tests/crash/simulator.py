@@ -142,11 +142,13 @@ class Plan:
         wanted: distinct images, if there are so many.
         again: one image in so many is crashed again during its recovery.
         only: number of the one image to look at.
+        share: share of all moments that the first round tries; each has the same chance.
     """
 
     seed: int = 0
     wanted: int = 1000
     again: int = 50
+    share: float = 1.0
     only: str | None = None
 
 
@@ -178,12 +180,13 @@ class Simulator:
     def advance(self, wanted: int) -> None:
         """Try more crashes until there were so many distinct images, or hardly any new ones."""
         while not self.is_exhausted and (missing := wanted - len(self._seen)) > 0:
-            share = min(1.0, missing / max(1, self._yield)) if self._rounds else 1.0
+            first = self._plan.share
+            share = min(1.0, missing / max(1, self._yield)) if self._rounds else first
             known = len(self._seen)
             tried = self._round(self._rounds, share)
             fresh = len(self._seen) - known
             self._rounds += 1
-            self._yield = fresh / share if self._rounds > 1 else self.outcome.moments
+            self._yield = fresh / share
             self.is_exhausted = fresh * LEAST_YIELD < tried or not tried
 
     def _round(self, number: int, share: float) -> int:
@@ -194,15 +197,17 @@ class Simulator:
             disk.apply(step)
             story.tell(step)
             now, name = disk.now(), f"{number}.{moment}"
+            is_tried = share == 1.0 or self._dice(name, "share").random() < share
             if number == 0:
                 self.outcome.moments += 1
-                self._try_all(_halves(name, now, before, step), expectation, story.lines)
+                if is_tried:
+                    self._try_all(_halves(name, now, before, step), expectation, story.lines)
             for note in notes:
                 expectation.note(note)
-            if number == 0:
+            if is_tried and number == 0:
                 whole = Image(f"{name}.k", Crash.KILL, now, disk)
                 self._try_all(chain([whole], self._cuts(name, disk, 0)), expectation, story.lines)
-            elif self._dice(name, "share").random() < share:
+            elif is_tried:
                 self._try_all(self._cuts(name, disk, number), expectation, story.lines)
             before = now
         return self.outcome.images - tried

@@ -11,6 +11,7 @@ from mqlake.dispatch.adjacent import (
     FAULT,
     QUEUE_OFFSET,
     SIZE,
+    SYS_FLAG,
     TAGS_AT,
     TAGS_LENGTH,
     find_records,
@@ -34,7 +35,7 @@ def test_records_are_found_as_check_finds_them(name: str, data: bytes) -> None:
         assert layout is not None
         assert (row[AT], row[SIZE], row[FAULT]) == (at, layout.size, fault)
         known = record.decode(data, at, crc=False)
-        assert row[QUEUE_OFFSET] == known.queue_offset
+        assert (row[QUEUE_OFFSET], row[SYS_FLAG]) == (known.queue_offset, known.sys_flag)
         tags = data[row[TAGS_AT] : row[TAGS_AT] + row[TAGS_LENGTH]]
         properties = data[layout.properties_at : layout.properties_at + layout.properties_length]
         assert tags.decode("utf-8", "replace") == decode_properties(properties).get("TAGS", "")

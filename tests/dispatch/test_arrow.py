@@ -3,11 +3,15 @@ from __future__ import annotations
 import random
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
 import pytest
 
-from mqlake.dispatch.arrow import SCHEMA, to_arrow
+from mqlake.dispatch import adjacent
+from mqlake.dispatch.arrow import FIELDS, SCHEMA, to_arrow
 from mqlake.dispatch.kernel import Kernel
 from mqlake.dispatch.scan import SegmentScan, Want
+from mqlake.dispatch.value_columns import BITS, Times
 from mqlake.errors import MqlakeError
 from mqlake.formats import java_string, message_json, properties, record
 from mqlake.storage.local import LocalDirectory
@@ -181,3 +185,59 @@ def test_columns_of_a_single_record_stay_when_the_scan_goes_on(kernel: Kernel) -
         )
     ]
     assert [part.column(0).to_pylist() for part in found] == [[0], [1], [2]]
+
+
+def located(data: bytes, kernel: Kernel) -> Any:
+    """Return a batch of the records of a log, as if a broker had sent them."""
+    found, _ = adjacent.find_records(data, kernel)
+    return adjacent.located(data + adjacent.PADDING, found[adjacent.AT], kernel)
+
+
+def test_every_column_has_a_bit() -> None:
+    assert BITS.keys() == FIELDS.keys()
+
+
+@pytest.mark.parametrize("name", FIELDS)
+def test_a_column_alone_is_the_same_as_among_all(name: str, kernel: Kernel) -> None:
+    data = random_log(3, 300)
+    batch = located(data, kernel)
+    whole = to_arrow(batch, list(FIELDS), kernel)
+    assert to_arrow(batch, [name], kernel).column(0).equals(whole.column(name))
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_any_columns_are_the_same_as_among_all(seed: int, kernel: Kernel) -> None:
+    chance = random.Random(seed)
+    batch = located(random_log(seed, chance.choice([1, 127, 128, 129, 300])), kernel)
+    names = chance.sample(list(FIELDS), 1 + seed)
+    found = to_arrow(batch, names, kernel)
+    found.validate(full=True)
+    assert found.equals(to_arrow(batch, list(FIELDS), kernel).select(names))
+
+
+def test_scattered_records_are_those_of_a_scan(kernel: Kernel) -> None:
+    """A broker's answer starts anywhere: physical offsets are those that records state."""
+    data = random_log(5, 40, base=1 << 33)
+    file = MemoryFile(data)
+    (batch,) = SegmentScan(file, 1 << 33, 1 << 33, (1 << 33) + len(data), exact=True, kernel=kernel)
+    expected = to_arrow(batch, list(FIELDS), kernel)
+    found, _ = adjacent.find_records(data, kernel)
+    chosen = np.flatnonzero(np.arange(found.shape[1]) % 3)
+    some = adjacent.located(data + adjacent.PADDING, found[adjacent.AT, chosen], kernel)
+    assert to_arrow(some, list(FIELDS), kernel).equals(expected.take(pa.array(chosen)))
+
+
+def test_no_records(kernel: Kernel) -> None:
+    found = to_arrow(located(b"", kernel), list(FIELDS), kernel)
+    found.validate(full=True)
+    assert found.num_rows == 0
+
+
+def test_times_of_a_unit_are_limited(kernel: Kernel) -> None:
+    data = log({"born_timestamp": time} for time in (-(1 << 63), -1, 0, 1234, (1 << 63) - 1))
+    batch = located(data, kernel)
+    found = to_arrow(batch, ["bornTimestamp"], kernel, Times("us", 1000, -2, 10_000)).column(0)
+    assert found.type == pa.timestamp("us", tz="UTC")
+    assert found.cast(pa.int64()).to_pylist() == [-2000, -1000, 0, 1_234_000, 10_000_000]
+    whole = to_arrow(batch, ["bornTimestamp"], kernel).column(0).cast(pa.int64())
+    assert whole.to_pylist() == [-(1 << 63), -1, 0, 1234, (1 << 63) - 1]

@@ -84,7 +84,7 @@ def test_seconds_are_clamped(step: int, kernel: Kernel) -> None:
 
 @pytest.mark.parametrize("sizes", [(0, 10), (10, 1), (1, 1 << 30)])
 def test_impossible_sizes_are_refused(sizes: tuple[int, int], kernel: Kernel) -> None:
-    with pytest.raises(FormatError, match="no index file can have"):
+    with pytest.raises(FormatError, match="an index file cannot have"):
         IndexFileBuilder(*sizes, kernel=kernel)
 
 

@@ -20,7 +20,7 @@ def test_kernels_are_chosen_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MQLAKE_KERNEL", "reference")
     assert kernel.load().__name__ == "mqlake.dispatch.reference"
     assert kernel.load("compiled").__name__ == "mqlake.dispatch.compiled.calls"
-    with pytest.raises(MqlakeError, match="no kernels called 'fast'"):
+    with pytest.raises(MqlakeError, match="no kernels named 'fast'"):
         kernel.load("fast")
 
 

@@ -195,3 +195,19 @@ def test_twins_agree(data: st.DataObject) -> None:
     limits = Limits(0, 0, chance.randrange(1, 20), chance.randrange(3000))
     one, other = (follow(twin, entries, part, which, limits) for twin in (calls, reference))
     assert one == other
+
+
+def test_copied_records(kernel: Kernel) -> None:
+    queue = Queue(20)
+    chosen = [3, 4, 17, 0, 9]
+    at, sizes = (
+        np.array([queue.entries[number][column] for number in chosen], np.int64)
+        for column in (0, 1)
+    )
+    target = np.zeros(int(sizes.sum()) + 3, np.uint8)
+    kernel.copy_records(target, queue.part.buffer, at - BASE, sizes)
+    records = [
+        queue.data[start - BASE :][:size]
+        for start, size, _ in map(queue.entries.__getitem__, chosen)
+    ]
+    assert target.tobytes() == b"".join(records) + bytes(3)

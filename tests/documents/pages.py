@@ -6,7 +6,10 @@ import re
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-FRONT = ("README.md", "CONTRIBUTING.md", "SECURITY.md", "examples/README.md")
+FRONT = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "examples/README.md")
+
+TEXT = ("", ".md", ".py", ".sql", ".yml", ".ipynb")
+"""Suffixes of files that have prose in them."""
 
 _FENCE = re.compile(r"^```.*?^```", re.DOTALL | re.MULTILINE)
 _CODE = re.compile(r"``.+?``|`[^`\n]+`")
@@ -15,6 +18,14 @@ _CODE = re.compile(r"``.+?``|`[^`\n]+`")
 def pages() -> list[Path]:
     """Return the pages that are written for readers, in order."""
     return [*(ROOT / name for name in FRONT), *sorted((ROOT / "docs").rglob("*.md"))]
+
+
+def texts() -> list[Path]:
+    """Return the pages, and what else has prose for readers: examples, scripts, CI."""
+    patterns = ("Makefile", "examples/**/*", "scripts/**/*", ".ci/**/*")
+    found = {path for pattern in patterns for path in ROOT.glob(pattern) if path.is_file()}
+    prose = {path for path in found if path.suffix in TEXT and "__pycache__" not in path.parts}
+    return sorted(prose | set(pages()))
 
 
 def name(page: Path) -> str:

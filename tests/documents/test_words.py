@@ -1,4 +1,4 @@
-"""Pages and help texts are in plain English."""
+"""Pages, help texts and the texts of examples and scripts are in plain English."""
 
 from __future__ import annotations
 
@@ -10,15 +10,11 @@ import pytest
 import typer
 
 from mqlake.cli.app import app
-from tests.documents.pages import ROOT, name, pages
+from tests.documents.pages import name, texts
 from tests.documents.words import findings
 
-TO_REWRITE = (Path(__file__).parent / "to_rewrite.txt").read_text().split()
-"""Pages that are not checked yet. It gets shorter: a page that is rewritten leaves it."""
-CHECKED = [page for page in pages() if name(page) not in TO_REWRITE]
 
-
-@pytest.mark.parametrize("page", CHECKED, ids=name)
+@pytest.mark.parametrize("page", texts(), ids=name)
 def test_plain_english(page: Path) -> None:
     found = findings(page.read_text(encoding="utf-8"))
     wrong = [f"{name(page)}:{line}: {text!r}: write {instead}" for line, text, instead in found]
@@ -37,10 +33,6 @@ def test_help_texts_are_plain_english() -> None:
     found = {path: findings(text) for path, text in helps(typer.main.get_command(app), "mqlake")}
     assert len(found) > 60
     assert {path: wrong for path, wrong in found.items() if wrong} == {}
-
-
-def test_only_pages_are_still_to_rewrite() -> None:
-    assert [listed for listed in TO_REWRITE if not (ROOT / listed).exists()] == []
 
 
 @pytest.mark.parametrize(

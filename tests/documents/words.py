@@ -38,7 +38,7 @@ PHRASES = (
     _phrase(
         r"\bthat there (?:is|are)(?: not)?(?= [a-z]*ly\b|[,.;:]| is\b| are\b)", "name the thing"
     ),
-    _phrase(r"\b(?:is|are) none\b(?! of)", "does not exist; is not a …"),
+    _phrase(r"\b(?:is|are) (?-i:none)\b(?! of)", "does not exist; is not a …"),
     _phrase(r"\bhas it so\b|\bso and so\b|\bwhat comes of it\b", "name the thing"),
     _phrase(r"\blook(?:s|ed|ing)? after\b", "manage"),
     _phrase(r"\blets? (?:a group|producers)\b", "reset …; restore …"),

@@ -37,6 +37,7 @@ MODULES = ROOT / "src" / "mqlake" / "formats"
 PAGE_NAMES = sorted(path.name for path in PAGES.glob("*.md") if path.name != "README.md")
 WITHOUT_HEX = {
     "archive_manifest.md",
+    "epoch_file.md",
     "replication.md",
     "message_batch.md",
     "message_json.md",

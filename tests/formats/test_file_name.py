@@ -91,7 +91,7 @@ def test_names_of_a_real_store(name: str) -> None:
      "é" * 128, "\ud800"],
 )  # fmt: skip
 def test_unsafe_topics(name: str) -> None:
-    with pytest.raises(FormatError, match="directory name"):
+    with pytest.raises(FormatError, match="topic's directory"):
         check_topic_name(name)
 
 

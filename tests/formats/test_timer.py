@@ -31,7 +31,7 @@ def test_a_position_counts_until_rocketmq_writes() -> None:
 
 
 def test_too_short_a_checkpoint() -> None:
-    with pytest.raises(FormatError, match="4096 bytes, this one 55"):
+    with pytest.raises(FormatError, match="4096 bytes, but this one has 55"):
         timer_checkpoint.decode(bytes(55))
 
 

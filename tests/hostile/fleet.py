@@ -67,35 +67,58 @@ def share_out(count: int, seed: int, workers: int, names: Iterable[str] = TARGET
 def run(
     tasks: list[Task], workers: int, progress: Callable[[int], None] = lambda _: None
 ) -> dict[str, Tally]:
-    """Run the tasks, `workers` at once; `progress` is told how many inputs there were."""
-    tallies = {task.target: Tally() for task in tasks}
-    done: dict[Task, int] = {}
+    """Run each task in a process of its own, `workers` at once.
+
+    `progress` is told how many inputs there were.
+    """
+    return _run([[task] for task in tasks], workers, progress)
+
+
+def run_together(tasks: list[Task]) -> dict[str, Tally]:
+    """Run the tasks in two processes: one for the bounds-checking kernels, one for all others.
+
+    A process that dies ends its tasks: those that it had not begun have no inputs.
+    """
+    groups = {
+        bounds: [t for t in tasks if TARGETS[t.target].bounds_checked == bounds]
+        for bounds in (False, True)
+    }
+    return _run(list(groups.values()), len(groups), lambda _: None)
+
+
+def _run(
+    groups: list[list[Task]], workers: int, progress: Callable[[int], None]
+) -> dict[str, Tally]:
+    tallies = {task.target: Tally() for group in groups for task in group}
+    done: dict[tuple[str, int], dict[str, Any]] = {}
     lock = threading.Lock()
 
-    def follow(task: Task) -> None:
-        for report in _reports(task):
+    def follow(tasks: list[Task]) -> None:
+        seed = tasks[0].seed
+        for report in _reports(tasks):
             with lock:
-                done[task] = report["inputs"]
-                progress(sum(done.values()))
-        with lock:
-            tallies[task.target].add(report)
+                done[report["target"], seed] = report
+                progress(sum(each["inputs"] for each in done.values()))
 
     with ThreadPoolExecutor(workers) as pool:
-        for future in [pool.submit(follow, task) for task in tasks]:
+        for future in [pool.submit(follow, group) for group in groups]:
             future.result()
+    for (target, _), report in done.items():
+        tallies[target].add(report)
     return tallies
 
 
-def _reports(task: Task) -> Iterable[dict[str, Any]]:
+def _reports(tasks: list[Task]) -> Iterable[dict[str, Any]]:
     """Run a worker; yield its reports, the last one with its death if it died."""
     last: dict[str, Any] = {
+        "target": tasks[0].target,
         "inputs": 0, "cases": 0, "slowest": 0.0, "largest": 0, "seen": {}, "failures": [],
     }  # fmt: skip
     with tempfile.TemporaryDirectory(prefix="hostile-") as place:
         log = Path(place, "log")
-        arguments = [task.target, str(task.seed), str(task.count), str(log)]
+        words = [str(word) for task in tasks for word in (task.target, task.seed, task.count)]
         with subprocess.Popen(
-            [sys.executable, "-m", "tests.hostile.worker", *arguments],
+            [sys.executable, "-m", "tests.hostile.worker", str(log), *words],
             cwd=ROOT,
             stdout=subprocess.PIPE,
             text=True,
@@ -105,11 +128,11 @@ def _reports(task: Task) -> Iterable[dict[str, Any]]:
                 last = json.loads(line)
                 yield last
         if code := process.returncode:
-            seed, *stack = [str(task.seed)]
+            seed, *stack = [str(tasks[0].seed)]
             if log.exists():
                 seed, *stack = log.read_text(errors="replace").splitlines() or [seed]
             failure = {
-                "target": task.target,
+                "target": last["target"],
                 "seed": seed,
                 "error": f"the process ended with {_name(code)}",
                 "story": stack[:60],

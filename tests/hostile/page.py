@@ -16,27 +16,28 @@ TITLE = "Hostile input"
 _INTRODUCTION = """\
 Written by `python -m tests.hostile --nightly`.
 
-Real records and stores of RocketMQ are mutated: lengths, magics, offsets, counts and links set to
-boundary values, bits flipped, ranges zeroed, doubled, cut out and cut off, parts of other records
-written over, bodies that imitate records, properties of thousands of parts, topics such as
-`../../x`, chains in circles, files removed, renamed and added. Then what reads them is asked.
-So are batches, logs and partitions of Kafka, and batches that grow to many times their size;
-frames of remoting, and requests of all codes with hostile fields and bodies, to servers that run.
+Real records and stores of RocketMQ are mutated: lengths, magic numbers, offsets, counts and links
+are set to boundary values; bits are flipped; ranges are zeroed, duplicated, removed, truncated, and
+overwritten with parts of other records; bodies imitate records; properties have thousands of parts;
+topics are named `../../x`; chains are circular; files are removed, renamed and added. Then the code
+that reads them is run. So are batches, logs and partitions of Kafka, and batches that decompress to
+many times their size; and remoting frames, and requests of all codes with hostile fields and
+bodies, sent to running servers.
 """
 
 _COUNTING = f"""\
 ### What counts
 
-An input is one mutated record, batch or file: a segment of eight records of which five were
-mutated counts five, a store counts one, however many of its files were changed, and one more for
-each mutated record in it. Each is made from a seed, so that a violation can be seen again:
+An input is one mutated record, batch or file. A segment of eight records of which five were mutated
+counts as five. A store counts as one, however many of its files were changed, and one more for each
+mutated record in it. Each input is made from a seed, so that a violation can be repeated:
 `python -m tests.hostile --target NAME --seed N`.
 
-A violation is any exception that the interface does not name, an answer that is not true of the
-bytes, two implementations that disagree, a process that dies, a case that takes more than {HANG}
-seconds, or one that takes more than {SLACK >> 20} MiB and {FACTOR} times the size of its inputs of
-memory (allocating {ADDRESS_SPACE >> 30} GiB fails at once). Bounds-checked means that the kernels
-check each load and store (`MQLAKE_BOUNDSCHECK=1`).
+A violation is any exception that the interface does not name, an answer that contradicts the bytes,
+two implementations that disagree, a process that dies, a case that takes more than {HANG} seconds,
+or one that takes more memory than {SLACK >> 20} MiB plus {FACTOR} times the size of its inputs
+(allocating {ADDRESS_SPACE >> 30} GiB fails at once). Bounds-checked means that the kernels check
+each load and store (`MQLAKE_BOUNDSCHECK=1`).
 """
 
 
@@ -71,7 +72,7 @@ def _lines(tallies: Mapping[str, Tally], seed: int, seconds: float, workers: int
         yield f"- **{name}**: {TARGETS[name].says}"
         if tally.seen:
             met = ", ".join(f"{what} {count:,}" for what, count in tally.seen.most_common())
-            yield f"  What came of it: {met}."
+            yield f"  Outcomes: {met}."
     if failures:
         yield "\n### Violations\n"
         for failure in failures:

@@ -78,11 +78,16 @@ def test_nightly_runs_a_million_for_each_kind_of_store_and_five_for_the_network(
     assert min(sums["kafka"], sums["rocketmq"]) >= 1_000_000
 
 
+@pytest.fixture(scope="module")
+def tallies() -> dict[str, fleet.Tally]:
+    """What became of all inputs, in processes of their own: a crash is a failure like any other."""
+    return fleet.run_together([fleet.Task(name, 1, count) for name, count in COUNTS.items()])
+
+
 @pytest.mark.parametrize("name", COUNTS)
 @pytest.mark.timeout(600)
-def test_hostile_input(name: str) -> None:
-    """In a process of its own: a crash is a failure like any other."""
-    tally = fleet.run([fleet.Task(name, 1, COUNTS[name])], 1)[name]
+def test_hostile_input(name: str, tallies: dict[str, fleet.Tally]) -> None:
+    tally = tallies[name]
     assert not tally.failures, "\n".join(map(fleet.describe, tally.failures))
     assert tally.inputs >= COUNTS[name]
     if name in ("record", "scan"):
@@ -146,7 +151,7 @@ def asleep(case):
     time.sleep(300)
 worker.HANG, worker.FIRST = 1, 1
 worker.TARGETS["asleep"] = Target("asleep", "", asleep, 1.0)
-worker.main("asleep", 5, 1, Path(sys.argv[1]))
+worker.main(Path(sys.argv[1]), ("asleep", 5, 1))
 """
     log = tmp_path / "log"
     done = subprocess.run([sys.executable, "-c", code, log], cwd=fleet.ROOT, check=False)

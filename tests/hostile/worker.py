@@ -1,7 +1,7 @@
-"""Run cases in a process of their own: python -m tests.hostile.worker TARGET SEED COUNT LOG.
+"""Run cases in a process of their own: python -m tests.hostile.worker LOG TARGET SEED COUNT …
 
-Prints one JSON line now and then: what was done so far. LOG has the seed of the case that runs;
-when the process dies of it, or hangs, the stack follows.
+Prints one JSON line at the start of each target and now and then: what was done so far. LOG has
+the seed of the case that runs; when the process dies of it, or hangs, the stack follows.
 """
 
 from __future__ import annotations
@@ -50,7 +50,8 @@ class Worker:
         self.failures: list[dict[str, Any]] = []
 
     def run(self, seed: int, count: int) -> Iterator[dict[str, Any]]:
-        """Run cases until they had `count` inputs; yield a report now and then, and at the end."""
+        """Run cases until they had `count` inputs; yield a report first, now and then, and last."""
+        yield self.report()
         reported = time.monotonic()
         while self.inputs < count and len(self.failures) < MOST_FAILURES:
             self._case(seed + self.cases)
@@ -137,18 +138,22 @@ def _limit_memory() -> None:
     resource.setrlimit(resource.RLIMIT_AS, (size + ADDRESS_SPACE, hard))
 
 
-def main(name: str, seed: int, count: int, log: Path) -> int:
-    if TARGETS[name].bounds_checked:
+def main(log: Path, *tasks: tuple[str, int, int]) -> int:
+    """Run targets, from a seed on, for so many inputs each; all of them bounds-checked, or none."""
+    if any(TARGETS[name].bounds_checked for name, _, _ in tasks):
         os.environ["MQLAKE_BOUNDSCHECK"] = "1"
     warnings.simplefilter("error")
     _limit_memory()
     with log.open("w") as file:
         faulthandler.enable(file)
-        for report in Worker(name, file).run(seed, count):
-            print(json.dumps(report), flush=True)
+        for name, seed, count in tasks:
+            for report in Worker(name, file).run(seed, count):
+                print(json.dumps(report), flush=True)
         faulthandler.disable()
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), Path(sys.argv[4])))
+    _log, *_words = sys.argv[1:]
+    _tasks = zip(_words[::3], map(int, _words[1::3]), map(int, _words[2::3]), strict=True)
+    sys.exit(main(Path(_log), *_tasks))

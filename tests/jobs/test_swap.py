@@ -98,7 +98,7 @@ def test_old_files_stay_until_all_new_ones_are_there(tmp_path: Path) -> None:
     exchange.begin()
     (tmp_path / Exchange.new / "consumequeue").mkdir()
 
-    with pytest.raises(JobError, match="has not made this part"):
+    with pytest.raises(JobError, match="has not built this part"):
         exchange.commit()
 
     assert {b"old"} == set(tree(tmp_path).values())

@@ -104,7 +104,9 @@ from mqlake.kernels import cache
 cache.cache_directory = lambda *_: None
 import numpy as np
 from mqlake.dispatch.kernel import load
-print(load("compiled").copy_spans(np.arange(8, dtype=np.uint8), np.array([1]), np.array([4]))[1])
+target, buffer = np.zeros(4, np.uint8), np.arange(8, dtype=np.uint8)
+load("compiled").copy_records(target, buffer, np.array([1]), np.array([4]))
+print(target)
 """
     assert run(code) == "[1 2 3 4]"
 

@@ -282,7 +282,7 @@ def test_a_damaged_kv_file_is_said(content: bytes, tmp_path: Path) -> None:
     path.write_bytes(content)
 
     async def run() -> None:
-        with pytest.raises(Exception, match=f"{path}: .*mend or remove it"):
+        with pytest.raises(Exception, match=f"{path}: .*repair or remove the file"):
             async with running(kvConfigPath=str(path)):
                 pass
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
+from mqlake.spark.launch import QUICK_START
 from tests.peer.java_build import build
 
 SOURCE = Path(__file__).parent / "hdfs"
@@ -27,9 +28,10 @@ class Hdfs:
         """
         directory.mkdir(parents=True)
         log = directory / "hdfs.log"
+        command = ["java", *QUICK_START, "-Xmx512m", "-cp", build(SOURCE), "Hdfs"]
         with log.open("w") as errors:
             self._process = subprocess.Popen(
-                ["java", "-Xmx512m", "-cp", build(SOURCE), "Hdfs", str(directory / "data")],
+                [*command, str(directory / "data")],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=errors,

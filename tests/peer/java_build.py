@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
+import os
 import shutil
 import subprocess
 from pathlib import Path
+
+from mqlake.spark.launch import QUICK_START
 
 BUILD = Path(__file__).parents[2] / "build"
 PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:2.8"
@@ -70,7 +73,10 @@ def _fetch(pom: Path, jars: Path, version: str | None) -> None:
     options = ["-DincludeScope=runtime", f"-DoutputDirectory={jars}"]
     if version:
         options.append(f"-Dpeer.version={version}")
-    done = subprocess.run([*command, *options], capture_output=True, text=True, check=False)
+    quick = os.environ | {"MAVEN_OPTS": " ".join(QUICK_START)}
+    done = subprocess.run(
+        [*command, *options], env=quick, capture_output=True, text=True, check=False
+    )
     if done.returncode:
         reason = next((line for line in done.stdout.splitlines() if "ERROR" in line), done.stderr)
         if any(words in done.stdout for words in UNREACHABLE):
@@ -85,4 +91,6 @@ def _compile(source: Path, jars: Path, classes: Path) -> None:
         return
     if shutil.which("javac") is None:
         raise JavaMissingError("javac is not installed (apt-get install default-jdk-headless)")
-    subprocess.run(["javac", "-d", str(classes), "-cp", f"{jars}/*", *sources], check=True)
+    quick = [f"-J{option}" for option in QUICK_START]
+    options = ["-proc:none", "-d", str(classes), "-cp", f"{jars}/*"]
+    subprocess.run(["javac", *quick, *options, *sources], check=True)

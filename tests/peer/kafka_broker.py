@@ -8,10 +8,12 @@ from __future__ import annotations
 import socket
 import subprocess
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.peer import Peer
 
+from mqlake.spark.launch import QUICK_START
 from tests.peer.java_build import build
 
 SOURCE = Path(__file__).parent / "kafka"
@@ -37,15 +39,16 @@ auto.create.topics.enable=false
 """
 
 
-def start_clients(log: Path, version: str | None = None) -> Peer:
+def start_clients(log: Path, version: str | None = None, options: Sequence[str] = ()) -> Peer:
     """Start a JVM that answers requests for topics, producers, consumers and recoveries.
 
-    `version` is Kafka's release, the newest that is tested if it is not given.
+    `version` is Kafka's release, the newest that is tested if it is not given; `options` are those
+    of the JVM.
 
     Raises:
         JavaMissingError: it cannot be built.
     """
-    return Peer("kafka", ["java", "-Xmx512m", "-cp", build(SOURCE, version), "Peer"], log)
+    return Peer("kafka", ["java", *options, "-Xmx512m", "-cp", build(SOURCE, version), "Peer"], log)
 
 
 class Broker:
@@ -55,10 +58,13 @@ class Broker:
         logs: its log directory.
     """
 
-    def __init__(self, directory: Path, version: str | None = None) -> None:
+    def __init__(
+        self, directory: Path, version: str | None = None, options: Sequence[str] = ()
+    ) -> None:
         """Format the log directory.
 
-        `version` is Kafka's release, the newest that is tested if it is not given.
+        `version` is Kafka's release, the newest that is tested if it is not given; `options` are
+        those of its JVM.
 
         Raises:
             JavaMissingError: no Kafka can be fetched.
@@ -72,10 +78,11 @@ class Broker:
             _PROPERTIES.format(port=self._port, controller=controller, logs=self.logs)
         )
         self._process: subprocess.Popen[bytes] | None = None
+        self._java = ["java", *options]
         self._classes = build(SOURCE, version)
-        options = ["-t", CLUSTER_ID, "-c", str(self._settings)]
+        words = ["format", "-t", CLUSTER_ID, "-c", str(self._settings)]
         subprocess.run(
-            ["java", "-cp", self._classes, "kafka.tools.StorageTool", "format", *options],
+            ["java", *QUICK_START, "-cp", self._classes, "kafka.tools.StorageTool", *words],
             check=True,
             capture_output=True,
         )
@@ -95,7 +102,7 @@ class Broker:
             return
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(
-                ["java", "-Xmx512m", "-cp", self._classes, "kafka.Kafka", str(self._settings)],
+                [*self._java, "-Xmx512m", "-cp", self._classes, "kafka.Kafka", str(self._settings)],
                 stdout=log,
                 stderr=log,
             )

@@ -67,7 +67,7 @@ def _settings(text: str) -> dict[str, str]:
 
 
 # docs/replication.md says why.
-_OWN_DEFAULTS = frozenset(("inSyncReplicas",))
+_OWN_DEFAULTS = frozenset(("allAckInSyncStateSet", "inSyncReplicas"))
 
 _PLACE_SETTINGS = frozenset(
     (

@@ -1,4 +1,4 @@
-"""docs/mqadmin.md: which commands of mqadmin print the same of mqlake as of RocketMQ."""
+"""docs/mqadmin.md: which commands of mqadmin print the same with mqlake as with RocketMQ."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _HEAD = """\
 mqadmin topicStatus -t Orders -n 127.0.0.1:9876
 ```
 
-{same} of these {all} commands, run by the `mqadmin` of RocketMQ 5.5.0, print the same of mqlake as
-of the Java broker. Everything that they print or export is compared, except addresses, times, ids,
-positions in the log, and rates. Settings are compared if both have them. Lines about RocketMQ's
-RocksDB topics are left out.
+{same} of these {all} commands of RocketMQ 5.5.0's `mqadmin` print the same with mqlake's broker as
+with Java's. The comparison covers everything that they print or export, except addresses, times,
+ids, positions in the log, rates, settings that only one broker has, and lines about RocketMQ's
+RocksDB topics.
 
 `{{broker}}` is the broker's address, `{{offset}}` and `{{unique}}` are the ids of a message.
-`tests/peer/test_mqadmin.py` runs them and writes this page. `mqlake admin` ([admin.md](admin.md))
-has the everyday commands without a JVM.
+`tests/peer/test_mqadmin.py` runs the commands and writes this page. `mqlake admin`
+([admin.md](admin.md)) has the everyday commands without a JVM.
 
 | command | output |
 | --- | --- |
@@ -38,13 +38,13 @@ A value that a setting does not allow is refused, and changes nothing
 ([broker-settings.md](broker-settings.md)).
 Settings that are changed with `updateBrokerConfig` are saved: in the `broker.conf` of `mqlake
 broker -c`, otherwise in the store ([broker.md](broker.md#settings)). RocketMQ refuses few
-settings; mqlake refuses all that take effect at a restart (names, ports, file sizes,
+settings. mqlake refuses those that take effect only at a restart (names, ports, file sizes,
 `flushDiskType`).
 
-`inSyncReplicas` is 2 by default, in RocketMQ 1 ([replication.md](replication.md)).
+The default of `inSyncReplicas` is 2; RocketMQ's is 1 ([replication.md](replication.md)).
 
 Thresholds for cold data are saved and shown, but have no effect: mqlake reads through the page
-cache and has no such control.
+cache, and does not limit reads of cold data.
 """
 
 

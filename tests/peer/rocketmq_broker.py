@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import Self
 
 from tests.peer.java_build import build
+from tests.peer.rocketmq_cluster import QUICK
 from tests.peer.rocketmq_store import OPENED
 
 SOURCE = Path(__file__).parent / "rocketmq_broker"
@@ -46,7 +47,7 @@ class Broker:
         config.write_text("".join(f"{name}={value}\n" for name, value in values.items()))
         opens = [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in OPENED]
         homes = [f"-Duser.home={directory}", f"-Drocketmq.home.dir={directory}"]
-        options = ["-Xms256m", "-Xmx512m", *opens, *homes, "-cp", build(SOURCE)]
+        options = [*QUICK, *opens, *homes, "-cp", build(SOURCE)]
         self._command = ["java", *options, "Broker", "-c", str(config)]
         self._process: subprocess.Popen[bytes] | None = None
 

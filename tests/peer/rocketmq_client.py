@@ -12,6 +12,7 @@ from typing import Any
 
 from benchmarks.peer import Peer
 
+from mqlake.spark.launch import QUICK_START
 from tests.peer.java_build import build, jars
 
 SOURCE = Path(__file__).parent / "rocketmq_client"
@@ -45,7 +46,7 @@ class Clients:
             "rocketmq.client.logUseSlf4j": "false",
             "rocketmq.client.rebalance.waitInterval": rebalance or REBALANCE[version],
         }
-        options = ["-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
+        options = ["-Xmx256m", *QUICK_START]
         options += [f"-D{name}={value}" for name, value in properties.items()]
         command = ["java", *options, "-cp", path, "Peer"]
         self._jvm = Peer(f"clients {version}", command, directory / "clients.stderr", directory)
@@ -94,6 +95,25 @@ class Clients:
     def send(self, names: str, topic: str, count: int) -> None:
         """Send messages to a topic's four queues in turn."""
         self._jvm.ask("send", names, json.dumps([[topic, str(count)]]))
+
+    def produce(self, names: str, topic: str, queues: int) -> None:
+        """Begin to send numbered messages, one producer to each queue, until `stop_producing`."""
+        self._jvm.ask("produce", names, json.dumps([[topic, str(queues)]]))
+
+    def produced(self) -> tuple[list[list[int]], int]:
+        """Return the numbers acknowledged since the last call, by queue, and the count of others.
+
+        A message's body begins with its queue and its number.
+        """
+        return self._taken(self._jvm.ask("produced", "", "[]"))
+
+    def stop_producing(self) -> tuple[list[list[int]], int]:
+        """Stop these producers; return what `produced` returns."""
+        return self._taken(self._jvm.ask("produce no more", "", "[]"))
+
+    @staticmethod
+    def _taken(answer: dict[str, Any]) -> tuple[list[list[int]], int]:
+        return answer["acknowledged"], answer["others"]
 
     def lag(self, names: str, topic: str, group: str, count: int) -> None:
         """Send likewise, and commit offset 2 in each queue for a group."""

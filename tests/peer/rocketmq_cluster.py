@@ -7,6 +7,7 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from mqlake.spark.launch import QUICK_START
 from tests.peer.java_build import build
 from tests.peer.rocketmq_store import OPENED
 
@@ -17,7 +18,7 @@ NEWEST_4_BROKER = "4.9.7"
 STOP = 60
 """Seconds."""
 
-QUICK = ("-Xms256m", "-Xmx512m", "-XX:TieredStopAtLevel=1")
+QUICK = ("-Xms256m", "-Xmx512m", *QUICK_START)
 """Options of a JVM that is up soon, and does not do much."""
 
 

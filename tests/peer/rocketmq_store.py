@@ -12,6 +12,7 @@ from typing import Any
 
 from benchmarks.peer import Peer
 
+from mqlake.spark.launch import QUICK_START
 from tests.peer.java_build import build
 
 SOURCE = Path(__file__).parent / "rocketmq"
@@ -20,19 +21,24 @@ OPENED = ("java.nio", "sun.nio.ch", "jdk.internal.ref")
 Answer = dict[str, Any]
 
 
-def start_jvm(log: Path, heap: str, version: str | None = None) -> Peer:
+def start_jvm(
+    log: Path,
+    heap: str,
+    version: str | None = None,
+    options: Sequence[str] = ("-XX:+UseG1GC",),
+) -> Peer:
     """Start a JVM that answers requests; it logs to `log`, and leaves what it makes beside it.
 
-    `version` is RocketMQ's release, 5.5.0 if it is not given.
+    `version` is RocketMQ's release, 5.5.0 if it is not given; `options` are those of the JVM.
 
     Raises:
         JavaMissingError: it cannot be built.
     """
     opens = [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in OPENED]
-    options = [f"-Xms{heap}", f"-Xmx{heap}", "-XX:+UseG1GC", "-Duser.language=en", *opens]
+    words = [*options, f"-Xms{heap}", f"-Xmx{heap}", "-Duser.language=en", *opens]
     # user.home: RocketMQ makes directories there.
     home = f"-Duser.home={log.parent}"
-    return Peer("java", ["java", *options, home, "-cp", build(SOURCE, version), "Peer"], log)
+    return Peer("java", ["java", *words, home, "-cp", build(SOURCE, version), "Peer"], log)
 
 
 class RocketMQ:
@@ -41,7 +47,7 @@ class RocketMQ:
     def __init__(self, directory: Path, version: str) -> None:
         """Start the JVM; `directory` is for its log, `version` is RocketMQ's release."""
         self._log, self._version = directory / "java.stderr", version
-        self._jvm = start_jvm(self._log, "512m", version)
+        self._jvm = start_jvm(self._log, "512m", version, QUICK_START)
 
     def close(self) -> None:
         """Stop the JVM."""
@@ -61,7 +67,7 @@ class RocketMQ:
     def kill(self) -> None:
         """End the JVM as kill -9 does, with the store open."""
         self._jvm.kill()
-        self._jvm = start_jvm(self._log, "512m", self._version)
+        self._jvm = start_jvm(self._log, "512m", self._version, QUICK_START)
 
     def bounds(self) -> Answer:
         """Return `minOffset` and `maxOffset` of the log, `queues` and `checkpoint`."""

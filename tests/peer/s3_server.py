@@ -1,4 +1,4 @@
-"""SeaweedFS: a server of S3's protocol that others use, on free ports."""
+"""SeaweedFS: a server of S3's protocol and of Iceberg's REST catalog, on free ports."""
 
 from __future__ import annotations
 
@@ -15,6 +15,9 @@ from tests.peer.rocketmq_cluster import free_ports
 
 SOURCE = Path(__file__).parent / "seaweedfs"
 ACCESS, SECRET, REGION, BUCKET = "mqlake", "not-a-secret", "us-east-1", "stores"
+TABLES = "tables"
+"""The bucket of the REST catalog's tables."""
+
 _PATIENCE = 60.0
 
 
@@ -23,6 +26,7 @@ class S3Server:
 
     Attributes:
         endpoint: its URL.
+        catalog: the URL of the REST catalog, which takes `ACCESS:SECRET` as its credential.
         settings: what reaches it, as options and `--set` take them.
     """
 
@@ -41,11 +45,13 @@ class S3Server:
         identity = {"name": "tests", "credentials": [keys], "actions": actions}
         config = directory / "s3.json"
         config.write_text(json.dumps({"identities": [identity]}))
-        ports = free_ports(8)
+        ports = free_ports(9)
         names = ("master.port", "volume.port", "filer.port", "s3.port")
         options = [f"-{name}={port}" for name, port in zip(names, ports[:4], strict=True)]
-        options += [f"-{name}.grpc={port}" for name, port in zip(names, ports[4:], strict=True)]
+        options += [f"-{name}.grpc={port}" for name, port in zip(names, ports[4:8], strict=True)]
         self.endpoint = f"http://127.0.0.1:{ports[3]}"
+        self.catalog = f"http://127.0.0.1:{ports[8]}"
+        self._shell = [weed, "shell", f"-master=127.0.0.1:{ports[0]}.{ports[4]}"]
         self.settings = {
             "fs.s3a.endpoint": self.endpoint,
             "fs.s3a.endpoint.region": REGION,
@@ -57,7 +63,7 @@ class S3Server:
             self._process = subprocess.Popen(
                 [
                     weed, "server", f"-dir={data}", "-ip=127.0.0.1", "-ip.bind=127.0.0.1",
-                    "-filer", "-s3", f"-s3.config={config}", "-s3.port.iceberg=0",
+                    "-filer", "-s3", f"-s3.config={config}", f"-s3.port.iceberg={ports[8]}",
                     "-s3.port.lance=0", "-master.volumeSizeLimitMB=64", "-volume.max=40",
                     "-master.telemetry=false", *options,
                 ],
@@ -95,6 +101,21 @@ class S3Server:
         except OSError:
             return False
         return True
+
+    def make_catalog(self) -> None:
+        """Create the bucket of the REST catalog's tables, and the namespace `mqlake` in it."""
+        account = "-account 000000000000"
+        command = f"s3tables.bucket -create -name {TABLES} {account}\n"
+        command += f"s3tables.namespace -create -bucket {TABLES} -name mqlake {account}\n"
+        done = subprocess.run(
+            self._shell,
+            input=command,
+            capture_output=True,
+            text=True,
+            timeout=_PATIENCE,
+            check=True,
+        )
+        assert f"bucket/{TABLES}" in done.stdout, done.stdout + done.stderr
 
     def close(self) -> None:
         """End it."""

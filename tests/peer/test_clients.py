@@ -23,7 +23,6 @@ from tests.store.record_crcs import check_crcs
 
 pytestmark = [
     pytest.mark.peer,
-    pytest.mark.xdist_group("rocketmq clients"),
     pytest.mark.timeout(600),
 ]
 

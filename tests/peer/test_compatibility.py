@@ -64,7 +64,6 @@ def test_a_record_keeps_what_a_run_left_out(tmp_path: Path) -> None:
 
 
 @pytest.mark.peer
-@pytest.mark.xdist_group("rocketmq clients")
 @pytest.mark.timeout(600)
 def test_rocketmq_tests_pass(tmp_path: Path) -> None:
     try:

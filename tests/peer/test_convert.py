@@ -37,7 +37,6 @@ def kafka(tmp_path: Path) -> Iterator[Kafka]:
     peer.close()
 
 
-@pytest.mark.xdist_group("peer")
 def test_rocketmq_opens_a_converted_store(tmp_path: Path, rocketmq: RocketMQ) -> None:
     path = tmp_path / "converted"
     report = convert_to_rocketmq(golden_kafka.log_directory(), LocalEngine(2), out=path)
@@ -71,7 +70,6 @@ def _place(message: tuple[Any, ...]) -> tuple[Any, ...]:
     return message[:3]
 
 
-@pytest.mark.xdist_group("kafka")
 def test_kafka_starts_on_converted_partitions(tmp_path: Path, kafka: Kafka) -> None:
     convert_to_kafka(store("rmq5-clean").path, LocalEngine(2), out=tmp_path / "converted")
     converted = LogDirectory(LocalDirectory(tmp_path / "converted"))

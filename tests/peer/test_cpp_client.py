@@ -27,7 +27,6 @@ from tests.peer.rocketmq_cluster import Cluster
 
 pytestmark = [
     pytest.mark.peer,
-    pytest.mark.xdist_group("rocketmq clients"),
     pytest.mark.timeout(600),
 ]
 

@@ -19,7 +19,6 @@ from tests.peer.go_build import GoMissingError, build
 
 pytestmark = [
     pytest.mark.peer,
-    pytest.mark.xdist_group("rocketmq clients"),
     pytest.mark.timeout(600),
 ]
 

@@ -24,7 +24,6 @@ from tests.peer.rocketmq_cluster import Cluster
 
 pytestmark = [
     pytest.mark.peer,
-    pytest.mark.xdist_group("grpc clients"),
     pytest.mark.timeout(600),
 ]
 

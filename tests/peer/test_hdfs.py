@@ -70,7 +70,7 @@ def test_a_plain_store_directory(hdfs: Hdfs, tmp_path: Path) -> None:
 def test_what_is_not_there_is_one_line(hdfs: Hdfs) -> None:
     with pytest.raises(StoreError, match="no commitlog/ in it"):
         batch_rows(f"{hdfs.url}/nothing")
-    with pytest.raises(StoreError, match="no name node in it"):
+    with pytest.raises(StoreError, match="the name node is missing"):
         open_url("hdfs:///archives")
 
 

@@ -18,7 +18,7 @@ from mqlake.storage.local import LocalDirectory
 from tests.peer.java_build import JavaMissingError
 from tests.peer.kafka_clients import Kafka, Rows, read
 
-pytestmark = [pytest.mark.peer, pytest.mark.timeout(180), pytest.mark.xdist_group("kafka")]
+pytestmark = [pytest.mark.peer, pytest.mark.timeout(180)]
 
 RELEASES = ["4.4.0", pytest.param("4.3.1", marks=pytest.mark.nightly)]
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")

@@ -16,10 +16,11 @@ from deltalake import DeltaTable
 from pyiceberg.catalog import load_catalog
 
 from mqlake.cli.app import run
-from mqlake.spark.follow.lake_files import delta_options, iceberg_options
+from mqlake.spark.follow.lake_options import delta_options, iceberg_options
 from mqlake.store import BlockingMessageStore, Message
 from tests.peer.python_build import PythonMissingError
 from tests.peer.s3_server import BUCKET, SECRET, S3Server
+from tests.spark.union.kept_lake import union_rows
 
 pytestmark = [pytest.mark.peer, pytest.mark.spark]
 
@@ -56,14 +57,16 @@ def arguments(server: S3Server, tmp_path: Path, format_: str) -> list[str]:
 def bodies(server: S3Server, tmp_path: Path, format_: str) -> list[int]:
     found: Any
     if format_ == "delta":
-        options = delta_options(server.settings)
         url = f"s3://{BUCKET}/delta/table"
+        options = delta_options(url, server.settings)
         if not DeltaTable.is_deltatable(url, options):
             return []
         found = DeltaTable(url, storage_options=options).to_pyarrow_table()
     else:
         catalog = load_catalog(
-            "default", uri=f"sqlite:///{tmp_path}/catalog.db", **iceberg_options(server.settings)
+            "default",
+            uri=f"sqlite:///{tmp_path}/catalog.db",
+            **iceberg_options("s3://", server.settings),
         )
         if not catalog.namespace_exists("mqlake") or not catalog.table_exists("mqlake.table"):
             return []
@@ -106,6 +109,14 @@ def test_killed_and_restarted(server: S3Server, tmp_path: Path, format_: str) ->
     assert SECRET not in said
     assert run(["follow", *given, "--check"]) == 0
     assert run(["follow", *given, "--replay"]) == 0
+    put(tmp_path / "store", MESSAGES + 50, MESSAGES + 60)
+    asked = {"table": f"s3a://{BUCKET}/delta/table", "columns": "topic,body", **server.settings}
+    if format_ == "iceberg":
+        asked |= {"table": "mqlake.table", "catalog": f"sqlite:///{tmp_path}/catalog.db"}
+    both = union_rows(asked)
+    assert sorted(int(bytes(row["body"])) for row in both) == list(range(MESSAGES + 60))
+    orders = union_rows({**asked, "subscribe": "Orders"})
+    assert len(orders) == (MESSAGES + 60) // 2
 
 
 def test_a_second_checkpoint_is_refused(

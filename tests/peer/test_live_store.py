@@ -26,7 +26,7 @@ from tests.peer.live_writer import put_all
 from tests.peer.rocketmq_store import RocketMQ
 from tests.peer.workload import DELAY_LEVELS, expected, puts
 
-pytestmark = [pytest.mark.peer, pytest.mark.xdist_group("peer")]
+pytestmark = [pytest.mark.peer]
 
 SETTINGS = {
     "mappedFileSizeCommitLog": 1 << 16,

@@ -11,7 +11,7 @@ from tests.peer.mixed_groups.brokers import JAVA, started
 from tests.peer.mixed_groups.run import run
 from tests.peer.rocketmq_client import NEWEST, Clients
 
-pytestmark = [pytest.mark.peer, pytest.mark.xdist_group("mixed-groups")]
+pytestmark = [pytest.mark.peer]
 
 MODES = ("concurrent", "ordered", "broadcasting")
 SECONDS = 12.0

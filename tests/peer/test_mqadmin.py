@@ -18,7 +18,7 @@ from tests.peer.mqadmin_page import DIFFERENT, PAGE, page
 from tests.peer.rocketmq_client import Clients
 from tests.peer.rocketmq_cluster import Cluster
 
-pytestmark = [pytest.mark.peer, pytest.mark.xdist_group("rocketmq clients")]
+pytestmark = [pytest.mark.peer]
 
 RECORDED = Path(__file__).parent / "mqadmin" / "rocketmq-5.5.0.json"
 """What is printed of RocketMQ; the nightly test writes it where it is missing."""

@@ -27,7 +27,7 @@ from tests.peer.java_build import JavaMissingError
 from tests.peer.rocketmq_client import Clients
 from tests.peer.rocketmq_cluster import Cluster
 
-pytestmark = [pytest.mark.peer, pytest.mark.xdist_group("name-server")]
+pytestmark = [pytest.mark.peer]
 
 
 class Names:

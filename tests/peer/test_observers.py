@@ -17,7 +17,6 @@ from tests.peer.rocketmq_cluster import Cluster
 pytestmark = [
     pytest.mark.peer,
     pytest.mark.nightly,
-    pytest.mark.xdist_group("grpc clients"),
     pytest.mark.timeout(600),
 ]
 

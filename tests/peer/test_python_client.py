@@ -21,7 +21,7 @@ from tests.peer.java_build import JavaMissingError
 from tests.peer.rocketmq_client import NEWEST, NEWEST_4, Clients
 from tests.peer.rocketmq_cluster import NEWEST_4_BROKER, Cluster
 
-pytestmark = [pytest.mark.peer, pytest.mark.xdist_group("python-client")]
+pytestmark = [pytest.mark.peer]
 
 
 @pytest.fixture(scope="module", params=["5.5.0", NEWEST_4_BROKER])

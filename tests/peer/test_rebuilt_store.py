@@ -17,7 +17,7 @@ from tests.peer import answers
 from tests.peer.answers import Message
 from tests.peer.rocketmq_store import RocketMQ
 
-pytestmark = [pytest.mark.peer, pytest.mark.xdist_group("peer")]
+pytestmark = [pytest.mark.peer]
 
 DERIVED = ("consumequeue", "index", "checkpoint")
 DIALECTS = {"rmq49-clean": Dialect.V4_9, "rmq533-clean": Dialect.V5_3}

@@ -17,7 +17,7 @@ from tests.peer.rocketmq_store import RocketMQ
 from tests.peer.workload import DELAY_LEVELS, Answer, expected, puts
 from tests.store.record_crcs import check_crcs
 
-pytestmark = [pytest.mark.peer, pytest.mark.xdist_group("peer")]
+pytestmark = [pytest.mark.peer]
 
 SETTINGS: dict[str, object] = {
     "mappedFileSizeCommitLog": 1 << 16,

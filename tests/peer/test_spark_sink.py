@@ -17,7 +17,7 @@ from tests.peer.workload import DELAY_LEVELS, DELAYS, SCHEDULED, expected, puts,
 from tests.spark.sink.derived_files import check_derived_files
 from tests.spark.sink.writing import SMALL, to_batch, write
 
-pytestmark = [pytest.mark.peer, pytest.mark.xdist_group("peer")]
+pytestmark = [pytest.mark.peer]
 
 SETTINGS = {name: value for name, value in SMALL.items() if name != "messageDelayLevel"}
 

@@ -21,7 +21,6 @@ from tests.peer.rocketmq_cluster import Cluster
 pytestmark = [
     pytest.mark.peer,
     pytest.mark.timeout(600),
-    pytest.mark.xdist_group("rocketmq clients"),
 ]
 
 TOPIC, QUEUES, LOGICAL = "JavaStatic", 4, "__syslo__global__"

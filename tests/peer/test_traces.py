@@ -13,7 +13,7 @@ from tests.client.behaviour.cases import collect
 from tests.peer.java_build import JavaMissingError
 from tests.peer.rocketmq_client import Clients
 
-pytestmark = [pytest.mark.peer, pytest.mark.xdist_group("rocketmq clients")]
+pytestmark = [pytest.mark.peer]
 
 
 def test_mqadmin_shows_traces(tmp_path: Path) -> None:

@@ -185,7 +185,7 @@ def test_a_broker_whose_store_fails_ends_by_itself(tmp_path: Path) -> None:
         process.kill()
     lines = process.log.read_text().splitlines()
     assert any("ValueError: odd" in line for line in lines)
-    assert lines[-1].startswith("mqlake: the store's service task is gone: ValueError: odd")
+    assert lines[-1].startswith("mqlake: the store's service task has ended: ValueError: odd")
     assert "Orders" in (store / "config" / "topics.json").read_text()
     # The next start recovers what was acknowledged.
     sign.unlink()
@@ -212,7 +212,7 @@ def test_a_name_server_that_cannot_start_says_what_to_do(tmp_path: Path) -> None
             taken.listen()
             settings = make_broker_settings({"storePathRootDir": str(tmp_path)})
             program = BrokerProgram(settings, taken.getsockname()[1])
-            with pytest.raises(MqlakeError, match="Address already in use; name one that runs"):
+            with pytest.raises(MqlakeError, match="Address already in use; name a running one"):
                 await program.__aenter__()
 
     asyncio.run(run())

@@ -12,14 +12,16 @@ from tests.kernels.processes import run
 SERVES = """
 import asyncio, json
 from mqlake.arrow import ArrowConsumer
-from mqlake.broker.send import warm_up
+from mqlake.broker.pull import warm_up as pulls
+from mqlake.broker.send import warm_up as sends
 from mqlake.client import Consumer, ConsumerSettings, Message, Producer
 from mqlake.kernels import jit
 from mqlake.programs.kernels import load_kernels
 from mqlake.testing import broker
 
 load_kernels()
-warm_up.load()
+pulls.load()
+sends.load()
 loaded = jit.signatures()
 SETTINGS = ConsumerSettings(consume_from="first")
 

@@ -59,7 +59,7 @@ def test_what_cannot_start_says_so_in_one_line(tmp_path: Path) -> None:
     kv = tmp_path / "kv.json"
     kv.write_text("[")
     for option, reason in (
-        (["--set", "listenPort"], "--set takes NAME=VALUE"),
+        (["--set", "listenPort"], "--set needs NAME=VALUE"),
         (["--set", "listenPort=x"], "listenPort"),
         (["--set", f"kvConfigPath={kv}"], f"{kv}: "),
     ):

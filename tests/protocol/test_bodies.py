@@ -53,7 +53,7 @@ def test_null_is_absent_and_unknown_fields_are_ignored() -> None:
 
 @pytest.mark.parametrize("data", [b"", b"[]", b"{", b"\xff", b"[" * 100_000, b'{"queueDatas":1}'])
 def test_other_bodies_are_refused(data: bytes) -> None:
-    with pytest.raises(BodyError, match="the body is no TopicRouteData: "):
+    with pytest.raises(BodyError, match="the body is not a TopicRouteData: "):
         decode_body(TopicRouteData, data)
 
 
@@ -87,7 +87,7 @@ VERSION = _part(b"{}")
         (VERSION + b"\x7f\xff\xff\xff", "ends within a length"),
         (VERSION + b"\x00\x00\x00\x01" + _part(b"T 4 4"), "no topic in b'T 4 4'"),
         (VERSION + b"\x00\x00\x00\x01" + _part(b"T x 4 6 TAG"), "no topic"),
-        (_part(b"[]"), "no DataVersion"),
+        (_part(b"[]"), "not a DataVersion"),
     ],
 )
 def test_damaged_registrations_are_refused(inflated: bytes, reason: str) -> None:

@@ -58,9 +58,9 @@ def test_what_goes_out_is_strings() -> None:
         ({"queueId": "2147483648"}, r"Sample: .*<= 2147483647.*queueId"),
         ({"queueId": "1", "bornTime": "9" * 5000}, "Sample: .*bornTime"),
         ({"queueId": "1", "isNew": "yes"}, "Sample: .*isNew"),
-        ({"queueId": {}}, "extFields: queueId is no plain value"),
-        ([1], "extFields is no object"),
-        ("x", "extFields is no object"),
+        ({"queueId": {}}, "extFields: queueId is not a plain value"),
+        ([1], "extFields is not an object"),
+        ("x", "extFields is not an object"),
     ],
 )
 def test_what_is_wrong_is_said_in_one_line(fields: object, reason: str) -> None:

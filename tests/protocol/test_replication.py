@@ -12,11 +12,14 @@ from mqlake.errors import FormatError
 from mqlake.protocol.replication import (
     HEAD_SIZE,
     LONGEST_BODY,
+    NOT_COUNTED,
     REPORT_SIZE,
     FrameReader,
+    Piece,
     ReportReader,
     encode_head,
     encode_report,
+    joined,
 )
 
 BODIES = st.lists(st.binary(max_size=40), max_size=8)
@@ -90,3 +93,23 @@ def test_a_huge_length_takes_no_memory() -> None:
     reader = FrameReader()
     (piece,) = reader.feed(encode_head(7, LONGEST_BODY) + b"abc")
     assert (piece.offset, bytes(piece.data)) == (7, b"abc")
+
+
+def test_one_who_only_reads_says_so() -> None:
+    data = encode_report(7) + encode_report(NOT_COUNTED)
+    assert ReportReader().feed(data) == [7, NOT_COUNTED]
+    with pytest.raises(FormatError, match="report"):
+        ReportReader().feed(encode_report(NOT_COUNTED + 1))
+
+
+def test_pieces_that_follow_each_other_are_one() -> None:
+    def one(offset: int, data: bytes) -> Piece:
+        return Piece(offset, memoryview(data))
+
+    given = [one(5, b"ab"), one(7, b"c"), one(8, b""), one(8, b"d"), one(10, b"e")]
+    found = [(offset, bytes(data)) for offset, data in joined(given)]
+    assert found == [(5, b"abc"), (8, b""), (8, b"d"), (10, b"e")]
+    many = [one(at, b"x") for at in range(200)]
+    found = [(offset, bytes(data)) for offset, data in joined(many)]
+    assert [offset for offset, _ in found] == [0, 64, 128, 192]
+    assert b"".join(data for _, data in found) == b"x" * 200

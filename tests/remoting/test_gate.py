@@ -5,9 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from mqlake.protocol import binary_header
 from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.command import Command, Serialization, request, response
 from mqlake.protocol.errors import RemotingError
@@ -193,6 +196,53 @@ def test_a_run_that_is_refused_is_refused_frame_by_frame() -> None:
     assert [answer.code for answer in answers] == [REFUSED] * 14
     assert [answer.opaque for answer in answers] == list(range(1, 15))
     assert (runs.taken, counts) == ([], {SEND: 0})
+
+
+def test_a_frame_that_no_run_takes_is_decoded_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    decoded, decode = list[bytes](), binary_header.decode
+
+    def counted(data: bytes) -> Command:
+        decoded.append(data)
+        return decode(data)
+
+    def look(_peer: Peer, asked: Command, _route: Route) -> None:
+        assert (asked.code, asked.opaque) == (SEND, 7)
+
+    monkeypatch.setattr(binary_header, "decode", counted)
+    routes = [Route(SEND, echo, None, None, lambda _peer, _frames: 0)]
+    reader = FrameReader(Limits(), runs=[(Serialization.ROCKETMQ, SEND)])
+    dispatcher = Dispatcher(routes, Limits(), [look])
+    peer: Any = SimpleNamespace(in_flight=0, bodies=0)
+    for found in reader.feed(numbered(SEND, 7)):
+        if isinstance(found, Frames):
+            dispatcher.take_run(peer, found)
+        else:
+            assert (found.opaque, found.body) == (7, b"x")
+    assert len(decoded) == 1
+
+
+def test_a_run_of_json_passes_the_same_checks() -> None:
+    """They see the fields of its first frame, which are decoded when they ask."""
+    asked = request(SEND, {"number": "1", "AccessKey": "me"})
+    stream, seen = encode(asked), list[Command]()
+
+    def take(peer: Peer, frames: Frames) -> int:
+        seen.append(frames.first)
+        peer.send(response(asked, remark="of a run"))
+        frames.at += len(stream)
+        return 1
+
+    both = tuple(Serialization)
+    for kinds, remark in ((both, "me may only read"), ((Serialization.ROCKETMQ,), None)):
+        routes = [Route(SEND, echo, Permission.PUBLISH, None, take, kinds)]
+        answers, counts = answers_to(stream * 2, 2, routes, [only_readers])
+        assert [answer.code for answer in answers] == [REFUSED] * 2
+        assert (counts, seen) == ({SEND: 0}, [])
+        answers, counts = answers_to(stream * 2, 2, routes)
+        assert [answer.remark for answer in answers] == [remark and "of a run"] * 2
+        assert counts == {SEND: 2}
+        assert [first.fields for first in seen] == [asked.fields] * (2 if remark else 0)
+        seen.clear()
 
 
 @pytest.mark.parametrize("busy", ["in_flight", "bodies"])

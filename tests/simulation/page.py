@@ -17,10 +17,10 @@ Written by `python -m tests.simulation --nightly`.
 
 Each run is one event loop in which a name server, one or two brokers, a producer and the consumers
 of one group run as the product's own code, in simulated time, on a simulated network and on disks
-in memory. A seed draws what is sent (single messages, batches, sharding keys, transactions), how it
-is read (concurrently, in order, by pop), and the faults: connections that are cut, also in the
-middle of frames, half-open, blocked, slow or refused; brokers that are killed, also in the middle
-of a write or of their start, or stopped; power cuts, under `SYNC_FLUSH`; a name server that is
+in memory. A seed selects what is sent (single messages, batches, sharding keys, transactions), how
+it is read (concurrently, in order, by pop), and the faults: connections that are cut (also in the
+middle of frames), half-open, blocked, slow or refused; brokers that are stopped or killed, also in
+the middle of a write or of their start; power losses, under `SYNC_FLUSH`; a name server that is
 killed or stopped; consumers that join, leave, die or lose power.
 """
 
@@ -29,16 +29,16 @@ _INVARIANTS = f"""\
 
 - Each acknowledged message is consumed at least once. Except with pop, so is each message that is
   stored.
-- What was not stored is never consumed. A rolled-back transaction is never consumed.
+- A message that was not stored, or whose transaction was rolled back, is never consumed.
 - Consumers in order never see a message for the first time after a later one of its queue was
-  finished.
-- A committed offset never passes an unfinished message.
+  processed.
+- A committed offset never passes an unprocessed message.
 - Everything is consumed and committed within {DRAIN:g} s after the faults.
 - {LINGER:g} s after a client was closed, it has no task, no timer and no connection.
-- No task ends with an exception that nobody handles, and nothing spins: a run has a bounded number
-  of callbacks.
+- No task ends with an unhandled exception, and nothing loops without end: a run has a bounded
+  number of callbacks.
 
-`{command(0).replace("--seed 0", "--seed N")}` runs a seed again, step by step the same.
+`{command(0).replace("--seed 0", "--seed N")}` repeats a seed, step by step.
 `--log` adds the log with simulated times.
 """
 

@@ -81,7 +81,7 @@ def run(seed: int, *, logs: bool = False) -> Outcome:
     plan, outcome = draw(seed), Outcome(seed)
     loop = SimulatedLoop(random.Random(f"{seed}/loop"))
     loop.network = network = Network(loop, random.Random(f"{seed}/network"))
-    with _quiet(logs=logs), replaced(loop, str(seed), intervals=plan.intervals):
+    with quiet(logs=logs), replaced(loop, str(seed), intervals=plan.intervals):
         try:
             loop.run_until_complete(_Run(plan, outcome, network).run())
         except SimulationError as error:
@@ -91,15 +91,18 @@ def run(seed: int, *, logs: bool = False) -> Outcome:
                 raise
             outcome.violations.append(f"{type(error).__name__}: {error}")
         outcome.events, outcome.trace, outcome.seconds = loop.events, loop.trace, loop.time()
-        _end(loop, network)
+        end_run(loop, network)
     outcome.cpu = time.thread_time() - begun
     return outcome
 
 
-def _end(loop: SimulatedLoop, network: Network) -> None:
+def end_run(loop: SimulatedLoop, network: Network) -> None:
     """Destroy everything; what code does then has no effect."""
     loop.set_exception_handler(lambda *_: None)
     loop.close()
+    for connection in network.connections:
+        connection.client.destroy()
+        connection.server.destroy()
     for task in asyncio.all_tasks(loop):
         task._log_destroy_pending = False  # type: ignore[attr-defined]
         coroutine = task.get_coro()
@@ -111,7 +114,7 @@ def _end(loop: SimulatedLoop, network: Network) -> None:
 
 
 @contextmanager
-def _quiet(*, logs: bool) -> Iterator[None]:
+def quiet(*, logs: bool) -> Iterator[None]:
     """Collect no garbage meanwhile, and be silent about coroutines that are destroyed."""
     hook, was_collecting = sys.unraisablehook, gc.isenabled()
     sys.unraisablehook = lambda _: None

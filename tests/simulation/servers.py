@@ -36,56 +36,31 @@ _SMALL: Mapping[str, object] = {
 }
 
 
-class SimulatedBroker:
-    """A broker, its machine and its disk.
+class DurableServer:
+    """A process with a disk, on a machine of its own.
 
     Attributes:
-        name: the broker's name.
-        address: where it listens.
+        name: the server's name.
         process: the process that runs, None between two.
-        broker: what runs in it, None until it has started.
     """
 
-    def __init__(
-        self, network: Network, dice: random.Random, number: int, settings: Mapping[str, object]
-    ) -> None:
-        self.name, self._machine = f"broker-{number}", f"10.0.1.{number}"
-        self.address = f"{self._machine}:10911"
-        self._network, self._clock = network, LoopClock(network.loop)
+    def __init__(self, network: Network, dice: random.Random, name: str, machine: str) -> None:
+        self.name, self.machine = name, machine
+        self._network, self._clock, self._dice = network, LoopClock(network.loop), dice
         self.disk = SimulatedDisk(self._clock, dice)
-        self._settings = make_broker_settings(
-            {
-                **_SMALL,
-                "brokerName": self.name,
-                "brokerIP1": self._machine,
-                "bindAddress": self._machine,
-                "namesrvAddr": NAMES,
-                "storePathRootDir": f"/simulated/{self.name}",
-                **settings,
-            }
-        )
         self.process: Process | None = None
-        self.broker: Broker | None = None
 
     async def start(self) -> None:
-        """Start the broker; return once it is ready, or has died before."""
-        self._network.machine(self._machine).is_on = True
-        process = self.process = Process(self.name, self._machine)
+        """Start the server; return once it is ready, or has died before."""
+        self._network.machine(self.machine).is_on = True
+        process = self.process = Process(self.name, self.machine)
         await process.run(self._start())
 
     async def _start(self) -> None:
-        broker = Broker(self._settings, directory=self.disk.tree, clock=self._clock)
-        await broker.start()
-        self.broker = broker
+        raise NotImplementedError
 
-    async def stop(self) -> None:
-        """Stop the broker cleanly; return once it has stopped, or has died before."""
-        broker, process = self.broker, self.process
-        if broker is None or process is None:
-            return
-        await process.run(broker.stop())
-        if process.is_alive:
-            self.kill()
+    def _forget(self) -> None:
+        """Forget what ran in the process that has ended."""
 
     def kill(self) -> None:
         """End the process at once; what it wrote stays."""
@@ -93,7 +68,7 @@ class SimulatedBroker:
 
     def cut_power(self) -> None:
         """End the machine at once."""
-        self._network.machine(self._machine).is_on = False
+        self._network.machine(self.machine).is_on = False
         self._end(self.disk.cut_power, is_power_lost=True)
 
     def after_steps(self, steps: int, end: Callable[[], None]) -> None:
@@ -117,11 +92,56 @@ class SimulatedBroker:
         self.disk.spare()
 
     def _end(self, end_disk: Callable[[], None], *, is_power_lost: bool) -> None:
-        process, self.process, self.broker = self.process, None, None
+        process, self.process = self.process, None
+        self._forget()
         if process is None:
             return
         self._network.end_process(process, is_power_lost=is_power_lost)
         end_disk()
+
+
+class SimulatedBroker(DurableServer):
+    """A broker, its machine and its disk.
+
+    Attributes:
+        address: where it listens.
+        broker: what runs in it, None until it has started.
+    """
+
+    def __init__(
+        self, network: Network, dice: random.Random, number: int, settings: Mapping[str, object]
+    ) -> None:
+        super().__init__(network, dice, f"broker-{number}", f"10.0.1.{number}")
+        self.address = f"{self.machine}:10911"
+        self._settings = make_broker_settings(
+            {
+                **_SMALL,
+                "brokerName": self.name,
+                "brokerIP1": self.machine,
+                "bindAddress": self.machine,
+                "namesrvAddr": NAMES,
+                "storePathRootDir": f"/simulated/{self.name}",
+                **settings,
+            }
+        )
+        self.broker: Broker | None = None
+
+    async def _start(self) -> None:
+        broker = Broker(self._settings, directory=self.disk.tree, clock=self._clock)
+        await broker.start()
+        self.broker = broker
+
+    def _forget(self) -> None:
+        self.broker = None
+
+    async def stop(self) -> None:
+        """Stop the broker cleanly; return once it has stopped, or has died before."""
+        broker, process = self.broker, self.process
+        if broker is None or process is None:
+            return
+        await process.run(broker.stop())
+        if process.is_alive:
+            self.kill()
 
     def committed(self, group: str, queue: MessageQueue) -> int | None:
         """Return a group's offset as the broker has it now."""

@@ -54,6 +54,13 @@ class Connection:
         end.at(self.network.loop.time(), end.reset)
 
 
+class _Socket:
+    """Stands for the socket of a connection, which has no options here."""
+
+    def setsockopt(self, *_: int) -> None:
+        pass
+
+
 class End(asyncio.Transport):
     """One end of a connection.
 
@@ -68,7 +75,7 @@ class End(asyncio.Transport):
     def __init__(
         self, connection: Connection, process: Process, own: Address, peer: Address, window: int
     ) -> None:
-        super().__init__({"peername": peer, "sockname": own})
+        super().__init__({"peername": peer, "sockname": own, "socket": _Socket()})
         self.connection, self.process, self._window = connection, process, window
         self._network: Network = connection.network
         self._loop = self._network.loop
@@ -90,6 +97,10 @@ class End(asyncio.Transport):
 
     # Life
 
+    def destroy(self) -> None:
+        """Count as closed: the run is over."""
+        self._is_closing = True
+
     def start(self, protocol: asyncio.BaseProtocol) -> None:
         """Have a protocol served; to be called in the end's process."""
         self._protocol, self._is_reading = protocol, True
@@ -98,7 +109,7 @@ class End(asyncio.Transport):
 
     def vanish(self, *, tells: bool) -> None:
         """Go without the protocol, whose process is dead; `tells` the other end."""
-        was_lost, self.is_lost = self.is_lost, True
+        was_lost, self.is_lost, self._is_closing = self.is_lost, True, True
         if not was_lost and tells:
             self.other.at(self.arrival(), self.other.reset)
         self._forget()
@@ -267,12 +278,20 @@ class End(asyncio.Transport):
             return
         data = b"".join(self._incoming)
         self._incoming.clear()
+        if not isinstance(self._protocol, asyncio.BufferedProtocol):
+            self._note_read(len(data))
+            self._protocol.data_received(data)
+            self._read_soon()
+            return
         buffer = self._protocol.get_buffer(-1)
         size = min(len(data), len(buffer))
         buffer[:size] = data[:size]
         if size < len(data):
             self._incoming.append(data[size:])
-        if self._window:
-            self.other.at(self._loop.time(), self.other._was_read, size)
+        self._note_read(size)
         self._protocol.buffer_updated(size)
         self._read_soon()
+
+    def _note_read(self, size: int) -> None:
+        if self._window:
+            self.other.at(self._loop.time(), self.other._was_read, size)

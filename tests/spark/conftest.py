@@ -20,6 +20,12 @@ if TYPE_CHECKING:
 
 PUSH_DOWN = "spark.sql.python.filterPushdown.enabled"
 
+INTERPRETED = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
+"""Compiling a query takes longer than running one of the tests'."""
+
 Steps = list[tuple[str, int, int]]
 
 
@@ -35,7 +41,7 @@ class Shared:
             session = open_session(
                 "local[2]",
                 progress=lambda *step: self.steps.append(step),
-                settings={"spark.executorEnv.PYTHONPATH": str(ROOT)},
+                settings={"spark.executorEnv.PYTHONPATH": str(ROOT), **INTERPRETED},
             )
             assert isinstance(session, ClassicSession)
             self.session = session

@@ -109,7 +109,6 @@ def test_an_environment_without_an_archive_is_no_failure(
 
 
 @pytest.mark.spark
-@pytest.mark.xdist_group("spark")
 @pytest.mark.usefixtures("alone")
 class TestStart:
     """Spark starts whatever lies where the archive should be."""

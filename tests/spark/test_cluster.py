@@ -20,7 +20,6 @@ from tests.spark.small_session import SMALL
 
 pytestmark = [
     pytest.mark.spark,
-    pytest.mark.xdist_group("spark"),
     pytest.mark.usefixtures("alone"),
 ]
 
@@ -81,7 +80,7 @@ def test_rebuild(session: ClassicSession, expected: dict[str, str], tmp_path: Pa
 @pytest.mark.parametrize(
     ("program", "message"),
     [
-        ("/nonexistent/python", r"^look: the workers have no program /nonexistent/python$"),
+        ("/nonexistent/python", r"^look: the workers cannot find the program /nonexistent/python$"),
         (getattr(sys, "_base_executable", ""), r"^look: the workers' Python cannot import mqlake"),
     ],
 )

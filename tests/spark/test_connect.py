@@ -19,7 +19,6 @@ from tests.spark.servers import connect_server
 pytest.importorskip("grpc", reason="Spark Connect needs the packages of the extra `connect`")
 pytestmark = [
     pytest.mark.spark,
-    pytest.mark.xdist_group("spark"),
     pytest.mark.usefixtures("alone"),
 ]
 

@@ -17,9 +17,7 @@ ABORTED = (
     "driver): "
 )
 CONSTRUCTOR = "An error occurred while calling None.org.apache.spark.api.java.JavaSparkContext.\n"
-NO_MQLAKE = (
-    "the workers' Python cannot import mqlake: install it there, or point PYSPARK_PYTHON to it"
-)
+NO_MQLAKE = "the workers' Python cannot import mqlake: install it there, or set PYSPARK_PYTHON"
 DRIVER_TRACE = (
     "\nDriver stacktrace:\n\tat org.apache.spark.scheduler.DAGScheduler.x(DAGScheduler.scala:1)\n"
 )
@@ -65,12 +63,12 @@ def test_any_other_error_of_a_task_names_the_step(last: str, message: str) -> No
         (
             PY4J + ABORTED + "org.apache.spark.SparkException: Python worker exited unexpectedly "
             "(crashed). Consider setting 'spark.python.worker.faulthandler.enabled'" + DRIVER_TRACE,
-            "a Python worker died again and again: killed, or out of memory",
+            "a Python worker died repeatedly: it was killed, or ran out of memory",
         ),
         (
             PY4J + ABORTED + "ExecutorLostFailure (executor 3 exited caused by one of the running "
             "tasks) Reason: Remote RPC client disassociated." + DRIVER_TRACE,
-            "an executor was lost again and again: killed, or out of memory",
+            "an executor was lost repeatedly: it was killed, or ran out of memory",
         ),
         (
             PY4J + ABORTED + "org.apache.spark.SparkException: \nError from python worker:\n  "
@@ -81,7 +79,7 @@ def test_any_other_error_of_a_task_names_the_step(last: str, message: str) -> No
         (
             PY4J + ABORTED + 'java.io.IOException: Cannot run program "/opt/py/bin/python": '
             "error=2, No such file or directory" + DRIVER_TRACE,
-            "the workers have no program /opt/py/bin/python",
+            "the workers cannot find the program /opt/py/bin/python",
         ),
         (
             PY4J + ": org.apache.spark.SparkException: Job 4 cancelled part of cancelled job group "

@@ -18,7 +18,7 @@ from tests.jobs.verify import test_batch_units as batches
 from tests.spark import tasks
 from tests.spark.files import digests
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = [pytest.mark.spark]
 
 
 class Deadly:

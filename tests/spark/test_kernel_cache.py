@@ -16,7 +16,6 @@ from tests.spark.servers import ROOT
 
 pytestmark = [
     pytest.mark.spark,
-    pytest.mark.xdist_group("spark"),
     pytest.mark.usefixtures("alone"),
 ]
 

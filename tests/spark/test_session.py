@@ -23,7 +23,9 @@ from tests.spark.servers import ROOT
 
 
 def test_a_master_of_no_kind_is_one_line() -> None:
-    with pytest.raises(JobError, match=r"^'nonsense' is no Spark master: local\[n\], spark://"):
+    with pytest.raises(
+        JobError, match=r"^'nonsense' is not a Spark master: use local\[n\], spark://"
+    ):
         open_session("nonsense")
 
 
@@ -95,7 +97,6 @@ FOR_ANOTHER_SPARK = {
 
 
 @pytest.mark.spark
-@pytest.mark.xdist_group("spark")
 def test_a_session_is_quiet_private_and_leaves_nothing(tmp_path: Path) -> None:
     """Settings for another Spark do not matter; all that this one says is in the log asked for.
 
@@ -116,7 +117,6 @@ def test_a_session_is_quiet_private_and_leaves_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.spark
-@pytest.mark.xdist_group("spark")
 @pytest.mark.usefixtures("alone")
 def test_a_jvm_that_is_killed_is_one_line() -> None:
     session = open_session("local[1]", progress=lambda *step: None)
@@ -144,7 +144,6 @@ with open_session("local[1]") as session:
 
 
 @pytest.mark.spark
-@pytest.mark.xdist_group("spark")
 @pytest.mark.parametrize(
     ("sent", "said", "code"),
     [(signal.SIGINT, "interrupted\n", 0), (signal.SIGKILL, "", -signal.SIGKILL)],

@@ -40,7 +40,7 @@ def test_nothing_is_written_outside_of_the_file(directory: LocalOwnedDirectory) 
     for offset in (-1, 8, 11):
         with pytest.raises(StoreError, match="a: cannot write 3 bytes"):
             file.write(offset, b"abc")
-        with pytest.raises(StoreError, match="a: no room for 3 bytes"):
+        with pytest.raises(StoreError, match="a: there is no room for 3 bytes"):
             file.reserve(offset, 3)
     assert file.read(0, 10) == bytes(10)
 
@@ -65,7 +65,7 @@ def test_a_full_disk_is_an_error_before_the_mapping_is_touched(
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(os, "posix_fallocate", full)
-    with pytest.raises(DiskError, match=r"a: No space left on device; free some room") as refused:
+    with pytest.raises(DiskError, match=r"a: No space left on device; free some space") as refused:
         file.reserve(40 << 20, 1)
     assert refused.value.errno == errno.ENOSPC
 

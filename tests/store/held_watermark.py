@@ -12,16 +12,16 @@ _FAR = 1 << 62
 
 
 class HeldWatermark:
-    """Keeps `confirmed` of all stores at a physical offset until it is released."""
+    """Keeps `kept`, and so `confirmed`, of all stores at a physical offset until it is released."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.at = _FAR
-        usual: Any = Watermarks.confirmed
+        usual: Any = Watermarks.kept
 
-        def confirmed(watermarks: Watermarks) -> int:
+        def kept(watermarks: Watermarks) -> int:
             return min(self.at, usual.fget(watermarks))
 
-        monkeypatch.setattr(Watermarks, "confirmed", property(confirmed))
+        monkeypatch.setattr(Watermarks, "kept", property(kept))
 
     def hold(self, physical_offset: int) -> None:
         """Confirm nothing from an offset on."""

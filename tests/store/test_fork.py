@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import multiprocessing
 import os
 import subprocess
 import sys
@@ -176,17 +175,8 @@ def test_a_child_opens_the_store_once_the_parent_has_closed_it(tmp_path: Path) -
 
 
 def test_processes_of_python_are_not_disturbed(tmp_path: Path) -> None:
-    with BlockingMessageStore.open(tmp_path, SMALL) as store:
-        with multiprocessing.get_context("fork").Pool(2) as pool:
-            assert pool.map(abs, range(-20, 0)) == list(range(20, 0, -1))
-            store.put(message(b"beside"))
-        child = multiprocessing.get_context("fork").Process(target=sys.exit, args=(7,))
-        child.start()
-        child.join()
-        assert child.exitcode == 7
-        for close in (True, False):
-            subprocess.run([sys.executable, "-c", ""], close_fds=close, check=True)
-        store.put(message(b"goes on"))
+    command = [sys.executable, "-m", "tests.store.forks", str(tmp_path)]
+    subprocess.run(command, check=True, timeout=120)
     assert bodies(tmp_path) == [b"beside", b"goes on"]
 
 

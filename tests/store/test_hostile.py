@@ -119,7 +119,7 @@ def test_topics_that_are_no_names_are_refused(topic: str) -> None:
             lambda: reader.by_time_range(topic, 0, 1),
             lambda: reader.offset_by_time(topic, 0, 1),
         ):
-            with pytest.raises(FormatError, match="not usable as a topic"):
+            with pytest.raises(FormatError, match="not usable as the name of a topic's directory"):
                 ask()
 
 

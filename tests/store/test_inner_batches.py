@@ -204,7 +204,7 @@ def test_the_batch_is_found_by_its_key(tmp_path: Path) -> None:
         (batch(2, body=b"x"), "ends within a message"),
         (batch(2, body=b""), "has 1 to 32767 messages, not 0"),
         (batch(2, body=encode_batch([(0, b"", b"")] * 32768)), "not 32768"),
-        (batch(2, longest_properties=3), "over 3 bytes"),
+        (batch(2, longest_properties=3), "exceed 3 bytes"),
     ],
 )
 def test_what_cannot_be_an_inner_batch_is_refused(

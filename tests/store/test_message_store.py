@@ -181,7 +181,7 @@ def test_a_sync_that_takes_too_long_is_said(
     async def run() -> None:
         async with MessageStore.open(tmp_path, SYNC | {"syncFlushTimeout": 50}) as store:
             monkeypatch.setattr(os, "fdatasync", lambda file: (held.wait(20), whole(file)))
-            with pytest.raises(PutError, match="FLUSH_DISK_TIMEOUT: not on the disk after 50 ms"):
+            with pytest.raises(PutError, match="the message is not durable after 50 ms"):
                 await store.put(message(0))
             held.set()
 
@@ -436,3 +436,28 @@ def test_a_store_that_is_closed_ends_the_removal_of_a_topic_first(tmp_path: Path
 
     asyncio.run(run())
     assert not (tmp_path / "consumequeue/Topic").exists()
+
+
+def test_many_puts_that_wait_are_answered_before_they_are_dispatched(tmp_path: Path) -> None:
+    """And all are dispatched soon, whether others follow them or not."""
+
+    async def run() -> None:
+        async with MessageStore.open(tmp_path, SYNC) as store:
+            loop, behind = asyncio.get_running_loop(), list[int]()
+
+            async def put(number: int) -> None:
+                await store.put(message(number))
+                behind.append(number - store.core.dispatcher.count)
+                assert store.watermarks.flushed > 0
+
+            for following in (0, 64):
+                await asyncio.gather(*(put(number) for number in range(64)))
+                await asyncio.gather(*(put(number) for number in range(following)))
+                deadline = loop.time() + 60
+                while store.watermarks.dispatched < store.watermarks.end:
+                    assert loop.time() < deadline
+                    await asyncio.sleep(0.001)
+            assert store.queue("Topic", 0).max_offset == 192
+            assert max(behind) == 63, "the first ones are answered first"
+
+    asyncio.run(run())

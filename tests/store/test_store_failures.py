@@ -74,7 +74,7 @@ def test_a_tick_that_fails_refuses_puts_until_one_succeeds(
     asyncio.run(run())
     assert not (tmp_path / "abort").exists()
     lines = [record for record in caplog.records if record.levelno == logging.ERROR]
-    assert any("the store takes no messages" in record.message for record in lines)
+    assert any("the store accepts no messages" in record.message for record in lines)
     assert len(lines) <= 2
 
 
@@ -149,17 +149,17 @@ def test_a_service_task_that_is_gone_fails_the_store(
         async with asyncio.timeout(PATIENCE):
             failure = await store.failed
         reason = "it was cancelled" if cancelled else "ValueError: odd"
-        assert f"service task is gone: {reason}" in str(failure)
-        with pytest.raises(PutError, match="service task is gone"):
+        assert f"service task has ended: {reason}" in str(failure)
+        with pytest.raises(PutError, match="service task has ended"):
             await store.put(message(1))
         # What was put can still be read.
         store.core.tick()
         assert store.get("Topic", 0, 0).records[0].body == b"0"
-        with pytest.raises(StoreError, match="service task is gone"):
+        with pytest.raises(StoreError, match="service task has ended"):
             await store.close()
 
     asyncio.run(run())
-    assert "service task is gone" in caplog.text
+    assert "service task has ended" in caplog.text
     assert (tmp_path / "abort").exists()
     monkeypatch.undo()
     with BlockingMessageStore.open(tmp_path, SMALL) as store:
@@ -191,7 +191,7 @@ def test_puts_that_wait_are_answered_when_the_service_task_is_gone(
         put = asyncio.create_task(store.put(message(0)))
         await asyncio.sleep(0)
         store._serving.cancel()  # pyright: ignore[reportPrivateUsage]
-        with pytest.raises(PutError, match="service task is gone"):
+        with pytest.raises(PutError, match="service task has ended"):
             async with asyncio.timeout(PATIENCE / 2):
                 await put
         never.set()
@@ -235,11 +235,11 @@ def test_threads_hear_when_the_service_thread_is_gone(
     with monkeypatch.context() as patch:
         patch.setattr(Services, "due", failing(ValueError("odd")))
         store._thread.join(PATIENCE)  # pyright: ignore[reportPrivateUsage]
-    with pytest.raises(PutError, match="service thread is gone: ValueError: odd"):
+    with pytest.raises(PutError, match="service thread has ended: ValueError: odd"):
         store.put(message(0))
-    with pytest.raises(StoreError, match="service thread is gone"):
+    with pytest.raises(StoreError, match="service thread has ended"):
         store.close()
-    assert "service thread is gone" in caplog.text
+    assert "service thread has ended" in caplog.text
 
 
 def test_a_topic_whose_removal_the_disk_refuses_is_not_said_to_be_removed(

@@ -133,20 +133,20 @@ def test_filters_narrow_what_is_read(grown: GrowingStore) -> None:
 @pytest.mark.parametrize(
     ("asked", "message"),
     [
-        ({"columns": ["bod"]}, "no column 'bod'; the nearest one is body"),
-        ({"subscribed": "A"}, "no option 'subscribed'; the nearest one is subscribe"),
-        ({"subscribe": ["A,B"]}, "'A,B' is no text without ','"),
-        ({"tags": ["a", 3]}, "3 is no text without"),
-        ({"keys": object()}, "object is no text, number or list"),
+        ({"columns": ["bod"]}, "no column 'bod'; the nearest is body"),
+        ({"subscribed": "A"}, "no option 'subscribed'; the nearest is subscribe"),
+        ({"subscribe": ["A,B"]}, "'A,B' is not a string without ','"),
+        ({"tags": ["a", 3]}, "3 is not a string without"),
+        ({"keys": object()}, "object is not a string, number or list"),
         ({"startingTimestamp": dt.datetime(2024, 1, 1)}, "has no time zone"),  # noqa: DTZ001
-        ({"where": [("topic", "~", "A")]}, "no operator '~'"),
-        ({"where": [("topics", "=", "A")]}, "the nearest one is topic"),
-        ({"where": [("queueId", "=", "one")]}, "'one' is no int32"),
-        ({"where": [("queueId", "=", 1 << 40)]}, "is no int32"),
+        ({"where": [("topic", "~", "A")]}, "operator '~' does not exist"),
+        ({"where": [("topics", "=", "A")]}, "the nearest is topic"),
+        ({"where": [("queueId", "=", "one")]}, "'one' is not a value of type int32"),
+        ({"where": [("queueId", "=", 1 << 40)]}, "is not a value of type int32"),
         ({"where": [("queueId", "in", 3)]}, "in needs a list"),
         ({"where": [("topic", "in", "A")]}, "in needs a list"),
-        ({"where": [("tags", "=", None)]}, "null equals nothing"),
-        ({"where": [("storeTimestamp", ">", "2024")]}, "'2024' is no timestamp"),
+        ({"where": [("tags", "=", None)]}, "no value equals null"),
+        ({"where": [("storeTimestamp", ">", "2024")]}, "'2024' is not a value of type timestamp"),
         ({"where": [("storeTimestamp", ">", dt.datetime(2024, 1, 1))]}, "no time zone"),  # noqa: DTZ001
     ],
 )

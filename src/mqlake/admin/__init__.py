@@ -1,4 +1,4 @@
-"""Manage brokers and name servers over the wire, those of mqlake and of RocketMQ alike.
+"""Manage the brokers and name servers of mqlake and of RocketMQ over the wire.
 
     from mqlake.admin import Admin, topics
 
@@ -7,7 +7,7 @@
             print(queue)
 
 The modules `brokers`, `groups`, `messages`, `names`, `offsets`, `static_topics` and `topics` are
-imported whole; each of their functions takes an `Admin` (docs/admin.md).
+imported as modules; each of their functions takes an `Admin` (docs/admin.md).
 """
 
 from __future__ import annotations

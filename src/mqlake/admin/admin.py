@@ -1,4 +1,4 @@
-"""What an administrator asks and tells (upstream: `DefaultMQAdminExt`)."""
+"""Requests of an administrator (upstream: `DefaultMQAdminExt`)."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from mqlake.protocol.header import Header
 
 
 class Admin(Cluster):
-    """Looks after a cluster. `async with Admin(name_servers) as admin:` closes it."""
+    """Manages a cluster. `async with Admin(name_servers) as admin:` closes it."""
 
     async def tell_names(
         self, code: RequestCode, header: Header, body: Body = b""
     ) -> list[Command]:
-        """Return what every name server answers.
+        """Return the answer of every name server.
 
         Raises:
-            MqlakeError: one refuses, or does not answer.
+            MqlakeError: a name server refuses, or does not answer.
         """
         return [await self.ask(address, code, header, body) for address in self.name_servers]

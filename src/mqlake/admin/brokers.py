@@ -1,4 +1,4 @@
-"""Brokers: which there are, what they say of themselves, their settings, their cleaning up."""
+"""Brokers: list them, show their status and settings, and clean up."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class BrokerRow(msgspec.Struct, rename="camel"):
 
     Attributes:
         broker_id: 0 for a master.
-        activated: whether it answers and serves; all numbers are 0 if it does not answer.
+        activated: whether the broker answers and serves; all numbers are 0 if it does not answer.
     """
 
     cluster: str
@@ -46,13 +46,13 @@ class BrokerRow(msgspec.Struct, rename="camel"):
 
 
 class GroupQueueProgress(QueueProgress, rename="camel"):
-    """Where a group stands in a queue, and which group."""
+    """A group, and its offset in a queue."""
 
     group: str = ""
 
 
 async def clusters(admin: Admin) -> list[BrokerRow]:
-    """Return all brokers with what they say of themselves."""
+    """Return all brokers with their status."""
     table = (await admin.cluster_info()).broker_addr_table
     found: list[BrokerRow] = []
     for data in sorted(table.values(), key=lambda each: (each.cluster, each.broker_name)):
@@ -60,7 +60,7 @@ async def clusters(admin: Admin) -> list[BrokerRow]:
             try:
                 facts = await status(admin, address)
             except (ConnectionFailedError, RequestTimeoutError):
-                facts = dict[str, str]()  # the others are shown all the same
+                facts = dict[str, str]()  # The other brokers are shown all the same.
             found.append(
                 BrokerRow(
                     data.cluster,
@@ -85,13 +85,13 @@ def _first_rate(text: str | None) -> float:
 
 
 async def status(admin: Admin, address: str) -> dict[str, str]:
-    """Return what a broker says of itself, by RocketMQ's names."""
+    """Return the runtime status of a broker, by RocketMQ's names."""
     answer = await admin.ask(address, RequestCode.GET_BROKER_RUNTIME_INFO)
     return decode_answer(KVTable, answer.body).table
 
 
 async def status_of(admin: Admin, broker: str) -> dict[str, str]:
-    """Return what a broker says of itself; `broker` is its name or address."""
+    """Return the runtime status of a broker; `broker` is its name or address."""
     return await status(admin, (await admin.broker(broker)).address)
 
 
@@ -105,7 +105,7 @@ async def config(admin: Admin, broker: str) -> dict[str, str]:
 async def update_config(
     admin: Admin, name: str, value: str, cluster: str | None, broker: str | None
 ) -> list[Changed]:
-    """Change a setting of one broker, or of all of a cluster."""
+    """Change a setting of one broker, or of all brokers of a cluster."""
     body = f"{name}={value}\n".encode()
     return await _tell(admin, RequestCode.UPDATE_BROKER_CONFIG, cluster, broker, body)
 
@@ -120,24 +120,24 @@ async def _tell(
 
 
 async def clean_queues(admin: Admin, cluster: str | None, broker: str | None) -> list[Changed]:
-    """Have files of queues removed that point before the log's start."""
+    """Remove queue files whose messages are no longer in the log."""
     return await _tell(admin, RequestCode.CLEAN_EXPIRED_CONSUMEQUEUE, cluster, broker)
 
 
 async def clean_topics(admin: Admin, cluster: str | None, broker: str | None) -> list[Changed]:
-    """Have queues removed whose topics are gone."""
+    """Remove the queues of deleted topics."""
     return await _tell(admin, RequestCode.CLEAN_UNUSED_TOPIC, cluster, broker)
 
 
 async def delete_expired(admin: Admin, cluster: str | None, broker: str | None) -> list[Changed]:
-    """Have expired files of the commit log removed, whatever the hour."""
+    """Remove expired commit log files now, at any hour."""
     return await _tell(admin, RequestCode.DELETE_EXPIRED_COMMITLOG, cluster, broker)
 
 
 async def switch_timer_engine(
     admin: Admin, engine: str, cluster: str | None, broker: str | None
 ) -> list[Changed]:
-    """Switch to another engine for messages that ask for a delivery time.
+    """Switch the storage engine of timer messages.
 
     Args:
         engine: "F" for files, "R" for RocksDB, which mqlake's broker does not have.
@@ -152,7 +152,7 @@ async def switch_timer_engine(
 async def export_configs(
     admin: Admin, kinds: Sequence[str], cluster: str | None, broker: str | None
 ) -> list[Changed]:
-    """Have brokers write those of their tables that are in RocksDB as JSON files.
+    """Have brokers export their RocksDB tables as JSON files.
 
     Args:
         kinds: topics, subscriptionGroups, consumerOffsets.
@@ -165,7 +165,7 @@ async def export_configs(
 
 
 async def consume_stats(admin: Admin, broker: str) -> list[GroupQueueProgress]:
-    """Return where all groups stand in all queues of a broker."""
+    """Return the offsets of all groups in all queues of a broker."""
     address = (await admin.broker(broker)).address
     header = BrokerConsumeStatsHeader()
     answer = await admin.ask(address, RequestCode.GET_BROKER_CONSUME_STATS, header)
@@ -178,7 +178,7 @@ async def consume_stats(admin: Admin, broker: str) -> list[GroupQueueProgress]:
 
 
 async def ha_status(admin: Admin, broker: str) -> HaRuntimeInfo:
-    """Return how far a broker's log and its slaves are."""
+    """Return the positions of a broker's log and of its slaves."""
     address = (await admin.broker(broker)).address
     answer = await admin.ask(address, RequestCode.GET_BROKER_HA_STATUS)
     return decode_answer(HaRuntimeInfo, answer.body)

@@ -1,4 +1,4 @@
-"""Consumer groups: how far they are, who is in them; make, change and remove them."""
+"""Consumer groups: show their progress and members; create, change and delete them."""
 
 from __future__ import annotations
 
@@ -33,11 +33,13 @@ from mqlake.protocol.headers.admin import (
 
 
 class QueueProgress(msgspec.Struct, rename="camel"):
-    """Where a group stands in a queue.
+    """The offset of a group in a queue.
 
     Attributes:
-        lag, in_flight: messages that it has not consumed; that it has pulled and not consumed.
-        last_consumed: store time of the last message consumed, milliseconds, 0 for none.
+        lag: messages that it has not consumed.
+        in_flight: messages that it has pulled but not consumed.
+        last_consumed: store time of the last consumed message, in milliseconds; 0 if it has
+            consumed none.
     """
 
     topic: str
@@ -51,7 +53,7 @@ class QueueProgress(msgspec.Struct, rename="camel"):
 
 
 class GroupProgress(msgspec.Struct, rename="camel"):
-    """How a group is doing: consumers that are connected, messages a second, messages to go."""
+    """The progress of a group: its connected consumers, messages per second, and its lag."""
 
     group: str
     consumers: int
@@ -79,7 +81,7 @@ class Subscribed(msgspec.Struct, rename="camel"):
 
 
 class Connections(msgspec.Struct, rename="camel"):
-    """Who is in a group of consumers, and how it consumes."""
+    """The members of a consumer group, and how it consumes."""
 
     members: list[Member]
     subscriptions: list[Subscribed]
@@ -89,7 +91,7 @@ class Connections(msgspec.Struct, rename="camel"):
 
 
 async def progress(admin: Admin, group: str, topic: str | None = None) -> list[QueueProgress]:
-    """Return where a group stands, in one topic or in all that it reads."""
+    """Return the offsets of a group, in one topic or in all that it reads."""
     stats = await _stats(admin, group, topic)
     rows = [progress_in(queue, at) for queue, at in stats.offset_table.items()]
     return sorted(rows, key=lambda row: (row.topic, row.broker_name, row.queue_id))
@@ -107,7 +109,7 @@ async def _stats(admin: Admin, group: str, topic: str | None) -> ConsumeStats:
 
 
 async def progress_on(admin: Admin, group: str, topic: str | None = None) -> list[QueueProgress]:
-    """Return what `progress` does, of a group that may have no retry topic yet."""
+    """Return what `progress` returns, for a group that may have no retry topic yet."""
     header = ConsumeStatsHeader(consumer_group=group, topic=topic)
     table: dict[MessageQueue, OffsetWrapper] = {}
     for broker in await admin.brokers():
@@ -118,7 +120,7 @@ async def progress_on(admin: Admin, group: str, topic: str | None = None) -> lis
 
 
 def progress_in(queue: MessageQueue, at: OffsetWrapper) -> QueueProgress:
-    """Return where a group stands in a queue, as a broker tells it."""
+    """Return a group's offset in a queue, as the broker reports it."""
     return QueueProgress(
         queue.topic,
         queue.broker_name,
@@ -132,7 +134,7 @@ def progress_in(queue: MessageQueue, at: OffsetWrapper) -> QueueProgress:
 
 
 async def all_progress(admin: Admin) -> list[GroupProgress]:
-    """Return how all groups are doing that have a retry topic."""
+    """Return the progress of all groups that have a retry topic."""
     found: list[GroupProgress] = []
     for topic in await names(admin):
         if not topic.startswith(RETRY_PREFIX):
@@ -159,10 +161,10 @@ async def all_progress(admin: Admin) -> list[GroupProgress]:
 
 
 async def connections(admin: Admin, group: str) -> Connections:
-    """Return who is in a group of consumers.
+    """Return the members of a consumer group.
 
     Raises:
-        RemotingError: CONSUMER_NOT_ONLINE where nobody is.
+        RemotingError: CONSUMER_NOT_ONLINE if the group has no member.
     """
     header = ConsumerConnectionsHeader(consumer_group=group)
     members: dict[str, Member] = {}
@@ -197,7 +199,7 @@ async def connections(admin: Admin, group: str) -> Connections:
 
 
 async def producer_connections(admin: Admin, group: str, topic: str) -> list[Member]:
-    """Return who is in a group of producers that sends to a topic."""
+    """Return the members of a producer group that send to a topic."""
     header = ProducerConnectionsHeader(producer_group=group)
     brokers = await admin.brokers_of(topic)
     code = RequestCode.GET_PRODUCER_CONNECTION_LIST
@@ -240,7 +242,7 @@ async def producers(admin: Admin, broker: str) -> list[ProducerMember]:
 async def update(
     admin: Admin, group: SubscriptionGroup, cluster: str | None, broker: str | None
 ) -> list[Changed]:
-    """Make or change a group on one broker, or on all of a cluster."""
+    """Create or change a group on one broker, or on all brokers of a cluster."""
     changed: list[Changed] = []
     for found in await admin.brokers(cluster, broker):
         code = RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP
@@ -252,10 +254,10 @@ async def update(
 async def delete(
     admin: Admin, group: str, cluster: str | None, broker: str | None, *, clean_offset: bool
 ) -> list[Changed]:
-    """Remove a group from one broker, or from all of a cluster.
+    """Delete a group on one broker, or on all brokers of a cluster.
 
     Args:
-        clean_offset: and where it stands.
+        clean_offset: whether to delete its offsets, too.
     """
     header = DeleteGroupHeader(group_name=group, clean_offset=clean_offset)
     changed: list[Changed] = []
@@ -273,12 +275,12 @@ async def delete_many(
     *,
     clean_offset: bool,
 ) -> list[Changed]:
-    """Remove groups from one broker, or from all of a cluster, with one request to each.
+    """Delete groups on one broker, or on all brokers of a cluster, with one request to each.
 
     RocketMQ's brokers accept it from 5.5.1 on.
 
     Args:
-        clean_offset: and where they stand.
+        clean_offset: whether to delete their offsets, too.
     """
     body = encode_body(GroupNames(list(groups), clean_offset))
     changed: list[Changed] = []
@@ -294,7 +296,7 @@ async def may_pull(
     """Return whether a group may pull a topic from a broker.
 
     Args:
-        allow: whether it may from now on; None to change nothing.
+        allow: whether it may from now on; None leaves it as it is.
     """
     header = GroupForbiddenHeader(group=group, topic=topic, readable=allow)
     address = (await admin.broker(broker)).address

@@ -32,11 +32,11 @@ _UNIQUE, _KEY = "U", "K"
 
 
 async def by_id(admin: Admin, message_id: str) -> Record:
-    """Return the message with an offset message id; it names the broker.
+    """Return the message with an offset message id, which contains the broker's address.
 
     Raises:
-        FormatError: this is no such id.
-        RemotingError: there is no such message.
+        FormatError: the id is not an offset message id.
+        RemotingError: the message does not exist.
     """
     host, offset = decode_message_id(message_id)
     answer = await admin.ask(host, RequestCode.VIEW_MESSAGE_BY_ID, ViewMessageHeader(offset=offset))
@@ -44,14 +44,15 @@ async def by_id(admin: Admin, message_id: str) -> Record:
 
 
 async def resume_check(admin: Admin, message_id: str) -> None:
-    """Have a half message that its producer never answered for checked again.
+    """Check a half message again whose producer never answered.
 
     Args:
-        message_id: the offset message id, of `TRANS_CHECK_MAX_TIME_TOPIC`; it names the broker.
+        message_id: the offset message id in `TRANS_CHECK_MAX_TIME_TOPIC`, which contains the
+            broker's address.
 
     Raises:
-        FormatError: this is no such id.
-        RemotingError: there is no such half message.
+        FormatError: the id is not an offset message id.
+        RemotingError: the half message does not exist.
     """
     host, _ = decode_message_id(message_id)
     header = ResumeCheckHeader(msg_id=message_id)
@@ -59,17 +60,17 @@ async def resume_check(admin: Admin, message_id: str) -> None:
 
 
 async def by_any_id(admin: Admin, topic: str | None, message_id: str) -> list[Record]:
-    """Return the message with an id that its producer made, or else with an offset id.
+    """Return the message with a unique key or, failing that, with an offset message id.
 
     Args:
-        topic: without it, the id is taken for an offset id.
+        topic: the topic; without it, the id is an offset message id.
     """
     found = await by_unique_key(admin, topic, message_id) if topic else None
     if found is None:
         try:
             found = await by_id(admin, message_id)
         except (RemotingError, ConnectionFailedError):
-            # The id names no broker that has the message.
+            # The id does not name a broker that has the message.
             return []
     return [found]
 
@@ -111,7 +112,7 @@ async def by_key(
 
 
 async def by_unique_key(admin: Admin, topic: str, key: str) -> Record | None:
-    """Return the message whose id its producer made, None where there is none."""
+    """Return the message with a unique key, None if it does not exist."""
     found = await by_key(admin, topic, key, 1, index_type=_UNIQUE)
     return found[0] if found else None
 
@@ -125,7 +126,7 @@ async def read(
     most: int,
     tags: str = "*",
 ) -> list[Record]:
-    """Return messages of a queue from a queue offset on, at most so many."""
+    """Return messages of a queue from a queue offset on, up to a maximum."""
     found: list[Record] = []
     while len(found) < most:
         header = PullHeader(
@@ -161,7 +162,7 @@ _GOES_ON = frozenset(
         ResponseCode.PULL_RETRY_IMMEDIATELY,
     )
 )
-"""Codes of answers that say where to read on."""
+"""Codes of answers that tell where to continue."""
 
 
 async def of_queues(
@@ -173,7 +174,7 @@ async def of_queues(
     most: int,
     tags: str = "*",
 ) -> list[Record]:
-    """Return messages of all queues of a topic from a queue offset on, at most so many of each.
+    """Return messages of all queues of a topic from an offset on, up to a maximum for each queue.
 
     Args:
         broker, queue_id: only of this broker, only of this queue.
@@ -190,10 +191,10 @@ async def of_queues(
 async def of_topic(
     admin: Admin, topic: str, tags: str, begin: int | None, end: int | None, most: int
 ) -> list[Record]:
-    """Return the messages of a topic by store time, at most so many, queue by queue.
+    """Return the messages of a topic by store time, up to a maximum, queue by queue.
 
     Args:
-        begin, end: store times in milliseconds between which they are.
+        begin, end: the range of store times, in milliseconds.
     """
     found: list[Record] = []
     for queue in await status(admin, topic):
@@ -213,11 +214,11 @@ async def by_offset(admin: Admin, topic: str, broker: str, queue_id: int, offset
     """Return the message at a queue offset.
 
     Raises:
-        MqlakeError: there is none.
+        MqlakeError: there is no message at that offset.
     """
     found = await read(admin, await admin.broker(broker), topic, queue_id, offset, 1)
     if not found or found[0].queue_offset != offset:
-        raise MqlakeError(f"no message at offset {offset} of queue {queue_id} of {topic}")
+        raise MqlakeError(f"topic {topic}, queue {queue_id}: no message at offset {offset}")
     return found[0]
 
 
@@ -231,7 +232,7 @@ async def send(
     broker: str | None = None,
     queue_id: int = -1,
 ) -> SendMessageResponseHeader:
-    """Send a message to a topic, to any of its brokers and queues unless it is said which.
+    """Send a message to a topic; to any of its brokers and queues unless they are given.
 
     Raises:
         RemotingError: the broker refuses, or no broker has the topic.
@@ -258,13 +259,13 @@ async def send(
 
 
 def _decode(body: Body) -> list[Record]:
-    """Return the messages that stand in a body one after the other."""
+    """Return the messages that a body contains consecutively."""
     found: list[Record] = []
     view, at = memoryview(body), 0
     while at < len(view):
         try:
             found.append(record.decode(view, at))
         except FormatError as error:
-            raise MqlakeError(f"byte {at} of what the broker answered: {error}") from None
+            raise MqlakeError(f"byte {at} of the broker's answer: {error}") from None
         at += found[-1].size
     return found

@@ -1,4 +1,4 @@
-"""Name servers: their settings, their table of keys and values, the permission to write."""
+"""Name servers: their settings, their KV configuration, and write permissions."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ async def get(admin: Admin, namespace: str, key: str) -> str | None:
 
 
 async def delete(admin: Admin, namespace: str, key: str) -> None:
-    """Remove a value from every name server."""
+    """Delete a value from every name server."""
     header = KVConfigHeader(namespace=namespace, key=key)
     await admin.tell_names(RequestCode.DELETE_KV_CONFIG, header)
 
 
 async def wipe_write_permission(admin: Admin, broker: str) -> dict[str, int]:
-    """Let producers send to a broker no more; return how many topics that is, by name server."""
+    """Revoke a broker's write permission; return the number of topics, by name server."""
     header = BrokerNameHeader(broker_name=broker)
     answers = await admin.tell_names(RequestCode.WIPE_WRITE_PERM_OF_BROKER, header)
     counts = [answer.header(WipeWritePermResponseHeader).wipe_topic_count for answer in answers]
@@ -52,7 +52,7 @@ async def wipe_write_permission(admin: Admin, broker: str) -> dict[str, int]:
 
 
 async def add_write_permission(admin: Admin, broker: str) -> dict[str, int]:
-    """Let producers send to a broker again; return how many topics that is, by name server."""
+    """Restore a broker's write permission; return the number of topics, by name server."""
     header = BrokerNameHeader(broker_name=broker)
     answers = await admin.tell_names(RequestCode.ADD_WRITE_PERM_OF_BROKER, header)
     counts = [answer.header(AddWritePermResponseHeader).add_topic_count for answer in answers]

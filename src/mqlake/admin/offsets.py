@@ -1,4 +1,4 @@
-"""Let groups go on elsewhere."""
+"""Reset and copy the offsets of groups."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ TO_THE_END = -1
 
 
 class ResetOffset(msgspec.Struct, rename="camel"):
-    """The offset at which a group goes on in a queue."""
+    """A queue, and the offset to which a group was reset."""
 
     broker_name: str
     queue_id: int
@@ -21,10 +21,10 @@ class ResetOffset(msgspec.Struct, rename="camel"):
 
 
 async def reset(admin: Admin, group: str, topic: str, timestamp: int) -> list[ResetOffset]:
-    """Let a group go on at the first messages of a store time.
+    """Reset a group's offsets to a store time.
 
     Args:
-        timestamp: milliseconds, or `TO_THE_END` to skip what it has not consumed.
+        timestamp: milliseconds, or `TO_THE_END` to skip the backlog.
     """
     header = ResetOffsetHeader(topic=topic, group=group, timestamp=timestamp, is_force=True)
     found: list[ResetOffset] = []
@@ -39,10 +39,10 @@ async def reset(admin: Admin, group: str, topic: str, timestamp: int) -> list[Re
 async def clone(
     admin: Admin, source: str, target: str, topic: str | None, *, offline: bool
 ) -> None:
-    """Let a group stand where another one stands.
+    """Copy one group's offsets to another group.
 
     Args:
-        offline: in topics, too, that the source does not subscribe to now.
+        offline: whether to include topics that the source does not subscribe to now.
     """
     header = CloneOffsetHeader(src_group=source, dest_group=target, topic=topic, offline=offline)
     brokers = await admin.brokers_of(topic) if topic else await admin.brokers()

@@ -22,11 +22,11 @@ from mqlake.storage.clock import SystemClock
 
 
 class LedQueue(msgspec.Struct, rename="camel"):
-    """A logic queue, the broker that leads it, and the broker's queue behind its last stretch.
+    """A logic queue, the broker that leads it, and the broker's queue of its last stretch.
 
     Attributes:
-        stretches: how many stretches it has.
-        logic_offset: the first offset of the last one; -1 if it is not decided.
+        stretches: the number of stretches.
+        logic_offset: the first offset of the last stretch; -1 if it is not decided.
     """
 
     queue_id: int
@@ -52,7 +52,7 @@ async def known(admin: Admin, topic: str) -> dict[str, MappedTopic]:
 
 
 async def queues(admin: Admin, topic: str) -> list[LedQueue]:
-    """Return the logic queues of a static topic; none if it is not static."""
+    """Return the logic queues of a static topic; an empty result if it is not static."""
     return led_queues(await known(admin, topic))
 
 
@@ -71,15 +71,15 @@ def led_queues(topics: dict[str, MappedTopic]) -> list[LedQueue]:
 
 
 async def update(admin: Admin, topic: str, count: int, brokers: list[str]) -> list[LedQueue]:
-    """Create a static topic, or give it more logic queues.
+    """Create a static topic, or add logic queues to it.
 
     Args:
-        count: logic queues that it has then.
-        brokers: names of those that may lead new queues.
+        count: the new number of logic queues.
+        brokers: names of the brokers that may lead new queues.
 
     Raises:
-        MqlakeError: the topic cannot be changed so; nothing was. Or a broker refuses: those before
-            it have been changed.
+        MqlakeError: the change is not possible, and nothing was changed. Or a broker refuses: the
+            brokers before it have been changed.
     """
     masters = await _masters(admin, brokers)
     before = await known(admin, topic)
@@ -91,14 +91,15 @@ async def update(admin: Admin, topic: str, count: int, brokers: list[str]) -> li
 
 
 async def move(admin: Admin, topic: str, brokers: list[str]) -> list[LedQueue]:
-    """Have some brokers lead all logic queues of a static topic, evenly.
+    """Move all logic queues of a static topic to brokers, evenly.
 
     Args:
         brokers: their names.
 
     Raises:
-        MqlakeError: the queues cannot be moved so; none was. Or a broker refuses: the same call
-            fails then until the brokers agree; `mqadmin remappingStaticTopic -f` goes on.
+        MqlakeError: the move is not possible, and nothing was moved. Or a broker refuses: the same
+            call then fails until the brokers agree; `mqadmin remappingStaticTopic -f` continues the
+            move.
     """
     masters = await _masters(admin, brokers)
     before = await known(admin, topic)
@@ -117,7 +118,7 @@ async def move(admin: Admin, topic: str, brokers: list[str]) -> list[LedQueue]:
 
 
 async def _masters(admin: Admin, wanted: list[str]) -> dict[str, Broker]:
-    """Return all brokers of the clusters in which the named ones are, by name."""
+    """Return all brokers of the clusters that contain the named brokers, by name."""
     table = (await admin.cluster_info()).broker_addr_table
     missing = [name for name in wanted if MASTER not in _addresses(table.get(name))]
     if missing or not wanted:
@@ -135,7 +136,10 @@ def _with_all(plan: Plan, masters: dict[str, Broker]) -> dict[str, MappedTopic]:
     """Return a plan's topics, with an empty mapping for each other broker of the cluster."""
     topics = dict(plan.topics)
     if missing := topics.keys() - masters.keys():
-        raise MqlakeError(f"broker {', '.join(sorted(missing))} has queues and is not registered")
+        raise MqlakeError(
+            f"broker {', '.join(sorted(missing))} has queues of the topic but is not registered: "
+            "start it first"
+        )
     some = next(iter(topics.values()))
     assert some.mapping is not None
     for name in masters.keys() - topics.keys():
@@ -168,7 +172,7 @@ async def _ends(admin: Admin, broker: Broker, topic: str) -> dict[MessageQueue, 
 
 
 def _decided(planned: MappedTopic, ends: dict[MessageQueue, int]) -> MappedTopic:
-    """Return a topic in which queues that moved go on after the ends of their earlier stretches."""
+    """Return a topic in which moved queues continue after the ends of their earlier stretches."""
     mapping = planned.mapping
     assert mapping is not None
     decided = {
@@ -187,6 +191,6 @@ def _with_offset(
     old = items[-2]
     end = ends.get(MessageQueue(topic, old.bname, old.queue_id))
     if end is None:
-        raise MqlakeError(f"broker {old.bname} does not say where its queue {old.queue_id} ends")
+        raise MqlakeError(f"broker {old.bname} does not report where its queue {old.queue_id} ends")
     offset = next_block(logical_offset(old, end))
     return [*items[:-1], msgspec.structs.replace(items[-1], logic_offset=offset)]

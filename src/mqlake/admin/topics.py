@@ -1,4 +1,4 @@
-"""Topics: which there are, where, how far their queues are; make, change and remove them."""
+"""Topics: list them, show their routes and offsets; create, change and delete them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class QueueStatus(msgspec.Struct, rename="camel"):
 
 
 class TopicRate(msgspec.Struct, rename="camel"):
-    """What goes through a topic: messages a second, and in the last day; `group` may be ""."""
+    """The rates of a topic: messages per second, and in the last day; `group` may be ""."""
 
     topic: str
     group: str
@@ -42,7 +42,7 @@ class TopicRate(msgspec.Struct, rename="camel"):
 
 
 class BrokerAddress(msgspec.Struct, rename="camel"):
-    """Where a broker is; id 0 is the master's."""
+    """The address of a broker; id 0 is the master's."""
 
     cluster: str
     broker_name: str
@@ -51,7 +51,7 @@ class BrokerAddress(msgspec.Struct, rename="camel"):
 
 
 class Changed(msgspec.Struct, rename="camel"):
-    """Where something was changed."""
+    """The brokers on which something was changed."""
 
     broker_name: str
     address: str
@@ -72,7 +72,7 @@ class Consumed(msgspec.Struct, rename="camel"):
 
 
 async def consumed(admin: Admin) -> list[Consumed]:
-    """Return all topics but those of groups, with clusters and groups."""
+    """Return all topics except those of groups, with clusters and groups."""
     return [
         Consumed(cluster, topic, group)
         for topic in await names(admin)
@@ -97,7 +97,7 @@ async def clusters(admin: Admin, topic: str) -> list[str]:
 
 
 async def status(admin: Admin, topic: str) -> list[QueueStatus]:
-    """Return where the queues of a topic stand."""
+    """Return the offsets of a topic's queues."""
     found: list[QueueStatus] = []
     for broker in await admin.brokers_of(topic):
         header = TopicNameHeader(topic=topic)
@@ -125,7 +125,7 @@ async def config(admin: Admin, topic: str, address: str) -> Topic:
 async def update(
     admin: Admin, topic: Topic, cluster: str | None, broker: str | None, attributes: str = ""
 ) -> list[Changed]:
-    """Make or change a topic on one broker, or on all of a cluster.
+    """Create or change a topic on one broker, or on all brokers of a cluster.
 
     Args:
         attributes: changes such as "+message.type=FIFO,-message.type".
@@ -151,7 +151,7 @@ async def update(
 async def permit(
     admin: Admin, topic: str, permission: int, cluster: str | None, broker: str | None
 ) -> list[Changed]:
-    """Change a topic's permission on the brokers of a cluster, or on one, and nothing else."""
+    """Change only a topic's permission, on the brokers of a cluster or on one broker."""
     changed: list[Changed] = []
     for found in await admin.brokers(cluster, broker):
         old = await config(admin, topic, found.address)
@@ -162,7 +162,7 @@ async def permit(
 
 
 async def delete(admin: Admin, topic: str, cluster: str) -> list[Changed]:
-    """Remove a topic from the brokers of a cluster, then from the name servers."""
+    """Delete a topic from the brokers of a cluster, then from the name servers."""
     changed: list[Changed] = []
     for found in await admin.brokers(cluster):
         header = TopicNameHeader(topic=topic)
@@ -174,7 +174,7 @@ async def delete(admin: Admin, topic: str, cluster: str) -> list[Changed]:
 
 
 async def delete_many(admin: Admin, topics: Sequence[str], cluster: str) -> list[Changed]:
-    """Remove topics from the brokers of a cluster with one request to each, then from name servers.
+    """Delete topics from the brokers of a cluster with one request to each, then from name servers.
 
     RocketMQ's brokers accept it from 5.5.1 on.
     """
@@ -190,7 +190,7 @@ async def delete_many(admin: Admin, topics: Sequence[str], cluster: str) -> list
 
 
 async def groups(admin: Admin, topic: str) -> list[str]:
-    """Return the groups that consume a topic, or have."""
+    """Return the groups that consume, or have consumed, a topic."""
     found: set[str] = set()
     for broker in await admin.brokers_of(topic):
         header = TopicNameHeader(topic=topic)
@@ -200,7 +200,7 @@ async def groups(admin: Admin, topic: str) -> list[str]:
 
 
 async def rates(admin: Admin, topic: str) -> list[TopicRate]:
-    """Return what goes through a topic: a row for each group that consumes it."""
+    """Return the rates of a topic: a row for each group that consumes it."""
     put = await _stats(admin, topic, "TOPIC_PUT_NUMS", topic)
     found: list[TopicRate] = []
     for group in await groups(admin, topic) or [""]:
@@ -210,7 +210,7 @@ async def rates(admin: Admin, topic: str) -> list[TopicRate]:
 
 
 async def all_rates(admin: Admin, topic: str | None) -> list[TopicRate]:
-    """Return what goes through one topic, or through each but those of groups."""
+    """Return the rates of one topic, or of each topic except those of groups."""
     topics = [topic] if topic else await names(admin)
     return [
         rate
@@ -230,7 +230,7 @@ async def _stats(admin: Admin, topic: str, name: str, key: str) -> tuple[float, 
         except RemotingError as error:
             if error.code != ResponseCode.SYSTEM_ERROR:
                 raise
-            continue  # nothing was counted yet
+            continue  # Nothing was counted yet.
         stats = decode_answer(BrokerStats, answer.body)
         rate += stats.stats_minute.tps
         total += stats.stats_day.sum or stats.stats_hour.sum or stats.stats_minute.sum

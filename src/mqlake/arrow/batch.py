@@ -12,12 +12,12 @@ from mqlake.protocol.bodies.message_queue import MessageQueue
 class ArrowBatch:
     """Messages of one queue as columns, to be finished by `ack` or `retry_later`.
 
-    Until then the group's offset does not pass them.
+    Until then, the group's offset does not pass them.
 
     Attributes:
         records: a `pyarrow.RecordBatch` with the columns of `mqlake.dispatch.arrow.SCHEMA`: the
-            message's topic as it was subscribed to, and its body decompressed.
-        queue: where they were read.
+            topic is the one that was subscribed to, and bodies are decompressed.
+        queue: the queue that they were read from.
         faults: why the body in a row is not what the producer sent: it cannot be decompressed, or
             its checksum is wrong.
     """
@@ -32,23 +32,24 @@ class ArrowBatch:
         return len(self.records)
 
     async def ack(self) -> bool:
-        """Say that all of them are done.
+        """Acknowledge all of them.
 
         Returns:
-            False where that does not count for some: another consumer has the queue by now, and may
-            have the messages, too; or they were finished before.
+            False if that does not count for some: another consumer owns the queue now, and may
+            receive the messages, too; or they were finished before.
         """
         return all([await run.ack() for run in self._runs])
 
     async def retry_later(self, delay_level: int = 0) -> bool:
-        """Have all of them come again: by the group's retry topic, or, in order, at the same place.
+        """Have all redelivered: through the group's retry topic or, in order, at the same position.
 
-        Broadcast messages do not come again. In order, the column `reconsumeTimes` stays as it is.
+        Broadcast messages are not redelivered. In order, the column `reconsumeTimes` does not
+        change.
 
         Args:
-            delay_level: as of `ConsumedMessage.retry_later`.
+            delay_level: as for `ConsumedMessage.retry_later`.
 
         Returns:
-            False as `ack`.
+            False as for `ack`.
         """
         return all([await run.retry_later(delay_level) for run in self._runs])

@@ -1,7 +1,7 @@
 """Runs of records as columns."""
 
 # pyright: basic
-# Reason: pyarrow carries no types.
+# pyarrow has no types.
 
 from __future__ import annotations
 
@@ -24,25 +24,25 @@ from mqlake.formats.sys_flag import COMPRESSED
 
 
 class TooLongError(Exception):
-    """Runs that have more bytes together than a batch may have."""
+    """The runs exceed the maximum size of a batch together."""
 
 
 def to_columns(runs: Sequence[RecordRun]) -> tuple[Any, dict[int, str]]:
     """Return the records of runs as a `pyarrow.RecordBatch`, and why some bodies are damaged.
 
-    The columns are those of `mqlake.dispatch.arrow.SCHEMA`. As other consumers have it, `topic` is
-    the one that was subscribed to, and `body` is decompressed; `size`, `bodyCrc` and `sysFlag` are
-    the stored ones.
+    The columns are those of `mqlake.dispatch.arrow.SCHEMA`. As with other consumers, `topic` is the
+    one that was subscribed to, and `body` is decompressed; `size`, `bodyCrc` and `sysFlag` are the
+    stored ones.
 
     Args:
-        runs: of one queue, at least one.
+        runs: at least one, all of one queue.
 
     Returns:
-        The faults are by row.
+        The faults are keyed by row.
 
     Raises:
-        TooLongError: several runs have over MAX_BODIES bytes, or would have once they are
-            decompressed. The bodies of one run that do not fit are left as they are, with a fault.
+        TooLongError: several runs exceed MAX_BODIES bytes, now or after decompression. Bodies of a
+            single run that do not fit are left as they are, with a fault.
     """
     if len(runs) > 1 and sum(len(run.body) for run in runs) > MAX_BODIES:
         raise TooLongError
@@ -60,7 +60,7 @@ def to_columns(runs: Sequence[RecordRun]) -> tuple[Any, dict[int, str]]:
 
 
 def warm_up() -> None:
-    """Load the kernels, or compile them if nobody has done it."""
+    """Load the kernels, or compile them if they are not in the cache."""
     properties = {UNIQ_KEY: "u", KEYS: "k", TAGS: "t"}
     data = record.encode(topic="T", body=b"warm up", properties=properties)
     rows, _ = find_records(data)
@@ -79,10 +79,10 @@ def _with_topics(records: Any, runs: Sequence[RecordRun]) -> Any:
 
 
 def _decompressed(records: Any, faults: dict[int, str], *, is_last_try: bool) -> Any:
-    """Return records with bodies decompressed; note why that cannot be done.
+    """Return records with decompressed bodies; note why a body cannot be decompressed.
 
     Raises:
-        TooLongError: they have over MAX_BODIES bytes then, and this is not the last try.
+        TooLongError: the records exceed MAX_BODIES bytes then, and this is not the last try.
     """
     left = MAX_BODIES
     flags = records.column(SCHEMA.get_field_index("sysFlag")).to_numpy()

@@ -1,4 +1,4 @@
-"""Read messages as one of a group, in batches of Arrow columns."""
+"""Read messages as a member of a group, in batches of Arrow columns."""
 
 from __future__ import annotations
 
@@ -27,28 +27,31 @@ SETTINGS = ConsumerSettings(
     queue_bytes=32 << 20,
     queue_span=2**31,
 )
-"""Settings for columns. `queue_messages` counts pulls; brokers give 32 messages at most in one,
-unless `maxTransferCountOnMessageInMemory` says otherwise."""
+"""Settings for columns.
+
+`queue_messages` counts pulls; one pull returns 32 messages at most, unless
+`maxTransferCountOnMessageInMemory` says otherwise.
+"""
 
 _MOST_REQUESTS = 32
-"""Messages that brokers are asked to redeliver at once."""
+"""Maximum number of messages that brokers are asked to redeliver at the same time."""
 
 
 class ArrowConsumer(GroupMember):
-    """Reads topics as one of a group; for the tasks of one event loop.
+    """Reads topics as a member of a group; for the tasks of one event loop.
 
         async with ArrowConsumer("localhost:9876", "reports", "orders") as consumer:
             async for batch in consumer.arrow_batches():
                 ...
                 await batch.ack()
 
-    Other members of the group may be consumers of any kind. As with them, a message comes at least
-    once, and may come twice.
+    Other members of the group may be consumers of any kind. As with them, delivery is
+    at-least-once: a message may be delivered twice.
 
     Args:
-        name_servers, group, topics, instance, unit, namespace, on_assigned, on_revoked: as of
+        name_servers, group, topics, instance, unit, namespace, on_assigned, on_revoked: as for
             `mqlake.client.Consumer`.
-        settings: how it behaves. It cannot pop, or note traces.
+        settings: how the consumer behaves. It cannot pop, or trace messages.
 
     Raises:
         ClientError: the name of the group, or a setting, cannot be used.
@@ -68,7 +71,7 @@ class ArrowConsumer(GroupMember):
         on_revoked: Listener | None = None,
     ) -> None:
         if settings.trace or not settings.client_rebalance:
-            raise ClientError("an ArrowConsumer has neither `trace` nor `client_rebalance=False`")
+            raise ClientError("an ArrowConsumer cannot use `trace` or `client_rebalance=False`")
         super().__init__(
             name_servers,
             group,
@@ -83,12 +86,13 @@ class ArrowConsumer(GroupMember):
         self._requests = asyncio.Semaphore(_MOST_REQUESTS)
 
     async def start(self) -> None:
-        """Join the group, once the kernels are loaded; `async with` does it.
+        """Load the kernels, and join the group; `async with` does it.
 
-        Kernels that nobody has used on this machine are compiled, which takes a minute.
+        Kernels that were never used on this machine are compiled first, which takes a minute.
 
         Raises:
-            ClientError: this process has a consumer of the group under the same instance name.
+            ClientError: this process already has a consumer of the group under the same instance
+                name.
         """
         await asyncio.to_thread(warm_up)
         await super().start()
@@ -96,19 +100,19 @@ class ArrowConsumer(GroupMember):
     async def arrow_batches(
         self, most_pulls: int = 64, wait: float = 0.01
     ) -> AsyncIterator[ArrowBatch]:
-        """Yield messages of one queue at a time, each batch to be finished.
+        """Yield messages of one queue at a time; each batch must be finished.
 
         Args:
-            most_pulls: how many pulls make up a batch at most.
-            wait: seconds for which messages are gathered if there are few.
+            most_pulls: the maximum number of pulls in a batch.
+            wait: seconds for which messages are collected if there are few.
 
         Raises:
-            ClosedError: the consumer was closed before.
+            ClosedError: the consumer was already closed.
             ClientError: `most_pulls` is below 1.
         """
         self._require_open()
         if most_pulls < 1:
-            raise ClientError(f"a batch has 1 pull at least, not {most_pulls}")
+            raise ClientError(f"most_pulls must be at least 1, not {most_pulls}")
         inbox, are_few = self._parts.inbox, True
         while await inbox.wait():
             try:
@@ -125,7 +129,7 @@ class ArrowConsumer(GroupMember):
                 yield self._batch(cast("Sequence[RecordRun]", taken[1]))
 
     def _batch(self, runs: Sequence[RecordRun]) -> ArrowBatch:
-        """Return a batch of as many runs as go into one; give the others back."""
+        """Return a batch of as many runs as fit into one; give the others back."""
         most = len(runs)
         try:
             while True:
@@ -148,10 +152,10 @@ class ArrowConsumer(GroupMember):
         return Decoded((run,) if run else (), last)
 
     async def _send_back(self, message: ConsumedMessage, level: int, most: int) -> None:
-        """Have brokers redeliver each message of a run, but for those of which they know already.
+        """Have brokers redeliver each message of a run, except those that they already redeliver.
 
         Raises:
-            MqlakeError: some are not taken; all were tried.
+            MqlakeError: some messages are not accepted; all were tried.
         """
         run = cast("RecordRun", message)
 

@@ -1,4 +1,4 @@
-"""The records of one pull, to be finished together."""
+"""The records of one pull, which are finished together."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from mqlake.dispatch.adjacent import (
     FAULT,
     QUEUE_OFFSET,
     SIZE,
+    SYS_FLAG,
     TAGS_AT,
     TAGS_LENGTH,
     find_records,
@@ -34,16 +35,16 @@ _NONE: Longs = np.empty(0, np.int64)
 
 
 class RecordRun(ConsumedMessage, eq=False):
-    """The records of one pull that are wanted; to who counts and finishes messages, one of them.
+    """The selected records of one pull, which are counted and finished as one message.
 
     Attributes:
-        topic: that was subscribed to, which is that of all its records; see `topics`.
+        topic: the subscribed topic, which is that of all its records; see `topics`.
         body: the bytes of the pull.
         queue_offset: the lowest of its records.
-        at, sizes: where its records are in the body, bytes, i8[n].
-        topics: of its records where they may differ, as in a retry topic; else none.
+        at, sizes: positions and sizes of its records in the body, in bytes, i8[n].
+        topics: the topics of its records if they may differ, as in a retry topic; otherwise empty.
         faults: why the body of a record is damaged, by its number in the run.
-        sent_back: the numbers of records that a broker redelivers already.
+        sent_back: the numbers of records that a broker already redelivers.
     """
 
     at: Longs = _NONE
@@ -54,7 +55,7 @@ class RecordRun(ConsumedMessage, eq=False):
     sent_back: set[int] = msgspec.field(default_factory=set[int])
 
     def message_count(self) -> int:
-        """Return how many records it has."""
+        """Return the number of records."""
         return len(self.at)
 
     def messages(self) -> Iterator[ReceivedMessage]:
@@ -72,16 +73,16 @@ class RecordRun(ConsumedMessage, eq=False):
 def read_run(
     data: Body, queue: MessageQueue, wanted: Wanted, first: int, namespace: Namespace
 ) -> tuple[RecordRun | None, int | None]:
-    """Return the records of a pull that are wanted, None if none are; and where they stop.
+    """Return the selected records of a pull, or None without any; and where valid records end.
 
-    That is the queue offset of the last record before bytes that are none, None if there are no
-    such bytes.
+    The latter is the queue offset of the last record before bytes that are not a record, or None
+    if there are no such bytes.
 
     Args:
-        first: the queue offset that was asked for: what comes before it is left out.
+        first: the requested queue offset: records before it are left out.
 
     Raises:
-        FormatError: the first bytes are no record.
+        FormatError: the first bytes are not a record.
     """
     data, rows, end = find_messages(bytes(data))
     if data and not rows.size:
@@ -103,7 +104,7 @@ def read_run(
         head[6],  # physical offset
         b"",
         head[4],  # flag
-        0,  # sys flag: the body is no message's
+        0,  # sys flag: the body is not a message's
         head[8],  # born timestamp
         head[9],  # born host
         head[10],  # store timestamp
@@ -119,37 +120,36 @@ def read_run(
 
 
 def find_messages(data: bytes) -> tuple[bytes, Longs, Fault]:
-    """Return what `find_records` finds in a pull, with inner batches as records of their messages.
+    """Return what `find_records` finds in a pull, with the messages of inner batches as records.
 
-    The first part of the result is the bytes that the positions are in.
+    The first part of the result is the bytes that the positions refer to.
     """
     rows, end = find_records(data)
-    if _are_wrapped(data, rows).any():
+    if _are_wrapped(rows).any():
         data = _unwrapped(data, rows)
         rows, end = find_records(data)
     return data, rows, end
 
 
 def is_whole(data: bytes, rows: Longs, end: Fault) -> bool:
-    """Return whether the last of the records that were found ends where the data does."""
+    """Return whether the last record that was found ends at the end of the data."""
     if end is not Fault.SHORT:
         return False
     return not rows.size or int(rows[AT, -1] + rows[SIZE, -1]) == len(data)
 
 
-def _are_wrapped(data: bytes, rows: Longs) -> Flags:
-    """Say of each good record whether it is an inner batch to be taken apart."""
-    last_bytes = np.frombuffer(data, np.uint8)[rows[AT] + SYS_FLAG_AT + 3]
-    return (last_bytes & FLAGS == FLAGS) & (rows[FAULT] == Fault.GOOD)
+def _are_wrapped(rows: Longs) -> Flags:
+    """Return for each good record whether it is an inner batch that must be split."""
+    return (rows[SYS_FLAG] & FLAGS == FLAGS) & (rows[FAULT] == Fault.GOOD)
 
 
 def _unwrapped(data: bytes, rows: Longs) -> bytes:
-    """Return the bytes of a pull with each inner batch as the records of its messages.
+    """Return the bytes of a pull with each inner batch replaced by the records of its messages.
 
-    One that cannot be taken apart stays as it is.
+    An inner batch that cannot be split stays as it is.
     """
     pieces, done = list[bytes](), 0
-    for start, size in zip(*rows[[AT, SIZE]][:, _are_wrapped(data, rows)].tolist(), strict=True):
+    for start, size in zip(*rows[[AT, SIZE]][:, _are_wrapped(rows)].tolist(), strict=True):
         pieces.append(data[done:start])
         try:
             pieces += unwrapped(record.decode(data, start))

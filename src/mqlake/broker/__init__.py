@@ -1,4 +1,4 @@
-"""A broker that stock RocketMQ clients use: what it answers, on one store (docs/broker.md).
+"""A broker for stock RocketMQ clients, on one store (docs/broker.md).
 
 `Broker` serves while its `async with` block runs; `make_broker_settings` makes its settings.
 """

@@ -1,4 +1,4 @@
-"""Decode the bodies of requests: none is so long that decoding it would hold up the event loop."""
+"""Decode the bodies of requests: none is so long that decoding would block the event loop."""
 
 from __future__ import annotations
 
@@ -12,20 +12,21 @@ from mqlake.protocol.errors import RemotingError
 T = TypeVar("T")
 
 MAX_LENIENT: Final = 16_384
-"""Longest body in bytes that may be other than strict JSON: fastjson's dialect is read by Python
-code."""
+"""Maximum length in bytes of a body that may be other than strict JSON: Python code parses
+fastjson's dialect.
+"""
 
 
 def request_body(kind: type[T], request: Command, most: int, setting: str) -> T:
-    """Return what the JSON body of a request says.
+    """Return the content of a request's JSON body.
 
     Args:
-        most: bytes that it may have.
-        setting: the name of the setting that says so.
+        most: the maximum size in bytes.
+        setting: the name of the setting for it.
 
     Raises:
-        BodyError: it is no such JSON.
-        RemotingError: it is too long.
+        BodyError: the body is not valid JSON of this kind.
+        RemotingError: the body is too long.
     """
     check_size(request, most, setting)
     return decode_body(kind, request.body, MAX_LENIENT)
@@ -35,9 +36,9 @@ def check_size(request: Command, most: int, setting: str) -> None:
     """Refuse a request whose body is too long.
 
     Raises:
-        RemotingError: it is longer than `most` bytes.
+        RemotingError: the body is longer than `most` bytes.
     """
     size = len(request.body)
     if size > most:
-        reason = f"the body has {size} bytes, and {most} are allowed ({setting})"
+        reason = f"the body has {size} bytes; the maximum is {most} ({setting})"
         raise RemotingError(ResponseCode.INVALID_PARAMETER, reason)

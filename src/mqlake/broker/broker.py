@@ -1,4 +1,4 @@
-"""A broker: one store, the request families, two ports, the name servers.
+"""A broker: one store, the request families, two ports, registration with name servers.
 
 Upstream: `BrokerController`. Everything runs on one event loop; what waits for the disk does so in
 the store's own threads.
@@ -13,8 +13,11 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Protocol, Self
 
+import msgspec
+
 from mqlake.broker.admin.families import ADMIN
 from mqlake.broker.clients.requests import ClientRequests
+from mqlake.broker.controller.requests import ControllerRequests
 from mqlake.broker.lite.refusals import LiteTopics
 from mqlake.broker.locks.requests import LockRequests
 from mqlake.broker.offsets.requests import OffsetRequests
@@ -31,7 +34,7 @@ from mqlake.broker.slave.family import SlaveTables
 from mqlake.broker.slave.refusals import SlaveRefusals
 from mqlake.broker.static_topics.clean_up import StaticTopicCleaning
 from mqlake.broker.static_topics.requests import StaticTopicAdmin
-from mqlake.broker.topics import queues_without_topic
+from mqlake.broker.topics import queues_for, without_topic
 from mqlake.broker.transactions.end import EndTransactions
 from mqlake.broker.transactions.resume import ResumeChecks
 from mqlake.errors import StoreError
@@ -44,18 +47,19 @@ from mqlake.storage.protocol import OwnedDirectory
 from mqlake.store import MessageStore
 from mqlake.store.config.properties_file import PropertiesFile
 from mqlake.store.live_settings import LiveSettings
-from mqlake.store.port import Store
+from mqlake.store.port import Store, cut_log
+from mqlake.store.settings import BrokerRole
 
 _log = logging.getLogger(__name__)
 
 
 class Family(Protocol):
-    """What answers one family of requests; made with a broker's `Parts`."""
+    """The handlers of one family of requests; it is created with a broker's `Parts`."""
 
     def __init__(self, parts: Parts) -> None: ...
 
     def routes(self) -> Sequence[Route]:
-        """Return what serves each request code."""
+        """Return the handler of each request code."""
         ...
 
 
@@ -76,23 +80,24 @@ FAMILIES: tuple[type[Family], ...] = (
     StaticTopicAdmin,
     StaticTopicCleaning,
     SlaveTables,
+    ControllerRequests,
     *ADMIN,
 )
-"""Every family that a broker has, in the order in which they are made."""
+"""All families of a broker, in the order in which they are created."""
 
 
 class Broker:
     """A broker on one store directory. `async with Broker(settings) as broker:` runs it.
 
     Args:
-        config: the file that the settings come from. Settings that are changed while the broker
-            runs are written to it; without one, to `config/broker.properties` of the store.
-        directory: where the store's bytes live; without it, in `storePathRootDir`.
-        clock: what messages are stamped and services scheduled by; without it, this machine's.
+        config: the file of the settings. Settings that are changed while the broker runs are
+            written to it; by default, to `config/broker.properties` of the store.
+        directory: the directory of the store; by default, `storePathRootDir`.
+        clock: stamps messages and schedules services; by default, this machine's clock.
 
     Attributes:
-        parts: what the request families share; there while it runs.
-        routes: what serves each request code; there while it runs.
+        parts: what the request families share; set while the broker runs.
+        routes: the handlers by request code; set while the broker runs.
     """
 
     parts: Parts
@@ -106,8 +111,9 @@ class Broker:
         directory: OwnedDirectory | None = None,
         clock: Clock | None = None,
     ) -> None:
-        self._live, self._config = LiveSettings(settings), config
+        self._live, self._config = LiveSettings(_of_start(settings)), config
         self._directory, self._clock = directory, clock
+        self._cutting: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -118,34 +124,44 @@ class Broker:
 
     @property
     def settings(self) -> BrokerSettings:
-        """The settings as they are now."""
+        """The current settings."""
         return self._live.now
 
     @property
     def peers(self) -> frozenset[Peer]:
-        """The connections that are open."""
+        """The open connections."""
         return self._server.peers
 
     @property
     def failed(self) -> asyncio.Future[StoreError]:
-        """Done once the store has lost its service task: the broker is of no use any more."""
-        return self.parts.store.failed
+        """Done once the store's service task has ended: the broker must be stopped."""
+        return self._failed
 
     async def start(self) -> None:
         """Open the store, listen, and register.
 
         Raises:
-            MqlakeError: the store cannot be opened, or a port cannot be listened on.
+            MqlakeError: the store cannot be opened, or the broker cannot listen on a port.
         """
+        self._failed = asyncio.get_running_loop().create_future()
+        await self._open()
+
+    async def _open(self) -> None:
         settings = self.settings
         async with AsyncExitStack() as undo:
             store = MessageStore.open(
                 settings.store_path, self._live, directory=self._directory, clock=self._clock
             )
             await undo.enter_async_context(store)
+            store.failed.add_done_callback(self._store_failed)
+            # A store that stopped cleanly and has no topic at all: somebody has removed them.
+            has_lost = len(store.config.topics) > 0 or not store.was_closed_cleanly
             self.parts = parts = Parts(self._live, store, self._settings_file(store))
-            if not store.was_closed_cleanly and not self.settings.is_slave:
+            if (group := parts.replication.group) is not None:
+                group.cut = self._cut_soon
+            if has_lost and not self.settings.is_slave:
                 _restore_topics(parts)
+            self._live.on_change(lambda: _restore_topics_of_master(parts), "broker_role")
             undo.callback(parts.slices.stop)
             undo.callback(parts.repeating.stop)
             self.routes = tuple(route for family in FAMILIES for route in family(parts).routes())
@@ -160,8 +176,40 @@ class Broker:
                 await self._server.start(settings.listen_address, port)
             undo.push_async_callback(parts.replication.stop)
             await parts.replication.start()
-            await parts.names.start()
+            if parts.replication.group is None:
+                await parts.names.start()  # else once the controller has said who the master is
+            for function in parts.on_start:
+                await function()
             self._undo = undo.pop_all()
+
+    def _store_failed(self, failed: asyncio.Future[StoreError]) -> None:
+        if not failed.cancelled() and not self._failed.done():
+            self._failed.set_result(failed.result())
+
+    def _cut_soon(self, end: int) -> None:
+        """Cut the log at a physical offset: the group's is another one from there on."""
+        if self._cutting is None:
+            self._cutting = asyncio.create_task(self._cut(end))
+
+    async def _cut(self, end: int) -> None:
+        """Close the store, cut its log, and open it again, which derives what follows from it.
+
+        A slave's clients find another broker meanwhile.
+        """
+        _log.warning("the store is closed, cut at physical offset %d, and opened again", end)
+        directory, clock = self.parts.store.directory, self.parts.store.clock
+        size = self.settings.mapped_file_size_commit_log
+        try:
+            await self._close()
+            await asyncio.to_thread(cut_log, directory, end, size, clock)
+            self._live = LiveSettings(_of_start(self.settings))
+            await self._open()
+        except Exception as error:  # noqa: BLE001 (whoever runs the broker is told)
+            _log.critical("the broker is stopped: its log could not be cut", exc_info=error)
+            if not self._failed.done():
+                self._failed.set_result(StoreError(f"the log could not be cut at {end}: {error}"))
+        finally:
+            self._cutting = None
 
     def _settings_file(self, store: Store) -> PropertiesFile:
         if self._config is not None:
@@ -169,11 +217,16 @@ class Broker:
         return PropertiesFile.of_store(store.directory)
 
     async def stop(self) -> None:
-        """Answer nobody any more, and leave the store in good order.
+        """Stop answering, and close the store cleanly.
 
         Raises:
             StoreError: the disk failed, or the store did before; the next start recovers.
         """
+        if self._cutting is not None:
+            await asyncio.gather(self._cutting, return_exceptions=True)
+        await self._close()
+
+    async def _close(self) -> None:
         # Whatever fails, the store is closed.
         async with self._undo:
             failures = [
@@ -185,8 +238,15 @@ class Broker:
                 raise failures[0]
 
 
+def _of_start(settings: BrokerSettings) -> BrokerSettings:
+    """Return the settings that a broker starts with: under a controller, those of a slave."""
+    if not settings.enable_controller_mode or settings.is_slave:
+        return settings
+    return msgspec.structs.replace(settings, broker_role=BrokerRole.SLAVE, broker_id=1)
+
+
 async def _finish(function: Callable[[], Awaitable[object] | None]) -> Exception | None:
-    """Call what is to be done before a stop; log and return what it raises."""
+    """Call a function before the stop; log and return its error."""
     try:
         if (waits := function()) is not None:
             await waits
@@ -196,11 +256,23 @@ async def _finish(function: Callable[[], Awaitable[object] | None]) -> Exception
     return None
 
 
+def _restore_topics_of_master(parts: Parts) -> None:
+    if not parts.settings.is_slave:
+        _restore_topics(parts)
+
+
 def _restore_topics(parts: Parts) -> None:
-    """Make topics anew that were not kept before the last process was killed."""
-    store, topics = parts.store, parts.topics
-    queues = {name: store.reads.queues(name) for name in store.reads.topics()}
-    least = parts.settings.default_topic_queue_nums
-    for name, count in queues_without_topic(topics, queues, least).items():
-        _log.warning("topic %s has messages but was not kept: made with %d queues", name, count)
+    """Create topics again that have messages only.
+
+    They were not stored before the last process was killed, or this broker was a slave then, and
+    had not copied them.
+    """
+    reads, topics, least = parts.store.reads, parts.topics, parts.settings.default_topic_queue_nums
+    for name in without_topic(topics, reads.topics()):
+        if topics.is_being_deleted(name):
+            continue
+        count = queues_for(name, reads.queues(name), least)
+        _log.warning(
+            "topic %s has messages but no configuration: created with %d queues", name, count
+        )
         topics.make(name, count)

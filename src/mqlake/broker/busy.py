@@ -1,4 +1,4 @@
-"""How often requests were turned away, by reason."""
+"""Count requests that were turned away, by reason."""
 
 from __future__ import annotations
 
@@ -8,14 +8,16 @@ from mqlake.protocol.codes import ResponseCode
 from mqlake.protocol.errors import RemotingError
 
 BUSY = ResponseCode.SERVICE_NOT_AVAILABLE
-"""RocketMQ says SYSTEM_BUSY, upon which its clients of 4.9 give up; upon this all send again."""
+"""RocketMQ answers SYSTEM_BUSY, on which its clients of 4.9 give up; on the code used here, all
+clients send again.
+"""
 
 
 class Busy:
-    """Counts requests that were turned away although nothing was wrong with them.
+    """Counts requests that were turned away although they were valid.
 
     Attributes:
-        counts: by the reason that the remark of the answer begins with, too.
+        counts: by reason, with which the remark of the answer also begins.
     """
 
     def __init__(self) -> None:

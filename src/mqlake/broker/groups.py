@@ -1,4 +1,4 @@
-"""The consumer groups of a broker: those it has from the start, and those that consumers make.
+"""The consumer groups of a broker: those that it creates itself, and those that consumers create.
 
 Upstream: `SubscriptionGroupManager`.
 """
@@ -17,6 +17,7 @@ from mqlake.formats.config.subscription_group import SubscriptionGroup
 from mqlake.protocol import naming
 from mqlake.protocol.codes import ResponseCode
 from mqlake.protocol.errors import RemotingError
+from mqlake.remoting.slices import Job
 from mqlake.store.config.config_entries import GroupTable
 from mqlake.store.live_settings import Current
 
@@ -24,7 +25,7 @@ _log = logging.getLogger(__name__)
 
 
 class Groups:
-    """The consumer groups of one broker. Every change is kept."""
+    """The consumer groups of one broker. Every change is stored."""
 
     def __init__(self, settings: Current[BrokerSettings], table: GroupTable) -> None:
         self._settings, self._table = settings, table
@@ -33,7 +34,8 @@ class Groups:
         for group in [group for name in table if (group := table.get(name)) is not None]:
             if (bounded := _bounded(group)) != group:
                 _log.warning(
-                    "group %s: config/subscriptionGroup.json says retryQueueNums %d: it has %d",
+                    "group %s: config/subscriptionGroup.json says retryQueueNums %d; the "
+                    "broker uses %d",
                     group.group_name,
                     group.retry_queue_nums,
                     bounded.retry_queue_nums,
@@ -41,7 +43,7 @@ class Groups:
                 table.put(bounded)
 
     def _make_own(self) -> None:
-        """Create the groups that a master has from the start; a slave's are its master's."""
+        """Create the groups that a master has from the start; a slave has its master's."""
         if self._settings.now.is_slave:
             return
         for name in naming.SYSTEM_GROUPS:
@@ -59,15 +61,15 @@ class Groups:
 
     @property
     def version(self) -> DataVersion:
-        """How often the groups were changed, and when last."""
+        """How often the groups were changed, and when they were changed last."""
         return self._table.version
 
     def get(self, name: str) -> SubscriptionGroup | None:
-        """Return a group, None where there is none of this name."""
+        """Return a group, None if no group has this name."""
         return self._table.get(name)
 
     def get_or_make(self, name: str) -> SubscriptionGroup | None:
-        """Return a group, made where there is none and settings and its name allow it.
+        """Return a group; if it does not exist, create it if settings and its name allow that.
 
         Upstream: `findSubscriptionGroupConfig`.
 
@@ -85,14 +87,14 @@ class Groups:
             return None
         found = SubscriptionGroup(group_name=name)
         if settings.is_slave:
-            return found  # not kept: groups are made at the master
+            return found  # Not stored: groups are created at the master.
         self.check_room(name)
         _log.info("group %s made", name)
         self.put(found)
         return found
 
     def check_room(self, name: str) -> None:
-        """Refuse a group that would be one too many.
+        """Refuse a group that would exceed the limit.
 
         Raises:
             RemotingError: there are `maxSubscriptionGroupNums` already, and this is not one of
@@ -107,20 +109,20 @@ class Groups:
             raise RemotingError(ResponseCode.SYSTEM_ERROR, reason)
 
     def forbidden(self, name: str, topic: str) -> int:
-        """Return what a group may not do with a topic: a sum of PERM_* bits."""
+        """Return what a group must not do with a topic: a sum of PERM_* bits."""
         return self._table.forbidden(name, topic)
 
     def forbid(self, name: str, topic: str, bits: int) -> None:
-        """Set what a group may not do with a topic."""
+        """Set what a group must not do with a topic."""
         self._table.forbid(name, topic, bits)
 
     @property
     def forbidden_count(self) -> int:
-        """For how many topics of groups something is forbidden."""
+        """The number of topics of groups for which something is forbidden."""
         return self._table.forbidden_count
 
     def forbidden_table(self) -> dict[str, dict[str, int]]:
-        """Return what groups may not do, by group and topic."""
+        """Return what groups must not do, by group and topic."""
         return self._table.forbidden_table()
 
     def follow(
@@ -128,17 +130,24 @@ class Groups:
         groups: Mapping[str, SubscriptionGroup],
         forbidden: Mapping[str, Mapping[str, int]],
         version: DataVersion,
-    ) -> None:
-        """Replace all groups, what they may not do, and their version by those of a master."""
-        self._table.follow({name: _bounded(group) for name, group in groups.items()}, version)
+    ) -> Job[None]:
+        """Replace all groups, what they must not do, and their version by those of a master.
+
+        A bit at a time.
+        """
+        bounded: dict[str, SubscriptionGroup] = {}
+        for name, group in groups.items():
+            bounded[name] = _bounded(group)
+            yield
+        yield from self._table.follow(bounded, version)
         self._table.follow_forbidden(forbidden)
 
     def put(self, group: SubscriptionGroup) -> None:
-        """Make or change a group."""
+        """Create or change a group."""
         self._table.put(group)
 
     def remove(self, name: str) -> bool:
-        """Remove a group; say whether there was one."""
+        """Remove a group; return whether it existed."""
         return self._table.remove(name)
 
 

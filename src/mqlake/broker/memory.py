@@ -1,4 +1,4 @@
-"""How much of the log's end is taken to be in the machine's memory."""
+"""How much of the log's end is assumed to be in the machine's memory."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Requests that wait for something to happen: whose they are, and until when.
+"""Requests that wait for an event or a timeout.
 
-However many wait, nothing is done for all of them in one round of the loop: those whose time is up
-together, and those whose connection is closed, are seen to a slice at a time.
+However many wait, one round of the loop never handles all of them: those whose time is up together,
+and those whose connection is closed, are handled a slice at a time.
 """
 
 from __future__ import annotations
@@ -21,16 +21,17 @@ _log = logging.getLogger(__name__)
 _SHARE = 64
 """One of so many requests of the greediest connection is ended to make room for others."""
 GRAIN = 0.05
-"""Seconds by which a request may wait longer than it asked for: those of one moment share a
-timer."""
+"""Seconds by which a request may wait longer than it asked for: requests of one moment share a
+timer.
+"""
 
 
 class Parked(Protocol):
     """A request that waits.
 
     Attributes:
-        peer: who waits for its answer.
-        moment: those that end at the same time; None when it does not wait.
+        peer: the connection that waits for the answer.
+        moment: the requests that end at the same time; None while it does not wait.
     """
 
     peer: Peer
@@ -44,8 +45,8 @@ class Parking(Generic[P]):
     """Requests that wait.
 
     Args:
-        over: called with one whose time is up; it does not wait any more.
-        gone: called with one whose connection is closed; it does not wait any more.
+        over: called with a request whose time is up; it no longer waits.
+        gone: called with a request whose connection is closed; it no longer waits.
     """
 
     def __init__(
@@ -66,7 +67,7 @@ class Parking(Generic[P]):
         return len(self._of.get(peer, ()))
 
     def greediest(self) -> tuple[Peer | None, list[P]]:
-        """Return the connection of which the most requests wait, and some of them, the oldest."""
+        """Return the connection with the most waiting requests, and the oldest of them."""
         peer = max(self._of, key=self.of, default=None)
         if peer is None:
             return None, []
@@ -74,7 +75,7 @@ class Parking(Generic[P]):
         return peer, list(islice(own, max(1, len(own) // _SHARE)))
 
     def enter(self, request: P, deadline: float) -> bool:
-        """Let a request wait until a loop time; say whether it does: its connection is open."""
+        """Let a request wait until a loop time; return whether it does: its connection is open."""
         peer = request.peer
         if peer.is_closed:
             return False
@@ -94,7 +95,7 @@ class Parking(Generic[P]):
         return True
 
     def leave(self, request: P) -> bool:
-        """Let a request wait no longer; say whether it did."""
+        """Stop a request from waiting; return whether it waited."""
         moment = request.moment
         if moment is None:
             return False
@@ -135,7 +136,7 @@ class Parking(Generic[P]):
             yield
 
     def _call(self, function: Callable[[P], object], request: P) -> None:
-        """Call a function; what it raises does not keep the other requests waiting."""
+        """Call a function; its errors do not affect the other requests."""
         try:
             function(request)
         except Exception:  # noqa: BLE001 (see above)

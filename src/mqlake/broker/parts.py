@@ -26,27 +26,29 @@ from mqlake.store.port import Store
 
 
 class Parts:
-    """The parts of one running broker. To be made on its event loop, once the store is open.
+    """The parts of one running broker. It is created on the broker's event loop, once the store is
+    open.
 
     Attributes:
         live: the settings, for those that subscribe to changes.
-        settings: as they are now. Read them here each time: a change replaces them.
-        store: messages, tables, and what is done with them.
-        topics, groups: the broker's.
-        static_topics: those whose logic queues this broker leads, or led.
-        forwarder: asks other brokers for their stretches of logic queues.
-        clients: who is connected: producers and consumers by group.
-        locks: which consumers have queues for themselves, to keep their order.
-        replicas: the others of this broker's name.
-        names: the name servers that are told of the topics.
-        busy: how often requests were turned away.
+        settings: the current settings. Read them here each time: a change replaces them.
+        store: messages, tables, and the operations on them.
+        topics, groups: the broker's topics and groups.
+        static_topics: the static topics whose logic queues this broker leads, or led.
+        forwarder: requests stretches of logic queues from other brokers.
+        clients: the connected producers and consumers, by group.
+        locks: the queues that consumers lock to keep their order.
+        replicas: the other brokers of this broker's name.
+        names: the name servers with which topics are registered.
+        busy: counts requests that were turned away.
         replication: copies the log to slaves, or from a master.
-        stats: what was put, and what consumers got.
-        repeating: what is done by the clock.
-        slices: what takes long is done here, a slice at a time.
-        settings_file: what changes of settings are written to.
-        followed: tables of families that a slave copies: what takes the master's answer, by the
-            code of the request for it.
+        stats: counts messages that were put, and that consumers got.
+        repeating: the periodic functions.
+        slices: runs long work, a slice at a time.
+        settings_file: the file to which changed settings are written.
+        followed: tables of families that a slave copies: the function that applies the master's
+            answer, by the request code.
+        on_start: called, and awaited, once the broker listens.
         on_stop: called, and awaited, when the broker stops, before its connections are closed.
     """
 
@@ -62,6 +64,7 @@ class Parts:
             lambda: (self.settings.long_request_queue_capacity, "longRequestQueueCapacity")
         )
         self.followed: dict[RequestCode, Callable[[Body], Job[None]]] = {}
+        self.on_start: list[Callable[[], Awaitable[object]]] = []
         self.on_stop: list[Callable[[], Awaitable[object] | None]] = []
         self.topics = Topics(live, store.config.topics)
         self.static_topics = StaticTopics(
@@ -87,5 +90,5 @@ class Parts:
 
     @property
     def settings(self) -> BrokerSettings:
-        """Return the settings as they are now."""
+        """Return the current settings."""
         return self.live.now

@@ -1,4 +1,4 @@
-"""Tell name servers where this broker is and which topics it has.
+"""Register this broker and its topics with name servers.
 
 Upstream: `BrokerController.registerBrokerAll`, `BrokerOuterAPI`.
 """
@@ -34,28 +34,28 @@ from mqlake.store.live_settings import Current
 
 _SHORTEST, _LONGEST = 10.0, 60.0
 _AGAIN = 1.0
-"""Seconds after which a registration that failed is tried again."""
+"""Seconds after which a failed registration is retried."""
 _WITHOUT_MASTER = 3.0
-"""Seconds after which a slave asks again whose master is not registered."""
+"""Seconds after which a slave asks again if its master is not registered."""
 _FIRST = 2.0
-"""Seconds that a start, or a change of a static topic, waits at most for a registration."""
+"""Maximum seconds that a start, or a change of a static topic, waits for a registration."""
 _LAST = 0.5
-"""Seconds that a stop waits at most for the name servers."""
+"""Maximum seconds that a stop waits for the name servers."""
 
 _log = logging.getLogger(__name__)
 
 
 class _KVTable(msgspec.Struct):
-    """What a name server answers: the topics whose messages are ordered over all brokers."""
+    """The answer of a name server: the topics whose messages are ordered over all brokers."""
 
     table: dict[str, str] = {}
 
 
 class Registration:
-    """Keeps a broker registered at its name servers, each by itself.
+    """Keeps a broker registered with its name servers, each independently.
 
-    Every `registerNameServerPeriod`, at once when topics change or the connection is lost, and
-    every second as long as it fails.
+    It registers every `registerNameServerPeriod`, at once when topics change or the connection is
+    lost, and every second while it fails.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class Registration:
         self._peers: dict[str, Peer] = {}
         self._masters: dict[str, RegisterBrokerResponseHeader] = {}
         self._tasks: list[asyncio.Task[None]] = []
-        # How many changes there were, and how many of them each name server was told.
+        # The number of changes, and how many of them each name server knows.
         self._changes = 0
         self._told = dict.fromkeys(self._stale, -1)
         self._progress = asyncio.Condition()
@@ -95,7 +95,7 @@ class Registration:
                 task.cancel()
 
     def changed(self) -> None:
-        """Register anew: topics have changed, or what the name servers are to know of them."""
+        """Register again, because topics, or what name servers know about them, have changed."""
         self._changes += 1
         for stale in self._stale.values():
             stale.set()
@@ -110,11 +110,11 @@ class Registration:
                 )
 
     async def route(self, topic: str) -> TopicRouteData | None:
-        """Return where a topic's queues are, as the first name server says that knows it."""
+        """Return a topic's route from the first name server that knows it."""
         return await self._cluster.route_known(topic)
 
     async def stop(self) -> None:
-        """Unregister, as far as name servers answer, and forget them."""
+        """Unregister from the name servers that answer, and forget them."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -136,7 +136,7 @@ class Registration:
                     failure = str(error)
                 elif failure != was_told:
                     _log.error("name server %s: registration failed", address, exc_info=error)
-                self._stale[address].clear()  # set by the connection that was lost just now
+                self._stale[address].clear()  # Set by the connection that was lost just now.
             else:
                 failure, pause = "", self._period()
             if failure != was_told:
@@ -160,7 +160,7 @@ class Registration:
         return min(max(settings.register_name_server_period / 1000, _SHORTEST), _LONGEST)
 
     def _note_master(self, name_server: str, found: RegisterBrokerResponseHeader) -> None:
-        """Note the master as the first name server says that knows one."""
+        """Note the master from the first name server that knows one."""
         self._masters[name_server] = found
         known = [self._masters[each] for each in self._stale if each in self._masters]
         best = next((each for each in known if each.master_addr), RegisterBrokerResponseHeader())
@@ -171,7 +171,7 @@ class Registration:
         timeout = self._settings.now.register_broker_timeout_mills / 1000
         peer = await self._client.connect(address)
         if self._peers.get(address) is not peer:
-            # One that was started anew knows nothing: it is told at once, not after the interval.
+            # A restarted name server knows nothing: it is notified at once, not after the interval.
             self._peers[address] = peer
             peer.on_close(lambda _: self._stale[address].set())
         registration = await self._slices.finish(self._registration())
@@ -179,9 +179,11 @@ class Registration:
         async with self._progress:
             self._told[address] = changes
             self._progress.notify_all()
+        if self._settings.now.enable_controller_mode and self._settings.now.is_slave:
+            return  # the controller says who the master is
         if self._settings.now.is_slave:
             self._note_master(address, answer.header(RegisterBrokerResponseHeader))
-            return  # which of its topics are ordered, its master's table says
+            return  # The master's table says which topics are ordered.
         if answer.body:
             table = decode_body(_KVTable, answer.body).table
             await self._slices.finish(self._take_order(table))
@@ -194,7 +196,7 @@ class Registration:
             if topic is not None:
                 texts.append(encode_body(name) + b":" + encode_body(self._allowed(topic)))
             yield
-        # As `RegisterBody` is written, of which the topics are much the largest part.
+        # Encoded like `RegisterBody`, whose topics are by far the largest part.
         mappings: dict[str, TopicQueueMappingInfo] = {}
         for name in list(self._static_topics):
             if (info := self._static_topics.registered(name)) is not None:

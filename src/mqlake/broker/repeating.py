@@ -1,4 +1,4 @@
-"""What a broker does by the clock, on its event loop."""
+"""The periodic functions of a broker, on its event loop."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from mqlake.store.port import Service
 
 
 class Repeating:
-    """Functions that are called again and again until the broker stops."""
+    """Functions that are called repeatedly until the broker stops."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -17,13 +17,13 @@ class Repeating:
         self._is_stopped = False
 
     def __iter__(self) -> Iterator[Service]:
-        """Return the functions as services, for those that report how they fare."""
+        """Return the functions as services, for those that report their state."""
         return iter(self._timers)
 
     def every(self, seconds: float, function: Callable[[], object]) -> None:
-        """Call a function in this interval, and less often while it fails.
+        """Call a function at this interval, and less often while it fails.
 
-        What it raises is logged and counted, and does not end the others.
+        Its errors are logged and counted, and do not stop the others.
         """
 
         def start() -> None:
@@ -48,7 +48,7 @@ class Repeating:
         call_later()
 
     def stop(self) -> None:
-        """Call none of them any more."""
+        """Stop calling them."""
         self._is_stopped = True
         for timer in self._timers.values():
             timer.cancel()

@@ -1,4 +1,4 @@
-"""What a broker knows of the others of its name: its master, or its slaves."""
+"""What a broker knows about the others of its name: its master, or its slaves."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ _log = logging.getLogger(__name__)
 
 
 class LogTransfer(Protocol):
-    """What sends the commit log to slaves, or has it from a master."""
+    """Sends the commit log to slaves, or receives it from a master."""
 
     @property
     def listens_at(self) -> str:
-        """Where slaves connect: "host:port"; "" while nobody listens."""
+        """The address for slaves: "host:port"; "" while nobody listens."""
         ...
 
 
@@ -22,10 +22,11 @@ class Replicas:
     """The master of a slave, and the transfer of the log.
 
     Attributes:
-        transfer: None where there is no transfer: then no address is told to slaves.
-        master_address: where a slave's master serves clients; "" while no name server knows it.
-        master_ha_address: where the master sends its log; the last one that was known.
-        master_answers: whether the master answered the last time that it was asked.
+        transfer: None if there is no transfer: then no address for slaves is published.
+        master_address: the address at which a slave's master serves clients; "" while no name
+            server knows it.
+        master_ha_address: the address from which the master sends its log; the last known one.
+        master_answers: whether the master answered the last request.
         on_change: called when one of these addresses has changed.
     """
 
@@ -39,15 +40,17 @@ class Replicas:
 
     @property
     def ha_address(self) -> str:
-        """Where this broker's slaves connect: "host:port"; "" while nobody listens."""
+        """The address for this broker's slaves: "host:port"; "" while nobody listens."""
         return self.transfer.listens_at if self.transfer is not None else ""
 
     def found_master(self, address: str, ha_address: str) -> None:
-        """Note what name servers say of this slave's master; "" for what they do not know."""
+        """Note what name servers answer about this slave's master; "" for what they do not know."""
         if ha_address:
             self._listens_there = address
         elif address in ("", self._listens_there):
-            ha_address = self.master_ha_address  # not so of another master, which has another log
+            ha_address = (
+                self.master_ha_address
+            )  # This does not apply to another master, which has another log.
         if (address, ha_address) == (self.master_address, self.master_ha_address):
             return
         if address != self.master_address:

@@ -1,4 +1,4 @@
-"""Settings of a broker: those of its store, and what concerns its clients.
+"""Settings of a broker: those of its store, and those for its clients.
 
 Upstream: `BrokerConfig`, `BrokerIdentity`, `NettyServerConfig`. One `broker.conf` names them all.
 """
@@ -18,6 +18,7 @@ from mqlake.errors import StoreError
 from mqlake.formats.config.topics import PERM_READ, PERM_WRITE
 from mqlake.formats.topic_names import TRACE_TOPIC
 from mqlake.store.bounds import (
+    INT_MAX,
     Addresses,
     Count,
     CountOrNone,
@@ -42,22 +43,22 @@ from mqlake.store.bounds import (
 from mqlake.store.settings import StoreSettings, settings_of
 
 FAST_PORT_DISTANCE = 2
-"""So far below `listenPort` lies the port for clients with `vipChannelEnabled`."""
+"""The port for clients with `vipChannelEnabled` is this far below `listenPort`."""
 LAST_PORT = 0xFFFF
 _LEAST_MEMORY = 32 << 20
-"""Bytes of connections: two frames may need that."""
+"""Minimum bytes for connections: two frames may need that."""
 
 _YEAR_2100 = 4_102_444_800_000
 QueueCount = Annotated[int, Within(1, 4096)]
-"""Queues of a topic."""
+"""Maximum number of queues of a topic."""
 
 
 _IN_MEMORY = (
-    "What is popped is always kept in memory first, and its acknowledgements are joined there, for"
-    " `popCkStayBufferTime` at most. With 0 each pop writes its check point at once."
+    "A pop's check point is always kept in memory first, for at most `popCkStayBufferTime`, and"
+    " acknowledgements are merged there. With 0, each pop writes its check point at once."
 )
-_BY_TIMER = "Check points are looked at when the timer delivers them, so nothing scans for them."
-_ROCKSDB = "There is no variant on RocksDB."
+_BY_TIMER = "Check points are processed when the timer delivers them, so no scan needs an interval."
+_ROCKSDB = "mqlake does not use RocksDB."
 
 WITHOUT_EFFECT = {
     "enablePopBufferMerge": _IN_MEMORY,
@@ -74,194 +75,254 @@ WITHOUT_EFFECT = {
     "popConsumerKVServiceInit": _ROCKSDB,
     "popConsumerKVServiceEnable": _ROCKSDB,
     "popConsumerKVServiceLog": _ROCKSDB,
+    "syncControllerMetadataPeriod": (
+        "The broker looks for the leader when a controller does not answer or names another leader."
+    ),
     "retrieveMessageFromPopRetryTopicV1": (
-        "With `enableRetryTopicV2` each pop looks into the retry topics of both names."
+        "With `enableRetryTopicV2`, each pop reads the retry topics of both names."
     ),
 }
-"""Names of RocketMQ's that are accepted, and why they mean nothing here."""
+"""Names of RocketMQ that are accepted, and why they have no effect here."""
 
 
 class BrokerSettings(StoreSettings, frozen=True, rename="camel", kw_only=True):
-    """Who a broker is, what it allows, and how it treats its clients.
+    """The identity of a broker, its limits, and how it serves its clients.
 
     Each field declares whether it may change in a running broker (`Now`, `Restart`). Times are
-    milliseconds, sizes bytes, where nothing else is said.
+    milliseconds, sizes bytes, unless stated otherwise.
     """
 
     without_effect: ClassVar[Mapping[str, str]] = WITHOUT_EFFECT
 
-    # Who and where
+    # Identity and addresses
     broker_cluster_name: Restart[Name] = "DefaultCluster"
+    """The cluster that the broker belongs to."""
     broker_name: Restart[Name] = msgspec.field(default_factory=socket.gethostname)
+    """The broker's name. A master and its slaves have the same name."""
     broker_id: Restart[CountOrNone] = 0
-    """0 for a master; 1 or more for a slave, another one for each slave of a master. It may change
-    with `brokerRole`."""
+    """0 for a master, 1 or more for a slave. All slaves of a master have different ids. A change of
+    `brokerRole` may also change it."""
     namesrv_addr: Restart[Addresses] = ""
-    """Name servers, separated by `;`."""
+    """The name servers to register with, separated by `;`."""
     bind_address: Restart[ListenAddress] = ""
-    """Address to listen on; without it the loopback if `brokerIP1` is one, else all addresses."""
+    """The address to listen on. Empty: the loopback address if `brokerIP1` is a loopback address,
+    otherwise all addresses."""
     store_path_root_dir: Restart[PathText] = "~/store"
-    """Directory of the store, made where there is none."""
+    """The directory of the store, created if missing."""
     store_path_commit_log: Restart[PathOrEmpty] = ""
-    """Only where RocketMQ has it by itself: `commitlog` in the root directory."""
+    """Only RocketMQ's default is accepted: `commitlog` in the root directory."""
     region_id: Now[Label] = "DefaultRegion"
-    """Stored with every message, and told to producers."""
+    """Stored with every message, and sent to producers."""
     trace_on: Now[bool] = True
-    """Told to producers: whether they are to trace what they send."""
+    """Sent to producers: whether they should trace the messages that they send."""
 
     # Topics and groups
     broker_permission: Now[Annotated[int, Within(0, 7)]] = PERM_READ | PERM_WRITE
-    """2 to write, 4 to read, 6 for both: what clients may do with any topic."""
+    """What clients may do with any topic: 2 to write, 4 to read, 6 for both."""
     default_topic_queue_nums: Now[QueueCount] = 8
-    """Most queues of a topic that a producer makes by sending to it."""
+    """The maximum number of queues of a topic that a send creates."""
     auto_create_topic_enable: Now[bool] = True
-    """Whether sending to a topic that is missing makes it."""
+    """Whether a send to a topic that does not exist creates it."""
     auto_create_subscription_group: Now[bool] = True
-    """Whether consuming in a group that is missing makes it."""
+    """Whether a consumer whose group does not exist creates the group."""
     enable_create_sys_group: Now[bool] = True
+    """The same for groups whose name begins with `CID_RMQ_SYS_`."""
     cluster_topic_enable: Now[bool] = True
+    """Whether the topic that has the cluster's name may be read and written."""
     broker_topic_enable: Now[bool] = True
+    """Whether the topic that has the broker's name may be read and written."""
     trace_topic_enable: Now[bool] = False
-    """Whether there is a topic for message traces from the start."""
+    """Whether the broker creates the topic for message traces when it starts."""
     msg_trace_topic_name: Restart[Name] = TRACE_TOPIC
+    """The name of the topic for message traces."""
     validate_system_topic_when_update_topic: Now[bool] = True
+    """Whether requests to update or delete system topics are refused."""
     clear_retry_topic_when_delete_topic: Now[bool] = True
+    """Whether deleting a topic also deletes the retry topics of its pop consumers."""
 
     # Send
     reject_transaction_message: Now[bool] = False
     """Whether half messages are refused."""
     recall_message_enable: Now[bool] = False
-    """Whether producers may take back messages that wait for a delivery time."""
+    """Whether producers may recall messages that wait for their delivery time."""
     allow_recall_when_broker_not_writeable: Now[bool] = True
-    """Whether they may do so while `brokerPermission` does not allow to write."""
+    """Whether they may do so while `brokerPermission` does not include writing."""
     start_accept_send_request_time_stamp: Now[Annotated[int, Within(0, _YEAR_2100)]] = 0
-    """Milliseconds since 1970 before which no message is accepted: sends are answered with that
-    time. The broker logs it when it starts."""
+    """Milliseconds since 1970. Until then, sends are refused with this time in the remark. The
+    broker logs the time when it starts."""
     send_thread_pool_queue_capacity: Now[Count] = 10_000
-    """How many sends may wait for the disk before others are answered as busy."""
+    """The maximum number of sends that wait for the disk. Further sends are answered as busy."""
 
     # Static topics
     forward_timeout: Now[Timeout] = 3000
-    """How long another broker has to answer for its part of a static topic's queue."""
+    """How long to wait for another broker's part of a static topic's queue."""
 
     # Pull
     long_polling_enable: Now[bool] = True
+    """Whether a pull of a queue without new messages waits, for as long as the consumer
+    requests."""
     short_polling_time_mills: Now[Timeout] = 1000
+    """How long such a pull waits if `longPollingEnable` is off."""
     reject_pull_consumer_enable: Now[bool] = False
+    """Whether consumers that pull by themselves (not push consumers) are refused."""
     enable_property_filter: Now[bool] = True
-    """Whether consumers may filter by SQL92. Off in RocketMQ, where it has to be asked for."""
+    """Whether consumers may filter by SQL92 (RocketMQ's default: false)."""
     max_filter_expression_size: Now[Annotated[int, Within(64, 32_768)]] = 4096
-    """Longest SQL92 or tag expression in characters; parsing one takes about 12 microseconds a
-    character, in which nobody else is served."""
+    """The maximum length of an SQL92 or tag expression in characters. Parsing takes about 12
+    microseconds per character, during which no other request is served."""
     lite_pull_message_enable: Now[bool] = True
+    """Whether LITE_PULL_MESSAGE is served."""
     use_server_side_reset_offset: Now[bool] = True
+    """Whether a reset of a group's offsets takes effect at the broker, with the group's next
+    pull."""
     slave_read_enable: Now[bool] = False
-    """On a slave: whether it serves pulls. On a master: whether a consumer that lags is sent to
+    """On a slave: whether it serves pulls. On a master: whether a lagging consumer is directed to
     the slave `whichBrokerWhenConsumeSlowly` of its group."""
     access_message_in_memory_max_ratio: Now[Percent] = 40
-    """Percent of the machine's memory; messages nearer to the log's end count as being in it."""
+    """Percent of the machine's memory. Messages that are no further than that from the end of the
+    log count as being in memory."""
 
     # Clients
     channel_expired_timeout: Now[Interval] = 120_000
-    """After so long without a heartbeat a client is forgotten."""
+    """A client that sends no heartbeat for this long is removed."""
     notify_consumer_ids_changed_enable: Now[bool] = True
+    """Whether the members of a group are notified when a member joins or leaves."""
     store_reply_message_enable: Now[bool] = True
+    """Whether replies of request-reply calls are also stored."""
 
     # Pop
     revive_queue_num: Restart[QueueCount] = 8
+    """The number of queues of the topic that holds the check points of pops."""
     enable_retry_topic_v2: Now[bool] = msgspec.field(default=False, name="enableRetryTopicV2")
+    """Whether pop consumers use retry topics with RocketMQ's newer names."""
     use_separate_retry_queue: Now[bool] = False
-    """Whether what is popped and not acknowledged comes again from a queue of the number that it
-    had, instead of from queue 0 of the retry topic."""
+    """Whether a popped message that is not acknowledged is redelivered from the retry queue with
+    the number of its original queue, instead of from queue 0."""
     pop_from_retry_probability: Now[Percent] = 20
-    """How many percent of the pops look into retry topics first; the others do so last."""
+    """Percent of the pops that read retry topics first. The others read them last."""
     pop_from_retry_probability_for_priority: Now[Percent] = 0
     """The same for pops that read queues by priority."""
     priority_order_asc: Now[bool] = True
-    """Whether larger numbers are higher priorities; else 0 is the highest."""
+    """Whether larger numbers are higher priorities. With `false`, 0 is the highest."""
     default_message_request_mode: Now[Literal["PULL", "POP"]] = "PULL"
+    """Whether consumers that balance at the broker pull or pop by default."""
     default_pop_share_queue_num: Now[Annotated[int, Within(-1, 4096)]] = -1
+    """The number of members whose queues a pop consumer also reads, if no mode is set for its
+    group; -1 for all."""
     pop_polling_size: Now[CountOrNone] = 1024
-    """How many pops of a group may wait for one queue."""
+    """The maximum number of a group's pops that wait for one queue."""
     max_pop_polling_size: Now[CountOrNone] = 100_000
-    """How many pops may wait at all."""
+    """The maximum number of waiting pops."""
     pop_ck_stay_buffer_time: Now[Pause] = 10_000
-    """How long what was popped is known in memory only."""
+    """How long a pop's check point is kept only in memory."""
 
     # Limits
     max_topic_nums: Now[Annotated[int, Within(1, 1_000_000)]] = 50_000
-    """How many topics there may be before clients can create no others; retry and dead-letter
-    topics of groups are created all the same."""
+    """The maximum number of topics that clients can create. Retry and dead-letter topics of groups
+    are created beyond it."""
     max_topic_queue_nums: Now[Annotated[int, Within(1, 65_535)]] = 4096
-    """Most queues that a topic, or a group's retry topic, may be given."""
+    """The maximum number of queues of a topic or of a group's retry topic."""
     max_subscription_group_nums: Now[Annotated[int, Within(1, 1_000_000)]] = 20_000
-    """How many consumer groups there may be before clients can create no others."""
+    """The maximum number of consumer groups that clients can create."""
     max_group_config_size: Now[Annotated[int, Within(1_024, 1_048_576)]] = 16_384
-    """Longest configuration of a consumer group as JSON."""
+    """The maximum size of a consumer group's configuration as JSON."""
     max_heartbeat_size: Now[Annotated[int, Within(4_096, 16_777_216)]] = 1 << 20
-    """Longest heartbeat."""
+    """The maximum size of a heartbeat."""
     max_groups_per_heartbeat: Now[Annotated[int, Within(1, 1_000_000)]] = 1000
-    """How many groups of producers and consumers a connection may be in."""
+    """The maximum number of producer and consumer groups of one connection."""
     max_subscriptions_per_group: Now[Annotated[int, Within(1, 1_000_000)]] = 1000
-    """How many topics a consumer group may subscribe to."""
+    """The maximum number of topics that a consumer group subscribes to."""
     max_subscriptions_size: Now[Annotated[int, Within(65_536, 1_073_741_824)]] = 64 << 20
-    """Most memory for what all groups subscribe to."""
+    """The maximum memory for the subscriptions of all groups."""
     max_client_nums: Now[Annotated[int, Within(1, 10_000_000)]] = 200_000
-    """How many producers and consumers may be connected; a client counts once for each group that
-    it is in."""
+    """The maximum number of connected producers and consumers. A client counts once for each of its
+    groups."""
     max_lock_batch_size: Now[Annotated[int, Within(1, 65_535)]] = 10_000
-    """How many queues a client may lock or unlock with one request."""
+    """The maximum number of queues in one lock or unlock request."""
     max_lock_nums: Now[Annotated[int, Within(1, 10_000_000)]] = 100_000
-    """How many queues may be locked in all."""
+    """The maximum number of locked queues."""
     max_consumer_offset_nums: Now[Annotated[int, Within(1_000, 10_000_000)]] = 500_000
-    """How many offsets of groups in queues are kept."""
+    """The maximum number of consumer offsets: one for each group and queue."""
     pull_polling_size: Now[Annotated[int, Within(1, 16_384)]] = 10_000
-    """How many pulls of one connection may wait."""
+    """The maximum number of waiting pulls of one connection."""
     max_pull_polling_size: Now[Annotated[int, Within(1, 1_000_000)]] = 64_000
-    """How many pulls may wait at all."""
+    """The maximum number of waiting pulls."""
     max_answer_entries: Now[Annotated[int, Within(1_000, 1_000_000)]] = 100_000
-    """How many queues or clients one answer to an administrative request may list."""
+    """The maximum number of queues or clients in the response to an administrative request."""
     max_admin_body_size: Now[Annotated[int, Within(4_096, 16_777_216)]] = 2 << 20
-    """Longest body of an administrative request."""
+    """The maximum size of an administrative request's body."""
     long_request_queue_capacity: Now[Annotated[int, Within(1, 100_000)]] = 1000
-    """How many requests that take longer than 2 ms may wait for their turn."""
+    """The maximum number of requests longer than 2 ms that wait for their turn."""
 
     # Replication
     ha_listen_port: Restart[Port] = 0
-    """Port for slaves. 0: `listenPort` + 1 if that is free, which RocketMQ has as 10912."""
+    """The port for slaves. 0: `listenPort` + 1 if that port is free (RocketMQ's default: 10912)."""
     broker_ip2: Restart[IPAddressOrEmpty] = msgspec.field(default="", name="brokerIP2")
-    """The address of this machine that slaves are told; without it, `brokerIP1`."""
+    """The address that slaves are given for this machine. Empty: `brokerIP1`."""
     ha_allowed_addresses: Restart[Networks] = ""
-    """Addresses and networks of slaves, separated by `;`, such as `10.0.0.7;10.1.0.0/16`; without
-    any, everyone who reaches the port is given the commit log (mqlake's own)."""
+    """Addresses and networks of slaves, separated by `;`, such as `10.0.0.7;10.1.0.0/16`. Empty:
+    everyone who can connect to the port receives the commit log. RocketMQ does not have this
+    setting."""
     ha_master_address: Restart[Addresses] = ""
-    """The "host:port" of the master's port for slaves; without it, the name server tells it."""
+    """The master's port for slaves, as "host:port". Empty: the name server provides it."""
     ha_send_heartbeat_interval: Restart[Interval] = 5000
+    """How often master and slave send something on an idle connection."""
     ha_housekeeping_interval: Restart[Interval] = 20_000
-    """After so long without a byte either side closes the connection."""
+    """Master and slave close a connection on which they receive nothing for this long."""
     ha_transfer_batch_size: Restart[Annotated[int, Within(1, 1 << 24)]] = 32 << 10
-    """Most bytes of the commit log in one frame."""
+    """The maximum number of bytes of the commit log in one frame, unless the slave lacks more than
+    4 MiB: then frames have up to 1 MiB."""
     ha_flow_control_enable: Restart[bool] = False
-    """Whether each slave is sent `maxHaTransferByteInSecond` at most."""
+    """Whether `maxHaTransferByteInSecond` limits the bytes sent to each slave."""
     max_ha_transfer_byte_in_second: Restart[Annotated[int, Within(1024, 1 << 40)]] = 100 << 20
+    """Bytes per second. See `haFlowControlEnable`."""
+
+    # Controller
+    enable_controller_mode: Restart[bool] = False
+    """Whether a controller decides which broker of this name is the master. If so, `brokerRole` and
+    `brokerId` are ignored."""
+    controller_addr: Restart[Addresses] = ""
+    """Addresses of the controllers, separated by `;`."""
+    sync_broker_metadata_period: Restart[Interval] = 5000
+    """How often the broker asks the controller which broker is the master. The controller also
+    reports changes immediately."""
+    check_sync_state_set_period: Restart[Interval] = 5000
+    """How often a master checks whether slaves in the in-sync set lag."""
+    ha_max_time_slave_not_catchup: Restart[Interval] = 15_000
+    """How long a slave may lack a part of the log before it is removed from the in-sync set."""
+    broker_heartbeat_interval: Restart[Interval] = 1000
+    """How often the broker sends a heartbeat to the controllers."""
+    controller_heart_beat_timeout_mills: Restart[Interval] = 10_000
+    """How long a controller considers this broker alive without a heartbeat."""
+    broker_election_priority: Restart[Annotated[int, Within(0, INT_MAX)]] = INT_MAX
+    """Of brokers with equally long logs, the one with the smallest number is elected."""
+    async_learner: Restart[bool] = False
+    """Whether this broker only copies the log, and can never become the master."""
 
     # Connections
     max_connection_memory: Now[Annotated[int, Within(_LEAST_MEMORY, 1 << 40)]] = 192 << 20
-    """Bytes held for all connections together before the greediest are closed."""
+    """The maximum memory of all connections together. Above it, the connections that use the most
+    memory are closed."""
 
     # Name servers
     register_name_server_period: Now[Count] = 30_000
-    """10 to 60 seconds; a change of topics is told at once."""
+    """The interval of registrations, between 10 and 60 seconds. A change of topics is registered at
+    once."""
     register_broker_timeout_mills: Now[Timeout] = 24_000
+    """How long to wait for a name server's answer."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if not FAST_PORT_DISTANCE < self.listen_port <= LAST_PORT:
             least = FAST_PORT_DISTANCE + 1
             raise StoreError(
-                f"setting listenPort: {self.listen_port} is not within {least} and {LAST_PORT}"
+                f"setting listenPort: {self.listen_port} is not between {least} and {LAST_PORT}"
             )
         self._check_role()
+        if self.enable_controller_mode and not self.controllers:
+            raise StoreError(
+                "setting controllerAddr: enableControllerMode needs the addresses of controllers"
+            )
         wanted = self.store_path_commit_log
         if wanted and Path(wanted).expanduser() != self.store_path / "commitlog":
             raise StoreError(
@@ -271,10 +332,13 @@ class BrokerSettings(StoreSettings, frozen=True, rename="camel", kw_only=True):
     def _check_role(self) -> None:
         role = self.broker_role.value
         if self.is_slave and not self.broker_id:
-            raise StoreError(f"setting brokerId: 0 is the master's; give this {role} 1 or more")
+            raise StoreError(
+                f"setting brokerId: 0 is the master's; give this {role} a number of 1 or more"
+            )
         if self.broker_id and not self.is_slave:
             raise StoreError(
-                f"setting brokerId: {self.broker_id} is a slave's; brokerRole {role} has 0"
+                f"setting brokerId: {self.broker_id} is a slave's; a broker with brokerRole "
+                f"{role} has 0"
             )
 
     @property
@@ -284,7 +348,7 @@ class BrokerSettings(StoreSettings, frozen=True, rename="camel", kw_only=True):
 
     @property
     def broker_address(self) -> str:
-        """Return where clients reach the broker: "address:port"."""
+        """Return the address at which clients reach the broker: "address:port"."""
         address = self.broker_ip1
         return f"{f'[{address}]' if ':' in address else address}:{self.listen_port}"
 
@@ -294,6 +358,11 @@ class BrokerSettings(StoreSettings, frozen=True, rename="camel", kw_only=True):
         if self.bind_address:
             return self.bind_address
         return self.broker_ip1 if ip_address(self.broker_ip1).is_loopback else "0.0.0.0"  # noqa: S104
+
+    @property
+    def controllers(self) -> list[str]:
+        """Return the addresses of all controllers."""
+        return [part.strip() for part in self.controller_addr.split(";") if part.strip()]
 
     @property
     def name_servers(self) -> list[str]:
@@ -309,9 +378,9 @@ def _names(effect: Effect) -> frozenset[str]:
 
 
 ROLE = frozenset(("brokerRole", "brokerId"))
-"""The names of the settings whose change promotes or demotes a broker that runs."""
+"""The names of the settings whose change promotes or demotes a running broker."""
 NOW, RESTART = _names(Effect.NOW), _names(Effect.RESTART) - ROLE
-"""The names of the settings that take effect at once, and at a restart only."""
+"""The names of the settings that take effect at once, and only at a restart."""
 
 
 def make_broker_settings(
@@ -319,9 +388,9 @@ def make_broker_settings(
 ) -> BrokerSettings:
     """Return settings from a mapping (names of `broker.conf` or of the attributes) or a file.
 
-    Names that mqlake does not know warn, and are left alone.
+    Names that mqlake does not know cause a warning, and are ignored.
 
     Raises:
-        StoreError: a value that its setting cannot have, or a file that cannot be read.
+        StoreError: a setting has an invalid value, or a file cannot be read.
     """
     return settings_of(BrokerSettings, values)

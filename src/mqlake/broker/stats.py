@@ -1,4 +1,4 @@
-"""What went through a broker: in all, a second, within the last minute, hour and day.
+"""Throughput of a broker: totals, and rates per second, minute, hour and day.
 
 Upstream: `BrokerStatsManager`, `StoreStatsService`, `BrokerStats`. Messages that are put are not
 counted: their numbers are the ends of the queues, and their sizes are in the queues' entries.
@@ -26,16 +26,16 @@ BROKER_PUT: Final = "BROKER_PUT_NUMS"
 BROKER_GET: Final = "BROKER_GET_NUMS"
 
 _MINUTE, _HOUR, _DAY = (7, 1), (7, 60), (25, 360)
-"""How many samples say what happened within a time, and each of how many looks is one of them."""
+"""The number of samples for each period, and the number of checks between two samples."""
 
 LOOK: Final = 10.0
-"""Seconds between two looks at the counts."""
+"""Seconds between two samples of the counts."""
 
 MOST_PAIRS: Final = 100_000
-"""Groups with one topic each that are counted by themselves."""
+"""Maximum number of groups with one topic each that are counted separately."""
 
 MOST_ENTRIES: Final = 65_536
-"""Queue entries whose sizes are added up at once."""
+"""Queue entries whose sizes are added up in one call."""
 
 
 class _Sample(NamedTuple):
@@ -44,7 +44,7 @@ class _Sample(NamedTuple):
 
 
 class Series:
-    """One count as it grows."""
+    """One growing count."""
 
     def __init__(self, at: int, count: int = 0) -> None:
         first = _Sample(at, count)
@@ -59,7 +59,7 @@ class Series:
                 samples.append(_Sample(at, count))
 
     def within(self, every: int, at: int, count: int) -> StatsItem:
-        """Return what came since the oldest sample, the count being what it is now."""
+        """Return the increase since the oldest sample, given the current count."""
         first = self._samples[every][0]
         grown, elapsed = count - first.total, at - first.milliseconds
         return StatsItem(grown, grown * 1000 / elapsed if elapsed > 0 else 0.0, 0.0)
@@ -69,10 +69,10 @@ class Stats:
     """Counts of one broker.
 
     Attributes:
-        got_total: messages that consumers were given since the start.
+        got_total: messages that consumers received since the start.
         missed: pulls that found no message.
-        pulls: pulls that found some.
-        put_times, get_times: how long puts took until they were answered, and reads of queues.
+        pulls: pulls that found messages.
+        put_times, get_times: durations of puts until their answer, and of reads of queues.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class Stats:
         queues: Callable[[str], int],
         sizes: Callable[[str, int, int, int], int],
     ) -> None:
-        """Begin to count.
+        """Start to count.
 
         Args:
             ends: returns the end of each queue.
@@ -109,15 +109,16 @@ class Stats:
         self._today: tuple[int, int] = _day(now)
         self._morning = self._yesterday = (0, 0)
 
-    def got(self, group: str, topic: str, messages: int, size: int) -> None:
-        """Count messages that a consumer of a group was given, 0 if there were none for it.
+    def got(self, group: str, topic: str, messages: int, size: int, pulls: int = 1) -> None:
+        """Count messages that a consumer of a group received, 0 if there were none for it.
 
         Args:
             size: the bytes of their records.
+            pulls: how many pulls they answer.
         """
         if messages:
             self.got_total += messages
-            self.pulls += 1
+            self.pulls += pulls
             key = f"{topic}@{group}"
             self._add(GROUP_GET, key, messages)
             self._add(GROUP_GET_SIZE, key, size)
@@ -137,17 +138,17 @@ class Stats:
 
     @property
     def put_total(self) -> int:
-        """How many messages were put since the start."""
+        """The number of messages that were put since the start."""
         return self._puts()
 
     @property
     def this_morning(self) -> tuple[int, int]:
-        """What was put and got before today."""
+        """The numbers of messages put and received before today."""
         return self._morning
 
     @property
     def yesterday_morning(self) -> tuple[int, int]:
-        """What was put and got before yesterday."""
+        """The numbers of messages put and received before yesterday."""
         return self._yesterday
 
     # Rates
@@ -160,7 +161,7 @@ class Stats:
             put[topic] += end
             yield
         for topic, count in put.items():
-            # What nobody uses has no series.
+            # Unused counts have no series.
             if (grown := count - self._at_start[topic]) or (TOPIC_PUT, topic) in self._series:
                 self._of((TOPIC_PUT, topic)).look(now, grown)
             yield
@@ -178,14 +179,16 @@ class Stats:
             self._morning = (self.put_total, self.got_total)
 
     def _measure(self) -> Job[None]:
-        """Add up the sizes of what was put since the last look."""
+        """Add up the sizes of what was put since the last sample."""
         measured: dict[tuple[str, int], int] = {}
         for (topic, queue_id), end in list(self._ends().items()):
             at = self._measured.get((topic, queue_id), 0)
-            at = at if at <= end else 0  # a topic that was deleted and created again
+            at = at if at <= end else 0  # The topic was deleted and created again.
             while at < end:
                 until = min(at + MOST_ENTRIES, end)
-                with suppress(StoreError):  # the entries cannot be read: not this one's to report
+                with suppress(
+                    StoreError
+                ):  # The entries cannot be read, which is reported elsewhere.
                     self._add(TOPIC_PUT_SIZE, topic, self._sizes(topic, queue_id, at, until))
                 at = until
                 yield
@@ -198,8 +201,8 @@ class Stats:
 
         Args:
             name: such as TOPIC_PUT_NUMS.
-            key: a topic, "topic@group", or the name of the cluster for those of the broker.
-                Sizes of a topic are as of the last look.
+            key: a topic, "topic@group", or the name of the cluster for those of the broker. Sizes
+                of a topic are from the last sample.
         """
         now = self._now()
         if name in (BROKER_PUT, BROKER_GET):
@@ -217,7 +220,7 @@ class Stats:
         )
 
     def _count(self, name: str, key: str) -> int | None:
-        """Return a count as it is now, None where there is none."""
+        """Return the current value of a count, None if it does not exist."""
         if name in self._counts:
             return self._counts[name].get(key)
         ends = self._ends()
@@ -232,7 +235,7 @@ class Stats:
         return found.stats_minute.tps if found else 0.0
 
     def got_tps(self, group: str, topic: str) -> float:
-        """Return how many messages of a topic a second a group was given in the last minute."""
+        """Return how many messages of a topic per second a group received in the last minute."""
         found = self.find(GROUP_GET, f"{topic}@{group}")
         return found.stats_minute.tps if found else 0.0
 
@@ -241,7 +244,7 @@ class Stats:
         return self._whole[name].within(_MINUTE[1], self._now(), self._wholes()[name]).tps
 
     def _of(self, key: tuple[str, str]) -> Series:
-        """Return a series; what is new has come since the last look."""
+        """Return a series; a new one begins at the last sample."""
         if key not in self._series:
             self._series[key] = Series(self._looked)
         return self._series[key]

@@ -1,4 +1,4 @@
-"""How long things took: the longest, and how many took how long."""
+"""Durations: the longest, and a histogram."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _LIMITS: Final = (
     *(0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500),
     *(1000, 2000, 3000, 4000, 5000, 10_000),
 )
-"""Milliseconds up to which each count goes; the last one has no limit."""
+"""Upper bounds of the histogram in milliseconds; the last one has no limit."""
 
 _SHOWN: Final = (
     ("<=0ms", 1),
@@ -26,11 +26,11 @@ _SHOWN: Final = (
     ("5~10s", 10_000),
     ("10s~", float("inf")),
 )
-"""The counts that RocketMQ shows (`StoreStatsService`); it cuts milliseconds off."""
+"""The bounds that RocketMQ shows (`StoreStatsService`); it rounds milliseconds down."""
 
 
 class Times:
-    """Times since the start of a broker.
+    """Durations since the start of a broker.
 
     Attributes:
         longest: seconds.
@@ -41,13 +41,15 @@ class Times:
         self._counts = [0] * (len(_LIMITS) + 1)
 
     def add(self, seconds: float, count: int = 1) -> None:
-        """Count things that took so long."""
+        """Count operations that took so long."""
         self._counts[bisect_left(_LIMITS, seconds * 1000)] += count
         if seconds > self.longest:
             self.longest = seconds
 
     def within(self, share: float) -> float:
-        """Return milliseconds within which this share of all things was done, 0.0 of none."""
+        """Return milliseconds within which this share of all operations was done, 0.0 if there were
+        none.
+        """
         wanted, seen = share * sum(self._counts), 0
         for limit, count in zip((*_LIMITS, self.longest * 1000), self._counts, strict=True):
             seen += count
@@ -56,7 +58,7 @@ class Times:
         return 0.0
 
     def spread(self) -> str:
-        """Return how many took how long, as RocketMQ shows it."""
+        """Return the histogram as RocketMQ shows it."""
         parts: list[str] = []
         start = 0
         for name, limit in _SHOWN:

@@ -1,4 +1,4 @@
-"""The topics of a broker: those it has from the start, and those that producers make.
+"""The topics of a broker: those that it creates itself, and those that producers create.
 
 Upstream: `TopicConfigManager`.
 """
@@ -20,6 +20,7 @@ from mqlake.formats.topic_names import HALF_TOPIC, OP_TOPIC, TIMER_TOPIC
 from mqlake.protocol import naming
 from mqlake.protocol.codes import ResponseCode
 from mqlake.protocol.errors import RemotingError
+from mqlake.remoting.slices import Job
 from mqlake.store.config.config_entries import TopicTable
 from mqlake.store.live_settings import Current
 
@@ -28,7 +29,7 @@ UNIT = 1
 UNIT_SUBSCRIPTION = 2
 
 MOST_QUEUES = 65_535
-"""Queues that a topic of an existing store may have; settings may only allow fewer."""
+"""Maximum queues of a topic in an existing store; settings may only allow fewer."""
 
 _BENCHMARK_QUEUES = 1024
 _SCHEDULE_QUEUES = 18
@@ -52,10 +53,10 @@ def any_queue(count: int) -> int:
 
 
 class Topics:
-    """The topics of one broker. Every change is kept, and told to the name servers.
+    """The topics of one broker. Every change is stored, and registered with the name servers.
 
     Attributes:
-        get: returns a topic by name, None where there is none.
+        get: returns a topic by name, None if it does not exist.
         on_change: called after each change.
     """
 
@@ -66,7 +67,7 @@ class Topics:
         self._being_deleted: set[str] = set()
         self._own = list(_own_topics(settings.now))
         self._system = _system(self._own)
-        if not settings.now.is_slave:  # whose topics are its master's
+        if not settings.now.is_slave:  # A slave's topics are its master's.
             for topic in self._own:
                 if topic.topic_name not in table:
                     table.put(topic)
@@ -96,15 +97,15 @@ class Topics:
 
     @property
     def version(self) -> DataVersion:
-        """How often the topics were changed, and when last."""
+        """How often the topics were changed, and when they were changed last."""
         return self._table.version
 
     def system_names(self) -> list[str]:
-        """Return the names of the broker's own topics, also of those that were never created."""
+        """Return the names of the broker's own topics, including those that were never created."""
         return sorted(self._system.union(filter(self.is_system, self)))
 
     def is_system(self, name: str) -> bool:
-        """Say whether a topic is the broker's own."""
+        """Return whether a topic is the broker's own."""
         return name in self._system or name.startswith(naming.SYSTEM_PREFIX)
 
     def _update_own(self) -> None:
@@ -119,16 +120,16 @@ class Topics:
             if found is None:
                 self.put(topic)
             elif old is not None and old != topic:
-                # What an administrator changed of it stays.
+                # Other settings that an administrator changed stay.
                 self.put(msgspec.structs.replace(found, **_changes(old, topic)))
 
     def queues(self, name: str) -> int:
-        """Return how many queues a topic has, to read or to write; 0 for no topic."""
+        """Return the number of a topic's queues, to read or to write; 0 if it does not exist."""
         topic = self.get(name)
         return max(topic.read_queue_nums, topic.write_queue_nums) if topic else 0
 
     def check_room(self, name: str) -> None:
-        """Refuse a topic that would be one too many, or that is being deleted.
+        """Refuse a topic that would exceed the limit, or that is being deleted.
 
         Raises:
             RemotingError: there are `maxTopicNums` already, and this is not one of them; or its
@@ -145,12 +146,12 @@ class Topics:
 
     @contextmanager
     def deleting(self, name: str) -> Generator[None]:
-        """Let nobody create a topic whose files are being deleted, until the block ends.
+        """Prevent the creation of a topic whose files are being deleted, until the block ends.
 
-        Messages that somebody put to it meanwhile might be deleted, too.
+        Messages that are put to it meanwhile might be deleted, too.
 
         Raises:
-            RemotingError: it is being deleted already.
+            RemotingError: the topic is being deleted already.
         """
         self._check_deleted(name)
         self._being_deleted.add(name)
@@ -160,7 +161,7 @@ class Topics:
             self._being_deleted.discard(name)
 
     def is_being_deleted(self, name: str) -> bool:
-        """Say whether the files of a topic are being deleted."""
+        """Return whether the files of a topic are being deleted."""
         return name in self._being_deleted
 
     def _check_deleted(self, name: str) -> None:
@@ -169,22 +170,31 @@ class Topics:
             raise RemotingError(ResponseCode.SYSTEM_ERROR, reason)
 
     def put(self, topic: Topic) -> None:
-        """Make or change a topic."""
+        """Create or change a topic."""
         self._table.put(topic)
         self.on_change()
 
-    def follow(self, topics: Mapping[str, Topic], version: DataVersion) -> None:
-        """Replace all topics, and their version, by those of a master."""
-        self._table.follow({name: _bounded(topic) for name, topic in topics.items()}, version)
+    def follow(self, topics: Mapping[str, Topic], version: DataVersion) -> Job[None]:
+        """Replace all topics, and their version, by those of a master, a bit at a time."""
+        bounded: dict[str, Topic] = {}
+        for name, topic in topics.items():
+            bounded[name] = _bounded(topic)
+            yield
+        yield from self._table.follow(bounded, version)
         self.on_change()
 
     def count_change(self) -> None:
-        """Count a change of what name servers are told beside the topics, and have them told."""
+        """Count a change of what is registered in addition to the topics, and register it."""
         self._table.count_change()
         self.on_change()
 
+    def begin_term(self, number: int) -> None:
+        """Let name servers take this broker's topics for later than those of earlier masters."""
+        self._table.begin_state(number)
+        self.on_change()
+
     def remove(self, name: str) -> bool:
-        """Remove a topic; say whether there was one."""
+        """Remove a topic; return whether it existed."""
         was_there = self._table.remove(name)
         if was_there:
             self.on_change()
@@ -193,14 +203,15 @@ class Topics:
     def make_for_send(
         self, name: str, default_topic: str, queues: int, sys_flag: int, producer: str
     ) -> Topic | None:
-        """Return a topic, made after a default one where there is none.
+        """Return a topic; if it does not exist, create it from a default topic.
 
-        Upstream: `createTopicInSendMessageMethod`. None where the default topic is missing, or is
-        not there to inherit from (PERM_INHERIT).
+        Upstream: `createTopicInSendMessageMethod`. None if the default topic is missing, or is not
+        there to inherit from (PERM_INHERIT).
 
         Args:
-            default_topic: what the producer names; TBW102 unless it was told otherwise.
-            queues: what the producer asks for; the default topic's at most.
+            default_topic: the topic that the producer names; TBW102 by default.
+            queues: the number of queues that the producer requests; the default topic's is the
+                maximum.
             sys_flag: UNIT bits.
             producer: its address, for the log.
 
@@ -217,7 +228,10 @@ class Topics:
         )
         if default is None or is_closed or not default.perm & PERM_INHERIT:
             _log.warning(
-                "topic %s not made for %s: cannot be like %s", name, producer, default_topic
+                "topic %s is not created for %s: %s cannot be its default topic",
+                name,
+                producer,
+                default_topic,
             )
             return None
         self.check_room(name)
@@ -230,7 +244,7 @@ class Topics:
             topic_filter_type=default.topic_filter_type,
             topic_sys_flag=sys_flag,
         )
-        _log.info("topic %s made by producer %s, %d queues", name, producer, queues)
+        _log.info("topic %s is created by producer %s, with %d queues", name, producer, queues)
         self.put(topic)
         return topic
 
@@ -243,7 +257,7 @@ class Topics:
         *,
         order: bool = False,
     ) -> Topic:
-        """Return a topic, made as said where there is none.
+        """Return a topic; if it does not exist, create it with these settings.
 
         Upstream: `createTopicInSendMessageBackMethod`, for retry and dead-letter topics.
         """
@@ -264,24 +278,28 @@ class Topics:
         return found
 
 
-def queues_without_topic(
-    topics: Topics, queues: Mapping[str, Iterable[int]], least: int
-) -> dict[str, int]:
-    """Return the queue count for each name that has queue files but no topic configuration.
+def without_topic(topics: Topics, names: Iterable[str]) -> list[str]:
+    """Return which names of topics with queue files have no topic configuration.
 
-    A topic that a send has made is kept a moment later; a process that is killed in between leaves
+    A topic that a send creates is stored a moment later; a process that is killed in between leaves
     messages that nobody would find.
+    """
+    return [
+        name
+        for name in names
+        if name not in topics and not topics.is_system(name) and naming.topic_fault(name) is None
+    ]
+
+
+def queues_for(name: str, ids: Iterable[int], least: int) -> int:
+    """Return how many queues a topic needs so that it has those with files.
 
     Args:
-        least: queues of a topic of producers; those of groups have what they have.
+        least: minimum number of queues of producers' topics; those of groups keep theirs.
     """
-    missing: dict[str, int] = {}
-    for name, ids in queues.items():
-        if name not in topics and not topics.is_system(name) and naming.topic_fault(name) is None:
-            found = max(ids, default=-1) + 1
-            is_of_group = name.startswith((naming.RETRY_PREFIX, naming.DLQ_PREFIX))
-            missing[name] = found if is_of_group else max(found, least)
-    return missing
+    found = max(ids, default=-1) + 1
+    is_of_group = name.startswith((naming.RETRY_PREFIX, naming.DLQ_PREFIX))
+    return found if is_of_group else max(found, least)
 
 
 def _bounded(topic: Topic) -> Topic:

@@ -1,8 +1,8 @@
-"""The program `mqlake`: its commands, and what becomes of errors.
+"""The program `mqlake`: its commands, and its exit codes.
 
-Exit codes: 0 fine; 1 damage was found (verify) or nothing matched (query); 2 bad usage, or input
-that cannot be read, with one line on stderr that begins with `mqlake: `; 130 interrupted;
-141 the reader of stdout went away. MQLAKE_DEBUG=1 shows the traceback of an error instead.
+Exit codes: 0 success; 1 damage was found (verify) or nothing matched (query); 2 bad usage, or input
+that cannot be read, with one line on stderr that begins with `mqlake: `; 130 interrupted; 141 the
+reader of stdout went away. MQLAKE_DEBUG=1 shows the traceback of an error instead.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from functools import cache
 from types import ModuleType
 from typing import Annotated
 
@@ -28,6 +29,7 @@ from mqlake.cli.commands import (
     produce,
     query,
     rebuild,
+    replica,
     retention,
     tail,
     verify,
@@ -78,6 +80,7 @@ COMMANDS: dict[str, ModuleType] = {
     "export": export,
     "convert": convert,
     "follow": follow,
+    "replica": replica,
     "retention": retention,
     "archive": archive,
 }
@@ -111,11 +114,16 @@ for _name, _function in ADMIN_COMMANDS.items():
 app.add_typer(admin, name="admin")
 
 
+@cache
+def _parser():  # the type is one of Click's, which Typer has a copy of
+    """Build the parser of all commands, which takes longer than what small commands do."""
+    return typer.main.get_command(app)
+
+
 def run(arguments: Sequence[str]) -> int:
-    """Run one command line; return its exit code. A failure is said on stderr, in one line."""
-    command = typer.main.get_command(app)
+    """Run one command line; return its exit code. A failure is reported on stderr, in one line."""
     try:
-        code = command.main(list(arguments), prog_name="mqlake", standalone_mode=False)
+        code = _parser().main(list(arguments), prog_name="mqlake", standalone_mode=False)
     except KeyboardInterrupt:
         return INTERRUPTED
     except Exception as error:

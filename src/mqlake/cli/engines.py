@@ -1,4 +1,4 @@
-"""The engine that a command's options name."""
+"""Choose the engine that a command's options name."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def check_store(store: Path) -> None:
-    """Raise StoreError where there is no store that can be read."""
+    """Raise StoreError if no store can be read there."""
     from mqlake.store.reader import StoreReader
 
     StoreReader.open(store).close()
@@ -33,12 +33,12 @@ def open_engine(
     writes: Path | None = None,
     check: Callable[[Path], None] = check_store,
 ) -> Generator[Engine]:
-    """Give an engine that shows its progress, for a job on these directories.
+    """Yield an engine that shows its progress, for a job on these directories.
 
-    `check` raises where what the job reads cannot be read: now, and not after Spark has started.
+    `check` raises an error if the input of the job cannot be read. It runs before Spark is started.
 
     Raises:
-        UsageError: a master for an engine that has none.
+        UsageError: `--master` is given for an engine that has no master.
         JobError: Spark cannot be started, or its executors do not share the directories.
     """
     check(reads)
@@ -46,7 +46,7 @@ def open_engine(
     with progress(show_progress) as report:
         if name == "local":
             if master is not None:
-                raise UsageError("--master goes with --engine spark only")
+                raise UsageError("--master needs --engine spark")
             from mqlake.jobs.local import LocalEngine
 
             yield LocalEngine(progress=report)
@@ -64,5 +64,5 @@ def _open_spark(master: str | None, report: Report | None) -> Session:
     try:
         return open_session(master, progress=report)
     except JobError as error:
-        hint = "" if "--engine local" in str(error) else " (--engine local does without Spark)"
+        hint = "" if "--engine local" in str(error) else " (--engine local works without Spark)"
         raise JobError(f"{error}{hint}") from None

@@ -1,4 +1,4 @@
-"""What a command that goes on and on needs: a Spark, and a way to be stopped."""
+"""What commands that run until they are stopped need: a Spark session, and a way to stop."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 @contextmanager
 def stop_on_signals() -> Generator[threading.Event]:
-    """Give an event that the first SIGTERM or Ctrl-C sets; a second one ends the program."""
+    """Yield an event that the first SIGTERM or Ctrl-C sets; a second one ends the program."""
     stop = threading.Event()
     before = {number: signal.getsignal(number) for number in SIGNALS}
 
@@ -44,10 +44,11 @@ def stop_on_signals() -> Generator[threading.Event]:
 def open_spark(
     master: str | None, show_progress: bool | None, reads: Path, writes: Path
 ) -> Generator[tuple[Session, Report | None]]:
-    """Give a Spark session whose executors share both directories, and what takes progress.
+    """Yield a Spark session whose executors share both directories, and a function that shows
+    progress.
 
     Raises:
-        StoreError: `reads` is no store.
+        StoreError: `reads` is not a store.
         JobError: Spark cannot be started, or its executors do not share the directories.
     """
     from mqlake.spark.session import open_session
@@ -87,7 +88,7 @@ def beside(options: FollowOptions, master: str | None, *, is_check: bool, json: 
 
 @contextmanager
 def _spark_for_bodies(options: FollowOptions, master: str | None) -> Generator[Session | None]:
-    """Give a session if bodies are to be decoded, which only Spark does."""
+    """Yield a Spark session if bodies are to be decoded, since only Spark does that."""
     if options.body is None:
         yield None
         return

@@ -1,4 +1,4 @@
-"""Lines of a file or of stdin, for a program that may be told to stop while it waits for one."""
+"""Lines of a file or of stdin, for a program that may be stopped while it waits for one."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 import sys
 from collections import deque
 from collections.abc import Generator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from threading import Thread
 
@@ -16,9 +16,9 @@ _AHEAD = 4
 
 
 class Lines:
-    """Lines of a file descriptor, read ahead by a thread of its own.
+    """Lines of a file descriptor, which a thread reads ahead.
 
-    A daemon thread, and no file object: neither holds up the end of the program.
+    The thread is a daemon and uses no file object: neither delays the end of the program.
     """
 
     def __init__(self, descriptor: int) -> None:
@@ -29,10 +29,11 @@ class Lines:
         Thread(target=self._read, name="lines", daemon=True).start()
 
     async def next(self, most: int) -> list[bytes]:
-        """Return the lines that are there, without their ends; none once there are no more.
+        """Return the lines that have arrived, without their line ends; an empty list at the end of
+        the file.
 
         Raises:
-            OSError: they cannot be read.
+            OSError: the lines cannot be read.
         """
         while not self._lines and not self._is_over:
             self._take(await self._blocks.get())
@@ -56,13 +57,17 @@ class Lines:
                 block = os.read(self._descriptor, _BLOCK)
             except OSError as error:
                 block = error
-            with suppress(RuntimeError):  # the loop is over
-                asyncio.run_coroutine_threadsafe(self._blocks.put(block), self._loop).result()
+            hand_over = self._blocks.put(block)
+            try:
+                asyncio.run_coroutine_threadsafe(hand_over, self._loop).result()
+            except RuntimeError:  # The loop is closed. A coroutine left open would warn on stderr.
+                hand_over.close()
+                return
 
 
 @contextmanager
 def open_lines(path: Path | None) -> Generator[Lines]:
-    """Give the lines of a file, of stdin without one."""
+    """Yield the lines of a file, or of stdin if no file is named."""
     if path is None:
         yield Lines(sys.stdin.fileno())
         return

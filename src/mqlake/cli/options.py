@@ -13,14 +13,14 @@ LONGEST_TIME = (1 << 63) - 1
 
 
 class UsageError(MqlakeError):
-    """Options that do not go together."""
+    """Options that cannot be combined."""
 
 
 Store = Annotated[
     Path,
     typer.Argument(
         metavar="STORE",
-        help="RocketMQ store directory: the one that contains commitlog/.",
+        help="RocketMQ store directory (the one that contains commitlog/).",
         show_default=False,
     ),
 ]
@@ -28,7 +28,7 @@ Place = Annotated[
     str,
     typer.Argument(
         metavar="STORE",
-        help="RocketMQ store directory, the one that holds commitlog/; its URL, or an archive.",
+        help="RocketMQ store directory (the one that contains commitlog/), its URL, or an archive.",
         show_default=False,
     ),
 ]
@@ -43,7 +43,26 @@ ObjectStoreSettings = Annotated[
     typer.Option(
         "--set",
         metavar="NAME=VALUE",
-        help="How a URL is reached, such as fs.s3a.endpoint; may be given several times.",
+        help="Setting of the object store, such as fs.s3a.endpoint=URL; may be repeated.",
+    ),
+]
+KeepHours = Annotated[
+    int | None,
+    typer.Option(
+        "--keep-hours",
+        metavar="HOURS",
+        min=0,
+        max=1_000_000,
+        help="Remove segments of the copy this long after they were closed; default: keep all.",
+    ),
+]
+KeepBytes = Annotated[
+    int | None,
+    typer.Option(
+        "--keep-bytes",
+        metavar="BYTES",
+        min=1,
+        help="Remove the copy's oldest segments while its log is larger; default: keep all.",
     ),
 ]
 Json = Annotated[
@@ -109,9 +128,9 @@ def settings_given(override: list[str] | None) -> dict[str, str]:
     """Return the settings of `--set`, by name.
 
     Raises:
-        UsageError: one is no NAME=VALUE.
+        UsageError: an option is not NAME=VALUE.
     """
     given = [text.partition("=") for text in override or []]
     if wrong := [name for name, sign, _ in given if not sign]:
-        raise UsageError(f"--set takes NAME=VALUE, not {wrong[0]!r}")
+        raise UsageError(f"--set needs NAME=VALUE, not {wrong[0]!r}")
     return {name.strip(): value.strip() for name, _, value in given}

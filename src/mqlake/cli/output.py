@@ -1,8 +1,9 @@
-"""Stdout: JSON for programs, text for people. Everything a command answers leaves through here.
+"""Stdout: JSON for programs, text for people. Commands write all their results with these
+functions.
 
-JSON is one object on one line, in UTF-8 whatever the locale. Text is drawn by rich, which is
-imported only then: with colours and fitted to the width where stdout is a terminal, plain and
-unfolded where it is not.
+JSON is one object on one line, in UTF-8 whatever the locale. rich draws text, and is imported only
+for it. On a terminal, text has colours and fits the width; otherwise it is plain and lines are not
+folded.
 """
 
 from __future__ import annotations
@@ -42,12 +43,12 @@ def write_line(line: str) -> None:
 
 
 def encoded(line: str) -> bytes:
-    """Return a line of text as stdout takes it."""
+    """Return a line of text in characters that stdout can encode."""
     return f"{line}\n".encode(sys.stdout.encoding or "utf-8", "replace")
 
 
 def draw(parts: Iterable[RenderableType]) -> None:
-    """Draw tables and lines for a person, one below the other."""
+    """Draw tables and lines for a person, one below another."""
     from rich.console import Console
     from rich.table import Table
 
@@ -70,12 +71,12 @@ def draw(parts: Iterable[RenderableType]) -> None:
 
 
 def write(data: bytes) -> None:
-    """Write bytes; whoever reads them may have gone away, which ends the program quietly."""
+    """Write bytes. If the reader of stdout has closed it, end the program quietly."""
     try:
         sys.stdout.flush()
         sys.stdout.buffer.write(data)
         sys.stdout.buffer.flush()
     except BrokenPipeError:
-        # The interpreter flushes stdout once more when it exits: let that go nowhere.
+        # The interpreter flushes stdout once more when it exits; that goes to the null device.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise typer.Exit(PIPE_CLOSED) from None

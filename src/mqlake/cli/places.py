@@ -14,9 +14,9 @@ def open_place(place: str, archive: str | None, override: list[str] | None) -> D
     """Return the directory of a store, and of its archive if one is given.
 
     Raises:
-        UsageError: a setting that is no NAME=VALUE.
-        FormatError: a setting that does not exist.
-        StoreError: it cannot be opened.
+        UsageError: a setting is not NAME=VALUE.
+        FormatError: a setting does not exist.
+        StoreError: the store cannot be opened.
     """
     from mqlake.storage.object_stores import check_settings
     from mqlake.store.archive import opening

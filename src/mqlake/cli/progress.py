@@ -1,4 +1,4 @@
-"""Progress of long work on stderr: a bar on a terminal, else a line a tenth."""
+"""Progress of long work on stderr: a bar on a terminal, otherwise a line for each tenth."""
 
 from __future__ import annotations
 
@@ -7,14 +7,15 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 
 Report = Callable[[str, int, int], None]
-"""Takes (what is being done, tasks done, tasks in all)."""
+"""Receives the title of the work, the number of finished tasks, and the number of all tasks."""
 
 
 @contextmanager
 def progress(wanted: bool | None) -> Generator[Report | None]:
-    """Give a function that shows progress, None where none is wanted.
+    """Yield a function that shows progress; None if progress is not wanted.
 
-    `wanted` None asks whether stderr is a terminal. A bar goes away when the work ends.
+    If `wanted` is None, progress is shown if stderr is a terminal. A bar disappears when the work
+    ends.
     """
     terminal = sys.stderr.isatty()
     if not (terminal if wanted is None else wanted):
@@ -27,7 +28,7 @@ def progress(wanted: bool | None) -> Generator[Report | None]:
 
 
 def tell_compilation() -> None:
-    """Say on stderr that kernels are being compiled, if they are not yet."""
+    """Report on stderr that kernels are being compiled, unless they are already compiled."""
     from mqlake.kernels.first_use import tell_first_use
 
     tell_first_use(lambda text: sys.stderr.write(f"mqlake: {text}\n"))

@@ -1,6 +1,6 @@
-"""Which question the options of `query` ask, and the store's answer to it.
+"""Find the question that the options of `query` ask, and the store's answer to it.
 
-RocketMQ: `DefaultMessageStore.queryMessage`, `getMessage`, `getOffsetInQueueByTime`,
+Upstream: `DefaultMessageStore.queryMessage`, `getMessage`, `getOffsetInQueueByTime`,
 `lookMessageByOffset` answer the same questions in a running broker.
 """
 
@@ -19,7 +19,7 @@ DEFAULT_MAX = 64
 
 
 class Options(NamedTuple):
-    """What was given on the command line; None where an option was not."""
+    """The options of the command line; those that were not given are None."""
 
     topic: str | None = None
     key: str | None = None
@@ -37,16 +37,16 @@ class Options(NamedTuple):
 
     @property
     def limit(self) -> int:
-        """Most messages to answer."""
+        """The maximum number of messages in the answer."""
         return DEFAULT_MAX if self.max is None else self.max
 
 
 class Answer(NamedTuple):
-    """The messages that matched, and whether the limit has cut them.
+    """The messages that matched, and whether the limit left out any.
 
     Attributes:
-        extra: further members of the JSON object, such as `offset` for a question by time.
-        matched: whether the store had what was asked for.
+        extra: further members of the JSON object, such as `offset` for a query by time.
+        matched: whether the store has what was asked for.
     """
 
     records: list[Record]
@@ -56,7 +56,9 @@ class Answer(NamedTuple):
 
 
 class Question(NamedTuple):
-    """One form of query: the options that ask it, needs topic, and may be refined by."""
+    """One form of query: the options that ask it, those that it also needs, and those that narrow
+    it.
+    """
 
     marks: tuple[str, ...]
     needs: tuple[str, ...]
@@ -68,7 +70,7 @@ def choose(options: Options) -> Question:
     """Return the question that the options ask.
 
     Raises:
-        UsageError: the options ask none, or do not go together; the message says why.
+        UsageError: the options ask no question, or cannot be combined; the message says why.
     """
     given = {name for name, value in options._asdict().items() if value is not None}
     question = next((form for form in QUESTIONS if given.issuperset(form.marks)), None)
@@ -89,13 +91,13 @@ def _what_is_open(given: set[str]) -> str:
         return "--queue needs --offset N or --time MS"
     for name, partner in (("begin", "end"), ("end", "begin")):
         if name in given:
-            return f"--{name} needs --{partner}, or a --key whose messages it narrows"
+            return f"--{name} needs --{partner}, or a --key whose messages it selects"
     for name in ("offset", "time"):
         if name in given:
             return f"--{name} needs --queue Q"
     return (
-        "say what to look for: --id ID; or --topic T with --key K, --unique-key K, "
-        "--queue Q --offset N, --queue Q --time MS, or --begin MS --end MS"
+        "say what to find: --id ID; or --topic T with --key K, --unique-key K, --queue Q "
+        "--offset N, --queue Q --time MS, or --begin MS --end MS"
     )
 
 
@@ -164,7 +166,7 @@ def _by_time_range(reader: StoreReader, options: Options) -> Answer:
     return _found(result.records, result.truncated)
 
 
-# The first whose marks are all given is the one that is asked.
+# The first question whose options are all given is the one that is asked.
 QUESTIONS = (
     Question(("id",), (), ("topic",), _by_id),
     Question(("key",), ("topic",), ("begin", "end", "max", "index_type"), _by_key),

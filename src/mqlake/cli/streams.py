@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 DEFAULT_NAMES = "127.0.0.1:9876"
 _POLLED = 256
 _EVERY = 1.0
+"""Seconds between two progress lines."""
 _clock = SystemClock()
-"""Seconds between two lines that say how far it is."""
 
 T = TypeVar("T")
 
@@ -55,22 +55,13 @@ Most = Annotated[
     int | None,
     typer.Option("--max", metavar="N", min=1, help="Stop after this many messages."),
 ]
-From = Annotated[
-    str,
-    typer.Option(
-        "--from",
-        metavar="WHERE",
-        help="Where to start without committed offsets: earliest, latest, or milliseconds since"
-        " 1970.",
-    ),
-]
 
 
 class Rate:
-    """Says on stderr how many messages went by.
+    """Reports on stderr how many messages were sent or received.
 
     Args:
-        wanted: None asks whether stderr is a terminal.
+        wanted: whether to report; None reports if stderr is a terminal.
     """
 
     def __init__(self, verb: str, *, wanted: bool | None) -> None:
@@ -82,11 +73,11 @@ class Rate:
 
     @property
     def seconds(self) -> float:
-        """Return how long it has been."""
+        """Return the seconds since the start."""
         return _clock.monotonic() - self._begun
 
     def add(self, count: int = 1) -> None:
-        """Count messages, and say so once a second."""
+        """Count messages, and report the rate once a second."""
         self.count += count
         now = _clock.monotonic()
         if self._is_wanted and now - self._said >= _EVERY:
@@ -95,7 +86,7 @@ class Rate:
             self._said, self._said_count = now, self.count
 
     def end(self) -> None:
-        """Say how many there were in all."""
+        """Report the total number of messages."""
         if self._is_wanted:
             self._write(f"{self._verb} {self.count:,} in {self.seconds:.1f} s")
 
@@ -105,10 +96,10 @@ class Rate:
 
 
 def begin_at(where: str) -> int | Literal["first", "last"]:
-    """Return what `--from` says: "first", "last", or milliseconds since 1970.
+    """Return the value of `--from`: "first", "last", or milliseconds since 1970.
 
     Raises:
-        UsageError: it is none of them.
+        UsageError: the value is none of these.
     """
     if where == "earliest":
         return "first"
@@ -116,11 +107,11 @@ def begin_at(where: str) -> int | Literal["first", "last"]:
         return "last"
     if where.isascii() and where.isdigit():
         return int(where)
-    raise UsageError(f"--from takes earliest, latest or milliseconds since 1970, not {where!r}")
+    raise UsageError(f"--from needs earliest, latest or milliseconds since 1970, not {where!r}")
 
 
 def run_until_told(work: Callable[[asyncio.Event], Awaitable[T]]) -> T:
-    """Run a coroutine function; SIGINT and SIGTERM set its event, and it ends in good order."""
+    """Run a coroutine function. SIGINT and SIGTERM set its event, on which it ends cleanly."""
 
     async def run() -> T:
         told, loop = asyncio.Event(), asyncio.get_running_loop()
@@ -143,7 +134,7 @@ def _told_by_signals(loop: asyncio.AbstractEventLoop, told: asyncio.Event) -> Ge
 
 
 async def or_told(work: Awaitable[T], told: asyncio.Event) -> T | None:
-    """Return what something returns, None if the program is to end before."""
+    """Return the result of an awaitable, or None if the program is stopped first."""
     task = asyncio.ensure_future(work)
     waiting = asyncio.ensure_future(told.wait())
     try:
@@ -171,7 +162,7 @@ async def read_all_queues(
     """Write the messages of all queues of a topic; nothing is committed.
 
     Args:
-        most: how many, None for all until the program is told to stop.
+        most: the number of messages; None to continue until the program is stopped.
     """
     from mqlake.client import PullConsumer
 
@@ -185,7 +176,7 @@ async def read_all_queues(
 
 
 def write_message(message: ReceivedMessage, *, as_json: bool) -> None:
-    """Write one message: its body and the end of a line, or a JSON object."""
+    """Write one message: its body and a line end, or a JSON object."""
     from mqlake.client.message_json import message_to_json
 
     if as_json:

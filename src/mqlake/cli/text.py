@@ -1,7 +1,7 @@
 """Values as text for people: times, sizes, counts, and bytes of unknown content.
 
-Whatever comes from a store may hold control characters, which a terminal would obey: `printable`
-shows them as escapes.
+Text from a store may hold control characters, which a terminal would obey: `printable` shows them
+as escapes.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ HEX_BYTES = 32
 
 
 def printable(text: str) -> str:
-    """Return text with everything that is not printable as a backslash escape."""
+    """Return text with each character that is not printable as a backslash escape."""
     if text.isprintable():
         return text
     return "".join(
@@ -25,9 +25,10 @@ def printable(text: str) -> str:
 
 
 def local_time(milliseconds: int) -> str:
-    """Return milliseconds since 1970 as ISO 8601 in local time; "-" for 0, which means none.
+    """Return milliseconds since 1970 as ISO 8601 in local time; "-" for 0, which stands for no
+    time.
 
-    A value that is no time of a broker's life is given as it is.
+    A value outside the range of dates is returned as a number.
     """
     if milliseconds == 0:
         return "-"
@@ -38,7 +39,7 @@ def local_time(milliseconds: int) -> str:
 
 
 def time_and_milliseconds(milliseconds: int) -> str:
-    """Return a local time followed by the number that the options take."""
+    """Return a local time followed by the milliseconds that options accept."""
     return f"{local_time(milliseconds)}  ({milliseconds})"
 
 
@@ -48,7 +49,7 @@ def count(number: int, one: str, many: str | None = None) -> str:
 
 
 def size(length: int) -> str:
-    """Return a number of bytes, from 1 KiB on in the largest unit that leaves it at least 1."""
+    """Return a number of bytes in the largest unit in which it is at least 1."""
     power = min((length.bit_length() - 1) // 10, len(UNITS))
     if length < 1024:
         return count(length, "byte")
@@ -67,7 +68,7 @@ def shortened(text: str, limit: int) -> str:
 
 
 def preview(body: bytes, limit: int) -> str:
-    """Return the beginning of a body on one line: text where it is UTF-8, else hex.
+    """Return the beginning of a body on one line: text if it is UTF-8, otherwise hex.
 
     `limit` is in characters, and hex shows at most 32 bytes; "…" marks that there is more.
     """
@@ -85,7 +86,9 @@ def beginning(body: bytes, limit: int) -> str:
 
 
 def _readable(head: bytes, cut: bool) -> str | None:
-    """Return bytes as text, None where they are none; `cut`: the last character may be half."""
+    """Return bytes as text, or None if they are not text. With `cut`, the last character may be
+    incomplete.
+    """
     try:
         text = head.decode()
     except UnicodeDecodeError as error:

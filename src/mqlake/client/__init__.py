@@ -7,7 +7,7 @@
         async for message in consumer:
             await message.ack()
 
-`mqlake.client.errors` says what can go wrong, and what that means for a message.
+`mqlake.client.errors` defines the errors, and says what each means for a message.
 """
 
 from __future__ import annotations

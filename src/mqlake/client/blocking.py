@@ -5,7 +5,7 @@
     with Producer("localhost:9876") as producer:
         producer.send(Message(topic="orders", body=b"..."))
 
-Each has a thread with an event loop of its own; its methods may be called from any thread.
+Each has its own thread with an event loop; its methods may be called from any thread.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from mqlake.protocol.bodies.message_queue import MessageQueue
 T = TypeVar("T")
 
 Topics = Mapping[str, str] | Sequence[str] | str
-"""Expressions by topic, or topics of which all messages are wanted."""
+"""Expressions by topic, or topics of which all messages are consumed."""
 
 
 class LoopThread:
@@ -71,7 +71,7 @@ async def _cancel_others() -> None:
 
 
 class _OnThread:
-    """What a producer and a consumer have in common here."""
+    """What the blocking producer and consumer have in common."""
 
     _name = "mqlake-client"
 
@@ -92,8 +92,8 @@ class _OnThread:
         self.close()
 
     def close(self) -> None:
-        """Do what the asynchronous one does, and end the thread."""
-        with self._closing:  # a second thread waits until it is closed
+        """Close the asynchronous client, and end the thread."""
+        with self._closing:  # A second thread waits until the client is closed.
             if self._thread is not None:
                 try:
                     self._run(self._stop())
@@ -114,7 +114,9 @@ class _OnThread:
     def _run(self, work: Coroutine[Any, Any, T]) -> T:
         if self._thread is None:
             work.close()
-            raise ClosedError("it is closed, or was not started")
+            raise ClosedError(
+                "the client is closed, or was not started: use it inside a `with` block"
+            )
         return self._thread.run(work)
 
 
@@ -122,8 +124,8 @@ class Producer(_OnThread):
     """`mqlake.client.Producer` for threads.
 
     Args:
-        name_servers, group: as there.
-        options: the other arguments of it.
+        name_servers, group: as for `mqlake.client.Producer`.
+        options: the other arguments of `mqlake.client.Producer`.
     """
 
     _name = "mqlake-producer"
@@ -159,7 +161,7 @@ class Producer(_OnThread):
         self._run(self._producer.send_oneway(message))
 
     def request(self, message: Message, *, timeout: float | None = None) -> ReceivedMessage:
-        """Send a message and return the reply of whoever consumes it."""
+        """Send a message and return the reply of its consumer."""
         return self._run(self._producer.request(message, timeout=timeout))
 
     def reply(self, request: ReceivedMessage, body: bytes) -> None:
@@ -181,7 +183,7 @@ class Consumer(_OnThread):
                 consumer.ack(message)
 
     Args:
-        name_servers, group, topics, settings, instance: as there.
+        name_servers, group, topics, settings, instance: as for `mqlake.client.Consumer`.
     """
 
     _name = "mqlake-consumer"
@@ -201,27 +203,36 @@ class Consumer(_OnThread):
         )
 
     def __iter__(self) -> Iterator[ReceivedMessage]:
-        while (message := self.receive()) is not None:
+        message = self.receive()
+        while message is not None:
             yield message
+            try:
+                message = self.receive()
+            except ClosedError:  # Another thread closed it meanwhile.
+                return
 
     def receive(self, timeout: float | None = None) -> ReceivedMessage | None:
-        """Return the next message; None once there is none in time, or the consumer is closed.
+        """Return the next message; None if none arrives in time, or the consumer is closed
+        meanwhile.
 
         Args:
-            timeout: seconds; None for ever.
+            timeout: seconds; None waits forever.
+
+        Raises:
+            ClosedError: the consumer was already closed.
         """
         return self._run(self._next(timeout))
 
     def ack(self, message: ReceivedMessage) -> bool:
-        """Say that a message is done; return whether that counts."""
+        """Acknowledge a message; return whether the acknowledgement counts."""
         return self._run(_own(message).ack())
 
     def retry_later(self, message: ReceivedMessage, delay_level: int = 0) -> bool:
-        """Have a message come again; return whether that counts."""
+        """Have a message redelivered; return whether that was possible."""
         return self._run(_own(message).retry_later(delay_level))
 
     def commit(self) -> None:
-        """Keep how far it is, now."""
+        """Commit the offsets now."""
         self._run(self._consumer.commit())
 
     async def _next(self, timeout: float | None) -> ReceivedMessage | None:  # noqa: ASYNC109
@@ -236,5 +247,8 @@ class Consumer(_OnThread):
 
 def _own(message: ReceivedMessage) -> ConsumedMessage:
     if not isinstance(message, ConsumedMessage):
-        raise TypeError("the message did not come from a consumer of a group")
+        raise TypeError(
+            "the message did not come from a consumer of a group: only such a message can be "
+            "finished"
+        )
     return message

@@ -29,7 +29,7 @@ _FIRST_ROOM = 64 * 1024
 
 
 def compress(body: bytes, codec: Codec, level: int) -> tuple[bytes, int]:
-    """Return a body compressed, and the bits of the system flag that say so.
+    """Compress a body; return it with the bits of the system flag that name the codec.
 
     Raises:
         FormatError: the package of the codec is missing.
@@ -43,13 +43,13 @@ def compress(body: bytes, codec: Codec, level: int) -> tuple[bytes, int]:
 
 
 def decompress(body: bytes, sys_flag: int, longest: int = MAX_BODY) -> bytes:
-    """Return a body as its producer gave it.
+    """Return a body as its producer sent it.
 
     Args:
-        longest: bytes that it may have.
+        longest: the maximum length, in bytes.
 
     Raises:
-        FormatError: it is not what the flag says, is too long, or the codec is missing.
+        FormatError: the body is not what the flag says, is too long, or the codec is missing.
     """
     codec = compression(sys_flag)
     if codec is None:
@@ -57,7 +57,7 @@ def decompress(body: bytes, sys_flag: int, longest: int = MAX_BODY) -> bytes:
     if codec == "zlib":
         return _inflate(body, longest)
     if codec not in ("lz4", "zstd"):
-        raise FormatError("the body is compressed in a way that is not known here")
+        raise FormatError("the body is compressed with an unknown codec")
     return _expand(getattr(_cramjam(codec), codec), body, longest)
 
 
@@ -66,16 +66,18 @@ def _inflate(body: bytes, longest: int) -> bytes:
     try:
         data = inflater.decompress(body, longest + 1)
     except zlib.error as error:
-        raise FormatError(f"the body is no zlib: {error}") from None
+        raise FormatError(f"the body is not valid zlib data: {error}") from None
     if len(data) > longest:
         raise FormatError(f"the body has more than {longest} bytes")
     if not inflater.eof:
-        raise FormatError("the body is cut off")
+        raise FormatError("the body is truncated")
     return data
 
 
 def _expand(module: ModuleType, body: bytes, longest: int) -> bytes:
-    """Decompress into room that grows: a frame need not say how long it is, and may lie."""
+    """Decompress into a buffer that grows: a frame need not state its length, and may state a wrong
+    one.
+    """
     room = min(longest, max(_FIRST_ROOM, 4 * len(body)))
     while True:
         output = bytearray(room)
@@ -92,5 +94,5 @@ def _cramjam(codec: str) -> ModuleType:
     try:
         import cramjam
     except ImportError:
-        raise FormatError(f"{codec} needs a package: pip install 'mqlake[codecs]'") from None
+        raise FormatError(f"{codec} bodies need a package: pip install 'mqlake[codecs]'") from None
     return cramjam

@@ -1,4 +1,4 @@
-"""What brokers ask of a client (upstream: `ClientRemotingProcessor`)."""
+"""What brokers request of a client (upstream: `ClientRemotingProcessor`)."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ _log = logging.getLogger(__name__)
 
 
 class BrokerRequests:
-    """Serves the requests of brokers, each by the member whom it concerns."""
+    """Serves the requests of brokers; each goes to the member that it concerns."""
 
     def __init__(self, members: Members) -> None:
         self._members = members
 
     def handlers(self) -> Mapping[int, Handler]:
-        """Return what serves each request code."""
+        """Return a handler for each request code."""
         return {
             RequestCode.NOTIFY_CONSUMER_IDS_CHANGED: self._ids_changed,
             RequestCode.CHECK_TRANSACTION_STATE: self._check,
@@ -51,7 +51,12 @@ class BrokerRequests:
         group = half.properties.get(PGROUP) if half else None
         members = self._members.producers.get(group) if group else None
         if half is None or not members:
-            _log.warning("%s asks for a transaction of group %s: none is here", peer.address, group)
+            _log.warning(
+                "%s asks for a transaction of group %s, but this client has no producer of that "
+                "group",
+                peer.address,
+                group,
+            )
             return
         member = next((each for each in reversed(members) if each.can_check), members[-1])
         member.check(half, header, peer.address)

@@ -1,4 +1,4 @@
-"""Close something once."""
+"""Close an object once."""
 
 from __future__ import annotations
 
@@ -8,18 +8,19 @@ from typing import Any
 
 
 class Closing:
-    """Runs the closing of something as a task of its own.
+    """Runs the closing of an object in a task of its own.
 
-    It runs once, however many callers ask for it, and to its end, whoever of them is cancelled.
+    It runs once, however many callers ask for it, and completes even if a caller is cancelled.
     """
 
     def __init__(self) -> None:
         self._task: asyncio.Task[None] | None = None
 
     async def run(self, close: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """Close, or wait for the closing that is under way.
+        """Close, or wait for a close that is already running.
 
-        A listener that is called while closing, and closes, too, does not wait for itself.
+        A listener that is called during the close may close the object, too, and does not wait for
+        itself.
         """
         if self._task is not None and self._task is asyncio.current_task():
             return

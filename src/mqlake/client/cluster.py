@@ -24,13 +24,13 @@ _log = logging.getLogger(__name__)
 
 MASTER = 0
 TIMEOUT = 10.0
-"""Seconds that a server has for an answer."""
+"""Seconds within which a server must answer."""
 _ROUTE_TIMEOUT = 3.0
-"""Seconds that each name server has to say where a topic is, if all are asked."""
+"""Seconds within which each name server must return a topic's route, if all are asked."""
 
 
 class Broker:
-    """A master: its name, its cluster, and where it listens."""
+    """A master: its name, its clusterand its address."""
 
     def __init__(self, name: str, cluster: str, address: str) -> None:
         self.name, self.cluster, self.address = name, cluster, address
@@ -43,11 +43,11 @@ class Cluster:
 
     Args:
         name_servers: "host:port", several separated by `;`.
-        handlers: serve what brokers ask of this client, by request code.
-        opened: called with "host:port" when a connection was made.
+        handlers: serve the requests of brokers, by request code.
+        opened: called with "host:port" when a connection is opened.
 
     Attributes:
-        client: the connections.
+        client: the client for the connections.
     """
 
     def __init__(
@@ -77,37 +77,37 @@ class Cluster:
         body: Body = b"",
         seconds: float = TIMEOUT,
     ) -> Command:
-        """Return what one server answers.
+        """Return the answer of one server.
 
         Args:
-            seconds: how long it has for the answer.
+            seconds: the timeout of the request.
 
         Raises:
-            RemotingError: it refuses; code and remark are its own.
-            ConnectionFailedError, RequestTimeoutError: it does not answer.
+            RemotingError: the server refuses; code and remark are its own.
+            ConnectionFailedError, RequestTimeoutError: the server does not answer.
         """
         return await self.client.call(address, request(code, header, body), seconds)
 
     async def request(
         self, address: str, code: RequestCode, header: Header | None = None, body: Body = b""
     ) -> Command:
-        """Return what one server answers, whatever the code of its answer.
+        """Return the answer of one server, whatever its code.
 
         Raises:
-            ConnectionFailedError, RequestTimeoutError: it does not answer.
+            ConnectionFailedError, RequestTimeoutError: the server does not answer.
         """
         return await self.client.request(address, request(code, header, body), TIMEOUT)
 
     async def ask_names(
         self, code: RequestCode, header: Header | None = None, body: Body = b""
     ) -> Command:
-        """Return what the first name server answers that does.
+        """Return the answer of the first name server that answers.
 
         Raises:
-            RemotingError: it refuses.
-            MqlakeError: none answers.
+            RemotingError: a name server refuses.
+            MqlakeError: no name server answers.
         """
-        failure: MqlakeError = MqlakeError("no name server is given")
+        failure: MqlakeError = MqlakeError('no name server is given: pass "host:port"')
         for address in self.name_servers:
             try:
                 return await self.ask(address, code, header, body)
@@ -115,7 +115,7 @@ class Cluster:
                 failure = error
         raise failure
 
-    # Where brokers are
+    # The addresses of brokers
 
     async def cluster_info(self) -> ClusterInfo:
         """Return all brokers that are registered."""
@@ -126,10 +126,10 @@ class Cluster:
         """Return the masters of one cluster, or of all, by name.
 
         Args:
-            broker: one of them, by name or address; an address need not be registered.
+            broker: only this one, by name or address; an address need not be registered.
 
         Raises:
-            MqlakeError: there is none of that name.
+            MqlakeError: no broker of that name is registered.
         """
         if broker and ":" in broker:
             return [Broker("", cluster or "", broker)]
@@ -151,16 +151,16 @@ class Cluster:
         return (await self.brokers(broker=name))[0]
 
     async def route(self, topic: str) -> TopicRouteData:
-        """Return where a topic's queues are.
+        """Return the route of a topic.
 
         Raises:
-            RemotingError: TOPIC_NOT_EXIST where no broker has it.
+            RemotingError: TOPIC_NOT_EXIST if no broker has it.
         """
         answer = await self.ask_names(RequestCode.GET_ROUTEINFO_BY_TOPIC, _route_of(topic))
         return decode_answer(TopicRouteData, answer.body)
 
     async def route_known(self, topic: str) -> TopicRouteData | None:
-        """Return where a topic's queues are, says the first name server that knows it, if any."""
+        """Return a topic's route from the first name server that knows it; None if none does."""
         for address in self.name_servers:
             try:
                 code, header = RequestCode.GET_ROUTEINFO_BY_TOPIC, _route_of(topic)
@@ -174,7 +174,7 @@ class Cluster:
         """Return the masters that have a topic, by name.
 
         Raises:
-            RemotingError: TOPIC_NOT_EXIST where no broker has it.
+            RemotingError: TOPIC_NOT_EXIST if no broker has it.
         """
         route = await self.route(topic)
         return [

@@ -1,4 +1,4 @@
-"""What can go wrong between a client and its cluster.
+"""The errors of a client.
 
 ClientError
 ├── ClosedError             the producer, the consumer or its connections are closed
@@ -17,7 +17,7 @@ from mqlake.errors import MqlakeError
 
 
 class ClientError(MqlakeError):
-    """Something between a client and its cluster."""
+    """An error between a client and its cluster."""
 
 
 class ClosedError(ClientError):
@@ -41,7 +41,7 @@ class SendError(ClientError):
 
 
 class NotStoredError(SendError):
-    """No broker stored the message: it may be sent again."""
+    """No broker stored the message: it may safely be sent again."""
 
 
 class RefusedError(NotStoredError):
@@ -68,7 +68,7 @@ class NoReplyError(ClientError):
 
 
 class BrokerError(ClientError):
-    """A broker refused something else than a message.
+    """A broker refused a request that is not a send.
 
     Attributes:
         code: a number of `mqlake.protocol.codes.ResponseCode`.

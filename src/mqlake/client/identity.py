@@ -1,4 +1,6 @@
-"""Who a client is (upstream: `ClientConfig.buildMQClientId`, `NetworkUtil.getLocalAddress`)."""
+"""The identity of a client (upstream: `ClientConfig.buildMQClientId`,
+`NetworkUtil.getLocalAddress`).
+"""
 
 from __future__ import annotations
 
@@ -17,9 +19,9 @@ def client_id(instance: str, unit: str | None = None, *, is_stable: bool = False
     """Return the name under which brokers know a client: `address@instance[@unit]`.
 
     Args:
-        instance: DEFAULT_INSTANCE for one that no other process has.
-        is_stable: the default instance keeps its name: a broadcasting consumer finds its offsets
-            under it after a restart.
+        instance: DEFAULT_INSTANCE for an instance name that no other process has.
+        is_stable: the default instance has the same name after a restart, so that a broadcasting
+            consumer finds its offsets.
     """
     if instance == DEFAULT_INSTANCE and not is_stable:
         instance = f"{os.getpid()}#{next(_numbers)}-{SystemClock().milliseconds()}"
@@ -30,7 +32,7 @@ def client_id(instance: str, unit: str | None = None, *, is_stable: bool = False
 
 
 def local_address() -> str:
-    """Return an address of this machine by which others may know it; 127.0.0.1 if it has none."""
+    """Return an address of this machine that others can reach; 127.0.0.1 if it has none."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
             # Nothing is sent: the system only chooses the interface.

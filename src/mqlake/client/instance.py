@@ -1,4 +1,4 @@
-"""What the producers and consumers of one process share (upstream: `MQClientInstance`).
+"""What producers and consumers of one process share (upstream: `MQClientInstance`).
 
 One `ClientInstance` for each client id: its connections, routes and heartbeats.
 """
@@ -32,10 +32,10 @@ _log = logging.getLogger(__name__)
 
 
 class _Sharers(NamedTuple):
-    """What members have in common that share an instance.
+    """Parameters in which members of one instance agree.
 
     Attributes:
-        is_unique: no other process has the same client id.
+        is_unique: whether no other process has the same client id.
     """
 
     name_servers: str
@@ -51,9 +51,9 @@ class ClientInstance:
         sharers: which producers and consumers may share it.
         client_id: the name under which brokers know it.
         members: the producers and consumers that use it.
-        cluster: its connections.
-        routes: where topics are.
-        unique_keys: ids for messages.
+        cluster: the connections.
+        routes: the routes of topics.
+        unique_keys: creates ids for messages.
     """
 
     def __init__(self, sharers: _Sharers) -> None:
@@ -78,12 +78,12 @@ class ClientInstance:
         self._timers = refresh, self._heartbeats
 
     def start(self) -> None:
-        """Begin to keep routes and heartbeats up."""
+        """Start the background work: routes and heartbeats."""
         for timer in self._timers:
             timer.start()
 
     async def close(self) -> None:
-        """Let go of all connections."""
+        """Close all connections."""
         for timer in self._timers:
             await timer.stop()
         await self.cluster.close()
@@ -91,7 +91,7 @@ class ClientInstance:
     # Members
 
     async def remove(self, member: ProducerMember | ConsumerMember) -> None:
-        """Let a member go, and tell brokers so: the others of its group need not wait."""
+        """Remove a member, and notify brokers, so that the others of its group need not wait."""
         is_consumer = self.members.remove_consumer(member)
         is_producer = self.members.remove_producer(member)
         if not is_producer and not is_consumer:
@@ -103,7 +103,7 @@ class ClientInstance:
             await self._register_again()
 
     async def _register_again(self) -> None:
-        """Have brokers send this client replies again.
+        """Have brokers send replies to this client again.
 
         A broker of RocketMQ forgets where a client's replies go when any of its producers leaves,
         and learns it only from one that it does not know (`ProducerManager.clientChannelTable`).
@@ -124,12 +124,14 @@ class ClientInstance:
         try:
             await self.cluster.ask(address, RequestCode.UNREGISTER_CLIENT, header, seconds=_TIMEOUT)
         except MqlakeError as error:
-            _log.debug("%s was not told of a member that left: %s", address, error)
+            _log.debug("%s was not notified that a member left: %s", address, error)
 
     # Brokers
 
     async def heartbeat(self) -> None:
-        """Tell all brokers of the topics in use who is here; slaves only of consumers."""
+        """Send heartbeats to all brokers of the topics in use; to slaves only if there are
+        consumers.
+        """
         if not self.members.producers and not self.members.consumers:
             return
         body = self._heartbeat()
@@ -148,19 +150,23 @@ class ClientInstance:
         return encode_body(beat)
 
     async def introduce(self, addresses: Iterable[str], seconds: float) -> None:
-        """Send heartbeats to those of some brokers that have had none; a failure is logged."""
+        """Send heartbeats to those of some brokers that have not received one; a failure is
+        logged.
+        """
         unknown = [address for address in addresses if address not in self._greeted]
         if unknown:
             body = self._heartbeat()
             await asyncio.gather(*(self._greet(address, body, seconds) for address in unknown))
 
     def _connected(self, address: str) -> None:
-        """Tell a broker who is here: with a connection it forgets who came by that."""
+        """Send a heartbeat to a broker: it forgets the members of a connection when that is
+        lost.
+        """
         if address in self._broker_addresses() and address not in self._greeting:
             self._heartbeats.wake()
 
     def _broker_addresses(self) -> set[str]:
-        """Return where those listen that want to know who is here: slaves only of consumers."""
+        """Return the addresses that need heartbeats: slaves only if there are consumers."""
         return {
             address
             for brokers in self.routes.brokers().values()
@@ -173,7 +179,7 @@ class ClientInstance:
         try:
             await self.cluster.ask(address, RequestCode.HEART_BEAT, body=body, seconds=seconds)
         except MqlakeError as error:
-            # Once for each time that it is lost: a broker that is gone is named by routes a while.
+            # Log it once for each loss: routes contain a broker that is gone for a while.
             level = logging.WARNING if address in self._greeted else logging.DEBUG
             _log.log(level, "no heartbeat to %s: %s", address, error)
             self._greeted.discard(address)
@@ -203,9 +209,10 @@ def share_instance(
     *,
     is_stable: bool = False,
 ) -> ClientInstance:
-    """Return the instance that producers and consumers of this event loop share, for one more.
+    """Return the instance that producers and consumers of this event loop share, and count one more
+    user.
 
-    `give_back` lets go of it.
+    `give_back` releases it.
 
     Args:
         instance: a name that tells clients of one machine apart; DEFAULT_INSTANCE for one that
@@ -214,7 +221,7 @@ def share_instance(
         is_stable: the default instance, too, has the same client id after a restart.
     """
     for over in [loop for loop in _instances if loop.is_closed()]:
-        del _instances[over]  # with instances that nobody has given back
+        del _instances[over]  # This includes instances that nobody has given back.
     instances = _instances.setdefault(asyncio.get_running_loop(), [])
     is_unique = instance == DEFAULT_INSTANCE and not is_stable
     sharers = _Sharers(name_servers, instance, unit, is_unique)
@@ -231,7 +238,7 @@ def share_instance(
 
 
 async def give_back(instance: ClientInstance) -> None:
-    """Let go of a shared instance; the last one closes it."""
+    """Release a shared instance; the last user closes it."""
     instance.users -= 1
     if instance.users == 0:
         _instances[asyncio.get_running_loop()].remove(instance)

@@ -22,11 +22,11 @@ class ProducerMember(Protocol):
 
     @property
     def can_check(self) -> bool:
-        """Whether it can tell how transactions ended."""
+        """Return whether it can tell how transactions ended."""
         ...
 
     def check(self, half: ReceivedMessage, header: CheckTransactionHeader, address: str) -> None:
-        """Find out what has become of a half message, and tell the broker at an address."""
+        """Find out how a transaction ended, and report it to the broker at an address."""
         ...
 
     def take_reply(self, reply: Command) -> bool:
@@ -35,7 +35,7 @@ class ProducerMember(Protocol):
 
 
 class OperatorAnswers(Protocol):
-    """What a consumer answers operators."""
+    """The answers of a consumer to operators."""
 
     def running_info(self, *, with_stacks: bool) -> bytes:
         """Return its state, as JSON."""
@@ -46,7 +46,7 @@ class OperatorAnswers(Protocol):
         ...
 
     async def consume_directly(self, command: Command) -> bytes:
-        """Handle the message of a request; return what came of it, as JSON."""
+        """Handle the message of a request; return the result, as JSON."""
         ...
 
 
@@ -64,33 +64,33 @@ class ConsumerMember(Protocol):
         ...
 
     def data(self) -> ConsumerData:
-        """Return what brokers are told of it."""
+        """Return what heartbeats report to brokers."""
         ...
 
     def rebalance_soon(self) -> None:
-        """Look again which queues are its own."""
+        """Rebalance."""
         ...
 
     def routes_changed(self, topics: set[str]) -> None:
-        """Take note of topics whose queues are elsewhere now."""
+        """Note topics whose queues are on other brokers now."""
         ...
 
     def reset_offsets(self, command: Command) -> None:
-        """Go on elsewhere, as somebody has asked of the broker."""
+        """Continue at the offsets to which an operator has reset the group on the broker."""
         ...
 
     @property
     def operator_answers(self) -> OperatorAnswers:
-        """What answers operators."""
+        """The object that answers operators."""
         ...
 
 
 class Members:
-    """Who uses a client instance.
+    """The users of a client instance.
 
     Attributes:
-        producers: by group; the last one of a group answers for its transactions.
-        consumers: by group, one each.
+        producers: by group; the last producer of a group answers for its transactions.
+        consumers: by group; each group has one.
     """
 
     def __init__(self) -> None:
@@ -105,13 +105,13 @@ class Members:
         """Add a consumer.
 
         Raises:
-            ClientError: there is one of its group: brokers could not tell them apart, and both
-                would read the same queues.
+            ClientError: the group already has a consumer here. Brokers could not tell them apart,
+                and both would read the same queues.
         """
         if member.group in self.consumers:
             raise ClientError(
-                f"client {client_id} has a consumer of group {member.group}: give the other one an"
-                " instance name of its own"
+                f"client {client_id} already has a consumer of group {member.group}: give the "
+                "new one another instance name"
             )
         self.consumers[member.group] = member
 

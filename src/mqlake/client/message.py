@@ -37,20 +37,20 @@ DELAYS = frozenset((DELAY, DELAY_MS, DELIVER_MS, DELAY_SEC))
 
 
 class Message(msgspec.Struct, kw_only=True, gc=False):
-    """A message to be sent.
+    """A message to send.
 
     Attributes:
-        tags: what consumers of its topic select messages by; one word.
-        keys: what it can be found by later; words without spaces.
+        tags: the tag by which consumers of its topic select messages; one word.
+        keys: words by which it can be found later, separated by spaces.
         properties: further names and values.
-        sharding_key: messages that have the same one go to the same queue, in their order.
+        sharding_key: messages with the same sharding key go to the same queue, in their order.
         priority: a number from 0, for topics with priorities (docs/priorities.md). Brokers drop it
             from messages that have a sharding key or a delay, or belong to a transaction.
-        delay_level: it is delivered after the delay of this level of the broker's
+        delay_level: the message is delivered after the broker's delay of this level
             (`messageDelayLevel`: 1 s, 5 s, 10 s, …); 0 for no delay.
-        delay: milliseconds after which it is delivered.
+        delay: milliseconds until it is delivered.
         deliver_at: when it is delivered, milliseconds since 1970.
-        flag: a number that RocketMQ carries along.
+        flag: a number that RocketMQ stores with the message.
         waits_for_store: whether it is acknowledged only once it is as durable as the broker is set
             to make it.
     """
@@ -70,14 +70,14 @@ class Message(msgspec.Struct, kw_only=True, gc=False):
 
     @property
     def is_delayed(self) -> bool:
-        """Whether it is to be delivered later, by an attribute or by a property."""
+        """Return whether it is delivered later, by an attribute or by a property."""
         if self.properties and not DELAYS.isdisjoint(self.properties):
             return True
         return self._has_delay
 
     @property
     def has_priority(self) -> bool:
-        """Whether it has a priority, by the attribute or by a property."""
+        """Return whether it has a priority, by the attribute or by a property."""
         return self.priority is not None or PRIORITY in self.properties
 
     @property
@@ -85,10 +85,10 @@ class Message(msgspec.Struct, kw_only=True, gc=False):
         return bool(self.delay_level) or self.delay is not None or self.deliver_at is not None
 
     def all_properties(self) -> dict[str, str]:
-        """Return the properties that go on the wire, without a unique key.
+        """Return the properties that are sent, without a unique key.
 
         Raises:
-            FormatError: two ways of delay at once, or a priority that no message can have.
+            FormatError: it has two kinds of delay at once, or a priority that is out of range.
         """
         found = self.properties.copy()
         keys = self.keys if isinstance(self.keys, str) else KEY_SEPARATOR.join(self.keys)
@@ -100,7 +100,7 @@ class Message(msgspec.Struct, kw_only=True, gc=False):
             found[SHARDING_KEY] = self.sharding_key
         if self.priority is not None:
             if not 0 <= self.priority <= MAX_PRIORITY:
-                raise FormatError(f"priority {self.priority} is not within 0 and {MAX_PRIORITY}")
+                raise FormatError(f"priority {self.priority} is not between 0 and {MAX_PRIORITY}")
             found[PRIORITY] = str(self.priority)
         if self._has_delay:
             name, value = self._delay_property()
@@ -116,25 +116,25 @@ class Message(msgspec.Struct, kw_only=True, gc=False):
         }
         given = [(name, str(value)) for name, value in delays.items() if value is not None]
         if len(given) > 1:
-            raise FormatError("a message has one of delay_level, delay and deliver_at")
+            raise FormatError("a message can have only one of delay_level, delay and deliver_at")
         return given[0]
 
 
 class ReceivedMessage(msgspec.Struct, eq=False):
-    """A message that came from a broker.
+    """A message that was received from a broker.
 
-    What is seldom asked for is decoded when it is asked for.
+    Attributes that are seldom used are decoded on first access.
 
     Attributes:
-        topic: the one that was subscribed to, also if the message came back by a retry topic.
-        queue: where it was read.
+        topic: the topic that was subscribed to, even if the message came through a retry topic.
+        queue: the queue that it was read from.
         queue_offset: its number in that queue.
-        physical_offset: its place in the broker's commit log, bytes; -1 for a reply.
+        physical_offset: its position in the broker's commit log, in bytes; -1 for a reply.
         encoded_properties: its properties as they are stored.
         born_timestamp, store_timestamp: when it was sent and stored, milliseconds since 1970.
-        born_address, store_address: of its producer and its broker: 4 or 16 bytes, and 4 bytes for
-            the port; none where that is not known.
-        reconsume_times: how many times the group has had it before.
+        born_address, store_address: the addresses of its producer and its broker: 4 or 16 bytes,
+            and 4 bytes for the port; empty if unknown.
+        reconsume_times: how many times it was delivered to the group before.
         body_fault: why `body` is not what the producer sent: it cannot be decompressed, or its
             checksum is wrong. None if it is.
     """
@@ -167,13 +167,15 @@ class ReceivedMessage(msgspec.Struct, eq=False):
     def message_id(self) -> str:
         """Return the unique key, which the producer's `SendResult` has, too.
 
-        The offset message id where the producer made none.
+        This is the offset message id if the producer set none.
         """
         return self.properties.get(UNIQ_KEY) or self.offset_message_id
 
     @property
     def offset_message_id(self) -> str:
-        """Return where it is stored: the broker's address, the physical offset. Replies have ""."""
+        """Return its offset message id: the broker's address and the physical offset. Replies have
+        "".
+        """
         if self.physical_offset < 0 or not self.store_address:
             return ""
         return encode_message_id(self.store_address, self.physical_offset)
@@ -190,25 +192,27 @@ class ReceivedMessage(msgspec.Struct, eq=False):
 
     @property
     def tags(self) -> str | None:
-        """Return what consumers select it by."""
+        """Return the tag by which consumers select it."""
         return self.properties.get(TAGS)
 
     @property
     def keys(self) -> list[str]:
-        """Return what it can be found by."""
+        """Return the keys by which it can be found."""
         return key_list(self.properties)
 
     @property
     def priority(self) -> int | None:
-        """Return its priority, None where it has none."""
+        """Return its priority, None if it has none."""
         return priority_of(self.properties)
 
     @property
     def unique_key(self) -> str | None:
-        """Return the unique key, None where the producer made none."""
+        """Return the unique key, None if the producer set none."""
         return self.properties.get(UNIQ_KEY)
 
     @property
     def retry_topic(self) -> str | None:
-        """Return the topic that it came back to, None where it comes for the first time."""
+        """Return the retry topic that it came through, None if it is delivered for the first
+        time.
+        """
         return self.queue.topic if RETRY_TOPIC in self.properties else None

@@ -1,4 +1,6 @@
-"""Messages as JSON objects, one a line: what `mqlake consume --json` writes and `produce` reads."""
+"""Messages as JSON objects, one for each line: what `mqlake consume --json` writes and `produce`
+reads.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,8 @@ NOT_SENT_AGAIN = ADDED | {
     TRANSACTION_ID,
 }
 """Properties that have a member of their own, or that RocketMQ sets. A message that was delivered
-late, or after a retry, is not delayed or retried again when it is sent anew."""
+late, or after a retry, is not delayed or retried again when it is sent again.
+"""
 
 
 class _Given(msgspec.Struct, rename="camel", kw_only=True):
@@ -54,13 +57,13 @@ _decode = msgspec.json.Decoder(_Given).decode
 
 
 def message_from_json(line: bytes, topic: str) -> Message:
-    """Return the message that a JSON object stands for; other members than these are ignored.
+    """Return the message of a JSON object; unknown members are ignored.
 
     Args:
-        topic: of the message, whatever the object says.
+        topic: the topic of the message, whatever the object says.
 
     Raises:
-        FormatError: it is no such object.
+        FormatError: it does not describe a message.
     """
     try:
         given = _decode(line)
@@ -85,7 +88,7 @@ def message_from_json(line: bytes, topic: str) -> Message:
 
 
 def message_to_json(message: ReceivedMessage) -> dict[str, Any]:
-    """Return a message as a JSON object: `body` where it is UTF-8, else `bodyBase64`."""
+    """Return a message as a JSON object: `body` if it is UTF-8, otherwise `bodyBase64`."""
     found: dict[str, Any] = {
         "topic": message.topic,
         "brokerName": message.queue.broker_name,
@@ -110,7 +113,7 @@ def message_to_json(message: ReceivedMessage) -> dict[str, Any]:
 
 
 def as_text(body: bytes) -> str | None:
-    """Return a body as text, None where it is no UTF-8."""
+    """Return a body as text, None if it is not UTF-8."""
     try:
         return body.decode()
     except UnicodeDecodeError:

@@ -1,4 +1,4 @@
-"""Records of a broker's answers, as messages (upstream: `MessageDecoder.decodes`)."""
+"""Decode the records of a broker's answers as messages (upstream: `MessageDecoder.decodes`)."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from mqlake.protocol.bodies.message_queue import MessageQueue
 from mqlake.protocol.command import Body
 
 MAX_BODIES = 4 * MAX_BODY
-"""Bytes that all bodies of one answer may have once they are decompressed."""
+"""The maximum size of all bodies of one answer after decompression, in bytes."""
 
 M = TypeVar("M", bound=ReceivedMessage)
 
 
 def decode_messages(data: Body, broker_name: str, kind: type[M]) -> list[M]:
-    """Return the messages of an answer up to the first bytes that are no record.
+    """Return the messages of an answer up to the first bytes that are not a record.
 
-    As `decode_run`.
+    Args and Raises are as for `decode_run`.
     """
     return decode_run(data, broker_name, kind)[0]
 
@@ -35,20 +35,20 @@ def decode_messages(data: Body, broker_name: str, kind: type[M]) -> list[M]:
 def decode_run(
     data: Body, broker_name: str, kind: type[M], first: int | None = None
 ) -> tuple[list[M], int]:
-    """Return the messages of an answer, whose records lie one behind the other, and where they end.
+    """Return the messages of an answer, whose records are consecutive, and where they end.
 
-    That is the length of the answer, or where the first bytes are that are no record.
+    The end is the length of the answer, or the position of the first bytes that are not a record.
 
     Args:
-        broker_name: of the broker that answered.
-        kind: `ReceivedMessage`, or what a consumer makes of it.
-        first: take inner batches apart, and leave out those of their messages that come before
-            this queue offset. None: hand each over as one message.
+        broker_name: the name of the broker that answered.
+        kind: `ReceivedMessage`, or a subclass of it.
+        first: split inner batches, and leave out their messages before this queue offset. None:
+            return each inner batch as one message.
 
-    A body whose checksum is wrong is handed over with a `body_fault`.
+    A body whose checksum is wrong is returned with a `body_fault`.
 
     Raises:
-        FormatError: the first bytes are no record.
+        FormatError: the first bytes are not a record.
     """
     data, made = bytes(data), list[M]()
     at, end, left = 0, len(data), MAX_BODIES
@@ -60,7 +60,7 @@ def decode_run(
                 found, fault = any_at(data, at, end)
             except FormatError:
                 if at:
-                    break  # what comes before is good, and is not held up
+                    break  # The messages before it are good, and are not held up.
                 raise
         head, _, topic, _ = found
         place = topic, head[3]
@@ -98,7 +98,7 @@ def _unwrapped(wrapped: M, first: int) -> list[M]:
                     )
                 )
     except FormatError as error:
-        wrapped.body_fault = f"an inner batch cannot be taken apart: {error}"
+        wrapped.body_fault = f"an inner batch cannot be split into messages: {error}"
         return [wrapped]
     return found
 
@@ -111,13 +111,13 @@ _LEAST = _QUEUE_OFFSET_AT + _QUEUE_OFFSET.size
 def in_logic_queue(data: Body, queue_id: int, delta: int) -> bytes:
     """Return the records of an answer with the queue id and the offsets of their logic queue.
 
-    Bytes that are no record, and what comes after them, stay as they are.
+    Bytes that are not a record, and all after them, stay as they are.
 
     Args:
-        delta: what is added to the queue offsets.
+        delta: the number that is added to the queue offsets.
 
     Raises:
-        FormatError: a queue offset would have more than 63 bits.
+        FormatError: a queue offset would exceed 63 bits.
     """
     changed, at = bytearray(data), 0
     while at + _LEAST <= len(changed):
@@ -126,7 +126,9 @@ def in_logic_queue(data: Body, queue_id: int, delta: int) -> bytes:
             break
         offset: int = _QUEUE_OFFSET.unpack_from(changed, at + _QUEUE_OFFSET_AT)[0] + delta
         if not 0 <= offset < 1 << 63:
-            raise FormatError(f"byte {at}: queue offset {offset} in the logic queue")
+            raise FormatError(
+                f"byte {at}: queue offset {offset} exceeds 63 bits in the logic queue"
+            )
         _QUEUE_ID.pack_into(changed, at + _QUEUE_ID_AT, queue_id)
         _QUEUE_OFFSET.pack_into(changed, at + _QUEUE_OFFSET_AT, offset)
         at += size
@@ -139,7 +141,7 @@ def _message(
     """Return a record that ends at `end` as a message.
 
     Args:
-        longest: bytes that the body may have once it is decompressed.
+        longest: the maximum length of the decompressed body, in bytes.
     """
     head, body_at, _, properties_at = found
     properties, sys_flag = data[properties_at:end], head[7]
@@ -168,7 +170,7 @@ def _message(
 
 
 def expand_body(body: bytes, sys_flag: int, longest: int) -> tuple[bytes, str | None]:
-    """Return a body decompressed; as it is, and why, if that cannot be done."""
+    """Return a body decompressed; or as it is, with the reason, if that is impossible."""
     try:
         return decompress(body, sys_flag, max(0, longest)), None
     except FormatError as error:

@@ -1,4 +1,6 @@
-"""Where the queues of topics are (upstream: `TopicPublishInfo`, `MQClientInstance`)."""
+"""The routes of topics: where their queues are (upstream: `TopicPublishInfo`,
+`MQClientInstance`).
+"""
 
 from __future__ import annotations
 
@@ -19,9 +21,9 @@ from mqlake.protocol.logic_queues import leaders
 READ, WRITE = 4, 2
 """Bits of a topic's permission."""
 MAX_QUEUES = 1 << 16
-"""Queues of one topic that are believed: whoever answers may state two billion."""
+"""The maximum number of queues of one topic: a name server may claim two billion."""
 DEFAULT_QUEUES = 4
-"""Queues of a topic that a broker makes for a producer."""
+"""Queues of a topic that a broker creates for a producer."""
 
 _log = logging.getLogger(__name__)
 
@@ -30,11 +32,11 @@ class TopicRoute:
     """The queues of one topic.
 
     Attributes:
-        addresses: of each broker name, "host:port" by broker id.
-        read_queues: those that may be read, by broker name and queue id.
-        write_queues: those that may be written, of brokers that have a master.
+        addresses: for each broker name, "host:port" by broker id.
+        read_queues: the queues that may be read, by broker name and queue id.
+        write_queues: the queues that may be written to, of brokers that have a master.
         leaders: of a static topic, the name of the broker that leads each logic queue. Its queues
-            are the logic queues then.
+            are then the logic queues.
     """
 
     def __init__(self, topic: str, data: TopicRouteData, most_queues: int | None = None) -> None:
@@ -58,7 +60,7 @@ class TopicRoute:
         self.write_queues = tuple(islice(writable, MAX_QUEUES))
 
     def is_same(self, other: TopicRoute | None) -> bool:
-        """Whether name servers say the same of it."""
+        """Return whether two routes are equal."""
         return other is not None and self._data == other._data
 
     def _queues(self, rows: list[QueueData], permission: int, most: int) -> Iterator[MessageQueue]:
@@ -78,7 +80,7 @@ class Routes:
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._routes: dict[str, TopicRoute] = {}
-        self._creating: dict[str, dict[int, str]] = {}  # brokers that make topics
+        self._creating: dict[str, dict[int, str]] = {}  # The topics of brokers that create topics.
         self._addresses: dict[str, dict[int, str]] = {}
         self._loading: dict[str, asyncio.Task[TopicRoute | None]] = {}
 
@@ -88,11 +90,11 @@ class Routes:
         return set(self._routes)
 
     def known(self, topic: str) -> TopicRoute | None:
-        """Return the route of a topic if it was asked for before."""
+        """Return the route of a topic if it is known already."""
         return self._routes.get(topic)
 
     async def of(self, topic: str) -> TopicRoute:
-        """Return the route of a topic, asked for now or before.
+        """Return the route of a topic; request it if it is not known.
 
         Raises:
             NoRouteError: no name server knows the topic, or none answers.
@@ -100,15 +102,17 @@ class Routes:
         found = self._routes.get(topic) or await self.load(topic)
         if found is None:
             raise NoRouteError(
-                f"topic {topic}: no name server of {';'.join(self._cluster.name_servers)} knows it"
+                f"topic {topic}: no name server of {';'.join(self._cluster.name_servers)} "
+                "knows the topic"
             )
         return found
 
     async def to_publish(self, topic: str) -> TopicRoute:
-        """Return the route for messages to a topic; a broker may have to make the topic first.
+        """Return the route for messages to a topic; a broker may have to create the topic first.
 
         Raises:
-            NoRouteError: nobody knows the topic, and no broker makes topics for producers.
+            NoRouteError: no name server knows the topic, and no broker creates topics for
+                producers.
         """
         try:
             return await self.of(topic)
@@ -116,14 +120,14 @@ class Routes:
             data = await self._cluster.route_known(AUTO_CREATE_TOPIC)
             if data is None:
                 raise
-        # Not kept: the next message finds the topic that the first one has made.
+        # This route is not kept: the next message finds the topic that the first one has created.
         route = TopicRoute(topic, data, most_queues=DEFAULT_QUEUES)
         self._creating.update(route.addresses)
         self._note_addresses()
         return route
 
     async def load(self, topic: str) -> TopicRoute | None:
-        """Ask for the route of a topic; return it, the one known before where nobody answers."""
+        """Request the route of a topic; return it, or the known one if no name server answers."""
         task = self._loading.get(topic)
         if task is None:
             task = asyncio.get_running_loop().create_task(self._load(topic))
@@ -132,7 +136,7 @@ class Routes:
         return await asyncio.shield(task)
 
     async def refresh(self, topics: set[str]) -> set[str]:
-        """Ask for the routes of topics again; return those whose route has changed."""
+        """Request the routes of topics again; return those that have changed."""
         before = {topic: self._routes.get(topic) for topic in topics}
         for topic in sorted(topics):
             await self.load(topic)
@@ -158,11 +162,11 @@ class Routes:
     # Addresses
 
     def brokers(self) -> dict[str, dict[int, str]]:
-        """Return the brokers of all topics: of each name, "host:port" by broker id."""
+        """Return the brokers of all topics: for each name, "host:port" by broker id."""
         return self._addresses
 
     def master(self, broker_name: str) -> str | None:
-        """Return where the master of a broker name listens, None if that is not known."""
+        """Return the address of the master of a broker name, None if that is not known."""
         return self._addresses.get(broker_name, {}).get(MASTER)
 
     def broker_of(self, queue: MessageQueue) -> str:
@@ -173,11 +177,13 @@ class Routes:
         return route.leaders.get(queue, queue.broker_name) if route else queue.broker_name
 
     def master_of(self, queue: MessageQueue) -> str | None:
-        """Return where the master of a queue's broker listens, None if that is not known."""
+        """Return the address of the master of a queue's broker, None if that is not known."""
         return self.master(self.broker_of(queue))
 
     def to_read(self, queue: MessageQueue, broker_id: int) -> str | None:
-        """Return where to read a queue: from this id of its broker, else the next one, else any."""
+        """Return where to read a queue: at the broker with this id, otherwise the next id,
+        otherwise any.
+        """
         found = self._addresses.get(self.broker_of(queue), {})
         for number in (broker_id, broker_id + 1):
             if number in found:
@@ -195,7 +201,7 @@ def _by_broker(row: QueueData) -> str:
 
 
 def _ordered_queues(topic: str, conf: str) -> Iterator[MessageQueue]:
-    """Yield the queues of "name:queues;name:queues"; what is no such text is left out."""
+    """Yield the queues of "name:queues;name:queues"; invalid parts are left out."""
     for part in conf.split(";"):
         name, _, count = part.partition(":")
         if name and count.isascii() and count.isdigit():

@@ -1,4 +1,4 @@
-"""Work that is done again and again while a client runs."""
+"""Work that is repeated while a client runs."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ _log = logging.getLogger(__name__)
 class Timer:
     """Runs a coroutine function at intervals, and sooner when it is woken.
 
-    One that raises is logged and called again: what a client does in the background never ends by
+    A function that raises is logged and called again: background work of a client never ends by
     itself.
 
     Args:
         name: for the log.
-        first, every: seconds until the first call, and between two.
-        least: seconds between two calls at least, also if it is woken.
+        first, every: seconds until the first call, and between two calls.
+        least: the minimum of seconds between two calls, even if the timer is woken.
     """
 
     def __init__(
@@ -37,20 +37,20 @@ class Timer:
         self._is_stopped = False
 
     def start(self) -> None:
-        """Begin."""
+        """Start."""
         self._is_stopped = False
         self._task = asyncio.get_running_loop().create_task(self._run(), name=self._name)
 
     def wake(self) -> None:
-        """Have the next call made now."""
+        """Make the next call now."""
         self._woken.set()
 
     def sooner(self, seconds: float) -> None:
-        """Have the call after the one that is going on made in so many seconds, if not before."""
+        """Make the call after the running one in so many seconds, if not before."""
         self._next = min(self._next, seconds)
 
     async def stop(self) -> None:
-        """Cut off what is going on, and call it no more."""
+        """Cancel the running call, and make no more."""
         self._is_stopped = True
         if self._task is not None and self._task is not asyncio.current_task():
             self._task.cancel()
@@ -58,7 +58,7 @@ class Timer:
             self._task = None
 
     async def _run(self) -> None:
-        while not self._is_stopped:  # also if the function swallows its cancellation
+        while not self._is_stopped:  # This holds even if the function swallows its cancellation.
             try:
                 async with asyncio.timeout(self._next):
                     await self._woken.wait()

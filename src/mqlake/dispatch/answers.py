@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from mqlake.dispatch.batch import Bytes, Flags, Ints, Longs
+    from mqlake.dispatch.batch import Bytes
 
 SEARCH_ALLOWANCE = 64 << 20
 SEARCH_ALLOWANCE_RATE = 4
@@ -18,7 +18,7 @@ class Walk(NamedTuple):
     """How far a walk over records came."""
 
     at: int
-    """Position behind the last record."""
+    """Position after the last record."""
     rows: int
     """How many rows were filled."""
     damaged: int
@@ -52,27 +52,11 @@ class Followed(NamedTuple):
     segment."""
 
 
-class Heads(NamedTuple):
-    """What the heads of a batch's records say beyond `mqlake.dispatch.columns.RECORD`."""
-
-    body_crc: Ints
-    flag: Ints
-    born_timestamp: Longs
-    """Milliseconds."""
-    reconsume_times: Ints
-    prepared_transaction_offset: Longs
-    born_host_at: Longs
-    """Position in the batch's buffer."""
-    born_v6: Flags
-    store_host_at: Longs
-    store_v6: Flags
-
-
 class MessageColumns(NamedTuple):
     """The columns of `mqlake.dispatch.arrow`, one buffer after the other, each aligned."""
 
     data: Bytes
-    """The head, then the buffers; nothing where some text is not UTF-8."""
+    """The head, then the buffers; nothing if some text is not UTF-8."""
     rows: int
     untagged: int
     pairs: int

@@ -1,27 +1,35 @@
 """A batch of records as Arrow columns (docs/dispatch.md).
 
-Columns have the names of the JSON form (`mqlake.formats.message_json`). The values are copied out
-of the window, each column at once. Text is always valid UTF-8: what is malformed is replaced as
-Java replaces it.
+Columns have the names of the JSON form (`mqlake.formats.message_json`). One kernel copies the
+values of all chosen columns out of the window. Text is always valid UTF-8: malformed bytes are
+replaced as Java replaces them.
 """
 
 # pyright: basic
-# Reason: pyarrow carries no types.
+# pyarrow has no types.
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cached_property
+from functools import lru_cache
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
-from mqlake.dispatch.answers import Heads
-from mqlake.dispatch.batch import Batch, Bytes, Flags, Ints, Longs
+from mqlake.dispatch.batch import Batch
 from mqlake.dispatch.kernel import Kernel, load
+from mqlake.dispatch.value_columns import (
+    BITS,
+    INTS,
+    LONGS,
+    MILLISECONDS,
+    TEXTS,
+    OptionalTexts,
+    Times,
+    Values,
+)
 from mqlake.errors import MqlakeError
-from mqlake.formats import java_string, properties, record
+from mqlake.formats import properties
 
 _TIME = pa.timestamp("ms", tz="UTC")
 
@@ -48,178 +56,119 @@ SCHEMA = pa.schema(
         pa.field("msgId", pa.string(), nullable=False),
     ]
 )
-"""All columns, in their order. `tags` is null where there are none; `keys` are those of KEYS."""
+"""All columns, in order. `tags` is null for a message without tags; `keys` are those of KEYS."""
 
 COLUMNS: tuple[str, ...] = tuple(SCHEMA.names)
 
 FIELDS: dict[str, Any] = {field.name: field for field in SCHEMA} | {
     "uniqKey": pa.field("uniqKey", pa.string())
 }
-"""All columns that can be asked for: the unique key, null where there is none, only by its name."""
+"""All columns that may be requested: also the unique key (null if missing), only by its name."""
 
 
 def to_arrow(
-    batch: Batch, columns: Sequence[str] = COLUMNS, kernel: Kernel | None = None
-) -> Any:  # pyarrow carries no types
+    batch: Batch,
+    columns: Sequence[str] = COLUMNS,
+    kernel: Kernel | None = None,
+    times: Times = MILLISECONDS,
+) -> Any:  # pyarrow has no types
     """Return the chosen columns of a batch as a `pyarrow.RecordBatch`.
 
-    The batch was scanned with `Want.EXPORT` or `DISPATCH`. The columns are copies: they stay valid
-    when the scan goes on.
+    The columns are copies: they stay valid when the scan continues.
+
+    Args:
+        times: the unit of time columns, and the range to which they are limited.
 
     Raises:
         MqlakeError: there is no such column.
     """
     if unknown := [name for name in columns if name not in FIELDS]:
-        raise MqlakeError(f"no column {unknown[0]!r}; there are {', '.join(FIELDS)}")
-    values = _Values(batch, kernel or load())
+        raise MqlakeError(f"there is no column {unknown[0]!r}; the columns are {', '.join(FIELDS)}")
+    chosen = sum(BITS[name] for name in frozenset(columns))
+    values = (kernel or load()).values(batch, chosen, times)
+    arrays = _arrays(batch, chosen, values, pa.timestamp(times.unit, tz="UTC"))
     return pa.RecordBatch.from_arrays(
-        [_ARRAYS[name](values) for name in columns],
-        schema=pa.schema([FIELDS[name] for name in columns]),
+        [arrays[name] for name in columns], schema=_schema(tuple(columns), times.unit)
     )
 
 
-class _Values:
-    """The values of one batch, as Arrow arrays."""
+@lru_cache
+def _schema(columns: tuple[str, ...], unit: str) -> pa.Schema:
+    fields = (FIELDS[name] for name in columns)
+    time = pa.timestamp(unit, tz="UTC")
+    return pa.schema([one.with_type(time) if one.type == _TIME else one for one in fields])
 
-    def __init__(self, batch: Batch, kernel: Kernel) -> None:
-        self._kernel, self._batch = kernel, batch
-        self._buffer, self._records = batch.buffer, batch.records
 
-    @cached_property
-    def heads(self) -> Heads:
-        """What the scan has not taken from the records' heads."""
-        return self._kernel.heads(self._batch)
+def _arrays(batch: Batch, chosen: int, values: Values, time: Any) -> dict[str, pa.Array]:
+    """Return the chosen columns by name."""
+    kinds = {"bornTimestamp": time, "storeTimestamp": time}
+    ints = (name for name in INTS if chosen & BITS[name])
+    longs = (name for name in LONGS if chosen & BITS[name])
+    arrays = {name: _fixed(pa.int32(), values.ints[row]) for row, name in enumerate(ints)}
+    for row, name in enumerate(longs):
+        arrays[name] = _fixed(kinds.get(name, pa.int64()), values.longs[row])
+    for name, texts in zip(TEXTS, values.texts, strict=True):
+        if chosen & BITS[name]:
+            # A scan yields no record whose topic is not valid text.
+            arrays[name] = _variable(FIELDS[name].type, texts)
+    of_properties = _of_properties(values) if values.are_text else _slowly(batch)
+    return arrays | {name: make() for name, make in of_properties.items() if chosen & BITS[name]}
 
-    def i32(self, column: str) -> pa.Array:
-        return _fixed(pa.int32(), self._row(column))
 
-    def i64(self, column: str) -> pa.Array:
-        return _fixed(pa.int64(), self._row(column))
+def _of_properties(values: Values) -> dict[str, Callable[[], pa.Array]]:
+    keys, pairs = values.keys, values.properties
+    return {
+        "tags": lambda: _optional(values.tags),
+        "uniqKey": lambda: _optional(values.unique_keys),
+        "keys": lambda: pa.ListArray.from_arrays(
+            _fixed(pa.int32(), keys.starts), _variable(pa.string(), keys[1:])
+        ),
+        "properties": lambda: pa.MapArray.from_arrays(
+            _fixed(pa.int32(), pairs.starts),
+            _variable(pa.string(), (pairs.name_offsets, pairs.names)),
+            _variable(pa.string(), (pairs.value_offsets, pairs.values)),
+        ),
+    }
 
-    def time(self, column: str) -> pa.Array:
-        return _fixed(_TIME, self._row(column))
 
-    def born_host(self) -> pa.Array:
-        at, is_v6 = self.heads.born_host_at, self.heads.born_v6
-        return _variable(pa.string(), self._kernel.host_texts(self._buffer, at, is_v6))
+def _slowly(batch: Batch) -> dict[str, Callable[[], pa.Array]]:
+    """Return the same for a batch with properties that are not valid UTF-8.
 
-    def store_host(self) -> pa.Array:
-        at, is_v6 = self.heads.store_host_at, self.heads.store_v6
-        return _variable(pa.string(), self._kernel.host_texts(self._buffer, at, is_v6))
-
-    def message_id(self) -> pa.Array:
-        start = self._records["physical_offset"] - self._batch.base
-        texts = self._kernel.message_ids(
-            self._buffer,
-            self.heads.store_host_at,
-            self.heads.store_v6,
-            start + record.PHYSICAL_OFFSET_AT,
-        )
-        return _variable(pa.string(), texts)
-
-    def body(self) -> pa.Array:
-        return _variable(pa.binary(), self._copies("body"))
-
-    def topic(self) -> pa.Array:
-        # A scan takes no record whose topic is not text.
-        return _variable(pa.string(), self._copies("topic"))
-
-    def tags(self) -> pa.Array:
-        return self._property("tags")
-
-    def unique_key(self) -> pa.Array:
-        return self._property("unique_key")
-
-    def keys(self) -> pa.Array:
-        if not self._are_text:
-            texts = map(java_string.decode, self._stretches("keys"))
-            keys = [list(filter(None, text.split(properties.KEY_SEPARATOR))) for text in texts]
-            return pa.array(keys, SCHEMA.field("keys").type)
-        starts, *texts = self._kernel.key_texts(self._buffer, *self._spans("keys"))
-        return pa.ListArray.from_arrays(_fixed(pa.int32(), starts), _variable(pa.string(), texts))
-
-    def properties(self) -> pa.Array:
-        if not self._are_text:
-            # Names that differ in bytes may be the same text: only the slow way knows.
-            stretches = self._stretches("properties")
-            pairs = [list(properties.decode_properties(data).items()) for data in stretches]
-            return pa.array(pairs, SCHEMA.field("properties").type)
-        found = self._kernel.property_texts(self._buffer, *self._spans("properties"))
-        return pa.MapArray.from_arrays(
-            _fixed(pa.int32(), found[0]),
-            _variable(pa.string(), found[1:3]),
-            _variable(pa.string(), found[3:]),
-        )
-
-    @cached_property
-    def _are_text(self) -> bool:
-        """Whether all properties are well-formed, and so all that is cut out of them at ASCII."""
-        return self._kernel.are_text(self._buffer, *self._spans("properties"))
-
-    def _property(self, column: str) -> pa.Array:
-        at, lengths = self._spans(column)
-        present = lengths > 0
-        if self._are_text:
-            texts = self._kernel.copy_spans(self._buffer, at, lengths)
-            return _variable(pa.string(), texts, present)
-        decoded = [java_string.decode(data) for data in self._stretches(column)]
-        return pa.array(decoded, pa.string(), mask=~present)
-
-    def _row(self, column: str) -> Any:
-        """Return a copy of a column that the scan has filled, and will fill again."""
-        return self._records[column].copy()
-
-    def _copies(self, column: str) -> tuple[Ints, Bytes]:
-        return self._kernel.copy_spans(self._buffer, *self._spans(column))
-
-    def _spans(self, column: str) -> tuple[Longs, Ints]:
-        at: Longs = self._records[f"{column}_at"].astype(np.int64)
-        return at, self._row(f"{column}_length")
-
-    def _stretches(self, column: str) -> list[bytes]:
-        at, lengths = self._spans(column)
-        spans = zip(at.tolist(), lengths.tolist(), strict=True)
-        return [self._buffer[start : start + length].tobytes() for start, length in spans]
+    Names that differ in bytes may decode to the same text.
+    """
+    spans = zip(
+        batch.records["properties_at"].tolist(),
+        batch.records["properties_length"].tolist(),
+        strict=True,
+    )
+    found = [
+        properties.decode_properties(batch.buffer[at : at + length].tobytes())
+        for at, length in spans
+    ]
+    tags = [one.get(properties.TAGS) for one in found]
+    unique_keys = [one.get(properties.UNIQ_KEY) for one in found]
+    keys = [properties.key_list(one) for one in found]
+    pairs = [list(one.items()) for one in found]
+    return {
+        "tags": lambda: pa.array(tags, pa.string()),
+        "uniqKey": lambda: pa.array(unique_keys, pa.string()),
+        "keys": lambda: pa.array(keys, SCHEMA.field("keys").type),
+        "properties": lambda: pa.array(pairs, SCHEMA.field("properties").type),
+    }
 
 
 def _fixed(kind: pa.DataType, values: Any) -> pa.Array:
-    """Return values of a fixed width. `pa.array` would import pandas, which takes a second."""
+    """Return fixed-width values as an array. `pa.array` imports pandas, which takes a second."""
     return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(values)])
 
 
-def _variable(kind: pa.DataType, texts: Sequence[Any], present: Flags | None = None) -> pa.Array:
+def _variable(kind: pa.DataType, texts: Sequence[Any]) -> pa.Array:
     offsets, data = texts
-    buffers = [
-        None
-        if present is None or present.all()
-        else pa.py_buffer(np.packbits(present, bitorder="little")),
-        pa.py_buffer(offsets),
-        pa.py_buffer(data),
-    ]
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data)]
     return pa.Array.from_buffers(kind, len(offsets) - 1, buffers)
 
 
-_ARRAYS: dict[str, Callable[[_Values], pa.Array]] = {
-    "topic": _Values.topic,
-    "queueId": lambda values: values.i32("queue_id"),
-    "queueOffset": lambda values: values.i64("queue_offset"),
-    "physicalOffset": lambda values: values.i64("physical_offset"),
-    "size": lambda values: values.i32("size"),
-    "bodyCrc": lambda values: _fixed(pa.int32(), values.heads.body_crc),
-    "sysFlag": lambda values: values.i32("sys_flag"),
-    "flag": lambda values: _fixed(pa.int32(), values.heads.flag),
-    "bornTimestamp": lambda values: _fixed(_TIME, values.heads.born_timestamp),
-    "storeTimestamp": lambda values: values.time("store_timestamp"),
-    "bornHost": _Values.born_host,
-    "storeHost": _Values.store_host,
-    "reconsumeTimes": lambda values: _fixed(pa.int32(), values.heads.reconsume_times),
-    "preparedTransactionOffset": lambda values: _fixed(
-        pa.int64(), values.heads.prepared_transaction_offset
-    ),
-    "properties": _Values.properties,
-    "tags": _Values.tags,
-    "keys": _Values.keys,
-    "body": _Values.body,
-    "msgId": _Values.message_id,
-    "uniqKey": _Values.unique_key,
-}
+def _optional(texts: OptionalTexts) -> pa.Array:
+    present = pa.py_buffer(texts.present) if texts.nulls else None
+    buffers = [present, pa.py_buffer(texts.offsets), pa.py_buffer(texts.data)]
+    return pa.Array.from_buffers(pa.string(), len(texts.offsets) - 1, buffers, texts.nulls)

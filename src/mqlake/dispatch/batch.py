@@ -1,4 +1,4 @@
-"""What a scan hands out: windows of the log, and batches of records."""
+"""What a scan returns: windows of the log, and batches of records."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Window(NamedTuple):
     length: int
     """Valid bytes."""
     data_end: int
-    """Where the log's data end; may lie behind the window."""
+    """Where the log's data end; may be beyond the window."""
     segment_end: int
     """Where the segment file ends: a blank record reaches exactly to it."""
 
@@ -36,8 +36,8 @@ class Window(NamedTuple):
 class Batch(NamedTuple):
     """The records of one window.
 
-    The arrays are lent: the scan's next step overwrites them, as may another scan once this one is
-    over. Copy what is to stay.
+    The arrays are borrowed: the scan's next step overwrites them, and so may another scan once this
+    one is over. Copy what must stay.
     """
 
     buffer: Bytes

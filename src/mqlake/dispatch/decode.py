@@ -1,8 +1,8 @@
-"""Decode a few records, wherever they lie, at once (docs/dispatch.md).
+"""Decode a few records at any positions in one call (docs/dispatch.md).
 
-Python makes an object of a record's fields in some microseconds, msgspec from MessagePack in half
-of one. So a kernel writes the records as MessagePack, which differs little from how they lie in
-the log.
+Python takes several microseconds to make an object from a record's fields; msgspec takes half a
+microsecond from MessagePack. So a kernel writes the records as MessagePack, which differs little
+from their form in the log.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ _DECODER = msgspec.msgpack.Decoder(list[Record])
 
 
 def decode(buffer: Bytes, at: Longs, sizes: Longs, kernel: Kernel | None = None) -> list[Record]:
-    """Return the records at positions of a buffer, where they were found good.
+    """Return the valid records at the given positions of a buffer.
 
-    As `mqlake.formats.record.decode`, but for the CRC, which is not looked at.
+    Does what `mqlake.formats.record.decode` does, except that it does not check the CRC.
     """
     data = (kernel or load()).packed(buffer, at, sizes)
     if len(data):
         return _DECODER.decode(data.data)
-    # Text that is not UTF-8 is replaced as in Java: only the slow way knows how.
+    # Text that is not UTF-8 is replaced as in Java: only the slow path does that.
     spans = zip(at.tolist(), sizes.tolist(), strict=True)
     return [
         record.decode(buffer[start : start + size].tobytes(), crc=False) for start, size in spans

@@ -125,13 +125,13 @@ def write_records(
             room; a draft that does not ends the writing as one that is not regular does.
 
     Returns:
-        (the row that comes next, position behind the records)
+        (the row that comes next, position after the records)
     """
     return kernel.write_records(target, to, end, base, drafts, first, routes, now, int(append_crc))
 
 
 def state_crcs(buffer: Bytes, starts: Longs, sizes: Longs, kernel: Kernel) -> None:
-    """State the CRC of records in their last property anew, once their other bytes are final.
+    """State the CRC of records in their last property again, once their other bytes are final.
 
     Args:
         starts: of the records in `buffer`, which were written with `append_crc`.

@@ -1,4 +1,4 @@
-"""Stretches of the log without a good record."""
+"""Stretches of the log without a valid record."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from mqlake.formats.record import Fault
 
 
 class Gap(NamedTuple):
-    """A stretch without a good record (bytes); `fault` is what its first position is.
+    """A stretch without a valid record (bytes); `fault` says what is at its first position.
 
-    With `Fault.CRC` the record was handed out all the same: its structure is good, and RocketMQ
+    With `Fault.CRC` the scan returned the record nevertheless: its structure is valid, and RocketMQ
     dispatches it unchecked.
     """
 
@@ -18,6 +18,6 @@ class Gap(NamedTuple):
     length: int
     fault: Fault
     all_zero: bool
-    """Each byte is zero. Up to the segment's end that is space not yet written, not damage."""
+    """Each byte is zero. Up to the segment's end this is unwritten space, not damage."""
     open: bool = False
-    """The scan's end came before the gap's: it may go on."""
+    """The scan ended inside the gap: the gap may continue."""

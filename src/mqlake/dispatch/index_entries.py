@@ -47,7 +47,7 @@ class IndexInserter:
 
     @property
     def used_bytes(self) -> int:
-        """Bytes up to the end of the last entry; all behind them is zero."""
+        """Bytes up to the end of the last entry; all after them is zero."""
         return index_file.entry_at(self.slots, self.header.index_count)
 
     def insert(self, hashes: Ints, offsets: Longs, timestamps: Longs) -> int:
@@ -192,7 +192,7 @@ def lookup_many(
 
 
 class Relinked(NamedTuple):
-    """What linking an index file's entries anew found."""
+    """What linking an index file's entries again found."""
 
     used_slots: int
     """Slots that the entries use; the header counts them."""
@@ -235,8 +235,8 @@ def check_sizes(slots: int, max_entries: int) -> None:
     size = index_file.file_size(slots, max_entries)
     if slots < 1 or max_entries < 2 or size > _MAX_INT:
         raise FormatError(
-            f"no index file can have {slots} slots and {max_entries} entries: it must have at"
-            f" least 1 and 2, and be smaller than 2 GiB"
+            f"an index file cannot have {slots} slots and {max_entries} entries: it must have "
+            "at least 1 and 2, and be smaller than 2 GiB"
         )
 
 

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from mqlake.dispatch.answers import Followed, Found, Heads, MessageColumns, Walk
-from mqlake.dispatch.batch import Batch, Bytes, Flags, Ints, Longs, Window
+from mqlake.dispatch.answers import Followed, Found, MessageColumns, Walk
+from mqlake.dispatch.batch import Batch, Bytes, Ints, Longs, Window
 from mqlake.dispatch.columns import KeyColumns, RecordColumns
 from mqlake.dispatch.drafts import Drafts, Routes, Rows
 from mqlake.dispatch.queue_read import Limits, Part, Wanted
 from mqlake.dispatch.queue_table import QueueTable
+from mqlake.dispatch.value_columns import Times, Values
 from mqlake.kernels.choice import checked, chosen
 
 
@@ -39,6 +40,10 @@ class Kernel(Protocol):
 
         There is a column for each record that there could be.
         """
+        ...
+
+    def locate(self, buffer: Bytes, at: Longs, records: RecordColumns) -> None:
+        """Fill rows for good records at positions: see `mqlake.dispatch.adjacent.located`."""
         ...
 
     def first_torn(self, buffer: Bytes, base: int, records: RecordColumns) -> int:
@@ -87,6 +92,13 @@ class Kernel(Protocol):
         """
         ...
 
+    def copy_records(self, target: Bytes, buffer: Bytes, at: Longs, sizes: Longs) -> None:
+        """Copy records consecutively to the start of `target`.
+
+        All lie within `buffer` and fit into `target`.
+        """
+        ...
+
     def insert_entries(
         self,
         buffer: Bytes,
@@ -116,39 +128,8 @@ class Kernel(Protocol):
         """Return the fields of `mqlake.dispatch.index_entries.Relinked`."""
         ...
 
-    def heads(self, batch: Batch) -> Heads:
-        """Return what the records' heads say beyond the columns of a scan."""
-        ...
-
-    def copy_spans(self, buffer: Bytes, at: Longs, lengths: Ints) -> tuple[Ints, Bytes]:
-        """Return stretches, one after the other: (offsets i4[n + 1], data)."""
-        ...
-
-    def are_text(self, buffer: Bytes, at: Longs, lengths: Ints) -> bool:
-        """Say whether all stretches are well-formed UTF-8."""
-        ...
-
-    def host_texts(self, buffer: Bytes, at: Longs, is_v6: Flags) -> tuple[Ints, Bytes]:
-        """Return hosts as people write them, `formats.host.decode_host`: (offsets, data)."""
-        ...
-
-    def message_ids(
-        self, buffer: Bytes, host_at: Longs, is_v6: Flags, offset_at: Longs
-    ) -> tuple[Ints, Bytes]:
-        """Return offset message ids from host and physical offset: (offsets, data)."""
-        ...
-
-    def key_texts(self, buffer: Bytes, at: Longs, lengths: Ints) -> tuple[Ints, Ints, Bytes]:
-        """Return the keys in values of KEYS: (starts i4[n + 1], offsets, data)."""
-        ...
-
-    def property_texts(
-        self, buffer: Bytes, at: Longs, lengths: Ints
-    ) -> tuple[Ints, Ints, Bytes, Ints, Bytes]:
-        """Return name and value pairs, each name once, as `formats.properties` finds them.
-
-        (starts i4[n + 1], offsets and data of names, offsets and data of values)
-        """
+    def values(self, batch: Batch, chosen: int, times: Times) -> Values:
+        """Return the columns whose `value_columns.BITS` are in `chosen`."""
         ...
 
     def packed(self, buffer: Bytes, at: Longs, sizes: Longs) -> Bytes:
@@ -212,7 +193,7 @@ class Kernel(Protocol):
 
 
 def is_compiled() -> bool:
-    """Say whether the compiled kernels are those that `load` returns."""
+    """Return whether the compiled kernels are those that `load` returns."""
     return chosen() in (None, "compiled")
 
 

@@ -1,13 +1,14 @@
-"""A few records, wherever they lie, as one Arrow batch (docs/dispatch.md).
+"""A few records at any positions, as one Arrow batch (docs/dispatch.md).
 
-`mqlake.dispatch.arrow` makes a call and an array for each column, which for a consumer's 32
-messages takes ten times as long as the values. Here one kernel writes all buffers one after the
-other, as the message of an Arrow stream has them; pyarrow reads that message without a copy. Only
-its head has to be filled in: it is the same for every batch but for lengths and positions.
+`mqlake.dispatch.arrow` makes a call and an array for each column. For a consumer's 32 messages
+this takes ten times as long as copying the values. Here one kernel writes all buffers one after
+another, as in the message of an Arrow stream, and pyarrow reads that message without a copy. Only
+the message's head is filled in here: apart from lengths and positions it is the same for every
+batch.
 """
 
 # pyright: basic
-# Reason: pyarrow carries no types.
+# pyarrow has no types.
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ from mqlake.dispatch.kernel import Kernel, load
 from mqlake.formats import message_json, record
 
 _PREFIX = 8
-"""Bytes before the head: a mark, and the head's length."""
+"""Bytes before the head: a continuation marker, and the head's length."""
 
 # Flatbuffers, Arrow's Message.fbs: fields of Message, and of RecordBatch.
 _HEADER, _BODY_LENGTH = 2, 3
@@ -36,8 +37,9 @@ def to_arrow(buffer: Bytes, at: Longs, sizes: Longs, kernel: Kernel | None = Non
     """Return records as a `pyarrow.RecordBatch` of `arrow.SCHEMA`; the values are copies.
 
     Args:
-        buffer: the records were found good there.
-        at: their positions in the buffer; sizes: their bytes.
+        buffer: the bytes that contain the records, which must be valid.
+        at: their positions in the buffer.
+        sizes: their sizes in bytes.
     """
     head = _head()
     found = (kernel or load()).message_columns(buffer, at, sizes, head.template, head.spans_at)
@@ -52,7 +54,7 @@ def to_arrow(buffer: Bytes, at: Longs, sizes: Longs, kernel: Kernel | None = Non
 
 
 def _node_numbers() -> dict[str, int]:
-    """Return the number of each column among all arrays, those inside of others counted."""
+    """Return the number of each column's array, counted with the arrays inside other arrays."""
     numbers: dict[str, int] = {}
     number = 0
     for field in SCHEMA:
@@ -73,23 +75,23 @@ _TAGS, _KEY = _NODE["tags"], _NODE["keys"] + 1
 
 
 class _Head(NamedTuple):
-    """What stands before the columns, and where in it what differs: positions in bytes."""
+    """The bytes before the columns, and the positions in them of what differs between batches."""
 
     template: Bytes
     arrays: int
     counts_at: int
-    """Of each array: values, and nulls among them."""
+    """For each array: the number of values, and of nulls among them."""
     spans_at: int
-    """Of each buffer: position behind the head, and length."""
+    """For each buffer: its position after the head, and its length."""
     rows_at: int
     body_length_at: int
 
 
 @cache
 def _head() -> _Head:
-    """Take the head of a batch that pyarrow has written.
+    """Return the head of a batch that pyarrow has written.
 
-    It has a row and a body, since flatbuffers leave out what is 0.
+    The batch has a row and a body, because flatbuffers leave out fields that are 0.
     """
     kinds = [field.type for field in SCHEMA]
     blank = [pa.array([_example(kind)], kind) for kind in kinds]
@@ -131,13 +133,13 @@ def _pointed(data: memoryview, at: int) -> int:
 
 
 def _field(data: memoryview, table: int, number: int) -> int:
-    """Return where a field of a flatbuffer's table is."""
+    """Return the position of a field of a flatbuffer's table."""
     fields = table - struct.unpack_from("<i", data, table)[0]
     return table + struct.unpack_from("<H", data, fields + 4 + 2 * number)[0]
 
 
 def _slowly(buffer: Bytes, at: Longs, sizes: Longs) -> Any:
-    """Return records with text that is not UTF-8, which is replaced as in Java."""
+    """Return records with text that is not UTF-8, replaced as in Java."""
     rows: list[dict[str, Any]] = []
     for start, size in zip(at.tolist(), sizes.tolist(), strict=True):
         one = record.decode(buffer[start : start + size].tobytes(), crc=False)

@@ -1,7 +1,7 @@
 """Follow the entries of a queue to their records in the log (docs/live-store.md, "Reading").
 
-RocketMQ: the loop of `DefaultMessageStore.getMessage`. There, what an entry says is believed; here,
-it is believed when the record it points at names the same topic, queue, queue offset and size.
+Upstream: the loop of `DefaultMessageStore.getMessage`. RocketMQ trusts the entry. Here an entry
+counts only if the record that it points to has the same topic, queue, queue offset and size.
 """
 
 from __future__ import annotations
@@ -13,26 +13,26 @@ import numpy as np
 from mqlake.dispatch.batch import Bytes, Longs
 
 QUEUE_OFFSET, AT, SIZE, FAULT = range(4)
-"""What following entries fills, i8[4, n]: a column for each, in this order.
+"""The results of following entries, i8[4, n]: one column for each name, in this order.
 
-FAULT is Fault.GOOD, or says why there is no such record: another Fault, or OTHER. AT is the
-record's position in the segment's buffer; its physical offset, where there is none. SIZE is what
-the entry says.
+FAULT is Fault.GOOD, or the reason why there is no such record: another Fault, or OTHER. AT is the
+record's position in the segment's buffer or, if the entry has no record, its physical offset. SIZE
+is the size in the entry.
 """
 
 TOPIC_LEAD = 8
-"""Bytes before a topic that is compared with others, since kernels load whole words."""
+"""Bytes before a topic that is compared with others, because kernels load whole words."""
 
 
 class Part(NamedTuple):
-    """One segment of the log, and what of the log may be read."""
+    """One segment of the log, and the range of the log that may be read."""
 
     buffer: Bytes
     base: int
     """Physical offset of the buffer's first byte."""
     low: int
     high: int
-    """Entries that point before `low`, or at `high` or behind it, have no record (SHORT)."""
+    """Entries that point before `low`, or at `high` or after it, have no record (SHORT)."""
 
 
 class Wanted(NamedTuple):
@@ -40,17 +40,17 @@ class Wanted(NamedTuple):
 
     topic: bytes
     padded_topic: Bytes
-    """The topic behind TOPIC_LEAD bytes of anything."""
+    """The topic, after TOPIC_LEAD bytes with any content."""
     queue_id: int
     by_code: bool
-    """Whether the tags code decides; codes beyond 32 bits stand for something else, and match."""
+    """Whether the tags code decides. Codes beyond 32 bits mean something else, and match."""
     codes: Longs
     crc: bool
     """Check the CRC of bodies."""
 
 
 class Limits(NamedTuple):
-    """What was taken before, and where to stop; the first record is taken whatever its size."""
+    """What was read before, and where to stop. The first record is read whatever its size."""
 
     messages: int
     bytes: int
@@ -61,7 +61,7 @@ class Limits(NamedTuple):
 def wanted(
     topic: str, queue_id: int, codes: list[int] | None = None, *, crc: bool = True
 ) -> Wanted:
-    """Return what to look for; without `codes`, every tags code matches."""
+    """Return the records to look for; without `codes`, every tags code matches."""
     name = topic.encode()
     padded = np.frombuffer(bytes(TOPIC_LEAD) + name, np.uint8)
     return Wanted(name, padded, queue_id, codes is not None, np.array(codes or (), np.int64), crc)

@@ -41,7 +41,7 @@ class QueueTable:
 
     def __getitem__(self, number: int) -> tuple[bytes, int]:
         if not 0 <= number < len(self):
-            raise IndexError(f"no queue {number} among {len(self)}")
+            raise IndexError(f"there is no queue {number} among {len(self)}")
         queue = self.queues[number]
         at, length = int(queue["topic_at"]), int(queue["topic_length"])
         return self.arena[at : at + length].tobytes(), int(queue["queue_id"])

@@ -22,39 +22,39 @@ from mqlake.formats.record import Fault
 from mqlake.storage.protocol import ReadableFile
 
 _JUDGEMENT_COST = 64 << 10
-"""Bytes that judging a candidate at a window's end counts for, where its body was not read."""
+"""Cost, in bytes, of checking a candidate at a window's end whose body is not read."""
 
 _HOLE_MARGIN = record.FRAME_SIZE
-"""A record's first bytes may be zeros that are part of a hole."""
+"""A record may begin with this many zeros, which belong to a hole of the file."""
 
 
 class Want(enum.Enum):
-    """Which columns a scan fills; the others hold anything."""
+    """Which columns a scan fills; the others have arbitrary values."""
 
     LOCATE = enum.auto()
-    """What is in the record's head: nothing about its properties, queue or keys."""
+    """The fields of the record's head, without properties, queue and keys."""
     EXPORT = enum.auto()
-    """All but the key hashes: the KEY array stays empty."""
+    """All columns except the key hashes: the KEY array stays empty."""
     DISPATCH = enum.auto()
-    """All."""
+    """All columns."""
 
 
 class SegmentScan:
     """Read the records of one commit-log segment between two positions, in windows.
 
-    Records that start in [start, end) belong to the scan, though they may end behind it. Iterate
+    Records that start in [start, end) belong to the scan, even if they end after `end`. Iterate
     over it once; then `start`, `stop`, `gaps` and `table` are complete. Positions are physical
-    offsets, in bytes; `base` is the segment's first. Nothing is raised on bad bytes.
+    offsets, in bytes; `base` is the segment's first. Invalid bytes raise nothing.
 
     Args:
-        file: the segment's file. A mapped one must not be cut meanwhile.
+        file: the segment's file. A mapped file must not be cut during the scan.
         base: physical offset of the file's first byte.
-        exact: `start` is a record boundary. Otherwise the scan begins at the first position whose
-            magic, own physical offset, lengths and CRC all agree, which a body may imitate: only
-            a scan before this one that stops just there proves it.
+        exact: `start` is a record boundary. Otherwise the scan begins at the first position with
+            a matching magic number, physical offset, lengths and CRC. A message body may imitate
+            these: only a preceding scan that stops exactly there proves the boundary.
         crc: check the CRC of bodies.
         limit: the log ends here; nothing from here on is read.
-        window: bytes that are read at once. A longer record is still read whole.
+        window: bytes to read at a time. A longer record is still read whole.
     """
 
     def __init__(
@@ -74,12 +74,12 @@ class SegmentScan:
         kernel: Kernel | None = None,
     ) -> None:
         self.start = start
-        """Where the first record starts, or what `exact` said is a boundary."""
+        """Start of the first record, or the boundary given with `exact`."""
         self.stop = start
-        """Just behind the last thing that the scan accounts for."""
+        """Position after the last record or gap of the scan."""
         self.gaps: list[Gap] = []
-        """Stretches without a good record, ascending. All between `start` and `stop` is in a
-        record or in a gap, or in the blank record that ends a segment."""
+        """Stretches without a valid record, ascending. Every byte between `start` and `stop` is in
+        a record, in a gap, or in the blank record that ends a segment."""
         self.table = QueueTable()
 
         self._file, self._base = file, base
@@ -125,7 +125,7 @@ class SegmentScan:
         records = buffers.records[:count]
         keys = 0
         if self._want is Want.LOCATE:
-            records["queue"] = -1  # whoever groups by queue finds none, not what was there before
+            records["queue"] = -1  # Not the queues of an earlier batch.
         else:
             keys = self._kernel.describe(
                 window.buffer,
@@ -144,13 +144,13 @@ class SegmentScan:
             self.gaps.append(Gap(offset, size, Fault.CRC, all_zero=False))
 
     def _pass_over(self, reader: WindowReader, fault: Fault) -> None:
-        """Account for what is at `stop`, which is no record, and move `stop` behind it."""
+        """Record the gap at `stop`, where no record is, and move `stop` after it."""
         window = reader.at(self.stop)
         head = window.buffer[self.stop - window.base : window.length][: record.FRAME_SIZE].tobytes()
         if fault is Fault.BLANK:
             position = self._segment_end
             if self.stop + int.from_bytes(head[:4], "big") != position:
-                # RocketMQ believes it all the same, and goes on with the next segment.
+                # RocketMQ trusts it nevertheless, and continues with the next segment.
                 self._add_gap(position, fault, all_zero=False, is_open=False)
         else:
             position, is_found, all_zero = self._search(reader, self.stop + 1)
@@ -163,10 +163,11 @@ class SegmentScan:
         self.gaps.append(Gap(self.stop, end - self.stop, fault, all_zero, is_open))
 
     def _search(self, reader: WindowReader, start: int) -> tuple[int, bool, bool]:
-        """Find the first good record, or the blank record that ends the segment, before the end.
+        """Find the first valid record, or the blank record that ends the segment, before the end.
 
-        Returns (its position, or the scan's end; whether one was found; whether all bytes before
-        it are zero).
+        Returns:
+            Its position, or the scan's end; whether one was found; whether all bytes before it are
+            zero.
         """
         position, all_zero = start, True
         while position < self._end:
@@ -189,12 +190,12 @@ class SegmentScan:
         return self._end, False, all_zero
 
     def _judge(self, position: int) -> tuple[Fault, record.Layout | None]:
-        """Judge a record that crosses the window's end, without moving the window."""
+        """Check a record that crosses the window's end, without moving the window."""
         at, end = position - self._base, self._data_end - self._base
         return record.check(record_view(self._file, at, end), at, end, position)
 
     def _next_data(self, reader: WindowReader, position: int) -> int:
-        """Return where reading has to go on: a hole is zeros, and holds no record."""
+        """Return where reading must continue: a hole is all zeros, and contains no record."""
         if reader.has(position):
             return position
         ranges = self._file.data_ranges(position - self._base, self._end - self._base)

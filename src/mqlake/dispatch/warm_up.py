@@ -1,6 +1,6 @@
 """Compile the kernels, or load them from the cache, before they are needed.
 
-`python -m mqlake.dispatch.warm_up` fills the cache once, at set-up; a process that is to answer
+`python -m mqlake.dispatch.warm_up` fills the cache once, at set-up. A process that must answer
 quickly, such as the daemon that forks Spark's workers, calls `load`.
 """
 
@@ -8,7 +8,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from mqlake.dispatch import decode, encode, index_entries, kernel, queue_entries, queue_read
+from mqlake.dispatch import (
+    adjacent,
+    decode,
+    digest,
+    encode,
+    index_entries,
+    kernel,
+    plain_put,
+    queue_entries,
+    queue_read,
+)
 from mqlake.dispatch.batch import Batch
 from mqlake.dispatch.scan import SegmentScan
 from mqlake.formats import consume_queue, record
@@ -22,12 +32,12 @@ def load(*, export: bool = True, live: bool = True) -> None:
     """Call each kernel once, on a log of one message.
 
     Args:
-        export: also those for Arrow columns.
-        live: also those of a live store, which make records, and read a queue's.
+        export: also load the kernels for Arrow columns.
+        live: also load the kernels of a live store, which write records and read queues.
     """
     properties = {UNIQ_KEY: "u", KEYS: "k", TAGS: "t"}
     message = record.encode(physical_offset=1, topic="T", body=b"warm up", properties=properties)
-    # The search for a record, behind a byte that is none, is a kernel of its own.
+    # The search for a record after a byte that starts no record is a kernel of its own.
     log = MemoryFile(b"?" + message)
     for batch in SegmentScan(log, 0, 0, log.size, exact=True):
         queue_entries.group(batch)
@@ -49,6 +59,9 @@ def _append() -> None:
     )
     encode.draft_batch(b"", kernels)
     kernels.properties_with_crc(drafted.drafts.texts, drafted.drafts.rows)
+    plain_put.load_put()
+    plain_put.load_run()
+    digest.load_digester(np.zeros(1, np.int64), index_tags=True)
 
 
 def _read(message: bytes) -> None:
@@ -59,7 +72,11 @@ def _read(message: bytes) -> None:
     kernels.follow(entries, 0, part, queue_read.wanted("T", 0), limits, rows)
     rows[queue_read.SIZE] = len(message)
     decode.decode(buffer, rows[queue_read.AT], rows[queue_read.SIZE], kernels)
-    kernels.adjacent(buffer, np.empty((6, 1), np.int64))
+    kernels.copy_records(
+        np.empty(len(message), np.uint8), buffer, rows[queue_read.AT], rows[queue_read.SIZE]
+    )
+    found, _ = adjacent.find_records(message)
+    adjacent.located(message + adjacent.PADDING, found[adjacent.AT])
     kernels.message_columns(
         buffer, rows[queue_read.AT], rows[queue_read.SIZE], np.frombuffer(bytes(2000), np.uint8), 0
     )
@@ -68,7 +85,7 @@ def _read(message: bytes) -> None:
 def _export(batch: Batch) -> None:
     try:
         from mqlake.dispatch.arrow import to_arrow
-    except ImportError:  # without pyarrow nothing is exported
+    except ImportError:  # Without pyarrow nothing is exported.
         return
     to_arrow(batch)
 

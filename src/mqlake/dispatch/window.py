@@ -1,4 +1,4 @@
-"""Windows over a segment file: the bytes a kernel works on, in buffers that are used again."""
+"""Windows over a segment file: the bytes that a kernel works on, in reused buffers."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ from mqlake.formats.record import Fault
 from mqlake.storage.protocol import ReadableFile
 
 DEFAULT_WINDOW = 8 << 20
-"""Bytes read at once: small enough to be still in the CPU's cache when the kernels come to it, and
-large enough that what is done in Python for each window and queue hardly counts."""
+"""Bytes of one read. Small enough to be in the CPU's cache when the kernels reach them; large
+enough that Python's work for each window and queue hardly counts."""
 
 SLACK = 64
-"""Bytes behind the window that kernels may load (and ignore), because they load whole blocks."""
+"""Bytes after the window that kernels may load (and ignore), because they load whole blocks."""
 
 _KEPT_BUFFERS = 8
 
 
 class Buffers:
-    """The arrays of one running scan. Pages that are never touched take no memory."""
+    """The arrays of one running scan. Pages that are never accessed take no memory."""
 
     def __init__(self, window: int) -> None:
         self.window = window
         self.data = np.empty(window + SLACK, np.uint8)
         self.data[window:] = 0
         self.records = np.empty(window // record.MIN_SIZE + 1, RECORD)
-        # A key takes a byte of KEYS and a separator at least.
+        # A key takes at least one byte of KEYS, and a separator.
         self.keys = np.empty(window // 2 + 1, KEY)
 
     def grow(self, size: int) -> None:
@@ -46,7 +46,7 @@ _free: dict[int, list[Buffers]] = {}
 
 @contextmanager
 def borrowed(window: int) -> Generator[Buffers]:
-    """Lend buffers to a scan. Fresh memory costs a page fault for each 4 KiB, used memory none."""
+    """Lend buffers to a scan. Fresh memory costs a page fault per 4 KiB; used memory costs none."""
     window = max(window, record.MIN_SIZE)
     free = _free.setdefault(window, [])
     try:
@@ -61,7 +61,7 @@ def borrowed(window: int) -> Generator[Buffers]:
 
 
 class WindowReader:
-    """Move a window over a segment file, forwards."""
+    """Moves a window forwards over a segment file."""
 
     def __init__(self, file: ReadableFile, base: int, data_end: int, buffers: Buffers) -> None:
         self._file, self._base, self._buffers = file, base, buffers
@@ -81,15 +81,15 @@ class WindowReader:
         )
 
     def has(self, position: int) -> bool:
-        """Say whether the window has a record's frame there, or all bytes up to the data's end."""
+        """Return whether the window has a record's frame there, or all bytes to the data's end."""
         if not self._start <= position <= self._end:
             return False
         return self._end - position >= record.FRAME_SIZE or self._end == self._data_end
 
     def more(self, position: int) -> Fault:
-        """Bring the whole record at a physical offset into the window; say why if there is none.
+        """Move the whole record at a physical offset into the window; return what is there.
 
-        Only a record whose lengths agree is worth a window longer than usual.
+        The window grows only for a record whose lengths agree.
         """
         if position == self._start:
             fault, layout = record.check(
@@ -111,5 +111,5 @@ class WindowReader:
         got = self._file.read_into(target, position - self._base)
         self._start, self._end = position, position + got
         if got < length:
-            # The file has been cut since it was opened.
+            # The file was cut after it was opened.
             self._data_end = self._end

@@ -9,7 +9,7 @@ MAX_DIGITS = 19
 
 
 def decode(data: bytes) -> int | None:
-    """Return the process id the file holds, None where there is none; never raises.
+    """Return the process id that the file contains, or None if it has no valid one; never raises.
 
     RocketMQ 5 writes the id as decimal text; 4.9 leaves the file empty.
     """
@@ -18,5 +18,5 @@ def decode(data: bytes) -> int | None:
 
 
 def encode(pid: int | None) -> bytes:
-    """Return the file's content for a process id, or for a file without one."""
+    """Return the file's content for a process id, or the empty content for None."""
     return b"" if pid is None else str(pid).encode()

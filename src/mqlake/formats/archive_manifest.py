@@ -1,7 +1,7 @@
 """The manifest of an archive (docs/formats/archive_manifest.md): its files, and their names.
 
-`manifest.json` is written after the objects that it names, so an archive always is what its
-manifest says, whatever else lies beside it.
+`manifest.json` is written after the objects that it names. So an archive always contains what its
+manifest lists, whatever other objects are beside it.
 """
 
 from __future__ import annotations
@@ -20,26 +20,26 @@ VERSION = 1
 
 LOG = "commitlog"
 _LARGEST = 1 << 40
-"""Bytes of a file, at most. Java's segments have less than 2 GiB."""
+"""Maximum bytes of a file. Java's segments have less than 2 GiB."""
 
 _LONGEST_PATH = 1024
 _DEEPEST = 8
-"""Parts of a path, at most. Those of a store have four; `changing/N/` comes before some objects."""
+"""Parts of a path, at most. Those of a store have four; some objects are in `changing/N-…/`."""
 
 HEAD_BYTES = 4096
-"""Bytes of a segment's start that tell one log from another."""
+"""Bytes at a segment's start that identify its log."""
 
 
 class ArchivedFile(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
-    """A file of the store, and the object that has its bytes.
+    """A file of the store, and the object that contains its bytes.
 
     Attributes:
         path: in the store.
         object: in the archive.
         size: bytes of the file.
         stored: bytes of the object; the rest of the file is zeros.
-        sha256: of the object, in hex.
-        is_final: the file changes no more.
+        sha256: checksum of the object, in hex.
+        is_final: whether the file never changes again.
     """
 
     path: str
@@ -54,11 +54,11 @@ class ArchivedSegment(ArchivedFile, frozen=True, rename="camel", kw_only=True):
     """A segment of the commit log.
 
     Attributes:
-        start, end: physical offsets of its first byte, and behind its last.
-        records: good records.
-        damaged: bytes that are no good record.
+        start, end: physical offsets of its first byte, and after its last.
+        records: number of valid records.
+        damaged: bytes that are not in a valid record.
         min_store_timestamp, max_store_timestamp: of its records (ms); 0 without records.
-        head_crc32: of its first `HEAD_BYTES` bytes.
+        head_crc32: checksum of its first `HEAD_BYTES` bytes.
     """
 
     start: int
@@ -71,14 +71,15 @@ class ArchivedSegment(ArchivedFile, frozen=True, rename="camel", kw_only=True):
 
 
 class Manifest(msgspec.Struct, frozen=True, rename="camel"):
-    """What an archive has.
+    """The content of an archive.
 
     Attributes:
         generation: how often the manifest was written.
         written: when, in ms since 1970.
-        segments: of the commit log, ascending; gaps between them were deleted before they came.
+        segments: of the commit log, ascending. Those missing between two were deleted before they
+            were archived.
         files: derived files and settings, by path.
-        superseded: objects of the manifest before, which readers of it may still look at.
+        superseded: objects of the previous manifest, which its readers may still read.
     """
 
     kind: str = KIND
@@ -91,7 +92,7 @@ class Manifest(msgspec.Struct, frozen=True, rename="camel"):
 
     @property
     def end(self) -> int:
-        """Physical offset behind the last segment; 0 without one."""
+        """Physical offset after the last segment; 0 without one."""
         return self.segments[-1].end if self.segments else 0
 
     @property
@@ -101,25 +102,25 @@ class Manifest(msgspec.Struct, frozen=True, rename="camel"):
 
 
 def encode(manifest: Manifest) -> bytes:
-    """Return the manifest as JSON, for people too."""
+    """Return the manifest as JSON, indented for people."""
     return msgspec.json.format(msgspec.json.encode(manifest), indent=1) + b"\n"
 
 
 def decode(data: bytes) -> Manifest:
-    """Return the manifest that JSON is.
+    """Return the manifest that a JSON text contains.
 
     Raises:
-        FormatError: it is none, or contradicts itself.
+        FormatError: the text is not a manifest, or contradicts itself.
     """
     try:
         manifest = msgspec.json.decode(data, type=Manifest)
     except (msgspec.MsgspecError, RecursionError) as error:
-        raise FormatError(f"no manifest of an archive: {error}") from None
+        raise FormatError(f"not the manifest of an archive: {error}") from None
     if manifest.kind != KIND:
-        raise FormatError("no manifest of an archive")
+        raise FormatError("not the manifest of an archive")
     if manifest.version != VERSION:
         raise FormatError(
-            f"this archive has format {manifest.version}, and this version of mqlake reads "
+            f"this archive has format {manifest.version}, but this version of mqlake reads "
             f"{VERSION}: use a newer one"
         )
     if fault := next(_faults(manifest), None):
@@ -136,12 +137,12 @@ def _is_path(path: str) -> bool:
 def _faults(manifest: Manifest) -> Iterator[str]:
     paths = [file.path for file in manifest.all_files]
     if len(set(paths)) < len(paths):
-        yield "a path is there twice"
+        yield "a path occurs twice"
     for file in manifest.all_files:
         if not (_is_path(file.path) and _is_path(file.object)):
-            yield f"{file.path[:300]!r}, object {file.object[:300]!r}: no path in an archive"
+            yield f"{file.path[:300]!r}, object {file.object[:300]!r}: not a path in an archive"
         if not 0 <= file.stored <= file.size <= _LARGEST:
-            yield f"{file.path}: {file.stored} of {file.size} bytes"
+            yield f"{file.path}: the object has {file.stored} of {file.size} bytes"
     for segment in manifest.segments:
         directory, _, name = segment.path.rpartition("/")
         is_named = directory == LOG and parse_segment_name(name) == segment.start

@@ -27,7 +27,7 @@ UNIT_SIZE = UNIT.size
 DEFAULT_FILE_SIZE = 300_000 * UNIT_SIZE
 NO_COMPACTED_OFFSET = -1
 MOST_MESSAGES = (1 << 15) - 1
-"""Messages that one unit, and so one record, has room for."""
+"""The maximum number of messages in one unit, and therefore in one record."""
 
 MOST_QUEUE_OFFSET = (1 << 63) - 1
 
@@ -56,7 +56,7 @@ def decode(data: bytes | memoryview, at: int = 0) -> BatchQueueUnit:
         FormatError: fewer than 46 bytes there.
     """
     if at < 0 or at + UNIT_SIZE > len(data):
-        raise FormatError(f"no whole batch consume-queue unit at byte {at} of {len(data)}")
+        raise FormatError(f"there is no whole batch consume queue unit at byte {at} of {len(data)}")
     return BatchQueueUnit(*UNIT.unpack_from(data, at))
 
 
@@ -68,8 +68,9 @@ def encode(unit: BatchQueueUnit) -> bytes:
 def inner_batch(properties: Mapping[str, str], queue_offset: int) -> tuple[int, int]:
     """Return (base offset, batch size) of a record: those of its properties, if it has both.
 
-    Any other record is a batch of one message at its queue offset. So is one whose properties say
-    no such numbers, which RocketMQ takes for damaged.
+    Any other record is a batch of one message at its queue offset. So is a record whose properties
+    are not valid numbers, which RocketMQ considers damaged.
+
     Upstream: `CommitLog.setBatchSizeIfNeeded`.
     """
     base, size = properties.get(INNER_BASE, ""), properties.get(INNER_NUM, "")
@@ -81,10 +82,10 @@ def inner_batch(properties: Mapping[str, str], queue_offset: int) -> tuple[int, 
 
 
 def is_number(text: str) -> bool:
-    """Say whether a text is a decimal number that is not too long to look at."""
+    """Return whether a text is a decimal number with at most 19 digits."""
     return text.isascii() and text.isdigit() and len(text) <= len(str(MOST_QUEUE_OFFSET))
 
 
 def is_written(unit: BatchQueueUnit) -> bool:
-    """Say whether a batch can be there: RocketMQ's own test when it recovers a queue."""
+    """Return whether a unit can be a batch; RocketMQ tests the same when it recovers a queue."""
     return min(unit.physical_offset, unit.base_offset) >= 0 and min(unit.size, unit.batch_size) > 0

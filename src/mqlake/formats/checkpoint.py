@@ -1,8 +1,8 @@
 """Read and write the store checkpoint (docs/formats/checkpoint.md).
 
-RocketMQ: `StoreCheckpoint`. One 4096-byte page with six longs at its start. mqlake keeps its own
-resume point behind them, where RocketMQ neither reads nor writes, and where in the log it wrote
-each record with a checksum.
+Upstream: `StoreCheckpoint`. One 4096-byte page with six longs at its start. mqlake keeps its own
+resume point after them, where RocketMQ neither reads nor writes, and where in the log it wrote each
+record with a checksum.
 """
 
 from __future__ import annotations
@@ -119,12 +119,12 @@ def decode(data: bytes | memoryview) -> Checkpoint:
         FormatError: fewer than 48 bytes.
     """
     if len(data) < _FIELDS.size:
-        raise FormatError(f"a checkpoint has {SIZE} bytes, this one {len(data)}")
+        raise FormatError(f"a checkpoint has {SIZE} bytes, but this one has {len(data)}")
     return Checkpoint(*_FIELDS.unpack_from(data))
 
 
 def decode_resume(data: bytes | memoryview) -> ResumePoint | None:
-    """Return the resume point, None where none was written or RocketMQ wrote since."""
+    """Return the resume point, None if none was written or RocketMQ wrote since."""
     if not _is_sealed(data, _SEAL_AT):
         return None
     number, *places, header, ends, starts, files, first = _RESUME.unpack_from(data, _RESUME_AT)

@@ -1,6 +1,6 @@
 """Read and write consume-queue entries (docs/formats/consume_queue.md).
 
-RocketMQ: `ConsumeQueue`, `CommitLog.checkMessageAndReturnSize` (tags code),
+Upstream: `ConsumeQueue`, `CommitLog.checkMessageAndReturnSize` (tags code),
 `DefaultMessageStore.parseDelayLevel`.
 """
 
@@ -33,7 +33,7 @@ _INTEGER = re.compile(r"([+-]?)0*([0-9]{1,10})")
 
 
 class QueueEntry(NamedTuple):
-    """One entry: where the record is (bytes), its size (bytes), and its tags code."""
+    """One entry: the record's physical offset and size (bytes), and its tags code."""
 
     physical_offset: int
     size: int
@@ -41,17 +41,17 @@ class QueueEntry(NamedTuple):
 
 
 BLANK_ENTRY = QueueEntry(0, 0x7FFFFFFF, 0)
-"""What RocketMQ fills a file with before a queue's first entry (`ConsumeQueue.fillPreBlank`)."""
+"""What RocketMQ writes before a queue's first entry in a file (`ConsumeQueue.fillPreBlank`)."""
 
 
 def decode(data: bytes | memoryview, at: int = 0) -> QueueEntry:
     """Return the entry at byte `at`.
 
     Raises:
-        FormatError: fewer than 20 bytes there.
+        FormatError: fewer than 20 bytes are there.
     """
     if at < 0 or at + ENTRY_SIZE > len(data):
-        raise FormatError(f"no whole consume-queue entry at byte {at} of {len(data)}")
+        raise FormatError(f"there is no whole consume queue entry at byte {at} of {len(data)}")
     return QueueEntry(*ENTRY.unpack_from(data, at))
 
 
@@ -61,12 +61,12 @@ def encode(entry: QueueEntry) -> bytes:
 
 
 def is_written(entry: QueueEntry) -> bool:
-    """Say whether a record can be there: RocketMQ's own test when it recovers a queue."""
+    """Return whether a record can be there: the test that RocketMQ's recovery of a queue makes."""
     return entry.physical_offset >= 0 and entry.size > 0
 
 
 def is_blank(entry: QueueEntry) -> bool:
-    """Say whether the entry is filling before a queue's first entry."""
+    """Return whether the entry is one that fills a file before a queue's first entry."""
     return entry == BLANK_ENTRY
 
 
@@ -74,7 +74,7 @@ def parse_delay_levels(text: str) -> tuple[int, ...]:
     """Return the delay (milliseconds) of each level of a `messageDelayLevel` setting.
 
     Raises:
-        FormatError: not numbers with a unit s, m, h or d, parted by single spaces.
+        FormatError: the text is not numbers with unit s, m, h or d, separated by single spaces.
     """
     levels: list[int] = []
     for part in text.split(" "):
@@ -95,7 +95,7 @@ def delivery_time(
     """Return when a message of delay level `level` (1 the first) is due, in milliseconds.
 
     A level beyond the last counts as the last. The sum wraps at 64 bits, as Java's does.
-    RocketMQ: `computeDeliverTimestamp`.
+    Upstream: `computeDeliverTimestamp`.
     """
     level = min(level, len(levels))
     due = store_timestamp + (levels[level - 1] if level > 0 else 1000)
@@ -103,7 +103,7 @@ def delivery_time(
 
 
 def tags_code(tags: str | None) -> int:
-    """Return the tags code of a record that is not scheduled: the tags' Java hash, 0 for none.
+    """Return the tags code of a record that is not scheduled: the tags' Java hash; 0 without tags.
 
     RocketMQ hashes the whole TAGS property, whatever the MULTI_TAGS bit of the sys flag says.
     """
@@ -118,7 +118,8 @@ def entry_tags_code(
 ) -> int:
     """Return the tags code that dispatch puts into the entry of a record.
 
-    In the topic of scheduled messages it is the delivery time (milliseconds), else the tags' hash.
+    In the topic of scheduled messages it is the delivery time (milliseconds), otherwise the hash
+    of the tags.
     """
     level = min(delay_level(props), len(levels)) if topic == SCHEDULE_TOPIC else 0
     if level > 0:
@@ -127,7 +128,7 @@ def entry_tags_code(
 
 
 def delay_level(props: Mapping[str, str]) -> int:
-    """Return the DELAY property as a number, 0 where it is none that fits in 32 bits."""
+    """Return the DELAY property as a number, or 0 if it is not a number that fits in 32 bits."""
     match = _INTEGER.fullmatch(props.get(properties.DELAY, ""))
     level = int(match[1] + match[2]) if match else 0
     return level if -(1 << 31) <= level < 1 << 31 else 0

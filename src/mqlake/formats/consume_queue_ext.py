@@ -1,6 +1,6 @@
 """Read consume-queue extension units (docs/formats/consume_queue_ext.md).
 
-RocketMQ: `ConsumeQueueExt.CqExtUnit`. A queue entry points here when its tags code is an address.
+Upstream: `ConsumeQueueExt.CqExtUnit`. A queue entry points here when its tags code is an address.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class QueueExtUnit(NamedTuple):
 
 
 def is_address(tags_code: int) -> bool:
-    """Say whether an entry's tags code is the address of a unit."""
+    """Return whether an entry's tags code is the address of a unit."""
     return tags_code <= MAX_ADDRESS
 
 
@@ -55,7 +55,7 @@ def offset_address(offset: int) -> int:
     """Return the address, a tags code, of the unit at `offset` bytes."""
     address = offset + _BASE
     if offset < 0 or not is_address(address):
-        raise FormatError(f"no consume-queue extension has a unit at {offset}")
+        raise FormatError(f"the consume queue extension has no unit at {offset}")
     return address
 
 
@@ -66,11 +66,13 @@ def decode(data: bytes | memoryview, at: int = 0) -> QueueExtUnit:
         FormatError: no whole unit there, or its lengths disagree.
     """
     if at < 0 or at + MIN_SIZE > len(data):
-        raise FormatError(f"no whole extension unit at byte {at} of {len(data)}")
+        raise FormatError(f"there is no whole extension unit at byte {at} of {len(data)}")
     size, tags_code, store_timestamp, map_size = HEAD.unpack_from(data, at)
     map_size = max(map_size, 0)
     if size != MIN_SIZE + map_size or at + size > len(data):
-        raise FormatError(f"byte {at}: an extension unit of {size} bytes, {map_size} in its map")
+        raise FormatError(
+            f"byte {at}: an extension unit of {size} bytes with {map_size} bytes in its map"
+        )
     return QueueExtUnit(
         size, tags_code, store_timestamp, bytes(data[at + MIN_SIZE : at + MIN_SIZE + map_size])
     )

@@ -112,7 +112,7 @@ class _Reader:
             return self._string(first)
         if first == "{" or first == "[":
             if depth == MAX_DEPTH:
-                raise self._fail(f"values nested deeper than {MAX_DEPTH}")
+                raise self._fail(f"values are nested deeper than {MAX_DEPTH} levels")
             self._at += 1
             return self._object(depth + 1) if first == "{" else self._array(depth + 1)
         word = _WORD.match(self._text, self._at)
@@ -206,7 +206,7 @@ def _join_surrogates(text: str) -> str:
 
 def _write(value: object, line: str, put: Callable[[str], object], depth: int) -> None:
     if depth > MAX_DEPTH:
-        raise FormatError(f"values nested deeper than {MAX_DEPTH}")
+        raise FormatError(f"values are nested deeper than {MAX_DEPTH} levels")
     if isinstance(value, Encoded):
         put(value.text)
         return

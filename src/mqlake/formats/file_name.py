@@ -1,6 +1,6 @@
 """Make and check the names of store files and directories (docs/formats/file_name.md).
 
-RocketMQ: `UtilAll.offset2FileName`, `UtilAll.timeMillisToHumanString`.
+Upstream: `UtilAll.offset2FileName`, `UtilAll.timeMillisToHumanString`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def segment_name(offset: int) -> str:
 
 
 def parse_segment_name(name: str) -> int | None:
-    """Return the offset (bytes) that a file name states, None where it is no such name."""
+    """Return the offset (bytes) that a file name states, None if it is no such name."""
     if len(name) != SEGMENT_NAME_DIGITS or not _DIGITS.fullmatch(name):
         return None
     offset = int(name)
@@ -45,7 +45,7 @@ def index_name(milliseconds: int) -> str:
     try:
         time = _EPOCH + timedelta(milliseconds=milliseconds)
     except OverflowError:
-        raise FormatError(f"no calendar date: {milliseconds} ms") from None
+        raise FormatError(f"not a calendar date: {milliseconds} ms") from None
     return f"{time:%Y%m%d%H%M%S}".rjust(14, "0") + f"{time.microsecond // 1000:03d}"
 
 
@@ -76,13 +76,13 @@ def check_topic_name(name: str) -> str:
     except UnicodeEncodeError:
         data = b""
     if not is_safe_topic(data):
-        raise FormatError(f"not usable as a topic's directory name: {name[:300]!r}")
+        raise FormatError(f"not usable as the name of a topic's directory: {name[:300]!r}")
     return name
 
 
 @lru_cache(maxsize=4096)
 def is_safe_topic(data: bytes) -> bool:
-    """Say whether a topic's bytes are UTF-8 that is safe as one path component.
+    """Return whether a topic's bytes are UTF-8 that is safe as one path component.
 
     Bytes below 0x20, 0x7F, `/` and `\\`, the names `.` and `..`, and more than 255 bytes are not.
     """

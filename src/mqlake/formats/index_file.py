@@ -1,6 +1,6 @@
 """Read index files: header, hash slots, chained entries (docs/formats/index_file.md).
 
-RocketMQ: `IndexFile`, `IndexHeader`, `IndexService`.
+Upstream: `IndexFile`, `IndexHeader`, `IndexService`.
 """
 
 from __future__ import annotations
@@ -83,7 +83,9 @@ def decode_header(data: bytes | memoryview) -> IndexHeader:
         FormatError: fewer than 40 bytes.
     """
     if len(data) < HEADER_SIZE:
-        raise FormatError(f"an index file's header has {HEADER_SIZE} bytes, this file {len(data)}")
+        raise FormatError(
+            f"the header of an index file has {HEADER_SIZE} bytes, but this file has {len(data)}"
+        )
     header = IndexHeader(*HEADER.unpack_from(data))
     return header if header.index_count > 0 else header._replace(index_count=1)
 
@@ -101,7 +103,7 @@ def decode_entry(data: bytes | memoryview, slots: int, number: int) -> IndexEntr
     """
     at = entry_at(slots, number)
     if slots < 1 or number < 1 or at + ENTRY_SIZE > len(data):
-        raise FormatError(f"no index entry {number} in {len(data)} bytes")
+        raise FormatError(f"there is no index entry {number} in {len(data)} bytes")
     return IndexEntry(*ENTRY.unpack_from(data, at))
 
 
@@ -132,7 +134,7 @@ def index_keys(topic: str, props: Mapping[str, str], dialect: Dialect) -> list[s
     """Return the texts that RocketMQ indexes for a record, in the order of their entries.
 
     The unique key, each of KEYS (repetitions kept), and the tags from 5.5 on. ROLLBACK records
-    have none: see `sys_flag.is_indexed`. RocketMQ: `IndexService.buildIndex`.
+    have none: see `sys_flag.is_indexed`. Upstream: `IndexService.buildIndex`.
     """
     keys = [props[properties.UNIQ_KEY]] if properties.UNIQ_KEY in props else []
     keys += properties.key_list(props)

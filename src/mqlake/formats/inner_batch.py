@@ -16,7 +16,7 @@ FLAGS = sys_flag.INNER_BATCH | sys_flag.NEED_UNWRAP
 
 
 def is_wrapped(flags: int) -> bool:
-    """Say whether the record with a system flag is to be taken apart."""
+    """Return whether the record with a system flag is to be taken apart."""
     return flags & FLAGS == FLAGS
 
 

@@ -36,7 +36,7 @@ def hash_code(text: str, start: int = 0) -> int:
 def index_key_hash(key: str) -> int:
     """Return the hash that the index file keeps: `Math.abs(hashCode)`.
 
-    0 for the one value that Java's abs leaves negative. RocketMQ: `IndexFile.indexKeyHashMethod`.
+    0 for the one value that Java's abs leaves negative. Upstream: `IndexFile.indexKeyHashMethod`.
     """
     value = abs(hash_code(key))
     return value if value <= 0x7FFFFFFF else 0

@@ -1,6 +1,6 @@
 """Read and write the body of a batch as clients send it (docs/formats/message_batch.md).
 
-RocketMQ: `MessageDecoder.encodeMessages`, `MessageExtEncoder.encode(MessageExtBatch, …)`.
+Upstream: `MessageDecoder.encodeMessages`, `MessageExtEncoder.encode(MessageExtBatch, …)`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Make and parse message ids: offset ids and unique keys (docs/formats/message_id.md).
 
-RocketMQ: `MessageDecoder.createMessageId`, `decodeMessageId`, `MessageClientIDSetter`.
+Upstream: `MessageDecoder.createMessageId`, `decodeMessageId`, `MessageClientIDSetter`.
 Both kinds are 32 upper-case hex digits (IPv4) or 56 (IPv6), so only their source tells them apart.
 """
 
@@ -103,5 +103,5 @@ class UniqueKey(NamedTuple):
 
 def _parse_hex(text: str) -> bytes:
     if len(text) not in (_V4_DIGITS, _V6_DIGITS) or not _HEX.fullmatch(text):
-        raise FormatError(f"a message id has 32 or 56 hex digits, this is {text[:80]!r}")
+        raise FormatError(f"a message id has 32 or 56 hex digits, but this is {text[:80]!r}")
     return bytes.fromhex(text)

@@ -1,6 +1,6 @@
 """Read and write a record's properties (docs/formats/properties.md).
 
-RocketMQ: `MessageDecoder.string2messageProperties`, `messageProperties2String`, `MessageConst`.
+Upstream: `MessageDecoder.string2messageProperties`, `messageProperties2String`, `MessageConst`.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def encode_properties(properties: Mapping[str, str]) -> bytes:
     """
     data = encode_pairs(properties)
     if len(data) > MAX_LENGTH:
-        raise FormatError(f"properties take {len(data)} bytes, more than {MAX_LENGTH}")
+        raise FormatError(f"the properties have {len(data)} bytes; the maximum is {MAX_LENGTH}")
     return data
 
 
@@ -92,7 +92,7 @@ def encode_pairs(properties: Mapping[str, str]) -> bytes:
 
 
 def _is_readable(text: str, count: int) -> bool:
-    """Whether it is certain that so many pairs can be read back from a text.
+    """Return whether it is certain that so many pairs can be read back from a text.
 
     A few searches of the whole text take less time than a look at each pair.
     """
@@ -109,7 +109,7 @@ def _require_readable(properties: Mapping[str, str]) -> None:
     for name, value in properties.items():
         separated = NAME_VALUE_SEPARATOR in name or PROPERTY_SEPARATOR in name + value
         if not name or not value or separated:
-            raise FormatError(f"not a property that can be stored: {name!r} = {value!r}")
+            raise FormatError(f"property cannot be stored: {name!r} = {value!r}")
 
 
 def priority_of(properties: Mapping[str, str]) -> int | None:

@@ -1,6 +1,6 @@
-"""Judge, read and write commit-log records (docs/formats/record.md).
+"""Check, read and write commit-log records (docs/formats/record.md).
 
-RocketMQ: `MessageExtEncoder`, `MessageDecoder`, `CommitLog.checkMessageAndReturnSize`.
+Upstream: `MessageExtEncoder`, `MessageDecoder`, `CommitLog.checkMessageAndReturnSize`.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from mqlake.formats.properties import (
 )
 from mqlake.formats.sys_flag import BORN_HOST_V6, STORE_HOST_V6
 
-V1_MAGIC = 0xDAA320A7  # RocketMQ: MESSAGE_MAGIC_CODE
-V2_MAGIC = 0xDAA320AB  # RocketMQ: MESSAGE_MAGIC_CODE_V2
-BLANK_MAGIC = 0xCBD43194  # RocketMQ: BLANK_MAGIC_CODE
+V1_MAGIC = 0xDAA320A7  # Upstream: MESSAGE_MAGIC_CODE
+V2_MAGIC = 0xDAA320AB  # Upstream: MESSAGE_MAGIC_CODE_V2
+BLANK_MAGIC = 0xCBD43194  # Upstream: BLANK_MAGIC_CODE
 
 Buffer = bytes | bytearray | memoryview
 
@@ -70,7 +70,7 @@ HEADS = tuple(
     for born in (host.V4_SIZE, host.V6_SIZE)
 )
 HEAD_SIZES = tuple(head.size for head in HEADS)
-# Without the total size, for who writes that last.
+# Without the total size, for writers that write it last.
 HEADS_BEHIND_SIZE = tuple(Struct(head.format.replace("i", "", 1)) for head in HEADS)
 _LENGTH = Struct(">H")
 _OFFSET = Struct(">q")
@@ -97,7 +97,7 @@ _TOPIC_LENGTHS = {1: (Struct(">B"), MAX_TOPIC_V1), 2: (_LENGTH, MAX_TOPIC_V2)}
 
 
 class Fault(enum.IntEnum):
-    """What the bytes at a position of the log are."""
+    """What the bytes at a position of the log are: a valid record, or the reason why not."""
 
     GOOD = 0
     UNWRITTEN = 1
@@ -113,13 +113,13 @@ class Fault(enum.IntEnum):
 
 
 FAULT_REASONS: dict[Fault, str] = {
-    Fault.GOOD: "a good record",
+    Fault.GOOD: "a valid record",
     Fault.UNWRITTEN: "nothing was written here",
     Fault.BLANK: "the blank record that ends a file",
     Fault.MAGIC: "no record starts here: unknown magic number",
     Fault.SIZE: "the record's size is too small, or runs past the end",
-    Fault.LENGTHS: "the lengths inside of the record disagree with its size",
-    Fault.OFFSET: "the record states another physical offset than it has",
+    Fault.LENGTHS: "the lengths inside the record disagree with its size",
+    Fault.OFFSET: "the physical offset in the record is not the record's own",
     Fault.CRC: "the body's checksum is wrong",
     Fault.SHORT: "fewer than 8 bytes are left",
     Fault.TOPIC: "the topic is not usable as a directory name",
@@ -144,11 +144,12 @@ class Layout(NamedTuple):
 def check(
     buffer: Buffer, at: int, end: int, physical_offset: int | None = None, *, crc: bool = True
 ) -> tuple[Fault, Layout | None]:
-    """Judge the bytes from `at` to `end`; never raises.
+    """Check the bytes from `at` to `end`; never raises.
 
-    The first that holds of SHORT, UNWRITTEN, BLANK, MAGIC, SIZE, LENGTHS, OFFSET (where
-    `physical_offset` is given), TOPIC, CRC (where `crc`), GOOD. The layout comes with the last
-    four and with OFFSET: its lengths agree with the size.
+    Returns:
+        The first of these that applies: SHORT, UNWRITTEN, BLANK, MAGIC, SIZE, LENGTHS, OFFSET (if
+        `physical_offset` is given), TOPIC, CRC (if `crc`), GOOD. And the layout, with the last
+        four: the record's lengths agree with its size.
     """
     end = min(end, len(buffer))
     if at < 0 or end - at < FRAME_SIZE:
@@ -169,7 +170,7 @@ def check(
 
 
 def _layout(buffer: Buffer, at: int, size: int, version: int) -> Layout | None:
-    """Return where the parts are, None where they do not fill `size` bytes exactly."""
+    """Return the positions of the parts, or None if they do not fill `size` bytes exactly."""
     v6 = buffer[at + SYS_FLAG_AT + 3] >> 4 & 3
     body_at = at + HEAD_SIZES[v6]
     topic_length_size = version
@@ -225,12 +226,12 @@ def _check_content(
 def is_torn(data: memoryview, properties_length: int) -> bool:
     """Return whether a record that was written with a checksum of all its bytes has lost some.
 
-    What a disk has lost of a new file is zero. So a record without the checksum, and without a
-    zero in its place, was written by somebody else, and this cannot tell.
+    Bytes of a new file that never reached the disk are zero. A record that has neither the
+    checksum nor a zero in its place was written without a checksum, and counts as whole.
 
     Args:
         data: the record, whose lengths agree.
-        properties_length: bytes of its properties, with which it ends.
+        properties_length: bytes of its properties, which end the record.
     """
     if properties_length < record_crc.SIZE:
         return False
@@ -244,8 +245,8 @@ def is_torn(data: memoryview, properties_length: int) -> bool:
 class Record(msgspec.Struct, frozen=True, gc=False, array_like=True):
     """One message of the commit log.
 
-    Offsets and sizes are bytes, except `queue_offset`, which counts entries; timestamps are
-    milliseconds since 1970. `body` is as stored: compressed where `sys_flag` says so.
+    Offsets and sizes are in bytes, except `queue_offset`, which counts entries. Timestamps are
+    milliseconds since 1970. `body` is as stored: compressed if `sys_flag` says so.
     """
 
     topic: str
@@ -295,7 +296,7 @@ def decode(buffer: Buffer, at: int = 0, end: int | None = None, *, crc: bool = T
     """Return the record at byte `at`, which must end at or before `end`.
 
     Raises:
-        FormatError: `check` does not find it good; the message has the reason.
+        FormatError: `check` finds that it is not valid; the message contains the reason.
     """
     fault, layout = check(buffer, at, len(buffer) if end is None else end, crc=crc)
     if fault or layout is None:
@@ -359,15 +360,15 @@ def encode(
 ) -> bytes:
     """Return the bytes of a record; the arguments are `Record`'s fields.
 
-    Computes size, body CRC and the two IPv6 bits of the sys flag. Version 2 where the topic has
-    more than 127 bytes. `properties` may be given as bytes, which are then written as they are.
+    Computes the size, the body CRC and the two IPv6 bits of the sys flag. Writes version 2 if the
+    topic has more than 127 bytes. `properties` given as bytes are written unchanged.
 
     Args:
-        append_crc: state the CRC of the whole record in its last property, instead of those of
+        append_crc: write the CRC of the whole record as its last property, and drop properties of
             that name (`mqlake.formats.record_crc`).
 
     Raises:
-        FormatError: a value that its field cannot hold.
+        FormatError: a value does not fit into its field.
     """
     born, store = encode_host(born_host), encode_host(store_host)
     v6 = (len(born) == host.V6_SIZE) | (len(store) == host.V6_SIZE) << 1
@@ -419,16 +420,16 @@ def encode_blank(length: int) -> bytes:
     """Return the blank record that fills the last `length` (at least 8) bytes of a file.
 
     Raises:
-        FormatError: fewer than 8 bytes, or more than a signed 32-bit length can say.
+        FormatError: `length` is below 8, or above what a signed 32-bit number can hold.
     """
     return encode_blank_head(length).ljust(length, b"\0")
 
 
 def encode_blank_head(length: int) -> bytes:
-    """Return the first 8 bytes of a blank record: what RocketMQ writes of it.
+    """Return the first 8 bytes of a blank record, the only ones that RocketMQ writes.
 
     Raises:
-        FormatError: as `encode_blank`.
+        FormatError: for the same lengths as `encode_blank`.
     """
     if not FRAME_SIZE <= length <= 0x7FFFFFFF:
         raise FormatError(f"a blank record has 8 to 2147483647 bytes, not {length}")

@@ -69,7 +69,7 @@ def missing_separator(data: Buffer) -> bytes:
 
 
 def may_be_left_out(data: Buffer) -> bool:
-    """Say whether a record with these properties is taken for whole without a CRC.
+    """Return whether a record with these properties is taken for whole without a CRC.
 
     It is not where recovery looks for one, if a byte in its place is zero or looks like another.
     """

@@ -1,6 +1,6 @@
 """Read the bits of a record's system flag (docs/formats/sys_flag.md).
 
-RocketMQ: `MessageSysFlag`, `CompressionType`.
+Upstream: `MessageSysFlag`, `CompressionType`.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def transaction(flag: int) -> int:
 
 
 def is_queued(flag: int) -> bool:
-    """Say whether RocketMQ gives such a record a consume-queue entry.
+    """Return whether RocketMQ gives such a record a consume-queue entry.
 
     Half messages (PREPARED) and ROLLBACK marks get none: `CommitLogDispatcherBuildConsumeQueue`.
     """
@@ -56,7 +56,7 @@ def is_queued(flag: int) -> bool:
 
 
 def is_indexed(flag: int) -> bool:
-    """Say whether RocketMQ indexes such a record's keys: all but ROLLBACK (`IndexService`)."""
+    """Return whether RocketMQ indexes such a record's keys: all but ROLLBACK (`IndexService`)."""
     return flag & TRANSACTION_MASK != TRANSACTION_ROLLBACK
 
 

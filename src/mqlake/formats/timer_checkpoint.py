@@ -1,7 +1,7 @@
 """Read and write the timer checkpoint (docs/formats/timer_checkpoint.md).
 
-RocketMQ: `TimerCheckpoint`. One 4096-byte page with seven longs at its start. mqlake keeps its own
-position behind them, where RocketMQ neither reads nor writes.
+Upstream: `TimerCheckpoint`. One 4096-byte page with seven longs at its start. mqlake keeps its own
+position after them, where RocketMQ neither reads nor writes.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class TimerPosition(NamedTuple):
 
 
 def decode(data: bytes | memoryview) -> tuple[TimerCheckpoint, TimerPosition | None]:
-    """Return RocketMQ's fields, and mqlake's: None where RocketMQ wrote since, or nobody else.
+    """Return RocketMQ's fields, and mqlake's: None if RocketMQ wrote since, or nobody else.
 
     Raises:
         FormatError: fewer than 56 bytes.
@@ -82,7 +82,7 @@ def decode(data: bytes | memoryview) -> tuple[TimerCheckpoint, TimerPosition | N
     if len(data) == _FIELDS_BEFORE_5.size:
         return TimerCheckpoint(*_FIELDS_BEFORE_5.unpack(data)), None
     if len(data) < _FIELDS.size:
-        raise FormatError(f"a timer checkpoint has {SIZE} bytes, this one {len(data)}")
+        raise FormatError(f"a timer checkpoint has {SIZE} bytes, but this one has {len(data)}")
     fields = TimerCheckpoint(*_FIELDS.unpack_from(data))
     if len(data) < _SEAL_AT + _SEAL.size:
         return fields, None

@@ -1,7 +1,7 @@
 """Read and write the units of RocketMQ's timer log (docs/formats/timer_log.md).
 
-RocketMQ: `TimerLog`, `TimerMessageStore.doEnqueue`. A unit says which message of the commit log
-waits for which slot; units of one slot are chained, the newest first.
+Upstream: `TimerLog`, `TimerMessageStore.doEnqueue`. A unit says which message of the commit log
+waits for which slot. The units of one slot are chained, the newest first.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import NamedTuple
 UNIT = Struct(
     ">"
     "i"  # size of the unit: 52
-    "q"  # position of the slot's unit before this one, -1 for none
+    "q"  # position of the slot's unit before this one, -1 for the first
     "i"  # kind: MAGIC_*
     "q"  # slot in which it was written, milliseconds
     "i"  # from there to the slot it waits for, milliseconds
@@ -31,7 +31,7 @@ _LONGEST_DELAY = 0x7FFFFFFF
 
 
 class TimerUnit(NamedTuple):
-    """One message that waits: `slot` in milliseconds, where its record is, in bytes."""
+    """A waiting message: its `slot` in milliseconds, and where its record is, in bytes."""
 
     slot: int
     physical_offset: int
@@ -40,7 +40,7 @@ class TimerUnit(NamedTuple):
 
 
 def encode(units: list[TimerUnit], written: int) -> bytes:
-    """Return the units behind each other, from position 0 on, chained by slot.
+    """Return the bytes of consecutive units, from position 0 on, chained by slot.
 
     Args:
         written: the slot in which they are written, milliseconds.
@@ -68,7 +68,7 @@ def encode(units: list[TimerUnit], written: int) -> bytes:
 
 
 def decode(data: bytes | memoryview) -> Iterator[TimerUnit]:
-    """Yield the units from position 0 on, up to the first that is none."""
+    """Yield the units from position 0 on, up to the first position without a valid one."""
     for at in range(0, len(data) - UNIT_SIZE + 1, UNIT_SIZE):
         size, _, kind, written, delay, offset, length, _, _ = UNIT.unpack_from(data, at)
         if size != UNIT_SIZE or not 0 <= kind <= 0xF:

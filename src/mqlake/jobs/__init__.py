@@ -1,7 +1,7 @@
 """Rebuild, verify, export and convert as pure tasks over splits of the log, for any engine.
 
-Each job is a package with a function of its name (docs/rebuild.md). Here is what all of them take:
-an `Engine`. `LocalEngine` runs tasks on threads; `mqlake.spark` has those for Spark.
+Each job is a package with a function of its name (docs/rebuild.md). All of them run on an `Engine`:
+`LocalEngine` runs tasks on threads; `mqlake.spark` has the engines for Spark.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a job asks of the thing that runs its tasks: threads here, Spark elsewhere."""
+"""What a job requires of an engine: threads in this package, Spark in another."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ R = TypeVar("R")
 
 
 class Engine(Protocol):
-    """Run tasks, several at once.
+    """Runs tasks, several at the same time.
 
     A task is a module-level function of one picklable argument with a picklable result. An engine
     may run it again after a failed attempt, even beside an attempt that is still running: tasks
-    write at fixed positions or to names of their own, so that any number of attempts leaves the
-    same bytes.
+    write at fixed positions or to unique names, so that any number of attempts leaves the same
+    bytes.
     """
 
     @property
     def parallelism(self) -> int:
-        """How many tasks run at once."""
+        """The number of tasks that run at the same time."""
         ...
 
     def run(self, task: Callable[[J], R], jobs: Sequence[J], title: str) -> list[R]:

@@ -1,4 +1,4 @@
-"""The engine without Spark: threads of this process, because the kernels let go of the GIL."""
+"""The engine without Spark: threads of this process, because the kernels release the GIL."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def cores() -> int:
 
 
 class LocalEngine:
-    """Run tasks on `threads` threads (default: one a core), telling `progress` how far it is."""
+    """Runs tasks on `threads` threads (default: one for each core), and reports to `progress`."""
 
     def __init__(self, threads: int | None = None, progress: Progress | None = None) -> None:
         self._threads = max(1, threads or cores())

@@ -24,14 +24,14 @@ class Source(NamedTuple):
 
     @property
     def path(self) -> str:
-        """The directory's absolute path, which tasks open again."""
+        """The directory's absolute path, by which tasks open it again."""
         return str(self.directory.root)
 
     @property
     def recovery_start(self) -> int:
-        """Physical offset where RocketMQ's recovery begins to look at the log when it starts.
+        """Physical offset at which RocketMQ's recovery begins to check the log.
 
-        After a clean stop it looks at the last three segments.
+        After a clean stop it checks the last three segments.
         """
         if self.snapshot.is_crashed:
             return self.snapshot.walk_start
@@ -39,12 +39,12 @@ class Source(NamedTuple):
 
     @property
     def undispatched_from(self) -> int:
-        """Physical offset from which on entries may be missing without anything being wrong."""
+        """Physical offset from which entries may be missing without being damage."""
         return self.snapshot.walk_start if self.snapshot.has_abort_file else self.log.limit
 
     @property
     def batch_topics(self) -> frozenset[str]:
-        """The topics with batch consume queues, in which RocketMQ wants no other kind."""
+        """The topics with batch consume queues, for which RocketMQ expects no other kind."""
         return self.snapshot.batch_topics
 
 
@@ -53,12 +53,14 @@ def open_source(store: Path, dialect: Dialect | None = None) -> Generator[Source
     """Open a store directory for a job.
 
     Raises:
-        StoreError: it cannot be read.
-        JobError: it has no commit log.
+        StoreError: the directory cannot be read.
+        JobError: the store has no commit log.
     """
     directory = LocalDirectory(store.absolute())
     if not directory.is_directory("commitlog"):
-        raise JobError(f"{store}: no commitlog directory; give the directory that holds it")
+        raise JobError(
+            f"{store}: there is no commitlog/ in it; give the directory that contains commitlog/"
+        )
     log = open_log(directory)
     try:
         yield Source(directory, log, Snapshot(directory, log, dialect))

@@ -1,14 +1,13 @@
-"""Put a rebuilt set of files in the place of the old ones, so that no moment lacks both.
+"""Replace files with rebuilt ones, so that at no moment both are missing.
 
-Everything happens inside of the target directory, below `.mqlake-rebuild/`:
+Everything happens inside the target directory, below `.mqlake-rebuild/`:
 
     new/   what the job builds: consumequeue, batchconsumequeue in some stores, index, checkpoint
     old/   the files that were in their place, until all new ones are
     ready  an empty file, made when new/ is complete and on the disk
 
-Without `ready`, new/ is the remains of a job that was killed: it is removed. With `ready`, an
-exchange was interrupted: `begin` finishes it, as it would have gone on. A directory is exchanged by
-two renames; a file is replaced.
+Without `ready`, new/ is left from a job that was killed: it is removed. With `ready`, an exchange
+was interrupted: `begin` completes it. A directory is exchanged by two renames; a file is replaced.
 """
 
 from __future__ import annotations
@@ -23,10 +22,10 @@ from mqlake.storage.read_file import read_file
 
 SCRATCH = ".mqlake-rebuild"
 PARTS = ("consumequeue", "index", "checkpoint")
-"""In this order they are exchanged: a checkpoint never speaks of files that are not there yet."""
+"""They are exchanged in this order: a checkpoint never refers to files that do not exist yet."""
 
 _OPTIONAL = ("batchconsumequeue",)
-"""Exchanged before all others, if it was made."""
+"""Exchanged before all others, if it was built."""
 
 _READY = "ready"
 
@@ -35,8 +34,9 @@ class Exchange:
     """The scratch directory of one rebuild into a directory.
 
     Attributes:
-        new: where the job builds the parts; a path in the directory, as are the others.
-        work: where the job keeps what it does not hand over.
+        new: the directory in which the job builds the parts; a path in the target directory, like
+            the others.
+        work: the directory for files that the job does not publish.
     """
 
     new = f"{SCRATCH}/new"
@@ -48,10 +48,10 @@ class Exchange:
         self._directory = directory
 
     def begin(self) -> None:
-        """Finish what an interrupted rebuild left, and make empty `new` and `work` directories.
+        """Complete what an interrupted rebuild left, and create empty `new` and `work` directories.
 
         Raises:
-            DiskError: the system refused it; the next rebuild tries again.
+            DiskError: the system refused an operation; the next rebuild tries again.
         """
         if self._directory.exists(self._ready):
             self._exchange()
@@ -60,18 +60,18 @@ class Exchange:
             self._directory.make_directory(path)
 
     def commit(self) -> None:
-        """Exchange old parts for new ones. The files below `new` are on the disk already.
+        """Exchange old parts for new ones. The files below `new` are already durable.
 
         Raises:
-            JobError: a part is missing; the old ones are in their place.
-            DiskError: the system refused it. If some parts were exchanged already, the next rebuild
-                exchanges the others.
+            JobError: a part is missing; the old ones are unchanged.
+            DiskError: the system refused an operation. If some parts were exchanged already, the
+                next rebuild exchanges the others.
         """
         for part in PARTS:
             path = f"{self.new}/{part}"
             if not self._directory.exists(path):
                 where = self._directory.describe(path)
-                raise JobError(f"{where}: the rebuild has not made this part")
+                raise JobError(f"{where}: the rebuild has not built this part")
         for path in (self.new, SCRATCH, ""):
             self._directory.sync_directory(path)
         create_file(self._directory, self._ready, 0).close()
@@ -79,12 +79,12 @@ class Exchange:
         self._discard()
 
     def give_up(self) -> None:
-        """Remove what was built, unless parts of it may be in their place already."""
+        """Remove what was built, unless parts of it may already have been exchanged."""
         if not self._directory.exists(self._ready):
             self._discard()
 
     def _discard(self) -> None:
-        # `ready` goes first, and for certain: what is left behind it is only rubbish.
+        # `ready` is removed first, durably: whatever is left after that is only garbage.
         if self._directory.exists(self._ready):
             self._directory.remove(self._ready)
             self._directory.sync_directory(SCRATCH)
@@ -99,13 +99,13 @@ class Exchange:
             if not directory.exists(new):
                 continue
             if not directory.is_directory(new):
-                # Replaced in its own directory: there is no moment without the file.
+                # The file is replaced in its own directory, so it exists at every moment.
                 replace_file(directory, part, read_file(directory, new) or b"")
                 directory.remove(new)
                 continue
             if directory.exists(part):
                 if directory.exists(aside):
-                    # Both are old: someone has made the part anew since the interruption.
+                    # Both are old: another process has built the part again since the interruption.
                     continue
                 self._move(part, aside)
             self._move(new, part)
@@ -117,10 +117,10 @@ class Exchange:
 
 
 def require_empty(directory: Path, besides: str = SCRATCH) -> None:
-    """Make `directory` if it is absent; it may hold what a killed job of the kind left.
+    """Create `directory` if it is missing; it may contain what a killed job of this kind left.
 
     Raises:
-        JobError: it holds something else, or is no directory.
+        JobError: it contains something else, or is not a directory.
     """
     try:
         LocalOwnedDirectory.make(directory)
@@ -131,4 +131,6 @@ def require_empty(directory: Path, besides: str = SCRATCH) -> None:
         raise JobError(f"{directory}: {error.strerror}") from error
     others = [name for name in names if name != besides]
     if others and not (directory / besides / _READY).exists():
-        raise JobError(f"{directory}: not empty (it has {others[0]!r}); give a new directory")
+        raise JobError(
+            f"{directory}: not empty (it contains {others[0]!r}); choose a new directory"
+        )

@@ -1,4 +1,4 @@
-"""Which batches a consumer shows. Kafka: `IsolationLevel`, `CompletedFetch`."""
+"""Which batches a consumer shows. Upstream: `IsolationLevel`, `CompletedFetch`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a record is: by offset, or by time."""
+"""Find a record by offset or by time."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from mqlake.kafka.log.partition_path import PartitionPath
 
 
 class Found(msgspec.Struct, frozen=True, rename="camel"):
-    """A record (milliseconds; -1 for no leader epoch), and its batch (bytes)."""
+    """A record (time in milliseconds; leader epoch -1 if unknown), and its batch (bytes)."""
 
     path: str
     topic: str | None
@@ -26,13 +26,13 @@ class Found(msgspec.Struct, frozen=True, rename="camel"):
 
 
 def by_offset(partition_path: PartitionPath, offset: int, isolation: Isolation) -> Found | None:
-    """Return the first record at an offset or later, None where there is none.
+    """Return the first record at an offset or later, or None if no record follows.
 
     Control records count.
 
     Raises:
-        FormatError: a batch that cannot be read.
-        StoreError: a file that cannot be read.
+        FormatError: a batch cannot be read.
+        StoreError: a file cannot be read.
     """
     with partition_path.open() as partition:
         records = partition.records(offset, isolation=isolation, control=True)
@@ -45,11 +45,11 @@ def by_offset(partition_path: PartitionPath, offset: int, isolation: Isolation) 
 
 
 def by_time(partition_path: PartitionPath, timestamp: int, isolation: Isolation) -> Found | None:
-    """Return the first record at a time (milliseconds) or later, None where there is none.
+    """Return the first record at a time (milliseconds) or later, or None if no record follows.
 
     Raises:
-        FormatError: a batch that cannot be read.
-        StoreError: a file that cannot be read.
+        FormatError: a batch cannot be read.
+        StoreError: a file cannot be read.
     """
     with partition_path.open() as partition:
         found = partition.offset_for_time(timestamp, isolation=isolation)

@@ -23,7 +23,7 @@ _NAMES = {
 
 
 class LogSettings(msgspec.Struct, frozen=True):
-    """A topic's settings, with Kafka's defaults. Kafka: `LogConfig`.
+    """A topic's settings, with Kafka's defaults. Upstream: `LogConfig`.
 
     Attributes:
         segment_bytes: a batch that would make a segment larger begins a new one.

@@ -38,7 +38,7 @@ class PartitionSummary(msgspec.Struct, frozen=True, rename="camel"):
     """One partition.
 
     Attributes:
-        high_watermark: as the checkpoint of the log directory has it, None where it has not.
+        high_watermark: as the checkpoint of the log directory has it, None if it has not.
         damage: files that contradict themselves.
     """
 

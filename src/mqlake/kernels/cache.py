@@ -1,9 +1,9 @@
 """Find a directory for the compiled kernels.
 
-Numba's own choice (`__pycache__` beside the source, else the user's cache) ends in an error where
-neither can be written, as on many Spark executors; and it keys a kernel by the file that holds it
-alone, so that a change in an inlined function of another file goes unnoticed. Hence a directory of
-our own, whose name is a hash over all that the machine code depends on.
+By default, Numba caches a kernel in `__pycache__` beside its source, otherwise in the user's cache.
+If neither can be written, as on many Spark executors, this is an error. Numba also does not notice
+a change in an inlined function of another file. Therefore the kernels have a directory of their
+own, whose name is a hash of everything that the machine code depends on.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ _SHARED = (
     "protocol/command.py",
     "broker/send/run_frames.py",
 )
-"""What else the kernels compile in: columns, and the constants of formats and frames."""
+"""Other sources that kernels compile in: columns, and the constants of formats and frames."""
 _UNUSED_FOR = 30 * 86_400
-"""Seconds after which a directory that no process has used is removed when another one is made."""
+"""Seconds after which an unused directory is removed, when another one is created."""
 _DAY = 86_400
 _HASH = 16
 """Hexadecimal digits of the hash in a directory's name."""
@@ -44,12 +44,17 @@ _OURS = re.compile(rf"kernels-[0-9a-f]{{{_HASH}}}")
 
 
 def cache_directory(parts: Iterable[str], package: Path = PACKAGE) -> Path | None:
-    """Return a writable directory for machine code made from a package under the options `parts`.
+    """Return a writable directory for the machine code of a package.
 
-    Where NUMBA_CACHE_DIR says, else in the package, else in the user's cache directory, else in the
-    temporary directory. None where nothing can be written: then each process compiles anew.
+    It is the first of these that can be written: NUMBA_CACHE_DIR, the package, the user's cache
+    directory, the temporary directory. Directories of other sources or options that no process has
+    used for 30 days are removed.
 
-    Directories of other sources or options that no process has used for 30 days are removed.
+    Args:
+        parts: options of the compilation.
+
+    Returns:
+        None if no directory can be written: then each process compiles again.
     """
     name = fingerprint(parts, package)
     for root in _roots():
@@ -77,14 +82,14 @@ def fingerprint(parts: Iterable[str], package: Path = PACKAGE) -> str:
 
 
 def _note_use(directory: Path) -> None:
-    """Let the directory's time say that it is used, to the day."""
+    """Set the directory's modification time to now, at most once a day."""
     with suppress(OSError):
         if time.time() - directory.stat().st_mtime > _DAY:
             os.utime(directory)
 
 
 def _prune(root: Path) -> None:
-    """Remove what kernels of other sources left."""
+    """Remove directories that have not been used for a long time."""
     oldest = time.time() - _UNUSED_FOR
     with suppress(OSError):
         for directory in root.iterdir():
@@ -110,7 +115,7 @@ def _user() -> int:
 
 
 def _is_usable(directory: Path) -> bool:
-    """Make the directory; refuse one that others can write: what lies in it is executed."""
+    """Create the directory; refuse one that others can write, because its files are executed."""
     try:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         if _is_open_to_others(directory) or _is_open_to_others(directory.parent, stat.S_ISVTX):
@@ -121,8 +126,12 @@ def _is_usable(directory: Path) -> bool:
         return False
 
 
-def _is_open_to_others(directory: Path, but_if: int = 0) -> bool:
-    """Say whether others could put a directory or file in place of ours, `but_if` the mode has."""
+def _is_open_to_others(directory: Path, unless: int = 0) -> bool:
+    """Return whether others could replace our files or directories in a directory.
+
+    Args:
+        unless: a mode bit that prevents this.
+    """
     status = directory.stat()
     is_ours = status.st_uid in (_user(), 0)
-    return not is_ours or bool(status.st_mode & stat.S_IWOTH and not status.st_mode & but_if)
+    return not is_ours or bool(status.st_mode & stat.S_IWOTH and not status.st_mode & unless)

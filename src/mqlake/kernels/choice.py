@@ -17,7 +17,7 @@ _TWINS: Final = ("compiled", "reference")
 
 
 def chosen() -> Twin | None:
-    """Return what MQLAKE_KERNEL says, None where it says nothing.
+    """Return what MQLAKE_KERNEL says, None if it says nothing.
 
     Raises:
         MqlakeError: it names no kernels.
@@ -33,5 +33,7 @@ def checked(name: str) -> Twin:
         MqlakeError: there are no such kernels.
     """
     if name not in _TWINS:
-        raise MqlakeError(f'no kernels called {name!r}; MQLAKE_KERNEL is "compiled" or "reference"')
+        raise MqlakeError(
+            f'there are no kernels named {name!r}; set MQLAKE_KERNEL to "compiled" or "reference"'
+        )
     return name

@@ -13,7 +13,7 @@ _ZERO = ord("0")
 
 @inlined
 def put_decimal(target, to, number):
-    """Write a number of 0 or more; return the position behind it."""
+    """Write a number of 0 or more; return the position after it."""
     digits, rest = 1, number // 10
     while rest > 0:
         digits += 1

@@ -1,4 +1,4 @@
-"""Say that kernels are being compiled, which lets the first use take long."""
+"""Announce that kernels are being compiled, because the first use then takes long."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from pathlib import Path
 MESSAGE = "compiling kernels (once); this can take a minute"
 
 _MARK = "first-use"
-"""File in the cache: somebody has been told."""
+"""A file in the cache: the announcement was made."""
 
 
 def tell_first_use(tell: Callable[[str], object]) -> None:
-    """Call `tell` with `MESSAGE` if the kernels are not compiled and nobody was told so."""
+    """Call `tell` with `MESSAGE` if the kernels are not compiled and nobody has announced it."""
     from mqlake.kernels.jit import CACHE
 
     if CACHE is not None and is_first_use(CACHE):
@@ -20,7 +20,7 @@ def tell_first_use(tell: Callable[[str], object]) -> None:
 
 
 def is_first_use(cache: Path) -> bool:
-    """Return whether a cache has no machine code; True for one caller only, of any process."""
+    """Return whether a cache has no machine code; True for only one caller in all processes."""
     if next(cache.rglob("*.nbi"), None) is not None:
         return False
     try:

@@ -1,6 +1,6 @@
-"""Single instructions for check sums: blocks of 16 bytes, carry-less products, CRC steps.
+"""Single instructions for checksums: blocks of 16 bytes, carry-less products, CRC steps.
 
-A block is a vector register of 16 bytes: a pair of numbers would not stay in one.
+A block is a vector register of 16 bytes: a pair of numbers would not stay in one register.
 """
 
 # pyright: basic
@@ -72,7 +72,7 @@ def _emit_product(halves: int) -> Any:
 
 
 def _step(name: str, register: Any) -> Any:
-    """Return a CRC step: (register, eight bytes) to register, all of them 64 bits for kernels."""
+    """Return a CRC step: (register, eight bytes) to register, all 64 bits wide in kernels."""
 
     def emit(builder: Any, crc: Any, word: Any) -> Any:
         narrow = crc if register is _I64 else builder.trunc(crc, register)
@@ -97,10 +97,10 @@ crc32c_step_x86 = _step("llvm.x86.sse42.crc32.64.64", _I64)
 
 
 def target_has(feature: str) -> bool:
-    """Say whether Numba compiles for a CPU with `feature`.
+    """Return whether Numba compiles for a CPU with `feature`.
 
-    Not whether this CPU has it: where LLVM is told of a lesser one (NUMBA_CPU_NAME), an
-    instruction beyond it does not fail to compile, it ends the process.
+    Not whether this CPU has it. If LLVM compiles for a lesser CPU (NUMBA_CPU_NAME), an
+    instruction beyond it does not fail to compile: it ends the process.
     """
     told = config.CPU_FEATURES
     features = codegen.get_host_cpu_features() if told is None else told

@@ -1,7 +1,7 @@
 """Java's String.hashCode over UTF-8 bytes (`mqlake.formats.java_string.hash_code`).
 
 The hash of n units is u[0] * 31^(n-1) + … + u[n-1], modulo 2^32. Sixteen ASCII bytes are one
-product of vectors. A hash goes on: hash(a + b) = hash(a) * 31^len(b) + hash(b).
+product of vectors. A hash can be continued: hash(a + b) = hash(a) * 31^len(b) + hash(b).
 """
 
 # pyright: basic
@@ -70,9 +70,9 @@ def _hash_units(value, buffer, at, end):
 
 @inlined
 def hash_text(value, buffer, at, end):
-    """Return the hash of the text from `at` to `end`, going on from hash `value`, in 0 … 2^32-1.
+    """Return the hash of the text from `at` to `end`, continued from hash `value`, in 0 … 2^32-1.
 
-    At least 16 bytes of the buffer lie before `at`, and SLACK behind `end`.
+    The buffer has at least 16 bytes before `at`, and SLACK after `end`.
     """
     if not is_ascii(buffer, at, end):
         return _hash_units(value, buffer, at, end)
@@ -93,6 +93,6 @@ def signed(value):
 
 @inlined
 def index_key_hash(value):
-    """Return what the index file keeps of a hash (`mqlake.formats.java_string.index_key_hash`)."""
+    """Return a hash as the index file stores it (`mqlake.formats.java_string.index_key_hash`)."""
     value = abs(signed(value))
     return value if value <= 0x7FFFFFFF else np.int64(0)

@@ -1,8 +1,8 @@
-"""Loads, stores and copies at any byte of an array: what Python's operators cannot say.
+"""Loads, stores and copies at any byte of an array, which Python's operators cannot express.
 
-All take a contiguous array of uint8 and a position in bytes, and trust it: the kernels prove once a
-record that what they load lies within the array. The bounds-checked build checks each access.
-Numbers are big-endian, as all of RocketMQ's files are.
+All take a contiguous array of uint8 and a position in bytes, unchecked: the kernels prove once per
+record that what they load is within the array. The bounds-checked build checks each access.
+Numbers are big-endian, as in all of RocketMQ's files.
 """
 
 # pyright: basic
@@ -28,7 +28,7 @@ _BYTES = ir.VectorType(_I8, BLOCK)
 
 
 def pointer(context: Any, builder: Any, array_type: Any, array: Any, at: Any, size: Any) -> Any:
-    """Emit the address of byte `at`; `size` bytes from there on will be touched."""
+    """Emit the address of byte `at`; `size` bytes from there on will be accessed."""
     view = context.make_array(array_type)(context, builder, array)
     if BOUNDS_CHECKED:
         size = size if isinstance(size, ir.Value) else _I64(size)
@@ -47,10 +47,10 @@ def _emit_borrow(context: Any, builder: Any, kinds: Any, values: Any) -> Any:
 
 
 borrow = emitted(ANY, ANY, emit=_emit_borrow)
-"""The same array without its owner, for kernels that outlive no argument.
+"""The same array without its owner, for kernels that keep no argument after they return.
 
-Numba counts references where an array is handed to a part of a kernel, with two atomic additions.
-Where there is no owner, there is nothing to count, and LLVM removes it all.
+When an array is passed to a function inside a kernel, Numba counts the reference, with two atomic
+additions. An array without an owner needs no count, and LLVM removes all of it.
 """
 
 
@@ -100,6 +100,21 @@ def _store(bits: int) -> Any:
 store_u8, store_i32, store_i64 = (_store(bits) for bits in (8, 32, 64))
 
 
+def _emit_publish(context: Any, builder: Any, kinds: Any, values: Any) -> None:
+    address = typed_pointer(context, builder, kinds, values, _I32, 4)
+    number = builder.trunc(values[2], _I32)
+    builder.fence("release")
+    builder.store(number if _BIG_ENDIAN else builder.bswap(number), address, align=1)
+
+
+publish_i32 = emitted(types.void, ANY, types.int64, types.int64, emit=_emit_publish)
+"""publish_i32(buffer, at, number): store a number after all that was stored before.
+
+Neither the compiler nor the CPU moves an earlier store past it. A reader that finds the number,
+such as the next process after a crash of this one, also finds all that was stored before.
+"""
+
+
 def _emit_copy(context: Any, builder: Any, kinds: Any, values: Any) -> None:
     target, to, source, start, length = values
     cgutils.raw_memcpy(
@@ -118,8 +133,32 @@ A variable length makes this a call of the C library's memcpy, which knows the C
 """
 
 
+def _emit_copy_text(context: Any, builder: Any, kinds: Any, values: Any) -> None:
+    target, to, text, length = values
+    characters = cgutils.create_struct_proxy(kinds[2])(context, builder, text).data
+    address = pointer(context, builder, kinds[0], target, to, length)
+    cgutils.raw_memcpy(builder, address, characters, length, 1)
+
+
+copy_text = emitted(types.void, ANY, types.int64, ANY, types.int64, emit=_emit_copy_text)
+"""copy_text(target, to, text, length): the characters of a `str`, which are all ASCII."""
+
+
+def _emit_text_has(context: Any, builder: Any, kinds: Any, values: Any) -> Any:
+    text, length, byte = values
+    characters = cgutils.create_struct_proxy(kinds[0])(context, builder, text).data
+    kind = ir.FunctionType(characters.type, [characters.type, _I32, _I64])
+    function = cgutils.get_or_insert_function(builder.module, kind, "memchr")
+    found = builder.call(function, [characters, builder.trunc(byte, _I32), length])
+    return builder.icmp_unsigned("!=", found, cgutils.get_null_value(found.type))
+
+
+text_has = emitted(types.boolean, ANY, types.int64, types.int64, emit=_emit_text_has)
+"""text_has(text, length, byte): whether a `str`, whose characters are all ASCII, has one."""
+
+
 CHUNK = 32
-"""Bytes of which short stretches are copied."""
+"""Bytes that are copied at once for short stretches."""
 
 
 def _emit_copy_chunk(context: Any, builder: Any, kinds: Any, values: Any) -> None:
@@ -130,12 +169,13 @@ def _emit_copy_chunk(context: Any, builder: Any, kinds: Any, values: Any) -> Non
 
 
 copy_chunk = emitted(types.void, ANY, types.int64, ANY, types.int64, emit=_emit_copy_chunk)
-"""copy_chunk(target, to, source, start): CHUNK bytes, which is one instruction or two."""
+"""copy_chunk(target, to, source, start): copies CHUNK bytes, with one or two instructions."""
 
 
 def _prefetch(*, write: bool) -> Any:
     def emit(context: Any, builder: Any, kinds: Any, values: Any) -> None:
-        address = pointer(context, builder, kinds[0], values[0], values[1], 1)
+        # Nothing is accessed: to prefetch past the end of the array does not fault.
+        address = pointer(context, builder, kinds[0], values[0], values[1], 0)
         kind = ir.FunctionType(ir.VoidType(), [address.type, _I32, _I32, _I32])
         function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
         keep, data = _I32(3), _I32(1)
@@ -170,4 +210,4 @@ def _emit_lowest_bit(_context: Any, builder: Any, _kinds: Any, values: Any) -> A
 
 
 lowest_bit = emitted(types.int64, types.uint64, emit=_emit_lowest_bit)
-"""The number of the lowest set bit of what is not 0."""
+"""The number of the lowest set bit of a number that is not 0."""

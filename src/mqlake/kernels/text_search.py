@@ -25,7 +25,7 @@ def _is_there(buffer, at, end, text, first):
 
 @inlined
 def holds(buffer, at, end, text, rare):
-    """Say whether the bytes from `at` to `end` hold a text; `rare` is the place of a byte in it.
+    """Return whether the bytes from `at` to `end` hold a text; `rare` is the place of a byte in it.
 
     That byte is looked for in blocks; nothing behind `end` is loaded.
     """

@@ -25,7 +25,7 @@ def first_bytes(mask, count):
 
 @inlined
 def is_ascii(buffer, at, end):
-    """Say whether all bytes from `at` to `end` are below 0x80."""
+    """Return whether all bytes from `at` to `end` are below 0x80."""
     while at < end:
         others = ~below_mask(buffer, at, _ASCII_END)
         if first_bytes(others, end - at) != 0:
@@ -91,5 +91,5 @@ def is_valid_from(buffer, at, end):
 
 @inlined
 def is_valid(buffer, at, end):
-    """Say whether the bytes from `at` to `end` are well-formed UTF-8."""
+    """Return whether the bytes from `at` to `end` are well-formed UTF-8."""
     return is_ascii(buffer, at, end) or is_valid_from(buffer, at, end)

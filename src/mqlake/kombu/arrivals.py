@@ -1,4 +1,4 @@
-"""What has arrived on a connection, and waits for the thread that drains its events."""
+"""Events that have arrived on a connection and wait for the thread that drains them."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ class Arrivals(Generic[T]):
         self._notify()
 
     def get(self, timeout: float | None) -> T:
-        """Return what arrived first, or next.
+        """Return the first arrival; wait for one if necessary.
 
         Args:
-            timeout: seconds to wait, None to wait for ever.
+            timeout: seconds to wait, None to wait forever.
 
         Raises:
             queue.Empty: nothing has arrived in time.
@@ -53,11 +53,11 @@ class Arrivals(Generic[T]):
         self._notify()
 
     def unwatch(self, *, is_own: bool) -> None:
-        """Leave the event loop that watches.
+        """Stop watching on the event loop.
 
         Args:
-            is_own: whether this process has called `watch`. A fork shares the loop's poller with
-                its parent, and must not take anything out of it.
+            is_own: whether this process called `watch`. A fork shares the loop's poller with its
+                parent, and must not remove anything from it.
         """
         hub, sockets = self._hub, self._sockets
         self._hub = self._sockets = None
@@ -71,7 +71,8 @@ class Arrivals(Generic[T]):
     def _notify(self) -> None:
         sockets = self._sockets
         if sockets is not None:
-            # It is full if the loop has been notified often enough, and closed if nobody watches.
+            # The pipe is full if the loop has been notified often enough, and closed if nobody
+            # watches.
             with suppress(OSError):
                 sockets[1].send(b"\0")
 
@@ -80,7 +81,7 @@ class Arrivals(Generic[T]):
             with suppress(BlockingIOError):
                 self._sockets[0].recv(_BYTES)
         try:
-            # What arrives meanwhile notifies the loop again.
+            # Items that arrive meanwhile notify the loop again.
             for _ in range(len(self)):
                 deliver(self._queue.get_nowait())
         finally:

@@ -26,7 +26,7 @@ class BlockingConnection:
     """Sends requests, and blocks until each is answered. For one thread at a time.
 
     Args:
-        seconds: how long a connection, and each read or write, may take.
+        seconds: the timeout of connecting, and of each read or write.
 
     Raises:
         ConnectionFailedError: nobody listens at "host:port".
@@ -39,7 +39,7 @@ class BlockingConnection:
         except OSError as error:
             raise ConnectionFailedError(f"{address}: {error}") from None
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        # A timeout of Python's own costs a further system call for each read and write.
+        # A timeout set in Python costs a further system call for each read and write.
         self._socket.settimeout(None)
         limit = struct.pack("ll", int(seconds), int(seconds % 1 * 1e6))
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, limit)
@@ -57,7 +57,7 @@ class BlockingConnection:
 
     @property
     def is_usable(self) -> bool:
-        """Whether the other side has not closed the connection."""
+        """Return whether the other side has not closed the connection."""
         try:
             return self._socket.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT) != b""
         except BlockingIOError:
@@ -66,11 +66,11 @@ class BlockingConnection:
             return False
 
     def request(self, command: Command) -> Command:
-        """Return the response to a request. After an error, the connection is of no use.
+        """Return the response to a request. After an error, the connection must not be used again.
 
         Raises:
-            ConnectionFailedError: it was lost, or there was no response in time: whether the
-                broker has done what was requested is not known.
+            ConnectionFailedError: the connection was lost, or there was no response in time.
+                Whether the broker has executed the request is unknown.
         """
         command.opaque = next(self._opaques) & _LAST_OPAQUE
         try:
@@ -87,7 +87,7 @@ class BlockingConnection:
     def _receive(self) -> Command:
         length, header_length = LENGTHS.unpack(self._read(LENGTHS.size))
         if header_length != header_length & LENGTH_OF_HEADER or length > _LONGEST_FRAME:
-            raise ConnectionFailedError(f"{self._address}: not a frame that was requested")
+            raise ConnectionFailedError(f"{self._address}: received a frame that was not requested")
         rest = self._read(length - 4)
         return json_header.decode(rest[:header_length])
 

@@ -1,4 +1,4 @@
-"""What mqlake uses of kombu, with types: kombu itself has none."""
+"""The parts of kombu that mqlake uses, with types: kombu itself has none."""
 
 from __future__ import annotations
 
@@ -111,12 +111,12 @@ else:
             raise
         raise MqlakeError("kombu is not installed: pip install 'mqlake[celery]'") from None
 
-    # These appear in annotations only.
+    # These names appear in annotations only.
     Connection = ExchangeType = BrokerState = VirtualMessage = VirtualQoS = Hub = object
 
 
 def register(scheme: str, transport: str) -> None:
-    """Have kombu use a transport for the URLs of a scheme.
+    """Register a transport with kombu for the URLs of a scheme.
 
     Args:
         transport: "module:class".

@@ -37,7 +37,7 @@ class Feed:
     """One consumer of a channel.
 
     Attributes:
-        subscription: what reads for it, once it was started.
+        subscription: the tasks that read for it, once started.
         waiting: messages that have arrived for it and were not delivered.
     """
 
@@ -49,7 +49,7 @@ class Feed:
         self.waiting: deque[tuple[Payload, Delivery | None]] = deque()
 
     async def stop(self) -> None:
-        """Stop reading, and give back what was not delivered."""
+        """Stop reading, and give back messages that were not delivered."""
         if self.subscription is not None:
             self.subscription.stop()
         waiting = [delivery for _, delivery in self.waiting if delivery is not None]
@@ -62,7 +62,7 @@ class Channel(QueueChannel):
     """Publishes, consumes and acknowledges on one connection."""
 
     supports_fanout = True
-    do_restore = False  # The broker redelivers; `close` gives back what is not finished.
+    do_restore = False  # The broker redelivers; `close` gives back unfinished messages.
 
     def __init__(self, connection: Transport, **kwargs: Any) -> None:
         super().__init__(connection, **kwargs)
@@ -76,7 +76,7 @@ class Channel(QueueChannel):
         """Store a message in the queues that it is routed to; return once brokers have it.
 
         Raises:
-            RequestRefusedError: it is a task that no queue known here would get.
+            RequestRefusedError: it is a task that would reach no known queue.
         """
         self._inplace_augment_message(message, exchange, routing_key)
         if message["properties"].get("priority"):
@@ -108,7 +108,7 @@ class Channel(QueueChannel):
             self._send_to_exchange(next(iter(queues.followed[queue])), message)
             return
         if is_reply(message) and not self._transport.run(self._session.topics.exists(topic)):
-            # Whoever asked is gone; a topic would stay for ever.
+            # The client that asked is gone; a new topic would stay forever.
             _log.debug("a reply to %s was dropped: the queue does not exist any more", queue)
             return
         self._transport.send(message_of(topic, message, deliver_at))
@@ -210,7 +210,7 @@ class Channel(QueueChannel):
             message = self.Message(payload, channel=self)
         except Exception:  # noqa: BLE001 (decoders of bodies raise what they like)
             # Nobody can read it, and a worker that fails at it would fail again and again.
-            _log.exception("a message that kombu cannot read is acknowledged and not handed over")
+            _log.exception("a message that kombu cannot read is acknowledged and dropped")
             message, no_ack = None, True
         if delivery is not None and no_ack:
             self._transport.run(delivery.ack())
@@ -223,7 +223,9 @@ class Channel(QueueChannel):
     def basic_ack(self, delivery_tag: str, multiple: bool = False) -> None:
         """Acknowledge a message; return once the broker has confirmed it."""
         if multiple:
-            raise RequestRefusedError("an acknowledgement is of one message: multiple=True")
+            raise RequestRefusedError(
+                "multiple=True is not supported: each message is acknowledged by itself"
+            )
         delivery = self._delivered.pop(delivery_tag, None)
         if delivery is not None:
             self._transport.run(delivery.ack())
@@ -235,7 +237,7 @@ class Channel(QueueChannel):
             self._transport.run(delivery.give_back() if requeue else delivery.ack())
 
     def basic_recover(self, requeue: bool = False) -> None:
-        """Let all messages be redelivered that are not finished."""
+        """Have all unfinished messages redelivered."""
         if not requeue:
             raise RequestRefusedError("basic_recover needs requeue=True")
         for tag in list(self._delivered):
@@ -244,14 +246,14 @@ class Channel(QueueChannel):
     def basic_qos(
         self, prefetch_size: int = 0, prefetch_count: int = 0, apply_global: bool = False
     ) -> None:
-        """Change how many messages may be delivered and not finished, 0 for no limit."""
+        """Set how many unfinished messages may be delivered, 0 for no limit."""
         super().basic_qos(prefetch_size, prefetch_count, apply_global)
         window = self._window
         window.limit = prefetch_count
         self._transport.thread.call(window.wake)
 
     def close(self) -> None:
-        """Stop all consumers, and let be redelivered what is not finished."""
+        """Stop all consumers, and have unfinished messages redelivered."""
         if not self.closed and self._transport.thread.is_own:
             for tag in list(self._feeds):
                 self.basic_cancel(tag)

@@ -1,4 +1,4 @@
-"""What one connection knows of the queues that were declared on it."""
+"""What one connection knows about the queues that were declared on it."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ class Declarations:
     """The queues of a connection.
 
     Attributes:
-        followed: for each queue, the exchanges whose topics this process reads by itself, and where
-            it is in them.
+        followed: for each queue, the exchanges whose topics this process reads by itself, with the
+            offsets of each.
         shared: for each durable queue, the fanout exchanges that it is bound to, and what its
             consumers in all processes share.
         temporary: topics that are deleted with the connection.
@@ -49,7 +49,7 @@ class Declarations:
         return queue in self._transient and queue not in self._kept
 
     def reads_own_topic(self, queue: str) -> bool:
-        """Return whether the topic of a queue's name is read: it has it, or follows nothing."""
+        """Return whether a queue's own topic is read: the queue has it, or follows nothing."""
         return not self.is_transient(queue) or queue not in self.followed
 
     def takes_from(self, queue: str, exchange: str) -> bool:

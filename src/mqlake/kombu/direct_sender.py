@@ -26,7 +26,7 @@ from mqlake.storage.clock import SystemClock
 GROUP = "mqlake_kombu"
 _TIMEOUT = 3.0
 _ROUTE_AGE = 30.0
-"""Seconds for which a route is believed, as clients do."""
+"""Seconds for which a route is considered valid, as in other clients."""
 _MOST_ROUTES = 1024
 _STORED = frozenset(
     (
@@ -41,7 +41,7 @@ _log = logging.getLogger(__name__)
 
 
 class _Known(NamedTuple):
-    """The route of a topic, and when it was asked for."""
+    """The route of a topic, and when it was requested."""
 
     route: TopicRoute
     since: float
@@ -50,7 +50,7 @@ class _Known(NamedTuple):
 class DirectSender:
     """Tries to store a message with one request over a connection of its own.
 
-    It retries nothing: whoever uses it has a producer for that.
+    It retries nothing: its caller has a producer for that.
 
     Args:
         route_of: returns the route of a topic, which is created if missing.
@@ -66,7 +66,7 @@ class DirectSender:
         self._turn = random.randrange(1 << 16)  # noqa: S311 (senders begin at different queues)
 
     def send(self, message: Message) -> bool:
-        """Return whether a broker has acknowledged a message. If not, it may be stored even so.
+        """Return whether a broker has acknowledged a message; otherwise it may still be stored.
 
         Raises:
             MqlakeError: the message cannot be sent at all, or its topic has no route.

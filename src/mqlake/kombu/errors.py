@@ -1,4 +1,4 @@
-"""How a connection to RocketMQ fails, in the two kinds that kombu knows."""
+"""The errors of a connection to RocketMQ, in the two kinds that kombu knows."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ class ConfigurationError(MqlakeError):
 
 
 class UnavailableError(MqlakeError):
-    """No broker did what was asked of it; kombu may connect again and retry."""
+    """No broker did what was requested; kombu may connect again and retry."""
 
 
 class RequestRefusedError(MqlakeError):

@@ -27,11 +27,11 @@ class LoopThread:
 
     @property
     def is_own(self) -> bool:
-        """Whether this process started the thread: a fork has no copy of it."""
+        """Return whether this process started the thread: a fork has no copy of it."""
         return self._process == os.getpid()
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Return what a coroutine returns; it is cancelled if this thread is interrupted.
+        """Return the result of a coroutine, which is cancelled if this thread is interrupted.
 
         Raises:
             UnavailableError, RequestRefusedError: for any error of the client.
@@ -61,7 +61,7 @@ class LoopThread:
         raise UnavailableError("this connection was opened before a fork, or is closed")
 
     def call(self, function: Callable[[], object]) -> None:
-        """Have the loop call a function soon; nothing happens in a fork."""
+        """Schedule a function on the loop; in a fork, nothing happens."""
         if self.is_own:
             with self._lock:
                 if not self._has_ended:

@@ -1,4 +1,4 @@
-"""Which topics the queues and exchanges of kombu have.
+"""The topics of kombu's queues and exchanges.
 
 A topic has the name of its queue. Bytes other than `A-Z a-z 0-9 _ -` are written as `%2E`, so that
 each topic belongs to one queue. An exchange's topic begins with `%EXCHANGE%`, a queue's never does.
@@ -21,7 +21,7 @@ def queue_topic(queue: str, prefix: str = "") -> str:
     """Return the topic of a queue.
 
     Raises:
-        ConfigurationError: RocketMQ cannot have a topic of that name.
+        ConfigurationError: RocketMQ does not allow a topic of that name.
     """
     return _checked("queue", queue, prefix + _encode("queue", queue))
 
@@ -30,7 +30,7 @@ def exchange_topic(exchange: str, prefix: str = "") -> str:
     """Return the topic of an exchange, which queues that are not durable read.
 
     Raises:
-        ConfigurationError: RocketMQ cannot have a topic of that name.
+        ConfigurationError: RocketMQ does not allow a topic of that name.
     """
     return _checked("exchange", exchange, EXCHANGE_PREFIX + prefix + _encode("exchange", exchange))
 
@@ -44,7 +44,7 @@ def prefix_fault(prefix: str) -> str | None:
     """Return why topics cannot begin with a text, None if they can."""
     if _PREFIX.fullmatch(prefix):
         return None
-    return f"topic_prefix {prefix!r} has other characters than A-Z a-z 0-9 _ -"
+    return f"topic_prefix {prefix!r} may contain only A-Z a-z 0-9 _ -"
 
 
 def _encode(kind: str, name: str) -> str:

@@ -12,7 +12,7 @@ from mqlake.kombu.border import Payload, dumps, loads
 _EARLY = 1000
 """Milliseconds by which a broker delivers before the ETA: the worker waits for the rest."""
 _SHORTEST = 3000
-"""Milliseconds below which a broker is not asked to wait: its timer works in seconds."""
+"""Milliseconds of the shortest delay that a broker is asked for: its timer works in seconds."""
 _KEY = re.compile(r"[\w.@-]{1,128}", re.ASCII)
 
 
@@ -30,7 +30,7 @@ def payload_of(message: ReceivedMessage) -> Payload | None:
         return None
     try:
         found = loads(message.body)
-    except Exception:  # noqa: BLE001 (kombu's decoders of types raise what they like)
+    except Exception:  # noqa: BLE001 (kombu's decoders of types may raise anything)
         return None
     if not isinstance(found, dict):
         return None
@@ -54,7 +54,7 @@ def is_reply(payload: Payload) -> bool:
 
 
 def mark_redelivered(payload: Payload, message: ReceivedMessage) -> None:
-    """Note in a payload whether its message was delivered before."""
+    """Note in a payload whether its message is a redelivery."""
     payload["properties"]["delivery_info"]["redelivered"] = message.reconsume_times > 0
 
 
@@ -73,8 +73,8 @@ def delivery_time(payload: Payload, now: int, max_delay: int) -> int | None:
 
     Args:
         now: milliseconds since 1970.
-        max_delay: milliseconds that a broker keeps a message at most. A task that is due later is
-            delivered then, and its worker waits for the rest.
+        max_delay: the maximum time in milliseconds that a broker delays a message. A task that is
+            due later is delivered after that time, and its worker waits for the rest.
 
     Returns:
         Milliseconds since 1970; None to deliver at once.

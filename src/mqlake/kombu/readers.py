@@ -17,7 +17,7 @@ from mqlake.protocol.bodies.message_queue import MessageQueue
 from mqlake.workqueue.deliveries import Delivery, PrefetchWindow, log_failures
 
 Arrive = Callable[[Payload, Delivery | None], None]
-"""Takes a payload, and the delivery to acknowledge it by if it has one."""
+"""Receives a payload, and the delivery that acknowledges it, if it has one."""
 
 _BACKOFF = 1.0
 _TURN = 0.05
@@ -30,7 +30,7 @@ class QueueReader:
 
     Args:
         wait: seconds that one pop waits for messages; stopping takes as long.
-        is_full: whether enough messages wait for the channel to take them.
+        is_full: returns whether enough messages wait for the channel to take them.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class QueueReader:
         self._refused: list[Coroutine[Any, Any, None]] = []
 
     def stop(self) -> None:
-        """Read no more; `run` returns after the pop that is under way, whose messages go back."""
+        """Stop reading; `run` returns after the current pop, whose messages go back."""
         self._is_stopping = True
         self._window.wake()
 
@@ -112,7 +112,7 @@ class ExchangeReader:
 
     Args:
         offsets: where to begin; where to continue after `run` was cancelled.
-        selects: whether a payload is for the queue.
+        selects: returns whether a payload is for the queue.
     """
 
     def __init__(
@@ -127,7 +127,7 @@ class ExchangeReader:
         self._selects, self._arrive, self._is_full = selects, arrive, is_full
 
     async def run(self) -> None:
-        """Hand over messages until it is cancelled."""
+        """Hand over messages until cancelled."""
         while True:
             try:
                 await self._read()

@@ -1,4 +1,4 @@
-"""Which messages of an exchange are for a queue."""
+"""Decide which messages of an exchange are for a queue."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from mqlake.kombu.payloads import exchange_of, routing_key_of
 def matcher(
     kind: ExchangeType, table: list[BoundQueue], exchange: str, queue: str
 ) -> Callable[[Payload], bool]:
-    """Return a function that says whether a message of an exchange is for a queue.
+    """Return a function that decides whether a message of an exchange is for a queue.
 
     Args:
         table: the exchange's bindings, of all queues.
@@ -20,7 +20,9 @@ def matcher(
 
     def is_for_queue(payload: Payload) -> bool:
         key = routing_key_of(payload)
-        if not exchange_of(payload):  # It was sent to the queue itself, which reads nothing else.
+        if not exchange_of(
+            payload
+        ):  # The message was sent to the queue itself, which reads nothing else.
             return key == queue
         return bool(kind.lookup(bound, exchange, key, None))
 

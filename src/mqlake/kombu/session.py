@@ -1,4 +1,4 @@
-"""What one kombu connection has of a cluster: a producer, consumers and their readers."""
+"""The clients of one kombu connection: a producer, consumers and their readers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from mqlake.workqueue.extensions import keep_extended
 from mqlake.workqueue.topics import QueueTopics
 
 _WAIT = 1.0
-"""Seconds of one pop. Closing waits as long, and a topic on two brokers is read in turns."""
+"""Seconds of one pop. Closing waits as long, and the brokers of a topic are read in turn."""
 _SOON = 0.1
 """Seconds until a message that was just stored can be popped."""
 _LAST_TRIES = 3.0
@@ -43,7 +43,7 @@ class Subscription:
 
     @property
     def is_over(self) -> bool:
-        """Whether all tasks were started and have ended."""
+        """Return whether all tasks were started and have ended."""
         return bool(self.tasks) and all(task.done() for task in self.tasks)
 
     def stop(self) -> None:
@@ -57,9 +57,9 @@ class BrokerSession:
 
     Args:
         name_servers: "host:port", several separated by `;`.
-        is_full: whether enough messages wait for the channels to take them.
-        fail: called if a task of the connection ended with an error: it receives or extends
-            messages no more.
+        is_full: returns whether enough messages wait for the channels to take them.
+        fail: called if a task of the connection ended with an error: the connection then no longer
+            receives or extends messages.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class BrokerSession:
         """Connect to a cluster.
 
         Args:
-            seconds: how long name servers have to answer.
+            seconds: the time within which a name server must answer.
 
         Raises:
             MqlakeError: no name server knows a broker, or none answers in time.
@@ -123,7 +123,7 @@ class BrokerSession:
             await self._admin.close()
 
     async def close(self, temporary: Iterable[str]) -> None:
-        """Stop all readers, give back what is not finished, and close the connections.
+        """Stop all readers, give back unfinished messages, and close the connections.
 
         Args:
             temporary: topics that are deleted.
@@ -179,7 +179,7 @@ class BrokerSession:
         return window
 
     async def close_window(self, window: PrefetchWindow) -> None:
-        """Stop what reads for a channel, and give back what it has not finished."""
+        """Stop the readers of a channel, and give back its unfinished messages."""
         subscriptions = self._subscriptions.pop(window, [])
         for subscription in subscriptions:
             subscription.stop()
@@ -190,7 +190,7 @@ class BrokerSession:
         await window.end(_LAST_TRIES)
 
     def subscribe(self, window: PrefetchWindow) -> Subscription:
-        """Return a subscription for a channel that nothing reads for yet."""
+        """Return a subscription for a channel, for which nothing reads yet."""
         subscription = Subscription()
         others = [other for other in self._subscriptions[window] if not other.is_over]
         self._subscriptions[window] = [*others, subscription]
@@ -217,16 +217,16 @@ class BrokerSession:
         self._start(subscription, reader.run, None)
 
     async def ends_of(self, topic: str) -> dict[MessageQueue, int]:
-        """Return where the topic of an exchange ends; the topic is created if missing."""
+        """Return the end of the topic of an exchange; the topic is created if missing."""
         await self.topics.ensure(topic, queues=1)
         return dict(await ends_of(self._offsets, topic))
 
     async def begin(self, source: Source) -> None:
-        """Have what a durable queue reads of an exchange begin now, unless it has begun."""
+        """Have the consumption of an exchange by a durable queue begin now, unless it has begun."""
         ends = await self.ends_of(source.topic)
         await begin_at_end(self._admin, source, ends)
 
-    # How
+    # Internals
 
     def _start(
         self,
@@ -257,7 +257,7 @@ class BrokerSession:
         return [delivery for window in self._subscriptions for delivery in window.held]
 
     def _look_at(self, task: asyncio.Task[Any]) -> None:
-        """Have the connection fail with a task: a worker that receives nothing must not idle."""
+        """Fail the connection if a task fails: a worker that receives nothing must not idle."""
         if not task.cancelled() and (error := task.exception()) is not None:
             _log.error("a task of the connection failed; it must connect again", exc_info=error)
             self._fail(error)

@@ -22,12 +22,12 @@ class TransportSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         visibility_timeout: seconds after which the messages of a dead worker are redelivered; a
-            worker that lives extends it for as long as it needs a message.
+            live worker extends it for as long as it needs a message.
         group: the consumer group of all queues.
         topic_prefix: begins the name of each topic, so that applications can share a cluster.
         queues_per_topic: queues of a topic that this transport creates, on each broker.
         broker_eta: whether brokers keep tasks with an ETA until they are due.
-        max_delay: seconds that brokers keep a message at most (`timerMaxDelaySec`).
+        max_delay: the maximum of seconds that brokers keep a message (`timerMaxDelaySec`).
     """
 
     visibility_timeout: Annotated[float, msgspec.Meta(ge=1, le=86_400)] = 120.0
@@ -67,7 +67,7 @@ def name_servers(connection: Connection) -> str:
     if (connection.virtual_host or "/") != "/":
         raise ConfigurationError("broker URL: the path must be empty; use the option topic_prefix")
     # kombu splits "rocketmq://a;b/" at the semicolon, and fails over from one to the next. All are
-    # name servers of one cluster, whichever of them is kombu's current one.
+    # name servers of one cluster, whichever of them kombu uses currently.
     parts = connection.alt or [f"{connection.hostname or 'localhost'}:{connection.port or ''}"]
     return ";".join(_address(number, part) for number, part in enumerate(parts, 1))
 
@@ -77,6 +77,6 @@ def _address(number: int, part: str) -> str:
     host, _, path = host.partition("/")
     address = f"{host.removesuffix(':')}:{DEFAULT_PORT}" if ":" not in host[:-1] else host
     if path or not _ADDRESS.fullmatch(address) or int(address.rpartition(":")[2]) > 65_535:
-        # The part itself may have a password in it.
+        # The part itself may contain a password.
         raise ConfigurationError(f"broker URL: name server {number} is not host:port")
     return address

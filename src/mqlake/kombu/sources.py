@@ -26,15 +26,15 @@ class Source(NamedTuple):
 
 
 def own_source(queue: str, settings: TransportSettings) -> Source:
-    """Return where the messages are that were sent to a queue itself."""
+    """Return the topic and the group of messages that were sent to a queue itself."""
     return Source(queue_topic(queue, settings.topic_prefix), settings.group)
 
 
 def fanout_source(queue: str, exchange: str, settings: TransportSettings) -> Source:
-    """Return what a durable queue reads of a fanout exchange: each such queue has a group.
+    """Return a durable queue's topic and group for a fanout exchange: each such queue has a group.
 
     Raises:
-        ConfigurationError: RocketMQ cannot have a group of that name.
+        ConfigurationError: RocketMQ does not allow a group of that name.
     """
     group = f"{settings.group}%{queue_topic(queue)}"
     if fault := group_fault(group):

@@ -34,9 +34,9 @@ class Transport(VirtualTransport):
     """A connection of kombu to a RocketMQ cluster.
 
     Attributes:
-        arrivals: for each message that waits for `drain_events`, the feed that has it. An error if
-            the connection does not work any more.
-        queues: what was declared.
+        arrivals: for each message that waits for `drain_events`, the feed that has it; or an error
+            if the connection no longer works.
+        queues: the declared queues.
     """
 
     Channel = Channel
@@ -62,7 +62,7 @@ class Transport(VirtualTransport):
         self._begin()
 
     def _begin(self) -> None:
-        """Forget what an earlier connection of this object had."""
+        """Forget the state of an earlier connection of this object."""
         self.arrivals: Arrivals[Feed | BaseException] = Arrivals()
         self.queues = Declarations()
 
@@ -83,7 +83,7 @@ class Transport(VirtualTransport):
 
     @property
     def session(self) -> BrokerSession:
-        """Return what serves the channels.
+        """Return the session of the connection.
 
         Raises:
             UnavailableError: the connection is closed.
@@ -93,7 +93,7 @@ class Transport(VirtualTransport):
         return self._session
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Return what a coroutine returns, on the event loop.
+        """Return the result of a coroutine, which runs on the event loop.
 
         Raises:
             UnavailableError, RequestRefusedError: brokers do not answer, or refuse.
@@ -104,7 +104,7 @@ class Transport(VirtualTransport):
         return self._thread.run(work)
 
     def call(self, function: Callable[[], T]) -> T:
-        """Return what a function returns, on the event loop."""
+        """Return the result of a function, which runs on the event loop."""
 
         async def work() -> T:
             return function()
@@ -133,7 +133,7 @@ class Transport(VirtualTransport):
         Raises:
             UnavailableError: no name server knows a broker, or none answers.
         """
-        if self._thread is not None:  # It is the parent's of a process that was forked.
+        if self._thread is not None:  # It belongs to the parent of a process that was forked.
             self.close_connection(self)
         self._begin()
         thread = loop_thread.acquire()
@@ -179,8 +179,8 @@ class Transport(VirtualTransport):
         """Deliver one message.
 
         Raises:
-            TimeoutError: there is none within `timeout` seconds.
-            UnavailableError: the connection does not work any more.
+            TimeoutError: no message arrived within `timeout` seconds.
+            UnavailableError: the connection no longer works.
         """
         deadline = None if timeout is None else monotonic() + timeout
         while True:
@@ -195,8 +195,8 @@ class Transport(VirtualTransport):
     def register_with_event_loop(self, connection: object, loop: Hub) -> None:  # noqa: ARG002
         """Have the event loop of a Celery worker deliver messages.
 
-        Celery's pools are then free of the locks that their processes share otherwise, and that a
-        process takes with it if it is killed.
+        Celery's pools then need no locks that their processes share, and that a killed process
+        would never release.
         """
         self.arrivals.watch(loop, self._deliver)
 

@@ -1,4 +1,4 @@
-"""A name server: which brokers exist, and where topics are (docs/name-server.md).
+"""A name server: the registered brokers, and the routes of topics (docs/name-server.md).
 
 `NameServer` serves while its `async with` block runs.
 """

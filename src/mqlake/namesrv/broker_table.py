@@ -1,4 +1,4 @@
-"""Which brokers there are, and when each was heard of last (upstream: `RouteInfoManager`)."""
+"""The registered brokers, and when each was last heard of (upstream: `RouteInfoManager`)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from mqlake.protocol.bodies.route import BrokerData
 
 MASTER_ID: Final = 0
 HEARTBEAT_TIMEOUT: Final = 120_000
-"""Milliseconds without a sign of life after which a broker is forgotten, if it says no other."""
+"""Milliseconds without a heartbeat after which a broker is removed, unless it sets another
+value.
+"""
 
 
 class BrokerKey(NamedTuple):
@@ -22,7 +24,7 @@ class BrokerKey(NamedTuple):
 
 
 class Place(NamedTuple):
-    """A broker's place among those of its name."""
+    """A broker and the brokers of the same name."""
 
     key: BrokerKey
     name: str
@@ -30,7 +32,7 @@ class Place(NamedTuple):
 
 
 class LiveBroker(msgspec.Struct):
-    """What is known of a broker that is alive; times are milliseconds."""
+    """The state of a live broker; times are milliseconds."""
 
     last_heard: int
     timeout: int
@@ -49,7 +51,7 @@ class BrokerTable:
         self.live: dict[BrokerKey, LiveBroker] = {}
 
     def ensure(self, cluster: str, name: str) -> BrokerData:
-        """Return the brokers of a name, new ones if there are none."""
+        """Return the brokers of a name; create the entry if it is missing."""
         self.clusters.setdefault(cluster, set()).add(name)
         found = self.by_name.get(name)
         if found is None:
@@ -57,7 +59,7 @@ class BrokerTable:
         return found
 
     def conflicts(self, place: Place, version: DataVersion) -> bool:
-        """Say whether another broker of this name and id is alive, and of a later state."""
+        """Return whether another broker of this name and id is alive and has a later state."""
         known = self.by_name[place.name].broker_addrs.get(place.id)
         if known is None or known == place.key.address:
             return False
@@ -65,13 +67,13 @@ class BrokerTable:
         return other is not None and other.data_version.state_version > version.state_version
 
     def heard(self, key: BrokerKey, now: int) -> None:
-        """Note a sign of life of a broker, if it is known."""
+        """Note a heartbeat of a broker, if it is known."""
         live = self.live.get(key)
         if live is not None:
             live.last_heard = now
 
     def remove(self, place: Place) -> bool:
-        """Forget a broker; say whether it was the last one of its name."""
+        """Remove a broker; return whether it was the last one of its name."""
         key, name, _ = place
         data = self.by_name.get(name)
         if data is not None:
@@ -88,7 +90,7 @@ class BrokerTable:
         return is_last
 
     def place_of(self, key: BrokerKey) -> Place | None:
-        """Return name and id of a broker, None where it is not known."""
+        """Return name and id of a broker, None if it is not known."""
         for name in self.clusters.get(key.cluster, ()):
             for broker_id, address in self.by_name[name].broker_addrs.items():
                 if address == key.address:
@@ -96,9 +98,9 @@ class BrokerTable:
         return None
 
     def silent(self, now: int) -> list[BrokerKey]:
-        """Return the brokers that were not heard of for too long."""
+        """Return the brokers that were silent for too long."""
         return [key for key, live in self.live.items() if live.last_heard + live.timeout < now]
 
     def on_connection(self, connection: object) -> list[BrokerKey]:
-        """Return the brokers that registered over a connection last."""
+        """Return the brokers whose last registration came over a connection."""
         return [key for key, live in self.live.items() if live.connection is connection]

@@ -29,7 +29,7 @@ class _File(msgspec.Struct, rename="camel"):
 
 
 class KvConfig:
-    """A table of texts by namespace and key; a file keeps it, if there is one."""
+    """A table of texts by namespace and key, which is stored in a file if one is set."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -39,10 +39,10 @@ class KvConfig:
         self._writing = asyncio.Lock()
 
     def load(self) -> None:
-        """Read the file, if there is one.
+        """Read the file, if it exists.
 
         Raises:
-            StoreError: it cannot be read, or is damaged.
+            StoreError: the file cannot be read, or is damaged.
         """
         if not self._path:
             return
@@ -57,31 +57,32 @@ class KvConfig:
         except OSError as error:
             raise StoreError(f"{self._path}: {error.strerror}") from error
         except FormatError as error:
-            raise StoreError(f"{self._path}: {error}; mend or remove it") from error
+            raise StoreError(f"{self._path}: {error}; repair or remove the file") from error
 
     def get(self, namespace: str, key: str) -> str | None:
-        """Return a value, None where there is none."""
+        """Return a value, None if it does not exist."""
         return self._table.get(namespace, {}).get(key)
 
     def namespace(self, namespace: str) -> dict[str, str] | None:
-        """Return all values of a namespace, None where there never was one in it."""
+        """Return all values of a namespace, None if the namespace does not exist."""
         return self._table.get(namespace)
 
     async def put(self, namespace: str, key: str, value: str, settings: NamesrvSettings) -> None:
-        """Set a value; return once the file has it.
+        """Set a value; return once it is in the file.
 
         Raises:
-            DiskError: the file cannot be written; until the end of the process the value counts.
-            RemotingError: there would be too many values, or too long ones.
+            DiskError: the file cannot be written; the value then counts only until the process
+                ends.
+            RemotingError: there would be too many values, or they would be too long.
         """
         old = self.get(namespace, key)
         size = _size(namespace, key, value) - _size(namespace, key, old)
         most, longest = settings.max_kv_config_nums, settings.max_kv_config_size
         if old is None and self._count >= most:
-            reason = f"there are {most} values already (maxKvConfigNums)"
+            reason = f"KV configuration: there are {most} values already (maxKvConfigNums)"
             raise RemotingError(ResponseCode.SYSTEM_ERROR, reason)
         if size > 0 and self._size + size > longest:
-            reason = f"all values would have over {longest} bytes (maxKvConfigSize)"
+            reason = f"KV configuration: all values would exceed {longest} bytes (maxKvConfigSize)"
             raise RemotingError(ResponseCode.SYSTEM_ERROR, reason)
         self._count += old is None
         self._size += size
@@ -90,7 +91,7 @@ class KvConfig:
         await self._write()
 
     async def delete(self, namespace: str, key: str) -> None:
-        """Remove a value, if there is one; return once it is out of the file.
+        """Remove a value, if it exists; return once it is removed from the file.
 
         Raises:
             DiskError: the file cannot be written.
@@ -99,11 +100,11 @@ class KvConfig:
         if old is not None:
             self._count -= 1
             self._size -= _size(namespace, key, old)
-            _log.info("KV %s/%s is gone", namespace, key)
+            _log.info("KV %s/%s is removed", namespace, key)
         await self._write()
 
     async def _write(self) -> None:
-        """Return once the file has all changes so far; those that wait share one write."""
+        """Return once the file has all changes so far; callers that wait share one write."""
         self._changes += 1
         wanted = self._changes
         if not self._path:
@@ -126,10 +127,10 @@ def _size(namespace: str, key: str, value: str | None) -> int:
 
 
 def keep(name: str, data: bytes) -> None:
-    """Give a file new content in one step, making its directory if there is none.
+    """Replace the content of a file atomically, creating its directory if missing.
 
     Raises:
-        DiskError: the system refused it.
+        DiskError: the system refused an operation.
     """
     path = Path(name).expanduser()
     replace_file(LocalOwnedDirectory.make(path.parent), path.name, data)

@@ -22,21 +22,23 @@ from mqlake.storage.clock import Clock, SystemClock
 _log: Final = logging.getLogger("mqlake.namesrv")
 
 _MEMORY: Final = 64 * 1024 * 1024
-"""Bytes held for all connections: a broker in the same process has a budget of its own."""
+"""Maximum bytes that are held for all connections: a broker in the same process has its own
+budget.
+"""
 
 
 class NameServer:
-    """Tells clients where topics are, as brokers register them.
+    """Tells clients the routes of topics, as brokers register them.
 
     `async with NameServer(settings) as names:` runs it.
 
     Args:
-        settings: as they are, a mapping of upstream's names, or the path of a file of them.
-        clock: what the time of registrations and heartbeats is taken from.
+        settings: settings, a mapping with upstream's names, or the path of a file with them.
+        clock: the clock for the times of registrations and heartbeats.
 
     Attributes:
-        port: where it listens; there once it has started.
-        routes: what serves each request code.
+        port: the port that it listens on; set once it has started.
+        routes: the handlers by request code.
     """
 
     port: int
@@ -56,7 +58,7 @@ class NameServer:
 
     @property
     def settings(self) -> NamesrvSettings:
-        """The settings as they are now."""
+        """The current settings."""
         return self._state.settings
 
     async def __aenter__(self) -> Self:
@@ -67,10 +69,10 @@ class NameServer:
         await self.stop()
 
     async def start(self) -> int:
-        """Listen on `bindAddress` and `listenPort` (0: any that is free); return the port.
+        """Listen on `bindAddress` and `listenPort` (0: any free port); return the port.
 
         Raises:
-            MqlakeError: the address cannot be listened on, or the KV file not read.
+            MqlakeError: the server cannot listen on the address, or the KV file cannot be read.
         """
         self._state.kv.load()
         self._state.start()

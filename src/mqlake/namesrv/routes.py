@@ -1,6 +1,6 @@
 """Brokers and topics together: register, unregister, expire, look up.
 
-Upstream: `RouteInfoManager`. Does no I/O; whoever calls says what time it is, in milliseconds.
+Upstream: `RouteInfoManager`. Does no I/O; callers pass the time, in milliseconds.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ _log: Final = logging.getLogger("mqlake.namesrv")
 
 LONGEST_TOPIC: Final = 255
 _LONGEST_TEXTS: Final = 16_384
-"""Characters of all that a registration says of a broker itself."""
+"""Maximum characters of all names and addresses in a registration."""
 _SHOWN: Final = 80
 
 _MEMBER_GROUP_TOPIC: Final = "rmq_sys_SYNC_BROKER_MEMBER_"
-"""Prefix of the topics that slaves find each other by; they never see an acting master."""
+"""Prefix of the topics by which slaves find each other; they never see an acting master."""
 
 
 class Registration(NamedTuple):
-    """What a broker says when it registers. `acting_master`: None from releases before 5."""
+    """The content of a registration. `acting_master`: None from releases before 5."""
 
     place: Place
     ha_address: str
@@ -55,14 +55,14 @@ class Registration(NamedTuple):
 
 
 class Master(NamedTuple):
-    """Where a slave finds its master; "" where there is none."""
+    """The address of a slave's master; "" without a master."""
 
     address: str = ""
     ha_address: str = ""
 
 
 class Routes:
-    """All that a name server knows of brokers and topics."""
+    """Everything that a name server knows about brokers and topics."""
 
     def __init__(self) -> None:
         self.brokers = BrokerTable()
@@ -70,10 +70,10 @@ class Routes:
         self._changes: deque[object] = deque()
 
     def _alone(self, change: Job[T]) -> Job[T]:
-        """Do a job that changes routes once those that began before it have ended.
+        """Run a job that changes routes after the earlier ones have ended.
 
-        Otherwise a broker that registers again would be forgotten by the job that forgets its last
-        connection.
+        Otherwise the job for a broker's last connection could remove the broker although it has
+        registered again.
         """
         ticket = object()
         self._changes.append(ticket)
@@ -87,9 +87,10 @@ class Routes:
     def register(
         self, new: Registration, settings: NamesrvSettings, now: int
     ) -> Job[Master | None]:
-        """Take a broker in, or what has changed of it; return its master.
+        """Register a broker, or its changes; return its master.
 
-        None: one topic alone was registered by a broker that is not known yet.
+        Returns:
+            None if an unknown broker registered only a single topic.
 
         Raises:
             RemotingError: there would be too many brokers or topics, or a name is too long.
@@ -105,7 +106,7 @@ class Routes:
         data = self.brokers.ensure(key.cluster, name)
         data.enable_acting_master = bool(new.acting_master)
         data.zone_name = UNSET if new.zone is None else new.zone
-        # a slave that became the master has one address under two ids for a moment
+        # A slave that became the master has one address under two ids for a moment.
         data.broker_addrs = {
             i: a for i, a in data.broker_addrs.items() if a != key.address or i == broker_id
         }
@@ -122,7 +123,9 @@ class Routes:
         if broker_id == MASTER_ID or is_prime_slave:
             yield from self._take_topics(new, settings, is_first=is_first)
         if key not in self.brokers.live:
-            _log.info("broker %s came: %s, id %d, %s", name, key.address, broker_id, key.cluster)
+            _log.info(
+                "broker %s registered: %s, id %d, %s", name, key.address, broker_id, key.cluster
+            )
         self.brokers.live[key] = LiveBroker(
             now,
             HEARTBEAT_TIMEOUT if new.timeout is None else new.timeout,
@@ -134,7 +137,7 @@ class Routes:
         return self._master(key, data) if broker_id != MASTER_ID else Master()
 
     def _check(self, new: Registration, settings: NamesrvSettings) -> Job[None]:
-        """Refuse a registration that is beyond the limits, before anything of it is taken."""
+        """Refuse a registration that exceeds the limits, before any of it is applied."""
         key, name, _ = new.place
         most = settings.max_broker_nums
         if key not in self.brokers.live and len(self.brokers.live) >= most:
@@ -147,8 +150,8 @@ class Routes:
         if sum(map(len, texts)) > _LONGEST_TEXTS:
             raise RemotingError(
                 ResponseCode.SYSTEM_ERROR,
-                f"broker {name[:_SHOWN]} is not registered: its names and addresses have over"
-                f" {_LONGEST_TEXTS} characters",
+                f"broker {name[:_SHOWN]} is not registered: its names and addresses exceed "
+                f"{_LONGEST_TEXTS} characters",
             )
         topics = new.body.topic_config_serialize_wrapper
         more = 0
@@ -156,8 +159,8 @@ class Routes:
             if len(topic.topic_name) > LONGEST_TOPIC:
                 raise RemotingError(
                     ResponseCode.SYSTEM_ERROR,
-                    f"broker {name} is not registered: the name of topic"
-                    f" {topic.topic_name[:_SHOWN]}… has over {LONGEST_TOPIC} characters",
+                    f"broker {name} is not registered: the name of topic "
+                    f"{topic.topic_name[:_SHOWN]}… exceeds {LONGEST_TOPIC} characters",
                 )
             more += not self.topics.has(topic.topic_name, name)
             yield
@@ -167,25 +170,25 @@ class Routes:
         self.check_room(name, more, settings)
 
     def check_room(self, what: str, more: int, settings: NamesrvSettings) -> None:
-        """Refuse topics that would be too many.
+        """Refuse topics that would exceed the limit.
 
         Raises:
-            RemotingError: there would be over `maxTopicNums`.
+            RemotingError: there would be more than `maxTopicNums`.
         """
         most = settings.max_topic_nums
         if len(self.topics) + more > most:
             raise RemotingError(
                 ResponseCode.SYSTEM_ERROR,
-                f"{what[:_SHOWN]} is not registered: there are {len(self.topics)} topics, it has"
-                f" {more} more, and {most} are allowed (maxTopicNums)",
+                f"{what[:_SHOWN]} is not registered: there are {len(self.topics)} topics, it "
+                f"adds {more}, and the maximum is {most} (maxTopicNums)",
             )
 
     def unregister(self, place: Place) -> Job[None]:
-        """Forget a broker, and its topics if it was the last one of its name."""
+        """Remove a broker, and its topics if it was the last one of its name."""
         return self._alone(self._unregister(place))
 
     def _unregister(self, place: Place) -> Job[None]:
-        _log.info("broker %s is gone: %s", place.name, place.key.address)
+        _log.info("broker %s is removed: %s", place.name, place.key.address)
         if self.brokers.remove(place):
             yield from self.topics.forget_broker(place.name)
             return
@@ -194,37 +197,37 @@ class Routes:
             yield from self.topics.wipe_write(place.name)
 
     def lose(self, connection: object) -> Job[None]:
-        """Forget the brokers whose connection is closed."""
+        """Remove the brokers of a closed connection."""
         return self._alone(self._lose(connection))
 
     def _lose(self, connection: object) -> Job[None]:
         yield from self._forget(self.brokers.on_connection(connection), connection)
 
     def expire(self, now: int) -> Job[list[LiveBroker]]:
-        """Forget the brokers that were silent for too long; return them."""
+        """Remove the brokers that were silent for too long; return them."""
         return self._alone(self._expire(now))
 
     def _expire(self, now: int) -> Job[list[LiveBroker]]:
         keys = self.brokers.silent(now)
         expired = [self.brokers.live[key] for key in keys]
         for key, live in zip(keys, expired, strict=True):
-            _log.warning("broker %s was silent for over %d ms", key.address, live.timeout)
+            _log.warning("broker %s was silent for more than %d ms", key.address, live.timeout)
         yield from self._forget(keys)
         return expired
 
     def has_changed(self, key: BrokerKey, version: DataVersion) -> bool:
-        """Say whether a broker's topics may be others than those it registered."""
+        """Return whether a broker's topics may differ from those that it registered."""
         live = self.brokers.live.get(key)
         return live is None or live.data_version != version
 
     def register_topic(self, topic: str, queues: list[QueueData]) -> None:
-        """Take one topic of brokers that are known; otherwise nothing."""
+        """Register one topic of known brokers; do nothing for unknown ones."""
         if all(data.broker_name in self.brokers.by_name for data in queues):
             for data in queues:
                 self.topics.put(topic, data)
 
     def find(self, topic: str, settings: NamesrvSettings) -> TopicRouteData | None:
-        """Return where a topic is, None where it is not known."""
+        """Return a topic's route, or None if the topic is unknown."""
         queues = self.topics.queues.get(topic, {})
         brokers = [
             msgspec.structs.replace(self.brokers.by_name[name])
@@ -271,7 +274,7 @@ class Routes:
         return Master(address, live.ha_address) if live else Master()
 
     def _forget(self, keys: list[BrokerKey], connection: object = None) -> Job[None]:
-        """Forget brokers, those that came again over another connection meanwhile excepted."""
+        """Remove brokers, except those that have registered again over another connection."""
         for key in keys:
             live = self.brokers.live.get(key)
             if connection is not None and (live is None or live.connection is not connection):
@@ -286,7 +289,10 @@ class Routes:
 
 
 def _let_slave_act(data: BrokerData, queues: QueueData) -> None:
-    """Show the slave of the smallest id as the master, if that is gone and nothing is written."""
+    """Show the slave with the smallest id as the master, if the master is gone.
+
+    Only for a topic without write permission.
+    """
     addresses = data.broker_addrs
     if not data.enable_acting_master or MASTER_ID in addresses or queues.perm & PERM_WRITE:
         return

@@ -22,45 +22,50 @@ from mqlake.store.settings import settings_of
 
 
 class NamesrvSettings(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
-    """What a name server keeps where, and what it answers. Times are milliseconds."""
+    """What a name server stores, and how it answers. Times are milliseconds."""
 
-    # Where
+    # Addresses and files
     bind_address: ListenAddress = "127.0.0.1"
-    """Address to listen on: this machine only, unless it says more (upstream: all addresses)."""
+    """Address to listen on; by default only this machine (upstream: all addresses)."""
     listen_port: Port = 9876
     server_channel_max_idle_time_seconds: CountOrNone = 120
     kv_config_path: PathOrEmpty = ""
     """File of the KV configuration; "" keeps it in memory only."""
     config_store_path: PathOrEmpty = ""
-    """File that gets these settings when UPDATE_NAMESRV_CONFIG changes them; "" for none."""
+    """File to which UPDATE_NAMESRV_CONFIG writes these settings when it changes them; "" for
+    none.
+    """
     config_black_list: Texts = "configBlackList;configStorePath;kvConfigPath"
-    """Settings that UPDATE_NAMESRV_CONFIG may not change, besides those that are always in it."""
-    # What it answers
+    """Settings that UPDATE_NAMESRV_CONFIG may not change, in addition to those that it never
+    may.
+    """
+    # Answers
     order_message_enable: bool = False
-    """Whether route information tells which queues an ordered topic has on each broker."""
+    """Whether routes contain the queues of an ordered topic on each broker."""
     return_order_topic_config_to_broker: bool = True
     scan_not_active_broker_interval: Interval = 5000
     support_acting_master: bool = False
-    """Whether the slave of the smallest id stands in for a master that is gone."""
+    """Whether the slave with the smallest id acts as the master if the master is gone."""
     enable_all_topic_list: bool = True
     enable_topic_list: bool = True
     need_wait_for_service: bool = False
     wait_seconds_for_service: CountOrNone = 45
-    """Seconds after the start in which no route is told, if `needWaitForService`."""
+    """Seconds after the start in which no route is answered, if `needWaitForService`."""
     delete_topic_with_broker_registration: bool = False
-    """Whether a topic that a broker no longer registers is forgotten."""
+    """Whether a topic that a broker no longer registers is removed."""
     # Limits
     max_topic_nums: Annotated[int, Within(1, 10_000_000)] = 200_000
-    """How many topics brokers may register in all; a topic counts once for each broker name that
-    has it, a static topic once more for each of its queues."""
+    """Maximum number of topics that brokers may register; a topic counts once for each broker name
+    that has it, a static topic once more for each of its queues.
+    """
     max_broker_nums: Annotated[int, Within(1, 100_000)] = 1000
-    """How many brokers may be registered."""
+    """Maximum number of registered brokers."""
     max_kv_config_nums: Annotated[int, Within(1, 1_000_000)] = 10_000
-    """How many values the KV configuration may have."""
+    """Maximum number of values in the KV configuration."""
     max_kv_config_size: Annotated[int, Within(1_024, 268_435_456)] = 4 << 20
-    """Most bytes of all keys and values of the KV configuration."""
+    """Maximum bytes of all keys and values of the KV configuration."""
     long_request_queue_capacity: Annotated[int, Within(1, 100_000)] = 1000
-    """How many requests that take longer than 2 ms may wait for their turn."""
+    """Maximum number of waiting requests that take longer than 2 ms."""
 
     def __post_init__(self) -> None:
         check(self)
@@ -77,19 +82,19 @@ def make_namesrv_settings(
 ) -> NamesrvSettings:
     """Return settings from a mapping (upstream's names or the attributes') or a file.
 
-    Names that mqlake does not know warn, and are left alone.
+    Names that mqlake does not know cause a warning, and are ignored.
 
     Raises:
-        StoreError: a value that its setting cannot have, or a file that cannot be read.
+        StoreError: a setting has an invalid value, or a file cannot be read.
     """
     return settings_of(NamesrvSettings, values)
 
 
 def changed(settings: NamesrvSettings, values: Mapping[str, str]) -> NamesrvSettings:
-    """Return settings with other values for those of upstream's names that are known.
+    """Return settings with new values for those upstream names that are known.
 
     Raises:
-        StoreError: a value that its setting cannot have.
+        StoreError: a setting has an invalid value.
     """
     present = as_properties(settings)
     known = {name: value for name, value in values.items() if name in present}

@@ -13,7 +13,7 @@ class State:
     """Settings, routes and KV configuration of one name server.
 
     Attributes:
-        slices: what takes long is done here, a slice at a time; there once it has started.
+        slices: runs long work, a slice at a time; set once it has started.
     """
 
     slices: Slices
@@ -26,7 +26,7 @@ class State:
         self.started = clock.milliseconds()
 
     def start(self) -> None:
-        """Begin to serve on the event loop that runs."""
+        """Start to serve on the running event loop."""
         self.slices = Slices(
             lambda: (self.settings.long_request_queue_capacity, "longRequestQueueCapacity")
         )

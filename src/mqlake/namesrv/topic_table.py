@@ -1,4 +1,4 @@
-"""Which topics there are, and their queues on each broker name (upstream: `RouteInfoManager`)."""
+"""The topics, and their queues on each broker name (upstream: `RouteInfoManager`)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ UNIT_SUBSCRIPTION = 2
 
 
 class TopicTable:
-    """Topics by name; of each, the queues by broker name."""
+    """Topics by name; for each, the queues by broker name."""
 
     def __init__(self) -> None:
         self.queues: dict[str, dict[str, QueueData]] = {}
@@ -23,25 +23,25 @@ class TopicTable:
         self._count = 0
 
     def __len__(self) -> int:
-        """Return how many there are: a topic counts once for each broker name that has it, and
-        once more for each of its queues of a static topic.
+        """Return the number of topics: a topic counts once for each broker name that has it, and a
+        static topic once more for each of its queues.
         """
         return self._count
 
     def put(self, topic: str, data: QueueData) -> None:
-        """Make or change the queues of a topic on a broker name."""
+        """Create or change the queues of a topic on a broker name."""
         found = self.queues.setdefault(topic, {})
         self._count += data.broker_name not in found
         found[data.broker_name] = data
 
     def put_mapping(self, topic: str, mapping: TopicQueueMappingInfo) -> None:
-        """Make or change the queues of a static topic on a broker name."""
+        """Create or change the queues of a static topic on a broker name."""
         found = self.mappings.setdefault(topic, {})
         self._count += len(mapping.curr_id_map) - _size(found.get(mapping.bname))
         found[mapping.bname] = mapping
 
     def register(self, broker_name: str, topic: Topic, *, read_only: bool) -> None:
-        """Make or change a topic as a broker tells it."""
+        """Create or change a topic as a broker reports it."""
         perm = topic.perm & ~PERM_WRITE if read_only else topic.perm
         self.put(
             topic.topic_name,
@@ -55,11 +55,11 @@ class TopicTable:
         )
 
     def has(self, topic: str, broker_name: str) -> bool:
-        """Say whether a broker name has queues of a topic."""
+        """Return whether a broker name has queues of a topic."""
         return broker_name in self.queues.get(topic, ())
 
     def keep_only(self, broker_name: str, topics: Iterable[str]) -> Job[None]:
-        """Forget the topics of a broker name that are not among those given."""
+        """Remove the topics of a broker name that are not among the given ones."""
         kept = set(topics)
         for topic, found in list(self.queues.items()):
             if broker_name in found and topic not in kept:
@@ -67,7 +67,7 @@ class TopicTable:
             yield
 
     def forget(self, topic: str, broker_name: str) -> None:
-        """Forget a topic's queues on a broker name, and the topic if there are no others."""
+        """Remove a topic's queues on a broker name, and the topic if it has no others."""
         found = self.queues.get(topic)
         if found is not None:
             self._count -= found.pop(broker_name, None) is not None
@@ -80,20 +80,20 @@ class TopicTable:
                 del self.mappings[topic]
 
     def forget_broker(self, broker_name: str) -> Job[None]:
-        """Forget a broker name everywhere."""
+        """Remove a broker name everywhere."""
         return self.keep_only(broker_name, ())
 
     def delete(self, topic: str) -> None:
-        """Forget a topic."""
+        """Remove a topic."""
         for name in {*self.queues.get(topic, ()), *self.mappings.get(topic, ())}:
             self.forget(topic, name)
 
     def wipe_write(self, broker_name: str) -> Job[int]:
-        """Take the write permission from all topics of a broker name; return how many."""
+        """Revoke the write permission of all topics of a broker name; return how many."""
         return self._change_perm(broker_name, lambda perm: perm & ~PERM_WRITE)
 
     def add_write(self, broker_name: str) -> Job[int]:
-        """Let all topics of a broker name be read and written; return how many."""
+        """Make all topics of a broker name readable and writable; return how many."""
         return self._change_perm(broker_name, lambda _: PERM_READ | PERM_WRITE)
 
     def on(self, broker_names: Iterable[str]) -> Job[list[str]]:

@@ -1,1 +1,1 @@
-"""Programs that serve until they are told to stop: composed parts, signals, log lines."""
+"""Programs that serve until they are stopped: composed parts, signals, log lines."""

@@ -1,4 +1,4 @@
-"""A broker as a program: with a name server of its own, unless its settings name others."""
+"""A broker as a program: with its own name server, unless its settings name others."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ def starting_settings(given: Mapping[str, object]) -> BrokerSettings:
     """Return the settings that a broker starts with.
 
     Settings that were changed while a broker ran are kept in `config/broker.properties` of its
-    store. They hold unless something else is given.
+    store. They apply unless `given` overrides them.
 
     Args:
-        given: by the names of `broker.conf`, or those of the attributes.
+        given: by the names of `broker.conf`, or by those of the attributes.
 
     Raises:
-        StoreError: a value that its setting cannot have, or a file that cannot be read.
+        StoreError: a setting has an invalid value, or a file cannot be read.
     """
     settings = make_broker_settings(given)
     directory = LocalDirectory(settings.store_path)
@@ -58,16 +58,16 @@ def starting_settings(given: Mapping[str, object]) -> BrokerSettings:
 
 
 class BrokerProgram:
-    """A broker, and where its settings name no name server, one in the same event loop.
+    """A broker and, if its settings name no name server, a name server in the same event loop.
 
     Args:
         settings: see `starting_settings`.
-        config: the file that they come from, for changes made while the broker runs.
+        config: the file of the settings, to which changes are written while the broker runs.
         clock: see `Broker`.
 
     Attributes:
-        broker: there while the program runs.
-        name_servers: addresses of all name servers, `;` between them; there while it runs.
+        broker: set while the program runs.
+        name_servers: addresses of all name servers, separated by `;`; set while the program runs.
     """
 
     broker: Broker
@@ -113,11 +113,11 @@ class BrokerProgram:
 
     @property
     def failed(self) -> asyncio.Future[StoreError]:
-        """Done once the broker is of no use any more; there while the program runs."""
+        """A future that is done once the broker has failed; set while the program runs."""
         return self.broker.failed
 
     async def _start_name_server(self, undo: AsyncExitStack) -> str:
-        """Start it, and return its address."""
+        """Start the broker, and return its address."""
         address = self._settings.listen_address
         names = NameServer(
             NamesrvSettings(
@@ -130,7 +130,7 @@ class BrokerProgram:
             port = await names.start()
         except MqlakeError as error:
             raise MqlakeError(
-                f"name server: {error}; name one that runs, with namesrvAddr, or another port"
+                f"name server: {error}; name a running one with namesrvAddr, or choose another port"
             ) from error
         undo.push_async_callback(names.stop)
         address = _ALL_ADDRESSES.get(address, address)

@@ -1,4 +1,4 @@
-"""When a server looks for cyclic garbage among all that it keeps: when it has little else to do."""
+"""Decide when a server collects cyclic garbage of the oldest generation: when it is mostly idle."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from typing import Final
 
 _NEVER: Final = 2**31 - 1
 _LOOK: Final = 5.0
-"""Seconds between looks whether there is little to do."""
+"""Seconds between checks whether the thread is mostly idle."""
 _LITTLE: Final = 0.1
-"""Share of its time that a thread with little to do works."""
+"""The share of time for which an idle thread works."""
 _LONGEST: Final = 3600.0
-"""Seconds after which a thread that always works looks for garbage all the same."""
+"""Seconds after which garbage is collected even if the thread is never idle."""
 
 
 @contextmanager
 def quiet_collection() -> Generator[None]:
-    """Collect the oldest generation only while the running loop's thread has little to do.
+    """Collect the oldest generation only while the running loop's thread is mostly idle.
 
-    Such a collection looks through every container of the process, a fifth of a second for the
-    offsets of half a million queues, and nobody is served meanwhile. The younger generations hold
-    nearly all cyclic garbage; they are collected as ever. What the process keeps already is never
-    looked through.
+    Such a collection traverses every container of the process, which takes a fifth of a second with
+    the offsets of half a million queues, and blocks all requests. The younger generations hold
+    nearly all cyclic garbage, and are collected as usual. Objects that exist at the start are never
+    traversed.
     """
     thresholds = gc.get_threshold()
     gc.freeze()
@@ -40,10 +40,10 @@ def quiet_collection() -> Generator[None]:
 
 
 class _Looks:
-    """Looks now and then whether to collect the oldest generation.
+    """Checks at intervals whether to collect the oldest generation.
 
     Args:
-        due: collections of the middle generation after which one of the oldest is due.
+        due: collections of the middle generation after which the oldest is due.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, due: int) -> None:

@@ -1,4 +1,4 @@
-"""Load the kernels before the first message comes, and give back what only loading needed."""
+"""Load the kernels before the first message arrives, and release what only loading needed."""
 
 from __future__ import annotations
 
@@ -20,10 +20,11 @@ _log = logging.getLogger(__name__)
 
 
 def load_kernels() -> None:
-    """Load what a live store calls; it would else be loaded while the first message waits.
+    """Load the kernels of a live store, which would otherwise delay the first message.
 
-    The compiler, some 50 MiB of machine code in memory, is not called any more then. Its pages are
-    given back to the system: code is never written, so they come back from its file if need be.
+    Afterwards the compiler, about 50 MiB of machine code in memory, is no longer called. Its pages
+    are returned to the system: code is never written to, so it is read from its file again if
+    necessary.
     """
     begin = time.perf_counter()
     warm_up.load(export=False)
@@ -39,10 +40,10 @@ def load_kernels() -> None:
 
 
 def _compiled_count() -> int:
-    """Return how many kernels were not in the cache; loading alone is not worth a line."""
+    """Return how many kernels were not in the cache; loading alone is not logged."""
     if not is_compiled():
         return 0
-    from mqlake.kernels import jit  # late: without compiled kernels Numba is not loaded
+    from mqlake.kernels import jit  # Imported late: without compiled kernels, Numba is not loaded.
 
     return jit.compiled_count() if jit.CACHE is not None else 0
 

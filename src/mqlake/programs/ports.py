@@ -1,4 +1,4 @@
-"""Ports that are free."""
+"""Find free ports."""
 
 from __future__ import annotations
 
@@ -10,17 +10,18 @@ from mqlake.errors import MqlakeError
 
 _TRIES = 1000
 _PORTS = range(10_000, 32_768)
-"""Below those that systems give to outgoing connections: a client that tries again and again to
-reach a port of its own system's choice, while nobody listens there, may be connected to itself."""
+"""These are below the ports that systems use for outgoing connections: a client that keeps
+connecting to a port on which nobody listens may otherwise be connected to itself.
+"""
 
 
 def free_port(*distances: int) -> int:
-    """Return a free port of the loopback; those at `distances` from it are free too.
+    """Return a free port of the loopback interface; those at `distances` from it are free, too.
 
-    Another process may take it before it is used; that is seldom.
+    Another process may take it before it is used, but that is rare.
 
     Raises:
-        MqlakeError: there is none.
+        MqlakeError: there is no free port.
     """
     for _ in range(_TRIES):
         with ExitStack() as held:

@@ -1,4 +1,4 @@
-"""Run a server on an event loop of its own until SIGTERM or SIGINT."""
+"""Run a server on its own event loop until SIGTERM or SIGINT."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import resource
 import signal
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol, runtime_checkable
 
@@ -23,16 +23,16 @@ Server = Callable[[], AbstractAsyncContextManager[object]]
 
 @runtime_checkable
 class Failing(Protocol):
-    """A server that may come to be of no use while it runs."""
+    """A server that may fail while it runs."""
 
     @property
     def failed(self) -> asyncio.Future[MqlakeError]:
-        """Done once it is of no use, with the reason."""
+        """A future that is done once the server has failed, with the reason."""
         ...
 
 
 _MMAP_THRESHOLD = -3
-"""Of glibc's `mallopt`: what is larger is mapped by itself, and unmapped when it is freed."""
+"""An option of glibc's `mallopt`: larger blocks are mapped, and unmapped when they are freed."""
 _LARGE = 128 * 1024
 
 _FORMAT = "%(asctime)s %(levelname)-7s %(message)s"
@@ -44,15 +44,15 @@ _log = logging.getLogger(__name__)
 def serve(make: Server) -> None:
     """Enter what `make` returns, on an event loop, and leave it at SIGTERM or SIGINT.
 
-    A server that is `Failing` and fails is left at once: whoever runs the program, such as systemd,
-    is to start it again. The loop is uvloop's where that is installed. What goes on is logged to
+    A server that is `Failing` and fails is left at once, so that what runs the program, such as
+    systemd, starts it again. The loop is uvloop's if that is installed. Events are logged to
     stderr.
 
     Raises:
         MqlakeError: the server cannot be started, failed, or does not stop cleanly.
     """
-    # What is imported from here on stays. To look through it for garbage would take a fifth of the
-    # start, and later a tenth of a second every now and then.
+    # Modules that are imported from here on stay. To search them for garbage would take a fifth of
+    # the start, and later a tenth of a second each time.
     gc.disable()
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format=_FORMAT)
     warnings.showwarning = _log_warning
@@ -66,7 +66,7 @@ def serve(make: Server) -> None:
 
 
 def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    """Return what makes uvloop's loops, None where it is not installed."""
+    """Return a factory of uvloop's loops, None if uvloop is not installed."""
     try:
         import uvloop
     except ImportError:
@@ -75,19 +75,19 @@ def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
 
 
 def _allow_many_connections() -> None:
-    """Let this process open as many files as it may; Java's machine does so too."""
+    """Let this process open as many files as allowed; the JVM does so, too."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    with contextlib.suppress(OSError, ValueError):  # a system that knows no such number
+    with contextlib.suppress(OSError, ValueError):  # This system does not know the number.
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 def _give_back_memory() -> None:
-    """Have memory for large frames and answers go back to the system once it is free.
+    """Return memory of large frames and answers to the system once it is free.
 
-    glibc raises this bound whenever something larger is freed, up to 32 MiB. Then the memory stays
-    with the process after a flood of clients, in pieces among what is still needed.
+    glibc raises this bound whenever a larger block is freed, up to 32 MiB. Then memory stays with
+    the process after a flood of clients, in pieces between blocks that are still needed.
     """
-    with contextlib.suppress(OSError, AttributeError):  # another C library
+    with contextlib.suppress(OSError, AttributeError):  # This is another C library.
         ctypes.CDLL(None).mallopt(_MMAP_THRESHOLD, _LARGE)
 
 
@@ -102,13 +102,25 @@ async def _until_told(make: Server) -> None:
         if not told.done():
             told.set_result(name)
 
+    with _handled(stop):
+        async with make() as server:
+            with quiet_collection():
+                await _told_or_failed(told, server)
+            _log.info("%s: stopping", told.result())
+        _log.info("stopped")
+
+
+@contextlib.contextmanager
+def _handled(stop: Callable[[str], None]) -> Generator[None]:
+    """Call a function with the names of signals; uvloop would ignore them once it is closed."""
+    loop = asyncio.get_running_loop()
     for number in _STOPS:
-        asyncio.get_running_loop().add_signal_handler(number, stop, number.name)
-    async with make() as server:
-        with quiet_collection():
-            await _told_or_failed(told, server)
-        _log.info("%s: stopping", told.result())
-    _log.info("stopped")
+        loop.add_signal_handler(number, stop, number.name)
+    try:
+        yield
+    finally:
+        for number in _STOPS:
+            loop.remove_signal_handler(number)
 
 
 async def _told_or_failed(told: asyncio.Future[str], server: object) -> None:

@@ -18,7 +18,7 @@ def parse_changes(text: str | None) -> dict[str, str]:
     for part in filter(None, (text or "").split(",")):
         name, equals, value = part.partition("=")
         if name[:1] not in (ADD, REMOVE) or (name[0] == ADD) != bool(equals):
-            reason = f"attribute {part}: +name=value or -name is wanted"
+            reason = f"attribute {part}: write +name=value or -name"
             raise RemotingError(ResponseCode.INVALID_PARAMETER, reason)
         changes[name] = value
     return changes

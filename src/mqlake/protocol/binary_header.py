@@ -120,14 +120,14 @@ def _fields(data: bytes, at: int) -> dict[str, str]:
     try:
         end = at + _INT.size + _INT.unpack_from(data, at)[0]
         if end > len(data):
-            raise FrameError("the fields of a binary header end behind it")
+            raise FrameError("the fields of a binary header end after it")
         at += _INT.size
         while at < end:
             name_at = at + _SHORT.size
             value_at = name_at + _SHORT.unpack_from(data, at)[0] + _INT.size
             at = value_at + _INT.unpack_from(data, value_at - _INT.size)[0]
             if not name_at <= value_at - _INT.size <= value_at <= at <= end:
-                raise FrameError("a field of a binary header ends behind the fields")
+                raise FrameError("a field of a binary header ends after the fields")
             name = data[name_at : value_at - _INT.size].decode("utf-8", "replace")
             fields[name] = data[value_at:at].decode("utf-8", "replace")
             spans.append(slice(value_at, at))

@@ -45,7 +45,7 @@ class Layouts:
         self.by_size: dict[int, tuple[_Layout, ...]] = {}
 
     def read(self, data: bytes) -> dict[str, str] | None:
-        """Return the fields of a header, or None where it looks like none that was learnt."""
+        """Return the fields of a header, or None if it looks like none that was learnt."""
         for layout in self.by_size.get(len(data), ()):
             if layout.marks_of(data) == layout.marks:
                 values = layout.values_of(data.decode("latin-1"))

@@ -58,7 +58,7 @@ def decode_body(kind: type[T], data: Body, max_lenient: int = MAX_LENIENT) -> T:
             return convert(fastjson.loads(bytes(data)), kind)
         except (FormatError, RecursionError) as error:
             reason = error
-    raise BodyError(f"the body is no {kind.__name__}: {reason}") from None
+    raise BodyError(f"the body is not a {kind.__name__}: {reason}") from None
 
 
 def decode_answer(kind: type[T], data: Body) -> T:

@@ -1,4 +1,7 @@
-"""A request or a response (upstream: `RemotingCommand`)."""
+"""A request or a response.
+
+Upstream: `RemotingCommand`.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from mqlake.protocol.errors import HeaderError
 from mqlake.protocol.header import H, Header, Int32, from_fields, from_json, to_fields
 
 VERSION: Final = 513
-"""The version that commands made here state: that of RocketMQ 5.5.0 (`MQVersion`)."""
+"""The version that commands made here carry: that of RocketMQ 5.5.0 (`MQVersion`)."""
 VERSION_NAME: Final = "V5_5_0"
 
 LANGUAGE: Final = "PYTHON"
@@ -22,7 +25,7 @@ LANGUAGE: Final = "PYTHON"
 RESPONSE: Final = 1
 """Bit of `flag`: a response."""
 ONEWAY: Final = 2
-"""Bit of `flag`: a request that wants no response."""
+"""Bit of `flag`: a request without a response."""
 
 _NO_FIELDS: Final = msgspec.Raw()
 
@@ -38,13 +41,13 @@ _decode_fields = msgspec.json.Decoder(dict[str, str]).decode
 
 if TYPE_CHECKING:
     Body = bytes | bytearray | memoryview
-    """What a body may be: anything that bytes can be joined with."""
+    """Types of a body: anything that can be joined with bytes."""
 else:
-    Body = Any  # a union of kinds of bytes is more than msgspec takes
+    Body = Any  # msgspec does not support a union of bytes types.
 
 
 class Serialization(IntEnum):
-    """How the header of a frame is written (upstream: `SerializeType`)."""
+    """The format of a frame's header (upstream: `SerializeType`)."""
 
     JSON = 0
     ROCKETMQ = 1
@@ -54,14 +57,14 @@ class Command(msgspec.Struct, gc=False):
     """A request or a response.
 
     Attributes:
-        code: of `RequestCode` or `ResponseCode`, or one that is not known here.
+        code: of `RequestCode` or `ResponseCode`, or a code that is unknown here.
         opaque: number that matches a response to its request on one connection.
         remark: one line for a person, mostly in responses.
-        language, version: what the other side states about itself.
-        body: what follows the header; b"" where there is none.
-        serialization: how the header is, or was, written.
-        encoded: the header as it came, where its fields were decoded to a type, which may lack some
-            of them; b"" where nothing is lacking.
+        language, version: what the other side reports about itself.
+        body: the bytes after the header; may be empty.
+        serialization: the format in which the header is, or was, written.
+        encoded: the header as received, if its fields were decoded to a type that may lack some of
+            them; b"" if no field is lacking.
     """
 
     code: Int32
@@ -78,35 +81,40 @@ class Command(msgspec.Struct, gc=False):
 
     @property
     def is_response(self) -> bool:
-        """Whether this answers a request."""
+        """Return whether this answers a request."""
         return self.flag & RESPONSE != 0
 
     @property
     def is_oneway(self) -> bool:
-        """Whether this request wants no response."""
+        """Return whether this request expects no response."""
         return self.flag & ONEWAY != 0
 
     @property
     def fields(self) -> dict[str, str]:
-        """All header fields (`extFields`) that came, as strings.
+        """All received header fields (`extFields`), as strings.
 
         Raises:
-            HeaderError: they are no JSON object of plain values.
+            HeaderError: they are not a JSON object of plain values.
         """
         if self.known_fields is None:
+            if self.encoded and self.serialization == Serialization.ROCKETMQ:
+                from mqlake.protocol import binary_header  # It stands on this module.
+
+                self.known_fields = binary_header.decode(self.encoded).fields
+                return self.known_fields
             raw = _decode_all(self.encoded).raw_fields if self.encoded else self.raw_fields
             self.known_fields = _read_fields(raw)
         return self.known_fields
 
     def bare(self) -> Command:
-        """Return what is needed to answer this request, without what else it brought."""
+        """Return only the part of this request that is needed to answer it."""
         return Command(self.code, self.opaque, self.flag, serialization=self.serialization)
 
     def header(self, kind: type[H]) -> H:
         """Return the header fields as `kind`.
 
         Raises:
-            HeaderError: a field is missing or not of its type.
+            HeaderError: a field is missing or has the wrong type.
         """
         fields = cast("object", self.raw_fields)
         if type(fields) is kind:
@@ -115,19 +123,19 @@ class Command(msgspec.Struct, gc=False):
             try:
                 return from_json(kind, fields)
             except HeaderError:
-                pass  # the slower way takes what fastjson takes, or says what is wrong
+                pass  # The slow path accepts what fastjson accepts, or reports what is wrong.
         return from_fields(kind, self.fields)
 
 
 def request(code: int, header: Header | dict[str, str] | None = None, body: Body = b"") -> Command:
-    """Return a request; the connection numbers it."""
+    """Return a request; the connection sets its opaque."""
     return Command(
         int(code), language=LANGUAGE, version=VERSION, known_fields=_fields(header), body=body
     )
 
 
 def oneway(code: int, header: Header | dict[str, str] | None = None, body: Body = b"") -> Command:
-    """Return a request that wants no response."""
+    """Return a request that expects no response."""
     return Command(
         int(code),
         flag=ONEWAY,
@@ -175,7 +183,7 @@ def _read_fields(raw: object) -> dict[str, str]:
     try:
         return _decode_fields(data)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        pass  # the slower way takes what fastjson takes, or says what is wrong
+        pass  # The slow path accepts what fastjson accepts, or reports what is wrong.
     try:
         found = fastjson.loads(data)
     except FormatError as error:
@@ -183,7 +191,7 @@ def _read_fields(raw: object) -> dict[str, str]:
     if found is None:
         return {}
     if not isinstance(found, dict):
-        raise HeaderError("extFields is no object")
+        raise HeaderError("extFields is not an object")
     items = cast("dict[str | int, object]", found).items()
     return {str(name): _plain(name, value) for name, value in items if value is not None}
 
@@ -195,4 +203,4 @@ def _plain(name: str | int, value: object) -> str:
         return "true" if value else "false"
     if isinstance(value, (int, float)):
         return str(value)
-    raise HeaderError(f"extFields: {name} is no plain value")
+    raise HeaderError(f"extFields: {name} is not a plain value")

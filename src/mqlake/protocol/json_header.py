@@ -15,13 +15,13 @@ from mqlake.protocol.errors import FrameError
 from mqlake.protocol.header import Header
 
 MAX_LENIENT: Final = 16_384
-"""Longest header in bytes that is read again, more slowly, when it is no strict JSON."""
+"""Maximum bytes of a header that is not strict JSON, and is read again by the slow path."""
 
 _BAD_JSON: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
 class _Written(msgspec.Struct, gc=False):
-    """The fields of a header in upstream's order; those that are UNSET are left out."""
+    """The fields of a header in upstream's order; fields that are UNSET are left out."""
 
     code: int
     ext_fields: dict[str, str] | UnsetType = msgspec.field(name="extFields")
@@ -41,7 +41,7 @@ def decode(data: bytes) -> Command:
     """Return the command that a header describes, without its body.
 
     Raises:
-        FrameError: this is no such header.
+        FrameError: the bytes are not such a header.
     """
     try:
         return _own(_decode(data))
@@ -50,16 +50,16 @@ def decode(data: bytes) -> Command:
 
 
 def _own(command: Command) -> Command:
-    """Return a command with those fields as they are here, whatever the JSON had by their names."""
+    """Return a decoded command with the fields reset that do not come from its JSON."""
     command.known_fields, command.body = None, b""
     command.serialization, command.encoded = 0, b""
     return command
 
 
 def decode_typed(kinds: Mapping[int, type[Header]]) -> Callable[[bytes], Command]:
-    """Return a `decode` that reads the fields of some codes as what they are, in one pass.
+    """Return a `decode` that reads the fields of some codes into their types, in one pass.
 
-    The fields that their type does not know are read once somebody asks for `Command.fields`.
+    Fields that the type does not have are read at the first access to `Command.fields`.
     """
     by_start = {b'{"code":%d' % code: _typed(kind) for code, kind in kinds.items()}
 
@@ -69,8 +69,8 @@ def decode_typed(kinds: Mapping[int, type[Header]]) -> Callable[[bytes], Command
             try:
                 command = known(data)
             except _BAD_JSON:
-                return decode(data)  # whoever asks for its header is told what is wrong with it
-            # As `_own` does, which a call would make slower.
+                return decode(data)  # `Command.header` reports what is wrong with it.
+            # The same as `_own`; a call would take longer.
             command.known_fields, command.body = None, b""
             command.serialization, command.encoded = 0, data
             return command
@@ -103,7 +103,7 @@ def _typed(kind: type[Header]) -> Callable[[bytes], Command]:
 
 
 def _lenient(data: bytes, reason: Exception) -> Command:
-    """Read what fastjson reads and JSON does not know; fields that are null count as absent."""
+    """Read what fastjson accepts but strict JSON does not; null fields count as absent."""
     if len(data) <= MAX_LENIENT:
         try:
             found = fastjson.loads(data)
@@ -113,4 +113,4 @@ def _lenient(data: bytes, reason: Exception) -> Command:
                 return _own(_decode(msgspec.json.encode(known)))
         except (*_BAD_JSON, FormatError, OverflowError) as error:
             reason = error
-    raise FrameError(f"the header is no JSON of a command: {reason}") from None
+    raise FrameError(f"the header is not the JSON of a command: {reason}") from None

@@ -18,7 +18,7 @@ from mqlake.protocol.logic_queues import Stretches, mapping_fault
 
 MOST_QUEUES = 65_535
 BLOCK = 10_000
-"""A queue that moves goes on at a multiple of this many offsets."""
+"""A queue that moves continues at a multiple of this number of offsets."""
 _EPOCH_STEP = 1000
 
 Known = Mapping[str, MappedTopic]
@@ -26,11 +26,11 @@ Known = Mapping[str, MappedTopic]
 
 
 class Plan(NamedTuple):
-    """What is to be told to brokers.
+    """Changes to send to brokers.
 
     Attributes:
         topics: the topic on each broker, by broker name.
-        gain, lose: names of the brokers to which queues move, and from which.
+        gain, lose: names of the brokers that queues move to, and from.
     """
 
     topics: dict[str, MappedTopic]
@@ -39,28 +39,28 @@ class Plan(NamedTuple):
 
 
 def plan_queues(topic: str, count: int, brokers: Iterable[str], known: Known, now: int) -> Plan:
-    """Return a static topic with more logic queues, shared out evenly; those it has stay.
+    """Return a static topic with more logic queues, shared out evenly; existing queues stay.
 
     Args:
-        count: logic queues that it has then.
-        brokers: names of those that may lead queues, besides those that do.
+        count: the new number of logic queues.
+        brokers: names of brokers that may lead queues, besides those that lead some already.
         known: the topic as it is; empty if it does not exist.
         now: milliseconds since 1970.
 
     Raises:
-        FormatError: the topic is not static, its brokers disagree, or it has as many queues.
+        FormatError: the topic is not static, its brokers disagree, or `count` is not larger.
     """
     leaders = _leaders(topic, known)
     if not len(leaders) < count <= MOST_QUEUES:
         raise FormatError(
-            f"static topic {topic} has {len(leaders)} queues: it can only be given more,"
-            f" {MOST_QUEUES} at most, and not {count}"
+            f"static topic {topic} has {len(leaders)} queues: the new number must be larger, "
+            f"and at most {MOST_QUEUES}, not {count}"
         )
     led = dict.fromkeys((*brokers, *known), 0)
     for name, _ in leaders.values():
         led[name] += 1
     if not led:
-        raise FormatError(f"static topic {topic}: no broker is named")
+        raise FormatError(f"static topic {topic}: name at least one broker")
     plans = {name: _Draft(topic, name, known.get(name)) for name in sorted(led)}
     for queue_id in range(len(leaders), count):
         name = min(led, key=lambda each: (led[each], each))
@@ -70,12 +70,12 @@ def plan_queues(topic: str, count: int, brokers: Iterable[str], known: Known, no
 
 
 def plan_move(topic: str, brokers: Iterable[str], known: Known, now: int) -> Plan:
-    """Return a static topic whose logic queues are led by some brokers, evenly.
+    """Return a static topic whose logic queues are led by the given brokers, evenly.
 
-    As few queues move as can be. The first offset of what moves is not decided yet.
+    As few queues as possible move. The first offset of a moved stretch is not decided yet.
 
     Args:
-        brokers: names of those that lead queues then.
+        brokers: names of the brokers that are to lead all queues.
         known: the topic as it is.
         now: milliseconds since 1970.
 
@@ -84,13 +84,13 @@ def plan_move(topic: str, brokers: Iterable[str], known: Known, now: int) -> Pla
     """
     leaders, names = _leaders(topic, known), sorted(set(brokers))
     if not leaders:
-        raise FormatError(f"topic {topic} is no static topic of this cluster")
+        raise FormatError(f"topic {topic} is not a static topic of this cluster")
     if not names:
-        raise FormatError(f"static topic {topic}: no broker is named")
+        raise FormatError(f"static topic {topic}: name at least one broker")
     led = dict.fromkeys({*known, *names}, 0)
     for name, _ in leaders.values():
         led[name] += 1
-    # Those that lead most already keep one more if the division leaves a remainder.
+    # If the division leaves a remainder, those that lead the most queues keep one more.
     most, rest = divmod(len(leaders), len(names))
     in_turn = sorted(names, key=lambda each: (-led[each], each))
     left = {name: most + (place < rest) for place, name in enumerate(in_turn)}
@@ -113,13 +113,13 @@ def plan_move(topic: str, brokers: Iterable[str], known: Known, now: int) -> Pla
 
 
 def next_block(end: int, block: int = BLOCK) -> int:
-    """Return where a queue goes on after it has moved: half a block after its end at least."""
+    """Return where a queue continues after it has moved: at least half a block after its end."""
     blocks, rest = divmod(end, block)
     return (blocks + (1 if rest < block // 2 else 2)) * block
 
 
 class _Draft:
-    """A topic on one broker, while it is planned."""
+    """A topic on one broker, during planning."""
 
     def __init__(self, topic: str, broker: str, known: MappedTopic | None) -> None:
         self.topic = known.topic if known else Topic(topic, 0, 0)
@@ -127,7 +127,7 @@ class _Draft:
         self.queues = dict(self.mapping.hosted_queues)
 
     def add(self, queue_id: int, items: Stretches) -> None:
-        """Have the broker lead a logic queue, with one more queue of its own."""
+        """Let the broker lead a logic queue, with one more queue of its own."""
         own = self.topic.write_queue_nums
         item = LogicQueueMappingItem(
             bname=self.mapping.bname,
@@ -169,7 +169,7 @@ def _leaders(topic: str, known: Known) -> dict[int, tuple[str, Sequence[LogicQue
     """Return the leader and the stretches of each logic queue.
 
     Raises:
-        FormatError: brokers disagree about the topic, or queues are led by none or several.
+        FormatError: brokers disagree about the topic, or a queue has no leader or several.
     """
     found: dict[int, tuple[str, Sequence[LogicQueueMappingItem]]] = {}
     facts: set[tuple[str, int, int]] = set()
@@ -191,9 +191,9 @@ def _leaders(topic: str, known: Known) -> dict[int, tuple[str, Sequence[LogicQue
             found[queue_id] = name, items
     if len(facts) > 1:
         raise FormatError(
-            f"static topic {topic}: its brokers disagree about scope, epoch or queues: an earlier"
-            " change of it has not ended everywhere"
+            f"static topic {topic}: its brokers disagree about scope, epoch or queues: an "
+            "earlier change of it has not been completed everywhere"
         )
     if facts and len(found) != next(iter(facts))[2]:
-        raise FormatError(f"static topic {topic}: some of its queues are led by no broker")
+        raise FormatError(f"static topic {topic}: some of its queues have no leader")
     return dict(sorted(found.items()))

@@ -1,4 +1,4 @@
-"""Logic queues of static topics: which broker's queue holds which stretch of their offsets.
+"""Logic queues of static topics: which broker's queue contains which stretch of their offsets.
 
 A static topic has a fixed number of logic queues. Each is a list of stretches, oldest first; the
 broker of the last stretch leads the queue and accepts its messages.
@@ -15,12 +15,12 @@ from mqlake.protocol.bodies.route import TopicQueueMappingInfo
 
 GLOBAL_SCOPE: Final = "__global__"
 LOGICAL_PREFIX: Final = "__syslo__"
-"""Begins the broker name that clients see in the queues of static topics."""
+"""Prefix of the broker name that clients see in the queues of static topics."""
 NO_LEADER: Final = "__syslo__none__"
 """The broker name of a logic queue that no broker leads."""
 
 MAX_STRETCHES: Final = 1024
-"""Stretches that a logic queue may have."""
+"""Maximum number of stretches of a logic queue."""
 MAX_NAME: Final = 255
 _MAX_OFFSET: Final = 1 << 62
 _MAX_INT: Final = (1 << 31) - 1
@@ -36,17 +36,17 @@ def logical_broker(scope: str) -> str:
 
 
 def is_logical(broker_name: str) -> bool:
-    """Say whether a broker name stands for logic queues."""
+    """Return whether a broker name stands for logic queues."""
     return broker_name.startswith(LOGICAL_PREFIX)
 
 
 def is_decided(item: LogicQueueMappingItem) -> bool:
-    """Say whether it is known at which offset of the logic queue a stretch begins."""
+    """Return whether the first offset of a stretch in the logic queue is decided."""
     return item.logic_offset >= 0
 
 
 def is_ended(item: LogicQueueMappingItem) -> bool:
-    """Say whether it is known at which offset of its broker's queue a stretch ends."""
+    """Return whether the last offset of a stretch in its broker's queue is decided."""
     return item.end_offset > item.start_offset
 
 
@@ -70,7 +70,7 @@ def physical_offset(item: LogicQueueMappingItem, logical: int) -> int:
 
 
 def last_known_offset(items: Stretches) -> int:
-    """Return the end of a logic queue as far as its mapping alone says it; -1 for none."""
+    """Return the end of a logic queue if its mapping alone determines it, or -1."""
     if not items:
         return -1
     last = items[-1]
@@ -78,9 +78,9 @@ def last_known_offset(items: Stretches) -> int:
 
 
 def stretch_at(items: Stretches, logical: int) -> LogicQueueMappingItem | None:
-    """Return the stretch of an offset, the first one if it is before all; None if none is decided.
+    """Return the stretch of an offset, or the first one if the offset is before all.
 
-    Stretches whose first offset is not decided are skipped.
+    Stretches whose first offset is not decided are skipped; None if no first offset is decided.
     """
     decided = [item for item in items if is_decided(item)]
     for item in reversed(decided):
@@ -90,7 +90,7 @@ def stretch_at(items: Stretches, logical: int) -> LogicQueueMappingItem | None:
 
 
 def first_stretch(items: Stretches) -> LogicQueueMappingItem | None:
-    """Return the oldest stretch; None if none is decided."""
+    """Return the oldest stretch, or None if no first offset is decided."""
     return stretch_at(items, 0)
 
 
@@ -100,7 +100,7 @@ def last_decided(items: Stretches) -> LogicQueueMappingItem | None:
 
 
 def stretch_after(items: Stretches, item: LogicQueueMappingItem) -> LogicQueueMappingItem | None:
-    """Return the stretch after another one; None if there is none, or it is not decided."""
+    """Return the stretch after another one, or None if it does not exist or is not decided."""
     for place, found in enumerate(items[:-1]):
         if found.gen == item.gen:
             after = items[place + 1]
@@ -118,7 +118,7 @@ def led_queues(mapping: TopicQueueMapping) -> dict[int, int]:
 
 
 def registered(mapping: TopicQueueMapping) -> TopicQueueMappingInfo:
-    """Return what name servers are told of a mapping."""
+    """Return the part of a mapping that brokers register at name servers."""
     return TopicQueueMappingInfo(
         mapping.topic,
         mapping.scope,
@@ -136,8 +136,8 @@ def leaders(mappings: Mapping[str, TopicQueueMappingInfo], most: int) -> dict[tu
     Upstream: `ClientMetadata.topicRouteData2EndpointsForStaticTopic`.
 
     Args:
-        mappings: of one topic, by broker name, as a route has them.
-        most: queues that are believed; the others are left out.
+        mappings: of one topic, by broker name, as in a route.
+        most: maximum number of queues; those beyond are left out.
     """
     found: dict[tuple[str, int], str] = {}
     by_scope: dict[str, list[TopicQueueMappingInfo]] = {}
@@ -163,38 +163,38 @@ def _epoch(info: TopicQueueMappingInfo) -> int:
     return info.epoch
 
 
-# What a mapping may say
+# Valid values of a mapping
 
 
 def mapping_fault(mapping: TopicQueueMapping, most_queues: int) -> str | None:
-    """Return why a mapping cannot be used, None if it can.
+    """Return why a mapping cannot be used, or None if it can.
 
     Args:
-        most_queues: logic queues that a topic may have; the ids of brokers' queues are below, too.
+        most_queues: maximum number of a topic's logic queues; also the limit of queue ids.
     """
     if not 0 < len(mapping.scope) <= MAX_NAME:
         return f"its scope has {len(mapping.scope)} characters"
     if not 0 <= mapping.total_queues <= most_queues:
-        return f"it has {mapping.total_queues} queues, and may have {most_queues} at most"
+        return f"it has {mapping.total_queues} queues; the maximum is {most_queues}"
     if not 0 <= mapping.epoch <= _MAX_OFFSET:
         return f"its epoch is {mapping.epoch}"
     if mapping.curr_id_map:
-        return "currIdMap is what name servers are told, and is not empty"
+        return "currIdMap is only for name servers, and is not empty"
     for queue_id, items in mapping.hosted_queues.items():
         if not 0 <= queue_id < mapping.total_queues:
-            return f"queue {queue_id} is not within 0 and {mapping.total_queues - 1}"
+            return f"queue {queue_id} is not between 0 and {mapping.total_queues - 1}"
         if (fault := stretches_fault(items, most_queues)) is not None:
             return f"queue {queue_id}: {fault}"
     return None
 
 
 def stretches_fault(items: Stretches, most_queues: int) -> str | None:
-    """Return why a logic queue cannot have such stretches, None if it can.
+    """Return why a logic queue cannot have these stretches, or None if it can.
 
     Upstream: `TopicQueueMappingUtils.checkLogicQueueMappingItemOffset`.
     """
     if len(items) > MAX_STRETCHES:
-        return f"{len(items)} stretches, and {MAX_STRETCHES} at most"
+        return f"{len(items)} stretches; the maximum is {MAX_STRETCHES}"
     for place, item in enumerate(items):
         if (fault := _item_fault(item, most_queues)) is not None:
             return fault
@@ -231,7 +231,7 @@ def _item_fault(item: LogicQueueMappingItem, most_queues: int) -> str | None:
 
 
 def change_fault(old: TopicQueueMapping, new: TopicQueueMapping) -> str | None:
-    """Return why one mapping of a topic cannot follow another one, None if it can.
+    """Return why one mapping of a topic cannot follow another, or None if it can.
 
     Upstream: `TopicQueueMappingManager.updateTopicQueueMapping`.
     """

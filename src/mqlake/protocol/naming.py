@@ -79,7 +79,7 @@ def dlq_topic(group: str) -> str:
 
 
 def is_for_clients(topic: str) -> bool:
-    """Say whether clients may send to a topic: not to those whose contents the broker trusts."""
+    """Return whether clients may send to a topic: not to those whose contents the broker trusts."""
     return topic not in _NOT_FOR_PRODUCERS and not topic.startswith(_OWN)
 
 

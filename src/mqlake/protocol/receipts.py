@@ -47,7 +47,7 @@ class Receipt(NamedTuple):
 
     @property
     def is_ordered(self) -> bool:
-        """Whether the message was popped in order."""
+        """Return whether the message was popped in order."""
         return self.revive_queue_id == ORDERED
 
 
@@ -91,7 +91,7 @@ def check_receipt(receipt: Receipt, revive_queues: int) -> None:
 
 
 def _no_receipt(text: str) -> RemotingError:
-    return RemotingError(ResponseCode.INVALID_PARAMETER, f"no receipt: {text[:100]!r}")
+    return RemotingError(ResponseCode.INVALID_PARAMETER, f"not a receipt: {text[:100]!r}")
 
 
 class PopInfo:

@@ -6,7 +6,7 @@ Upstream: `DefaultHAClient`, `DefaultHAConnection`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from struct import Struct
 from typing import NamedTuple
 
@@ -25,7 +25,14 @@ HEAD_SIZE = _HEAD.size
 
 LONGEST_BODY = (1 << 31) - 1
 """Bytes: a frame lies within one file of the commit log."""
+_MOST_JOINED = 64
+"""Pieces that are joined at most: whoever takes them looks at the time in between."""
+_LONG = 64 << 10
+"""Bytes of a piece that is not joined with others: it costs more to copy it."""
 _LAST = (1 << 63) - 1 - LONGEST_BODY
+NOT_COUNTED = -(1 << 62)
+"""What one who only reads reports after its request: a master of any release takes it for a slave
+that lacks very much. It is neither in sync, nor does any put wait for it."""
 
 
 class Piece(NamedTuple):
@@ -68,8 +75,8 @@ class ReportReader:
         if not whole:
             return []
         offsets = [_REPORT.unpack_from(data, at)[0] for at in (0, whole - REPORT_SIZE)]
-        if min(offsets) < 0 or max(offsets) > _LAST:
-            raise FormatError(f"not the report of a slave: {data[:whole][-REPORT_SIZE:].hex()}")
+        if any(offset != NOT_COUNTED and not 0 <= offset <= _LAST for offset in offsets):
+            raise FormatError(f"not a report of a slave: {data[:whole][-REPORT_SIZE:].hex()}")
         return offsets if whole > REPORT_SIZE else offsets[:1]
 
 
@@ -106,5 +113,29 @@ class FrameReader:
     def _begin(self) -> None:
         offset, length = _HEAD.unpack(self._head)
         if not 0 <= offset <= _LAST or length < 0:
-            raise FormatError(f"not the head of a frame of a commit log: {self._head.hex()}")
+            raise FormatError(f"not the header of a commit log frame: {self._head.hex()}")
         self._offset, self._left, self._head = offset, length, b""
+
+
+def joined(pieces: Iterable[Piece]) -> Iterator[Piece]:
+    """Yield pieces, short ones that follow each other as one: it costs less to append it."""
+    start = end = 0
+    parts: list[memoryview] = []
+    for piece in pieces:
+        is_alone = not piece.data or len(piece.data) >= _LONG
+        if parts and (is_alone or piece.offset != end or len(parts) == _MOST_JOINED):
+            yield _as_one(start, parts)
+            parts.clear()
+        if is_alone:
+            yield piece
+            continue
+        if not parts:
+            start = piece.offset
+        parts.append(piece.data)
+        end = piece.offset + len(piece.data)
+    if parts:
+        yield _as_one(start, parts)
+
+
+def _as_one(start: int, parts: list[memoryview]) -> Piece:
+    return Piece(start, parts[0] if len(parts) == 1 else memoryview(b"".join(parts)))

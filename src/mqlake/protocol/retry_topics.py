@@ -1,4 +1,4 @@
-"""Topics of messages that were popped and not acknowledged (upstream: `KeyBuilder`).
+"""Topics of messages that were popped but not acknowledged (upstream: `KeyBuilder`).
 
 A group has one for each topic: `%RETRY%group_topic`, or with `enableRetryTopicV2`
 `%RETRY%group+topic`.
@@ -16,12 +16,12 @@ _V1, _V2 = "_", "+"
 
 
 def retry_topic(topic: str, group: str, *, is_v2: bool) -> str:
-    """Return the topic of what a group did not acknowledge of a topic."""
+    """Return the topic for what a group did not acknowledge of a topic."""
     return f"{RETRY_PREFIX}{group}{_V2 if is_v2 else _V1}{topic}"
 
 
 def retry_topic_fault(name: str, *, is_v2_written: bool) -> str | None:
-    """Return why there can be no retry topic of a name, None if there can be one.
+    """Return why a retry topic cannot have a name, or None if it can.
 
     Args:
         name: of the retry topic.
@@ -32,20 +32,20 @@ def retry_topic_fault(name: str, *, is_v2_written: bool) -> str | None:
     if size <= most:
         return None
     return (
-        f"the retry topic {name} of popped messages would have {size} bytes, more than {most}:"
-        " use a shorter group or topic"
+        f"the retry topic {name} of popped messages would have {size} bytes; the maximum is "
+        f"{most}: use a shorter group or topic"
     )
 
 
 def retry_topics(topic: str, group: str, *, is_v2: bool) -> list[str]:
-    """Return the topics to look into: with V2 those of V1, too, which may not be empty yet."""
+    """Return the topics to read: with V2 also that of V1, which may not be empty yet."""
     return [
         retry_topic(topic, group, is_v2=name) for name in ((True, False) if is_v2 else (False,))
     ]
 
 
 def normal_topic(topic: str, group: str) -> str:
-    """Return the topic of which this is a group's retry topic; itself if it is none."""
+    """Return the topic that a group's retry topic belongs to; other topics are returned as is."""
     for separator in (_V2, _V1):
         prefix = f"{RETRY_PREFIX}{group}{separator}"
         if topic.startswith(prefix):

@@ -1,7 +1,7 @@
 """How consumers share the queues of a topic.
 
-Upstream: `AllocateMessageQueueStrategy` and what implements it,
-`QueryAssignmentProcessor.allocate4Pop`. Queues and clients are in the same order for everybody.
+Upstream: `AllocateMessageQueueStrategy` and its implementations,
+`QueryAssignmentProcessor.allocate4Pop`. All members have queues and clients in the same order.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from mqlake.protocol.bodies.message_queue import MessageQueue
 ALL_QUEUES = -1
 
 Strategy = Callable[[str, Sequence[MessageQueue], Sequence[str]], list[MessageQueue]]
-"""Return the queues of a client; none where it is none of the clients."""
+"""Return the queues of a client; empty if it is not one of the clients."""
 
 
 def averagely(
     client: str, queues: Sequence[MessageQueue], clients: Sequence[str]
 ) -> list[MessageQueue]:
-    """Give each client neighbouring queues, the first ones one more where they do not come out."""
+    """Give each client neighbouring queues; the first ones get one more if there is a remainder."""
     if client not in clients:
         return []
     index = clients.index(client)
@@ -38,10 +38,10 @@ def by_circle(
 
 
 def by_consistent_hash(virtual_nodes: int = 10) -> Strategy:
-    """Return a strategy that moves few queues when a client comes or goes.
+    """Return a strategy that moves few queues when a client joins or leaves.
 
     Args:
-        virtual_nodes: places of each client on the ring; the same for all members of the group.
+        virtual_nodes: points of each client on the ring; the same for all members of the group.
     """
 
     def strategy(
@@ -70,7 +70,7 @@ def by_consistent_hash(virtual_nodes: int = 10) -> Strategy:
 
 
 def by_machine_room(rooms: Collection[str]) -> Strategy:
-    """Return a strategy for brokers named `room@name`: only those in these rooms are read."""
+    """Return a strategy for brokers named `room@name` that reads only those in these rooms."""
 
     def strategy(
         client: str, queues: Sequence[MessageQueue], clients: Sequence[str]
@@ -95,8 +95,9 @@ def by_nearest_machine_room(
     room_of_queue: Callable[[MessageQueue], str],
     room_of_client: Callable[[str], str],
 ) -> Strategy:
-    """Return a strategy that shares queues among the clients of their own room, where there are
-    some, else among all.
+    """Return a strategy that shares queues by room.
+
+    The clients of a queue's room share it; all clients do if no client is in that room.
 
     Args:
         strategy: how they share.
@@ -125,7 +126,7 @@ def by_nearest_machine_room(
 
 
 def by_configuration(queues: Sequence[MessageQueue]) -> Strategy:
-    """Return a strategy that gives a client these queues, whatever others there are."""
+    """Return a strategy that gives a client exactly these queues."""
 
     def strategy(
         client: str,  # noqa: ARG001
@@ -152,9 +153,9 @@ def share(
     clients: Sequence[str],
     others: int,
 ) -> list[MessageQueue]:
-    """Return the queues that a client pops: its own, and those of so many clients behind it.
+    """Return the queues that a client pops: its own, and those of the `others` clients after it.
 
-    Where `others` is none or nearly all, each client pops all queues of each broker.
+    If `others` is 0 or nearly all, each client pops all queues of each broker.
     """
     if others <= 0 or others >= len(clients) - 1:
         return [MessageQueue(queue.topic, queue.broker_name, ALL_QUEUES) for queue in queues]

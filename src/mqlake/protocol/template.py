@@ -1,4 +1,4 @@
-"""Frames that differ in few places only: made once, filled in many times."""
+"""Frames that differ in few places: encoded once, filled in many times."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ _MAX_SHAPES: Final = 1024
 
 
 class FrameTemplate(Protocol):
-    """The frame of a command, but for its opaque, some of its fields, and its body."""
+    """The frame of a command, without its opaque, some of its fields, and its body."""
 
     def fill(self, *values: object, body: int = 0) -> bytes:
         """Return a frame up to its body.
 
         Args:
-            body: its bytes.
-            values: those of the gaps, in their order, then the opaque. Texts are written as they
-                are: in a binary header ASCII, in JSON what may stand between quotes.
+            body: its number of bytes.
+            values: those of the gaps, in order, then the opaque. Texts are written unescaped: in a
+                binary header they must be ASCII, in JSON valid between quotes.
         """
         ...
 
 
 def frame_template(response: Command, gaps: Mapping[str, str]) -> FrameTemplate:
-    """Return the template that a response, or a request, is with gaps in it.
+    """Return the template of a response, or of a request, with gaps in it.
 
     Args:
-        gaps: further fields: their names, and what their values are made by ("%d", "%s" …).
+        gaps: the names of further fields, and the formats of their values ("%d", "%s" …).
     """
     is_binary = response.serialization == Serialization.ROCKETMQ
     return _BinaryTemplate(response, gaps) if is_binary else _JsonTemplate(response, gaps)
@@ -48,7 +48,7 @@ class _JsonTemplate:
         fields = {**response.fields, **marks}
         sample = msgspec.structs.replace(response, known_fields=fields, opaque=_OPAQUE)
         text = json_header.encode(sample).decode().replace("%", "%%")
-        # Within a text there would be a backslash before the quotes.
+        # Inside a text, quotes have a backslash before them, so this matches only the fields.
         text = text.replace(f'"opaque":{_OPAQUE}', '"opaque":%d', 1)
         for name, form in gaps.items():
             text = text.replace(msgspec.json.encode(marks[name]).decode(), f'"{form}"')
@@ -61,9 +61,9 @@ class _JsonTemplate:
 
 
 class _BinaryTemplate:
-    """Lengths stand before values here: there is one shape for each set of them.
+    """A binary header has lengths before its values, so each set of lengths has its own shape.
 
-    A shape is the length of a frame without a body, and what comes behind it, as text of Latin-1.
+    A shape is the length of a frame without a body, and what follows that length, as Latin-1.
     """
 
     def __init__(self, response: Command, gaps: Mapping[str, str]) -> None:
@@ -82,7 +82,7 @@ class _BinaryTemplate:
         return (size + body).to_bytes(4) + frame
 
     def _shape(self, lengths: tuple[int, ...]) -> tuple[int, str]:
-        """Return the shape to be filled with opaque and values of these lengths."""
+        """Return the shape for an opaque and values of these lengths."""
         response = msgspec.structs.replace(self._response, opaque=_OPAQUE)
         gaps = zip(self._gaps, lengths, strict=True)
         own = b"".join(binary_header.pair(*field) for field in response.fields.items())

@@ -1,6 +1,6 @@
 """Connections that speak RocketMQ's remoting protocol: a server, a client, and their limits.
 
-Nothing here knows what a broker or a name server does. Page: docs/formats/remoting.md.
+This package does not know what a broker or a name server does. Page: docs/formats/remoting.md.
 `RemotingServer` serves a `Route` for each request code; `RemotingClient` sends requests.
 """
 

@@ -8,11 +8,13 @@ from mqlake.protocol.command import Command
 from mqlake.remoting.errors import ConnectionFailedError, RequestTimeoutError
 
 _LOOK = 0.05
-"""Seconds between two looks at what is late: a timer for each request would take a tenth of it."""
+"""Seconds between two checks for late responses: a timer for each request would cost a tenth of the
+request.
+"""
 
 
 class AwaitedResponses:
-    """Gives each response to whoever sent its request."""
+    """Passes each response to the sender of its request."""
 
     __slots__ = ("_awaited", "_timer")
 
@@ -24,13 +26,13 @@ class AwaitedResponses:
     def expect(
         self, loop: asyncio.AbstractEventLoop, opaque: int, seconds: float
     ) -> asyncio.Future[Command]:
-        """Return a future of the response with an opaque, until `forget`.
+        """Return a future for the response with an opaque, until `forget`.
 
         It ends with a RequestTimeoutError without a message if the response does not come in time,
         or with a ConnectionFailedError if the connection is lost.
 
         Args:
-            seconds: how long it may take; up to 50 ms more are possible.
+            seconds: the timeout; up to 50 ms more are possible.
         """
         future: asyncio.Future[Command] = loop.create_future()
         self._awaited[opaque] = future, loop.time() + seconds
@@ -39,7 +41,7 @@ class AwaitedResponses:
         return future
 
     def forget(self, opaque: int) -> None:
-        """Wait for a response no more."""
+        """Stop waiting for a response."""
         del self._awaited[opaque]
 
     def resolve(self, response: Command) -> None:
@@ -49,7 +51,7 @@ class AwaitedResponses:
             found[0].set_result(response)
 
     def fail(self, reason: str) -> None:
-        """End all waiting: the connection was lost."""
+        """End all waiting, because the connection was lost."""
         for future, _ in self._awaited.values():
             if not future.done():
                 future.set_exception(ConnectionFailedError(reason))

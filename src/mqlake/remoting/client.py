@@ -20,10 +20,10 @@ from mqlake.remoting.shared import Shared
 
 
 class RemotingClient:
-    """Sends requests, and serves those that servers send back, on one event loop.
+    """Sends requests, and serves the requests of servers, on one event loop.
 
     Args:
-        opened: called with "host:port" when a connection was made.
+        opened: called with "host:port" when a connection is opened.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class RemotingClient:
         """Return the response to a request, whatever its code.
 
         Raises:
-            ConnectionFailedError: no connection to "host:port", or it was lost.
+            ConnectionFailedError: there is no connection to "host:port", or it was lost.
             RequestTimeoutError: no response within `timeout` seconds of sending.
         """
         peer = self.connected(address) or await self.connect(address)
@@ -69,7 +69,7 @@ class RemotingClient:
 
         Raises:
             RemotingError: the response has another code.
-            ConnectionFailedError, RequestTimeoutError: as `request`.
+            ConnectionFailedError, RequestTimeoutError: as for `request`.
         """
         response = await self.request(address, command, timeout)
         if response.code != ResponseCode.SUCCESS:
@@ -79,20 +79,20 @@ class RemotingClient:
         return response
 
     async def oneway(self, address: str, command: Command) -> None:
-        """Send a request that wants no response.
+        """Send a request that needs no response.
 
         Raises:
-            ConnectionFailedError: no connection to "host:port".
+            ConnectionFailedError: there is no connection to "host:port".
         """
         command.flag |= ONEWAY
         peer = self.connected(address) or await self.connect(address)
         peer.send(command)
 
     async def connect(self, address: str) -> Peer:
-        """Return the connection to "host:port", made now or before.
+        """Return the connection to "host:port"; open it if necessary.
 
         Raises:
-            ConnectionFailedError: nobody listens there, or the address is none.
+            ConnectionFailedError: nobody listens there, or the address is invalid.
         """
         if self._is_closed:
             raise ConnectionFailedError(f"{address}: the client is closed")
@@ -114,7 +114,7 @@ class RemotingClient:
         return peer if peer is not None and not peer.is_closed else None
 
     async def close(self) -> None:
-        """Close all connections, and make no new ones."""
+        """Close all connections, and open no new ones."""
         self._is_closed = True
         tasks, self._peers = list(self._peers.values()), {}
         self._connected.clear()
@@ -151,22 +151,22 @@ def split_address(address: str) -> tuple[str, int]:
     """Return host and port of "host:port" or "[ip6]:port".
 
     Raises:
-        ConnectionFailedError: this is no address.
+        ConnectionFailedError: the text is not an address.
     """
     host, colon, port = address.rpartition(":")
     if not colon or not host or not port.isascii() or not port.isdigit() or int(port) > 65_535:
-        raise ConnectionFailedError(f"{address!r} is no address of the form host:port")
+        raise ConnectionFailedError(f"{address!r} is not an address of the form host:port")
     return host.strip("[]"), int(port)
 
 
 def _look_at(task: asyncio.Task[Peer]) -> None:
-    """Take note of a failure that nobody waits for any more."""
+    """Retrieve a failure that nobody waits for any more."""
     if not task.cancelled():
         task.exception()
 
 
 def _is_over(task: asyncio.Task[Peer]) -> bool:
-    """Whether the connection is closed, or was never made."""
+    """Return whether the connection is closed, or was never opened."""
     if not task.done():
         return False
     return task.cancelled() or task.exception() is not None or task.result().is_closed

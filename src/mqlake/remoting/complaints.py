@@ -1,4 +1,4 @@
-"""Log lines about connections that were closed: not more than a person can read."""
+"""Log lines about closed connections: no more than a person can read."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ _log: Final = logging.getLogger("mqlake.remoting")
 WINDOW: Final = 10.0
 """Seconds."""
 MOST: Final = 20
-"""Lines in a window; what is beyond is counted."""
+"""Maximum lines in a window; further ones are only counted."""
 
 
 class Complaints:
-    """Says why connections were closed, and of too many at a time, how many.
+    """Logs why connections were closed; if there are too many at a time, only how many.
 
     Args:
         now: returns seconds that never go back.

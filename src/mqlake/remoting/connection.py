@@ -1,4 +1,6 @@
-"""One connection: frames in, commands to a handler, answers out in one write a loop round."""
+"""One connection: frames in, commands to a handler, answers out in one write for each loop
+round.
+"""
 
 from __future__ import annotations
 
@@ -26,14 +28,15 @@ _LAST_OPAQUE: Final = 2**31 - 1
 _MUCH: Final = 1 << 18
 """Bytes that are written before the round of the loop is over."""
 _PART: Final = 32
-"""Commands that are answered before more of what came with them is served: meanwhile the other side
-works upon the answers."""
+"""Commands that are answered before the rest of the received ones is served: meanwhile the other
+side processes the answers.
+"""
 _UNTIMED: Final = 4
-"""Commands after which it is looked whether a turn is over."""
+"""Commands after which the end of a turn is checked."""
 _LARGE: Final = 1 << 15
 """Bytes of answers that are written before more is served."""
 _CLOSING: Final = 1.0
-"""Seconds that what was written before a close has to reach the other side."""
+"""Seconds within which data that was written before a close must reach the other side."""
 
 _SILENT: Final = 2.0
 """Seconds that a request must have waited before its connection counts as lost."""
@@ -44,7 +47,7 @@ class Request(Protocol):
 
     @property
     def code(self) -> int:
-        """Of `RequestCode`."""
+        """A code of `RequestCode`."""
         ...
 
     def frame(self, opaque: int) -> bytes:
@@ -53,14 +56,14 @@ class Request(Protocol):
 
 
 class Serve(Protocol):
-    """What serves that which comes in over a connection."""
+    """Serves what arrives over a connection."""
 
     def __call__(self, peer: Peer, request: Command) -> None:
         """Serve a request."""
         ...
 
     def take_run(self, peer: Peer, frames: Frames) -> None:
-        """Serve the first of these frames, as many as can be served at once, maybe none."""
+        """Serve the first of these frames, as many as can be served in one call, perhaps none."""
         ...
 
 
@@ -69,9 +72,9 @@ class Peer(asyncio.BufferedProtocol):
 
     Attributes:
         address: "ip:port" of the other side.
-        local_port: the port here.
+        local_port: the local port.
         in_flight: requests of the other side that wait for `answer`.
-        bodies: bytes of their bodies.
+        bodies: the total size of their bodies, in bytes.
         held: bytes of memory that are counted as held for the other side.
         last_active: loop time of the last byte in or out.
         last_received: loop time of the last byte in.
@@ -107,7 +110,7 @@ class Peer(asyncio.BufferedProtocol):
 
     @property
     def is_closed(self) -> bool:
-        """Whether nothing that is sent now would arrive."""
+        """Return whether nothing that is sent now would arrive."""
         return not self._is_open
 
     @property
@@ -118,7 +121,9 @@ class Peer(asyncio.BufferedProtocol):
 
     @property
     def is_choked(self) -> bool:
-        """Whether the other side has yet to read what was written: more would only be held here."""
+        """Return whether the other side has yet to read what was written: further data would only
+        be held here.
+        """
         return self._is_choked
 
     def when_writable(self, callback: Callable[[], object]) -> None:
@@ -132,10 +137,10 @@ class Peer(asyncio.BufferedProtocol):
             callback()
 
     def send(self, command: Command | bytes) -> None:
-        """Send a command, or a frame as it is, with what else is sent in this round of the loop.
+        """Send a command, or a frame, together with everything else of this round of the loop.
 
-        On a closed connection nothing happens: a client that is gone needs no answer.
-        A connection whose other side does not read is closed at `Limits.write_buffer`.
+        On a closed connection this does nothing: a client that is gone needs no answer. A
+        connection whose other side does not read is closed at `Limits.write_buffer`.
         """
         if not self._is_open:
             return
@@ -161,7 +166,7 @@ class Peer(asyncio.BufferedProtocol):
         self.send(response)
 
     def drop_body(self, request: Command) -> None:
-        """Let go of the body of a request that waits for its answer, and needs none."""
+        """Release the body of a request that waits for its answer and no longer needs the body."""
         if not request.flag & ONEWAY:
             self.bodies -= len(request.body)
         request.body = request.encoded = b""
@@ -174,7 +179,8 @@ class Peer(asyncio.BufferedProtocol):
         """Send a request and return its response, whatever its code.
 
         Raises:
-            ConnectionFailedError: the connection is closed, or was before the response came.
+            ConnectionFailedError: the connection is closed, or was closed before the response
+                arrived.
             RequestTimeoutError: no response within `timeout` seconds.
         """
         if not self._is_open:
@@ -197,21 +203,21 @@ class Peer(asyncio.BufferedProtocol):
             self._awaited.forget(opaque)
 
     def _close_if_silent(self, seconds: float) -> None:
-        """Close a client's connection if nothing came in while a request waited so many seconds.
+        """Close a client's connection if nothing arrived while a request waited so many seconds.
 
-        The other side may have lost the connection without a word, for example in a power loss.
-        Then only a new one is answered.
+        The other side may have lost the connection without notice, for example through a power
+        loss. Then only a new connection is answered.
         """
         if self._shared.is_server or seconds < _SILENT:
             return
         if self._shared.loop.time() - self.last_received >= seconds:
-            self.close(f"nothing came in for {seconds:g} s, in which a request was not answered")
+            self.close(f"nothing arrived for {seconds:g} s, while a request was not answered")
 
     def after_part(self, callback: Callable[[], object]) -> None:
-        """Call `callback` once more of what came in with this command is served.
+        """Call `callback` once more of the data that arrived with this command is served.
 
-        That is within this read where no other connection is read meanwhile, else once this round
-        of the loop is over: then it is called once for all of them.
+        If no other connection is read meanwhile, this happens within this read; otherwise once this
+        round of the loop is over, in one call for all of them.
         """
         if self._after_part is None:
             self._shared.loop.call_soon(callback)
@@ -219,14 +225,14 @@ class Peer(asyncio.BufferedProtocol):
             self._after_part.append(callback)
 
     def on_close(self, callback: Callable[[Peer], object]) -> None:
-        """Call `callback` once the connection is closed; at once if it is."""
+        """Call `callback` once the connection is closed; at once if it is already closed."""
         if self._transport is not None and not self._is_open:
             callback(self)
         else:
             self._on_close.append(callback)
 
     def close(self, reason: str = "") -> None:
-        """Close the connection; what was sent before still goes out."""
+        """Close the connection; data that was sent before is still written."""
         if not self._is_open or self._transport is None:
             return
         if reason:
@@ -284,35 +290,35 @@ class Peer(asyncio.BufferedProtocol):
         return greed
 
     def hold_back(self) -> None:
-        """Read no further."""
+        """Stop reading."""
         self._is_held_back = True
         if self._transport is not None and self._is_open:
             self._transport.pause_reading()
 
     def go_on(self) -> None:
-        """Read again, from where it was held back."""
+        """Resume reading where it was stopped."""
         self._is_held_back = False
         self._reader.moved = self._shared.loop.time()
         if not self._is_waiting:
             self._read_on()
 
     def evict(self, reason: str) -> None:
-        """Close the connection, and let go of what it holds."""
+        """Close the connection, and release what it holds."""
         self._abort(reason)
 
     def check_frame(self, began_before: float) -> None:
-        """Close the connection if it began a frame before a loop time and has not ended it."""
+        """Close the connection if it began a frame before a loop time and has not completed it."""
         if self._reader.unfinished and self._reader.begun < began_before and not self._is_choked:
             limit = self._limits.frame_time
             self._abort(f"a frame that it began {limit:g} s ago is not complete")
 
-    # What asyncio calls.
+    # Callbacks of asyncio
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
-        # what the system does not take at once is known at once
+        # Data that the system does not accept at once is noticed at once.
         self._transport.set_write_buffer_limits(high=0)
-        # one that is gone already has no address any more
+        # A connection that is already gone has no address.
         self.address = _address(transport.get_extra_info("peername") or _NOWHERE)
         self.local_port = int((transport.get_extra_info("sockname") or _NOWHERE)[1])
         self.last_active = self.last_received = self._shared.loop.time()
@@ -321,7 +327,7 @@ class Peer(asyncio.BufferedProtocol):
             self._abort(f"{self._shared.connections} connections are open already")
 
     def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002
-        """Return where the next bytes go: all connections share one buffer."""
+        """Return the buffer for the next bytes: all connections share one buffer."""
         return self._room()
 
     def buffer_updated(self, nbytes: int) -> None:
@@ -334,7 +340,7 @@ class Peer(asyncio.BufferedProtocol):
             self._shared.budget.hold(self, self.measure())
 
     def pause_writing(self) -> None:
-        """Read no more requests from one that does not read the answers."""
+        """Stop reading requests of a client that does not read the answers."""
         self._is_choked = True
         self._choked_at = self._shared.loop.time()
         if self._transport is not None and self._shared.is_server:
@@ -362,9 +368,9 @@ class Peer(asyncio.BufferedProtocol):
         self._on_close.clear()
 
     def serve(self, until: float) -> bool:
-        """Serve what has come in until a time of `perf_counter`; say whether there is more.
+        """Serve what has arrived until a time of `perf_counter`; return whether there is more.
 
-        It ends before if the other side has too much to read: then it waits until that is read.
+        It ends earlier if the other side has too much to read, and then waits until that is read.
         """
         self._after_part = [] if self._shared.last_read is self else None
         self._shared.last_read = self
@@ -419,7 +425,7 @@ class Peer(asyncio.BufferedProtocol):
             self._transport.resume_reading()
 
     def _end_part(self) -> None:
-        """Do what waits for the end of this part, and write the answers."""
+        """Run the callbacks at the end of this part, and write the answers."""
         if self._after_part:
             callbacks, self._after_part = self._after_part, []
             for callback in callbacks:
@@ -440,7 +446,7 @@ class Peer(asyncio.BufferedProtocol):
             self._transport.abort()
 
     def _release(self) -> None:
-        """Let go of what came in, and of what was to go out."""
+        """Release what arrived, and what was to be written."""
         self._reader.clear()
         self._incoming = iter(())
         self._out.clear()
@@ -455,5 +461,5 @@ class Peer(asyncio.BufferedProtocol):
 
 
 def _address(name: Sequence[Any]) -> str:
-    host, port = name[:2]  # an IPv6 address has two more
+    host, port = name[:2]  # An IPv6 address has two more.
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

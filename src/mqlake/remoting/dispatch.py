@@ -1,4 +1,4 @@
-"""Requests to handlers, and what becomes of what they return or raise."""
+"""Pass requests to handlers, and turn their results and errors into answers."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from mqlake.protocol.errors import RemotingError
 from mqlake.protocol.header import Header
 from mqlake.remoting.connection import Peer
 from mqlake.remoting.errors import ConnectionFailedError, RequestTimeoutError
-from mqlake.remoting.frame_reader import Frames
+from mqlake.remoting.frame_reader import Frames, RunKind
 from mqlake.remoting.limits import Limits
 from mqlake.remoting.route import Answer, Check, Route
 
 _log: Final = logging.getLogger("mqlake.remoting")
 
 _OTHERS_FAULTS: Final = (FormatError, ConnectionFailedError, RequestTimeoutError)
-"""What is wrong with a request, or with somebody else who was asked because of it."""
+"""An error of the request, or of another peer that was asked because of it."""
 
 
 class _Served:
@@ -35,12 +35,12 @@ class _Served:
 
 
 class Dispatcher:
-    """The one way in: every request, and every run, passes here to its route.
+    """The single entry point: every request, and every run, passes here to its route.
 
     Args:
         routes: one for each request code.
-        limits: a connection that has more requests waiting is answered as busy.
-        checks: asked before a route serves a request or a run, in this order.
+        limits: a connection with more waiting requests is answered as busy.
+        checks: called in this order before a route serves a request or a run.
     """
 
     def __init__(
@@ -53,18 +53,23 @@ class Dispatcher:
 
     @property
     def headers(self) -> dict[int, type[Header]]:
-        """Headers that are decoded together with their frames, by request code."""
+        """Header types that are decoded together with their frames, by request code."""
         found = {code: served.route.header for code, served in self._served.items()}
         return {code: header for code, header in found.items() if header is not None}
 
     @property
-    def runs(self) -> frozenset[int]:
-        """Request codes of frames that may be served many at once."""
-        return frozenset(code for code, served in self._served.items() if served.route.run)
+    def runs(self) -> frozenset[RunKind]:
+        """Which frames may be served many in one call."""
+        return frozenset(
+            (int(kind), code)
+            for code, served in self._served.items()
+            if served.route.run
+            for kind in served.route.run_kinds
+        )
 
     @property
     def counts(self) -> dict[int, int]:
-        """How many requests were served, refused ones left out, by request code."""
+        """The number of served requests, without refused ones, by request code."""
         return {code: served.count for code, served in self._served.items()}
 
     def __call__(self, peer: Peer, request: Command) -> None:
@@ -99,9 +104,9 @@ class Dispatcher:
             task.add_done_callback(self._tasks.discard)
 
     def take_run(self, peer: Peer, frames: Frames) -> None:
-        """Serve the first of these frames at once, as many as their route takes.
+        """Serve the first of these frames at once, as many as their route accepts.
 
-        What would be refused is left, and so refused frame by frame.
+        Frames that would be refused are left, and are then refused one by one.
         """
         served = self._served[frames.code]
         take = served.route.run
@@ -115,7 +120,7 @@ class Dispatcher:
         served.count += take(peer, frames)
 
     async def stop(self, grace: float) -> None:
-        """Wait for the tasks that run, at most `grace` seconds, then cancel them."""
+        """Wait for the running tasks, at most `grace` seconds, then cancel them."""
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=grace)
         for task in list(self._tasks):
@@ -131,7 +136,7 @@ async def _finish(
         answer = _failed(peer, request, error)
     if request.is_oneway:
         peer.in_flight -= 1
-        peer.bodies -= body  # the request may have lost its body since
+        peer.bodies -= body  # The request may have lost its body since.
     elif answer is not None:
         peer.answer(request, answer)
 
@@ -144,7 +149,8 @@ def _answer(peer: Peer, request: Command, answer: Command) -> None:
 def _failed(peer: Peer, request: Command, error: Exception) -> Command:
     """Return the answer to a request whose handler failed.
 
-    What the handler says on purpose is told to the client only; an accident is logged too.
+    Errors that the handler raises on purpose are only answered to the client; unexpected ones are
+    logged, too.
     """
     if isinstance(error, RemotingError):
         return response(request, error.code, remark=error.remark)
@@ -159,14 +165,14 @@ def _failed(peer: Peer, request: Command, error: Exception) -> Command:
 
 
 def _not_supported(request: Command) -> Command:
-    # upstream's words, leading blank included: scripts look for them
+    # These are upstream's words, including the leading blank: scripts search for them.
     remark = f" request type {request.code} not supported"
     return response(request, ResponseCode.REQUEST_CODE_NOT_SUPPORTED, remark=remark)
 
 
 def _refuse(peer: Peer, request: Command) -> None:
     waiting = f"{peer.in_flight} requests of this connection, {peer.bodies} bytes, wait"
-    # clients of 4.9 give up upon SYSTEM_BUSY; upon this those of all releases send again
+    # Clients of 4.9 give up on SYSTEM_BUSY; on this code, clients of all releases send again.
     answer = response(
         request, ResponseCode.SERVICE_NOT_AVAILABLE, remark=f"[TOO_MANY_IN_FLIGHT]{waiting}"
     )

@@ -6,8 +6,8 @@ from mqlake.errors import MqlakeError
 
 
 class ConnectionFailedError(MqlakeError):
-    """No connection to the address, or it was lost before the answer came."""
+    """There is no connection to the address, or it was lost before the answer arrived."""
 
 
 class RequestTimeoutError(MqlakeError):
-    """No answer within the time given."""
+    """No answer arrived within the given time."""

@@ -5,10 +5,12 @@ Upstream: `NettyDecoder`.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
 from mqlake.protocol import binary_header, json_header
+from mqlake.protocol.binary_header import START_SIZE
 from mqlake.protocol.command import Command, Serialization
 from mqlake.protocol.errors import FrameError
 from mqlake.protocol.frames import LENGTH_OF_HEADER, LENGTHS, header_at
@@ -26,16 +28,23 @@ _PROGRESS: Final = 65_536
 _LARGE: Final = 5 << 20
 """Bytes of a frame in which no runs are looked for."""
 
-_CODE_AT: Final = LENGTHS.size
-"""Where in a frame with a binary header the request code is."""
+_JSON_CODE: Final = b'{"code":'
+"""What a header in JSON begins with, before the request code and a comma."""
+_LONGEST_CODE: Final = 6
+_NUMBERS: Final = struct.Struct(">ii")
+"""The opaque and the flag of a binary header, which begin at `_NUMBERS_AT`."""
+_NUMBERS_AT: Final = 5
+
+RunKind = tuple[int, int]
+"""The serialization and the request code of frames of which many may be served in one call."""
 
 
 class Frames:
-    """Whole frames with binary headers, one behind the other, of which the first has a code.
+    """Whole frames, consecutively, of which the first has a code.
 
     Attributes:
         data: in which they are; what follows them may be anything.
-        at: where the first one begins. Whoever serves some moves it behind them.
+        at: where the first one begins. Whoever serves some moves it after them.
         code: the first one's request code.
     """
 
@@ -47,13 +56,23 @@ class Frames:
 
     @property
     def first(self) -> Command:
-        """The first frame's command as it was, without its body.
+        """The first frame's request: its code and its fields, and in binary its opaque and flag.
+
+        The fields are decoded when they are asked for: checks that ask only for the code need not
+        wait for that.
 
         Raises:
             FormatError: it has no such header.
         """
         if self._first is None:
-            self._first = binary_header.decode(header_at(self.data, self.at))
+            header = header_at(self.data, self.at)
+            kind = self.data[self.at + 4]
+            opaque = flag = 0
+            if kind == _BINARY:
+                if len(header) < START_SIZE:
+                    raise FrameError(f"a binary header of {len(header)} bytes")
+                opaque, flag = _NUMBERS.unpack_from(header, _NUMBERS_AT)
+            self._first = Command(self.code, opaque, flag, encoded=header, serialization=kind)
         return self._first
 
 
@@ -61,7 +80,7 @@ class FrameReader:
     """Cuts the bytes of one connection into commands. Does no I/O.
 
     Args:
-        runs: request codes of frames that may be served many at once.
+        runs: which frames may be served many at once.
 
     Attributes:
         untaken: bytes that are held until all commands in them are taken.
@@ -73,11 +92,13 @@ class FrameReader:
         self,
         limits: Limits,
         decode_json: Callable[[bytes], Command] = json_header.decode,
-        runs: Iterable[int] = (),
+        runs: Iterable[RunKind] = (),
     ) -> None:
         self._limits = limits
         self._decode_json = decode_json
-        self._runs = {code.to_bytes(2): code for code in runs}
+        kinds = list(runs)
+        self._runs = {code.to_bytes(2): code for kind, code in kinds if kind == _BINARY}
+        self._json_runs = {b"%d" % code: code for kind, code in kinds if kind == _JSON}
         self._rest = bytearray()
         self._need = 0
         self.untaken = 0
@@ -90,7 +111,7 @@ class FrameReader:
         return len(self._rest)
 
     def clear(self) -> None:
-        """Let go of what is held of a frame that is not complete."""
+        """Release what is held of a frame that is not complete."""
         self._rest = bytearray()
         self.untaken = 0
 
@@ -119,7 +140,7 @@ class FrameReader:
 
     def _cut(self, data: bytes | memoryview, now: float) -> Iterator[Command | Frames]:
         at, end = 0, len(data)
-        runs = self._runs
+        has_runs = bool(self._runs or self._json_runs) and isinstance(data, bytes)
         one_by_one = 0
         while end - at >= LENGTHS.size:
             length, header_length = LENGTHS.unpack_from(data, at)
@@ -136,8 +157,9 @@ class FrameReader:
             if following > end:
                 self._need = following - at
                 break
-            if runs and at >= one_by_one and kind == _BINARY and isinstance(data, bytes):
-                code = runs.get(data[at + _CODE_AT : at + _CODE_AT + 2])
+            if has_runs and at >= one_by_one:
+                assert isinstance(data, bytes)
+                code = self._code_of_run(kind, data, header_at)
                 if code is not None:
                     frames = Frames(data, at, code)
                     yield frames
@@ -155,6 +177,16 @@ class FrameReader:
         self._rest += data[at:]
         self._counted = end - at
         self.begun = self.moved = now
+
+    def _code_of_run(self, kind: int, data: bytes, at: int) -> int | None:
+        """Return the code of the header at a position, None if no run begins with it."""
+        if kind == _BINARY:
+            return self._runs.get(data[at : at + 2])
+        if kind != _JSON or not self._json_runs or not data.startswith(_JSON_CODE, at):
+            return None
+        at += len(_JSON_CODE)
+        end = data.find(b",", at, at + _LONGEST_CODE)
+        return None if end < 0 else self._json_runs.get(data[at:end])
 
     def _decode(self, kind: int, header: bytes) -> Command:
         if kind == _JSON:

@@ -1,4 +1,6 @@
-"""Work that would only fill memory: it waits until its connection has read what was written."""
+"""Work whose results would only fill memory: it waits until its connection has read what was
+written.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,7 @@ class HeldBack(Generic[T]):
         self._items: dict[Peer, deque[T]] = {}
 
     def add(self, peer: Peer, item: T) -> None:
-        """Do something once `peer` can be written to; never if it is closed before."""
+        """Do an item once `peer` can be written to; never if it is closed before."""
         items = self._items.get(peer)
         if items is None:
             items = self._items[peer] = deque()

@@ -1,4 +1,4 @@
-"""What a connection may take of memory, time and attention."""
+"""How much memory, time and attention a connection may take."""
 
 from __future__ import annotations
 
@@ -9,15 +9,18 @@ class Limits(NamedTuple):
     """Limits of the connections of one server or client.
 
     Attributes:
-        frame: longest frame in bytes; upstream's `com.rocketmq.remoting.frameMaxLength`.
-        header: longest header of a frame in bytes.
-        memory: bytes that are held for all connections together: frames begun, requests that wait
-            for an answer, answers that wait to be read. Beyond it the greediest are closed.
-        frame_time: seconds within which a frame that has begun must be complete. 0: for ever.
-        in_flight: requests of one connection that wait for their answer (parked pulls count).
-        bodies: bytes of the bodies of those requests.
+        frame: maximum length of a frame in bytes; upstream's
+            `com.rocketmq.remoting.frameMaxLength`.
+        header: maximum length of a frame's header in bytes.
+        memory: maximum bytes that are held for all connections together: incomplete frames,
+            requests that wait for an answer, answers that wait to be read. Beyond it, the greediest
+            connections are closed.
+        frame_time: seconds within which a frame that has begun must be complete. 0: no limit.
+        in_flight: maximum requests of one connection that wait for their answer (parked pulls
+            count).
+        bodies: maximum bytes of the bodies of those requests.
         write_buffer: bytes that wait for one connection to read them before it is closed.
-        connections: open at once; fewer if this process may not open so many files.
+        connections: maximum open connections; fewer if this process may not open so many files.
         idle: seconds without a byte in or out before a connection is closed; upstream's
             `serverChannelMaxIdleTimeSeconds`. 0: never.
     """

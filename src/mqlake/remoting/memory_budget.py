@@ -1,14 +1,15 @@
 """One memory budget for all connections of a server; the greediest are evicted first.
 
-Once the budget is exceeded, a connection that has much is read no further. A moment later the
-greediest are closed, and the others are read again. Greed is what a connection holds, times the
-cube of how long that has stood still; what moved a moment ago counts for nothing. So few large
-frames that stand still go before many small ones, and a client that sends one large frame gets
-through while others sit on all there is.
+Once the budget is exceeded, connections that hold much are no longer read. A moment later the
+greediest are closed, and the others are read again. Greed is the bytes that a connection holds,
+times the cube of how long they have not moved; what moved a moment ago counts for nothing. So a few
+large frames that do not move are evicted before many small ones, and a client that sends one large
+frame succeeds while others occupy the whole budget.
 
-However many connections there are, this takes little time in one round of the loop: those that
-hold nothing are never looked at, the others a slice at a time. Only if the budget is exceeded by
-far does somebody have to go at once: the greediest of those that hold much, and of some others.
+However many connections there are, this takes little time in one round of the loop: connections
+that hold nothing are never examined, the others a slice at a time. Only if the budget is exceeded
+by far must a connection be closed at once: the greediest of those that hold much, and of some
+others.
 """
 
 from __future__ import annotations
@@ -25,29 +26,31 @@ from typing import Final, Protocol
 _log: Final = logging.getLogger("mqlake.remoting")
 
 _ENOUGH: Final = 3 / 4
-"""Part of the budget down to which connections are evicted, so that this is seldom done."""
+"""Part of the budget down to which connections are evicted, so that this happens seldom."""
 _LESS: Final = 7 / 8
-"""The same if those that are evicted still moved."""
+"""The same if the evicted connections still moved."""
 _MOST: Final = 5 / 4
-"""Part of the budget that is never exceeded, whoever has to go."""
+"""Part of the budget that is never exceeded, whichever connection must be closed."""
 _AT_ONCE: Final = 1 / 32
-"""Part of the budget that is made free at once when that much is held."""
+"""Part of the budget that is freed at once when that much is held."""
 _MUCH: Final = 1 / 512
 """Share of the budget above which a connection counts as large."""
 _OTHERS: Final = 512
-"""Connections that hold less, and are looked at in one go: those that began to first."""
+"""Connections that hold less and are examined in one round, in the order in which they began to
+hold.
+"""
 _SMALL: Final = 65_536
-"""Bytes up to which a connection is read all the same."""
+"""Bytes up to which a connection is read in any case."""
 _LITTLE: Final = 32
-"""Connections that are looked at before the time is."""
+"""Connections that are examined before the time is checked."""
 _TURN: Final = 0.002
-"""Seconds of one round of the loop in which connections are looked at."""
+"""Seconds of one round of the loop in which connections are examined."""
 _LOOK: Final = 0.05
-"""Seconds between looks at an exceeded budget."""
+"""Seconds between checks of an exceeded budget."""
 GRACE: Final = 0.5
-"""Seconds for which standing still does not count."""
+"""Seconds of not moving that do not count."""
 _PATIENCE: Final = 1.0
-"""Seconds after which nothing is spared, if nothing that stands still can be closed."""
+"""Seconds after which moving connections are closed, too, if no others can be closed."""
 
 
 class Holder(Protocol):
@@ -64,35 +67,36 @@ class Holder(Protocol):
         ...
 
     def greed(self, now: float, grace: float) -> float:
-        """Return how much it holds, weighted by how long that has stood still."""
+        """Return how much it holds, weighted by how long that has not moved."""
         ...
 
     def hold_back(self) -> None:
-        """Read no further."""
+        """Stop reading."""
         ...
 
     def go_on(self) -> None:
-        """Read again."""
+        """Resume reading."""
         ...
 
     def evict(self, reason: str) -> None:
-        """Close it, and let go of what it holds."""
+        """Close it, and release what it holds."""
         ...
 
 
 class MemoryBudget:
-    """Counts what all connections hold.
+    """Counts the bytes that all connections hold.
 
     Attributes:
         used: bytes that are held.
-        limit: bytes that may be; changed by `set_limit`.
+        limit: the maximum of held bytes; changed by `set_limit`.
     """
 
     def __init__(self, limit: int, loop: asyncio.AbstractEventLoop) -> None:
         self.limit, self._much = limit, int(limit * _MUCH)
         self.used = 0
         self._loop = loop
-        # Those that hold much, and those that hold something, in the order in which they began to.
+        # Connections that hold much, and those that hold something, in the order in which they
+        # began to.
         self._large: dict[Holder, None] = {}
         self._small: dict[Holder, None] = {}
         self._held_back: deque[Holder] = deque()
@@ -100,14 +104,14 @@ class MemoryBudget:
         self._is_looking = False
 
     def set_limit(self, limit: int) -> None:
-        """Let all connections together hold so many bytes from now on."""
+        """Set the bytes that all connections together may hold from now on."""
         self.limit, self._much = limit, int(limit * _MUCH)
         holders = [*self._large, *self._small]
         self._large = {one: None for one in holders if one.held > self._much}
         self._small = {one: None for one in holders if one.held <= self._much}
 
     def hold(self, holder: Holder, size: int) -> None:
-        """Count what a connection holds now; if that is too much for all, read it no further."""
+        """Count what a connection holds now; if that exceeds the budget, stop reading it."""
         grown = size - holder.held
         self._set(holder, size)
         if grown <= 0 or self.used <= self.limit:
@@ -134,7 +138,7 @@ class MemoryBudget:
             (self._large if size > much else self._small)[holder] = None
 
     def _evict_at_once(self) -> None:
-        """Close some of the greediest connections, to be below what is never exceeded."""
+        """Close some of the greediest connections, to get below what is never exceeded."""
         enough, now = int(self.limit * (_MOST - _AT_ONCE)), self._loop.time()
         found = self._measured(list(chain(self._large, islice(self._small, _OTHERS))), now, 0.0)
         found.sort()
@@ -146,7 +150,7 @@ class MemoryBudget:
     def _measured(
         self, holders: Iterable[Holder], now: float, grace: float
     ) -> list[tuple[float, int, Holder]]:
-        """Measure connections; return those that are greedy, with their greed as a minus."""
+        """Measure connections; return the greedy ones, with their negated greed."""
         found: list[tuple[float, int, Holder]] = []
         for number, holder in enumerate(holders):
             self._set(holder, holder.measure())
@@ -157,15 +161,15 @@ class MemoryBudget:
 
     def _evict(self, holder: Holder) -> None:
         holder.evict(
-            f"it holds {holder.held} bytes, more than others and for longer, "
-            f"and all connections together exceed {self.limit} bytes"
+            f"it holds {holder.held} bytes, more than others and for longer, and all "
+            f"connections together exceed {self.limit} bytes"
         )
         self._set(holder, 0)
 
-    # A slice at a time
+    # Slice by slice
 
     def _look(self) -> None:
-        """Make room, and let those go on that were held back."""
+        """Free memory, and resume connections that were stopped."""
         patience_ends = self._exceeded_at + _PATIENCE
         self._go_on(self._make_room(GRACE if self._loop.time() < patience_ends else 0.0))
 
@@ -177,7 +181,7 @@ class MemoryBudget:
                     self._loop.call_soon(self._go_on, work)
                     return
         except Exception:  # noqa: BLE001 (nobody else would look again)
-            _log.exception("the memory of connections could not be looked at")
+            _log.exception("the memory of connections could not be checked")
         if self._is_looking:
             self._loop.call_later(_LOOK, self._look)
 
@@ -186,7 +190,7 @@ class MemoryBudget:
         yield from self._evict_greediest(enough, grace)
         if self.used > self.limit:
             return
-        self._exceeded_at = self._loop.time()  # if it is again
+        self._exceeded_at = self._loop.time()  # if it is exceeded again
         while self._held_back and self.used <= self.limit:
             self._held_back.popleft().go_on()
             yield
@@ -205,7 +209,7 @@ class MemoryBudget:
         heapify(found)
         while found and self.used > enough:
             greed, _, holder = heappop(found)
-            # One that has moved since is not the greediest any more.
+            # A connection that has moved since is no longer the greediest.
             if holder.held and holder.greed(self._loop.time(), grace) * 2 >= -greed:
                 self._evict(holder)
             yield

@@ -1,4 +1,4 @@
-"""What serves the requests of one code, and what stands before it."""
+"""The handler of the requests of one code, and what is checked before it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any
 
-from mqlake.protocol.command import Command
+from mqlake.protocol.command import Command, Serialization
 from mqlake.protocol.header import Header
 from mqlake.protocol.permission import Permission
 from mqlake.remoting.connection import Peer
@@ -14,9 +14,9 @@ from mqlake.remoting.frame_reader import Frames
 
 Answer = Command | bytes | None
 Handler = Callable[[Peer, Command], Answer | Coroutine[Any, Any, Answer]]
-"""What serves requests of one code.
+"""Serves requests of one code.
 
-A command that it returns, or its frame, is the answer. After None, a request that wants an answer
+A command that it returns, or its frame, is the answer. After None, a request that expects an answer
 waits for `Peer.answer`. A coroutine runs as a task and returns one of these.
 """
 
@@ -30,11 +30,12 @@ class Route:
     """How requests of one code are served.
 
     Attributes:
-        permission: what who asks must be allowed to do, one of several; None for what servers ask
-            of clients.
-        header: decoded together with the frame. This is faster where a handler asks for just this
-            type.
-        run: serves many frames with binary headers at once.
+        permission: the permissions of which the client needs one; None for requests of servers to
+            clients.
+        header: the type that is decoded together with the frame. This is faster if a handler uses
+            exactly this type.
+        run: serves many frames in one call.
+        run_kinds: how the headers of such frames are serialized.
     """
 
     code: int
@@ -42,11 +43,13 @@ class Route:
     permission: Permission | None = None
     header: type[Header] | None = None
     run: TakeRun | None = None
+    run_kinds: tuple[Serialization, ...] = (Serialization.ROCKETMQ,)
 
 
 Check = Callable[[Peer, Command, Route], None]
-"""Stands before every route: raises `RemotingError` to refuse a request.
+"""Is called before every route: raises `RemotingError` to refuse a request.
 
 For a run, the check receives only the first frame's header. The other frames come over the same
-connection and go to the same topic; a frame with an extra header field, such as a signature, is
-never part of a run."""
+connection and go to the same topic, or pull from it for the same group; a frame with an extra
+header field, such as a signature, is never part of a run of sends, and a run of pulls only if all
+its frames have the same one."""

@@ -1,4 +1,4 @@
-"""A server: listens on one port or more and hands requests to handlers.
+"""A server: listens on one or more ports and passes requests to handlers.
 
 Upstream: `NettyRemotingServer`.
 """
@@ -22,18 +22,18 @@ from mqlake.remoting.shared import Shared
 
 _BACKLOG: Final = 1024
 _AT_ONCE: Final = 500
-"""Connections that are looked at, and maybe closed, in one round of the loop."""
+"""Connections that are checked, and perhaps closed, in one round of the loop."""
 _OTHER_FILES: Final = 2048
-"""Files that are kept for what this process opens besides connections, as a store's are."""
+"""Files that are reserved for other uses of this process, such as a store."""
 
 
 class RemotingServer:
     """Serves requests on one event loop.
 
     Args:
-        routes: what serves each request code.
-        limits: of its connections.
-        checks: stand before all routes.
+        routes: the handler of each request code.
+        limits: the limits of its connections.
+        checks: called before all routes.
     """
 
     def __init__(
@@ -47,25 +47,25 @@ class RemotingServer:
 
     @property
     def peers(self) -> frozenset[Peer]:
-        """The connections that are open."""
+        """The open connections."""
         return frozenset(self._shared.peers) if self._shared else frozenset()
 
     @property
     def counts(self) -> dict[int, int]:
-        """How many requests were served, refused ones left out, by request code."""
+        """The number of served requests, without refused ones, by request code."""
         return self._dispatcher.counts
 
     def set_memory(self, size: int) -> None:
-        """Let all connections together hold so many bytes from now on (`Limits.memory`)."""
+        """Set the bytes that all connections together may hold from now on (`Limits.memory`)."""
         self._limits = self._limits._replace(memory=size)
         if self._shared is not None:
             self._shared.budget.set_limit(size)
 
     async def start(self, host: str, port: int) -> int:
-        """Listen on a port, 0 for any that is free; return it. May be called for several.
+        """Listen on a port, 0 for any free one; return it. May be called for several ports.
 
         Raises:
-            MqlakeError: the address cannot be listened on.
+            MqlakeError: the server cannot listen on the address.
         """
         loop = asyncio.get_running_loop()
         if self._shared is None:
@@ -82,7 +82,7 @@ class RemotingServer:
         return int(server.sockets[0].getsockname()[1])
 
     async def stop(self, grace: float = 1.0) -> None:
-        """Take no more connections, let running handlers end, close all connections."""
+        """Accept no more connections, let running handlers end, and close all connections."""
         if self._sweeper is not None:
             self._sweeper.cancel()
         for server in self._servers:
@@ -104,7 +104,7 @@ class RemotingServer:
             self._sweeper = self._shared.loop.call_later(min(limits) / 4, self._sweep)
 
     def _sweep(self) -> None:
-        """Look at all connections, a few in each round of the loop."""
+        """Check all connections, a few in each round of the loop."""
         self._sweep_later()
         self._check_some(iter(self.peers))
 
@@ -122,7 +122,7 @@ class RemotingServer:
 
 
 def _connections() -> int:
-    """Return how many connections leave room for the other files that this process opens."""
+    """Return how many connections leave room for the other files of this process."""
     files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if files == resource.RLIM_INFINITY:
         return sys.maxsize

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from mqlake.protocol import json_header
 from mqlake.protocol.header import Header
 from mqlake.remoting.complaints import Complaints
+from mqlake.remoting.frame_reader import RunKind
 from mqlake.remoting.limits import Limits
 from mqlake.remoting.memory_budget import MemoryBudget
 from mqlake.remoting.turns import Turns
@@ -18,28 +19,28 @@ if TYPE_CHECKING:
 
 
 _READ: Final = 1 << 18
-"""Bytes that are read from a connection at a time."""
+"""Bytes that are read from a connection in one call."""
 _BUSY_READ: Final = 1 << 15
 """Bytes that are read while other connections wait for their turn."""
 _FULL_READ: Final = 1 << 12
-"""Bytes that are read while there is too much in memory already."""
+"""Bytes that are read while memory already exceeds the budget."""
 
 
 class Shared:
     """The connections of one server or client on one event loop.
 
     Args:
-        is_server: whether one that does not read is read no further. A client reads answers even
-            if it cannot write: both sides would wait for each other.
+        is_server: whether a connection that does not read is no longer read. A client reads answers
+            even if it cannot write: otherwise both sides would wait for each other.
 
     Attributes:
-        peers: those that are open.
-        runs: request codes of frames that may be served many at once.
-        budget: what they hold in memory.
-        turns: which one is served when.
-        connections: how many may be open.
-        buffer: what comes in is read into it.
-        last_read: the one that something came in from last.
+        peers: the open connections.
+        runs: which frames may be served many in one call.
+        budget: the memory budget.
+        turns: decides which connection is served when.
+        connections: the maximum of open connections.
+        buffer: the buffer into which data is read.
+        last_read: the connection from which data arrived last.
     """
 
     def __init__(
@@ -47,7 +48,7 @@ class Shared:
         loop: asyncio.AbstractEventLoop,
         limits: Limits,
         typed: Mapping[int, type[Header]] | None = None,
-        runs: Collection[int] = (),
+        runs: Collection[RunKind] = (),
         *,
         is_server: bool = True,
     ) -> None:
@@ -67,7 +68,7 @@ class Shared:
         self._writers: list[Peer] = []
 
     def opened(self, peer: Peer) -> bool:
-        """Count a connection; say whether there may be so many."""
+        """Count a connection; return whether the maximum allows it."""
         self.peers.add(peer)
         return len(self.peers) <= self.connections
 
@@ -79,10 +80,10 @@ class Shared:
             self.last_read = None
 
     def room(self) -> memoryview:
-        """Return the buffer for the next bytes of a connection: a short one if there is pressure.
+        """Return the buffer for the next bytes of a connection: a short one under load.
 
-        However many connections have something to be read in one round of the loop, that takes
-        little time and little memory then.
+        However many connections have data in one round of the loop, that then takes little time and
+        memory.
         """
         if self.budget.used > self.budget.limit:
             return self._full
@@ -95,7 +96,7 @@ class Shared:
         self._writers.append(peer)
 
     def flush(self) -> None:
-        """Write what was sent on all connections, one write each."""
+        """Write what was sent on all connections, one write for each."""
         writers, self._writers = self._writers, []
         for peer in writers:
             peer.flush()

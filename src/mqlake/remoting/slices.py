@@ -1,8 +1,8 @@
-"""Long work on the event loop, a slice at a time, so that everybody else is served in between.
+"""Long work on the event loop, a slice at a time, so that all others are served in between.
 
 A job is a generator that yields wherever others may be served. A request whose job is short is
-answered at once; of a longer one the rest is done in the following rounds of the loop, in which
-all jobs together get `ROUND` seconds, one after the other.
+answered at once. The rest of a longer job is done in the following rounds of the loop, in which all
+jobs together get `ROUND` seconds, one after another.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ from mqlake.remoting.connection import Peer
 _log: Final = logging.getLogger("mqlake.remoting")
 
 ROUND: Final = 0.005
-"""Seconds that jobs get in one round of the loop, all of them together."""
+"""Seconds that all jobs together get in one round of the loop."""
 TURN: Final = 0.002
-"""Seconds that one job gets before the next one has its turn."""
+"""Seconds that one job gets before the turn of the next one."""
 AT_ONCE: Final = 4
 """Long requests processed concurrently; their partial results are held in memory."""
 OF_ONE: Final = 256
-"""Long requests of one connection that may wait."""
+"""Maximum waiting long requests of one connection."""
 BODIES: Final = 64 << 20
-"""Bytes of the bodies of all requests that wait."""
+"""Maximum bytes of the bodies of all waiting requests."""
 
 T = TypeVar("T")
 Job = Generator[None, None, T]
 
 
 class _Task:
-    """A job and who waits for it; a job of the program's own has no peer."""
+    """A job and its caller; a job of the program itself has no peer."""
 
     __slots__ = ("future", "is_admitted", "is_kept", "job", "peer", "size")
 
@@ -50,18 +50,18 @@ class Slices:
     """The jobs of one event loop.
 
     Args:
-        capacity: returns how many long requests may wait, and the name of the setting that says so.
+        capacity: returns the maximum of waiting long requests, and the name of the setting for it.
     """
 
     def __init__(self, capacity: Callable[[], tuple[int, str]]) -> None:
         self._capacity = capacity
         self._loop = asyncio.get_running_loop()
-        # Jobs that have not had a turn, those that have them now, those that wait for a place.
+        # Jobs that have not had a turn, jobs that have turns now, and jobs that wait for a place.
         self._fresh: deque[_Task] = deque()
         self._active: deque[_Task] = deque()
         self._queued: deque[_Task] = deque()
         self._admitted = 0
-        # What each connection waits for: its requests are served one after the other.
+        # The jobs of each connection: its requests are served one after another.
         self._of: dict[Peer, deque[_Task]] = {}
         self._count = self._bytes = 0
         self._spent = 0.0
@@ -74,13 +74,13 @@ class Slices:
     def serve(
         self, peer: Peer, job: Job[T], *, size: int = 0, is_kept: bool = False
     ) -> T | Coroutine[Any, Any, T]:
-        """Return what a job returns, at once if it is short.
+        """Return the result of a job, at once if it is short.
 
-        Requests of one connection are served in their order, as far as all of them come here.
+        Requests of one connection are served in their order, if all of them come here.
 
         Args:
             size: bytes that the request holds while it waits.
-            is_kept: the job goes on to its end when the connection is closed meanwhile.
+            is_kept: whether the job is completed even if the connection is closed meanwhile.
 
         Raises:
             RemotingError: too many requests wait.
@@ -112,12 +112,12 @@ class Slices:
         return _result(task.future)
 
     def start(self, job: Job[object]) -> None:
-        """Do a job of the program's own; what it raises is logged."""
+        """Run a job of the program itself; log errors."""
         self._active.append(_Task(job, None, 0, is_kept=True))
         self._schedule()
 
     async def finish(self, job: Job[T]) -> T:
-        """Do a job of the program's own; return what it returns."""
+        """Run a job of the program itself; return its result."""
         task = _Task(job, None, 0, is_kept=True)
         task.future = self._loop.create_future()
         self._active.append(task)
@@ -125,7 +125,7 @@ class Slices:
         return await task.future
 
     def stop(self) -> None:
-        """End all jobs where they are."""
+        """Stop all jobs where they are."""
         waiting = (task for tasks in self._of.values() for task in tasks)
         tasks = [*self._fresh, *self._active, *self._queued, *waiting]
         self._fresh.clear()
@@ -154,7 +154,7 @@ class Slices:
     # Turns
 
     def _count_round(self) -> None:
-        """Begin to count the seconds that this round of the loop has been used for."""
+        """Start to count the seconds that this round of the loop has used."""
         if not self._is_counting:
             self._is_counting = True
             self._loop.call_soon(self._end_round)
@@ -171,7 +171,8 @@ class Slices:
         self._is_scheduled = False
         end = perf_counter() + ROUND
         while (self._fresh or self._active) and (now := perf_counter()) < end:
-            # By turns, in the next round too: one step of either may take as long as a round.
+            # They take turns, in the next round, too: one step of either may take as long as a
+            # round.
             self._is_fresh_next = not self._is_fresh_next
             is_fresh = bool(self._fresh) and (self._is_fresh_next or not self._active)
             tasks = self._fresh if is_fresh else self._active
@@ -180,7 +181,7 @@ class Slices:
             self._schedule()
 
     def _turn(self, task: _Task, until: float) -> None:
-        """Let a job go on for a moment."""
+        """Continue a job for a moment."""
         if task.peer is not None and task.peer.is_closed and not task.is_kept:
             task.job.close()
             self._end(task, None)
@@ -212,7 +213,7 @@ class Slices:
         self._active.append(task)
 
     def _end(self, task: _Task, value: object, error: Exception | None = None) -> None:
-        """Tell who waits for a job, and let the next one begin."""
+        """Return the result to the caller of a job, and let the next job begin."""
         future = task.future
         if future is None:
             if error is not None:
@@ -239,7 +240,7 @@ class Slices:
 
 
 def run_at_once(job: Job[T]) -> T:
-    """Return what a job returns that is known to be short."""
+    """Return the result of a job that is known to be short."""
     while True:
         try:
             next(job)

@@ -1,8 +1,8 @@
-"""Turns: connections are served for a moment each, so that none holds the event loop.
+"""Turns: connections are served for a moment each, so that none blocks the event loop.
 
-In one round of the loop all connections together are served for `ROUND` seconds, each for `TURN`
-seconds before the next one that waits. Whoever has more to be served then is read no further, and
-waits for another turn.
+In one round of the loop, all connections together are served for `ROUND` seconds, each for `TURN`
+seconds before the next one that waits. A connection with more to serve is then not read further,
+and waits for another turn.
 """
 
 from __future__ import annotations
@@ -13,23 +13,23 @@ from time import perf_counter
 from typing import Final, Protocol
 
 ROUND: Final = 0.005
-"""Seconds of a round of the loop in which requests are begun."""
+"""Seconds of a round of the loop in which requests are started."""
 TURN: Final = 0.001
 """Seconds that one connection is served while others wait."""
 _IDLE: Final = 0.1
-"""Seconds after which the round that was timed last is over for certain."""
+"""Seconds after which the last timed round is certainly over."""
 
 
 class Served(Protocol):
     """A connection that has turns."""
 
     def serve(self, until: float) -> bool:
-        """Serve requests until a time of `perf_counter`; say whether there are more."""
+        """Serve requests until a time of `perf_counter`; return whether there are more."""
         ...
 
 
 class Turns:
-    """Who is served when.
+    """Decides which connection is served when.
 
     Attributes:
         waiting: the connections that wait for a turn, in order.
@@ -42,12 +42,12 @@ class Turns:
         self._is_scheduled = False
 
     def take(self, served: Served) -> bool:
-        """Serve a connection that something came in from; say whether it waits for a turn now."""
+        """Serve a connection from which data arrived; return whether it waits for a turn now."""
         if not self.waiting:
             now = perf_counter()
             if now - self._end > _IDLE:
                 self._end = now + ROUND
-            # Time that is over by now may have been this round's: the next one begins with more.
+            # Time that has passed may have been used by this round: the next one begins with more.
             if now < self._end and not served.serve(self._end):
                 return False
         self.wait(served)

@@ -1,7 +1,8 @@
-"""Run mqlake's jobs on Spark: embedded in this machine, on a cluster, over Spark Connect.
+"""Run mqlake's jobs on Spark: embedded on this machine, on a cluster, or over Spark Connect.
 
-`open_session` opens any of these (docs/spark.md); `messages` makes a DataFrame of a store. Spark
-finds the formats `rocketmq` and `kafka-log` by itself; the classes are for other names and tests.
+`open_session` opens any of these (docs/spark.md); `messages` returns a store as a DataFrame. Spark
+finds the formats `rocketmq` and `kafka-log` by itself; register the classes only under other names,
+and in tests.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Class-data sharing: an archive of Spark's parsed classes that halves the start of its JVM.
 
-`python -m mqlake.spark.cds` makes it, once a Java build and PySpark version; `make env` calls that.
-An archive fits one JVM build and one class path. The name is a hash over both, and the JVM checks
-again when it starts and goes on without an archive that does not fit.
+`python -m mqlake.spark.cds` creates it, once for each Java build and PySpark version; `make env`
+calls that. An archive fits one JVM build and one class path. Its name is a hash over both, and the
+JVM checks it again when it starts, and ignores an archive that does not fit.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from mqlake.errors import MqlakeError
 from mqlake.spark.java import Java, find_java
 
 KEPT = 4
-"""Archives that stay in the directory (100 MB each): one for each of a few environments."""
+"""Maximum number of archives in the directory (100 MB each): one for each of a few environments."""
 
 LONGEST = 300
-"""Seconds that making one may take."""
+"""Seconds within which an archive must be created."""
 
 
 def archive(java: Java, spark_home: Path) -> Path | None:
-    """Return the path of the archive for this JVM and this Spark; None if no place is safe."""
+    """Return the path of the archive for this JVM and this Spark; None if no directory is safe."""
     directory = _directory()
     return directory / f"{_fingerprint(java, spark_home)}.jsa" if directory else None
 
 
 def usable(path: Path | None) -> bool:
-    """Say whether there is such an archive, and nobody else could have written it."""
+    """Return whether the archive exists, and nobody else could have written it."""
     if path is None:
         return False
     try:
@@ -43,15 +43,15 @@ def usable(path: Path | None) -> bool:
 
 
 def make() -> Path:
-    """Make the archive for this environment unless there is one; return its path.
+    """Create the archive for this environment if it is missing; return its path.
 
-    Raises MqlakeError where there is no Java, no place to write, or the JVM will not.
+    Raises MqlakeError if there is no Java, no writable directory, or the JVM fails.
     """
     from mqlake.spark.launch import spark_home
 
     path = archive(find_java(), spark_home())
     if path is None:
-        raise MqlakeError("no directory for the class archive can be written: set XDG_CACHE_HOME")
+        raise MqlakeError("the class archive needs a writable directory: set XDG_CACHE_HOME")
     if usable(path):
         return path
     with tempfile.TemporaryDirectory(dir=path.parent) as scratch:
@@ -65,17 +65,17 @@ def make() -> Path:
 
 
 def _dump(path: Path) -> None:
-    """Run a usual session in a process of its own, whose JVM writes the archive at its end."""
+    """Run a typical session in another process, whose JVM writes the archive when it exits."""
     program = [sys.executable, "-m", "mqlake.spark.cds_session", str(path)]
     try:
         done = subprocess.run(  # noqa: S603
             program, capture_output=True, text=True, timeout=LONGEST, check=False
         )
     except subprocess.TimeoutExpired:
-        raise MqlakeError(f"making the class archive took more than {LONGEST} s") from None
+        raise MqlakeError(f"creating the class archive took more than {LONGEST} s") from None
     if done.returncode != 0:
         last = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
-        raise MqlakeError(f"making the class archive failed: {last}")
+        raise MqlakeError(f"creating the class archive failed: {last}")
 
 
 def _fingerprint(java: Java, spark_home: Path) -> str:
@@ -106,7 +106,7 @@ def _cache_directories() -> Iterable[Path]:
         yield Path(base)
     try:
         yield Path.home() / ".cache"
-    except RuntimeError:  # a user id without a home
+    except RuntimeError:  # The user has no home directory.
         return
 
 
@@ -117,7 +117,7 @@ def _keep_newest(archives: Iterable[Path]) -> None:
 
 
 def main() -> int:
-    """Make the archive. Without one Spark starts all the same, so this always succeeds."""
+    """Create the archive. Spark also starts without one, so this always succeeds."""
     try:
         path = make()
     except (MqlakeError, OSError) as error:

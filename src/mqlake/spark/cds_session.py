@@ -24,7 +24,7 @@ def double(number: int) -> int:
 
 
 def _follow(session: Session, scratch: Path) -> None:
-    """Run a streaming query, which needs more classes than all else."""
+    """Run a streaming query, which needs the most classes."""
     with BlockingMessageStore.open(scratch / "store", SMALL) as store:
         store.put(Message("topic", b"body"))
     out = scratch / "table"
@@ -36,7 +36,7 @@ def _follow(session: Session, scratch: Path) -> None:
 
 
 def main(archive: Path) -> None:
-    """Run what mqlake's commands and its demo run, in a JVM that writes `archive` at its end."""
+    """Run what mqlake's commands and its demo run, in a JVM that writes `archive` when it exits."""
     flags = shlex.join([*QUICK_START, f"-XX:ArchiveClassesAtExit={archive}"])
     with open_session("local[2]", settings={"spark.driver.extraJavaOptions": flags}) as session:
         for _ in range(2):

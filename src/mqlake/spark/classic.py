@@ -1,4 +1,4 @@
-"""Sessions with a driver JVM of their own: embedded in this machine, or of a cluster."""
+"""Sessions with their own driver JVM: embedded on this machine, or of a cluster."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 ATTEMPTS = 4
-"""How often a task is tried; local masters take it as their second number, else they try once."""
+"""Attempts of a task; local masters take it as their second number, otherwise they try once."""
 
 LOCAL = re.compile(r"local(?:\[(\*|\d+)(?:, *(\d+))?\])?")
 CLUSTER = re.compile(r"spark://|k8s://|yarn$|local-cluster\[")
@@ -42,12 +42,12 @@ EMBEDDED = {
     "spark.driver.memory": "1g",
     "spark.sql.catalogImplementation": "in-memory",
     "spark.ui.enabled": "false",
-    "spark.ui.liveUpdate.period": "0",  # so that progress does not lag behind
+    "spark.ui.liveUpdate.period": "0",  # Progress must not lag.
 }
 
 
 class ClassicSession:
-    """A SparkContext, and a SQL session over it when one is asked for (`session.Session`)."""
+    """A SparkContext, and a SQL session over it that is created on demand (`session.Session`)."""
 
     def __init__(self, driver: Driver, progress: Progress | None) -> None:
         self._driver: Driver | None = driver
@@ -57,7 +57,7 @@ class ClassicSession:
 
     @property
     def spark(self) -> SparkSession:
-        """The SQL session, made when first asked for."""
+        """The SQL session, created on first access."""
         if self._sql is None:
             from pyspark.sql import SparkSession
 
@@ -83,7 +83,7 @@ class ClassicSession:
 
 
 def local_master(master: str | None) -> str | None:
-    """Return the embedded master that is meant, with its number of attempts; None for a cluster."""
+    """Return the embedded master of a URL, with its number of attempts; None for a cluster."""
     found = LOCAL.fullmatch(master or "local[*]")
     if found is None:
         return None
@@ -93,7 +93,9 @@ def local_master(master: str | None) -> str | None:
 def open_embedded(
     master: str, progress: Progress | None, settings: dict[str, str]
 ) -> ClassicSession:
-    """Open a Spark of our own: quiet, on the loopback interface, files in a private directory."""
+    """Open an embedded Spark: quiet, on the loopback interface, with files in a private
+    directory.
+    """
     java = find_java()
     archive = cds.archive(java, launch.spark_home())
     if not cds.usable(archive) or JAVA_OPTIONS in settings:
@@ -102,8 +104,8 @@ def open_embedded(
     try:
         driver = _embedded(master, java, archive, settings)
     except JobError:
-        # The JVM checks an archive and passes over one that does not fit; should one do harm all
-        # the same, it goes, and what is wrong otherwise is wrong without it too.
+        # The JVM checks an archive and ignores one that does not fit. If the archive is harmful all
+        # the same, it is removed; other faults would occur without it, too.
         archive.unlink(missing_ok=True)
         driver = _embedded(master, java, None, settings)
     return ClassicSession(driver, progress)
@@ -129,14 +131,14 @@ def _embedded(master: str, java: Java, archive: Path | None, settings: dict[str,
 def open_cluster(
     master: str, progress: Progress | None, settings: dict[str, str]
 ) -> ClassicSession:
-    """Open a session on somebody's cluster, with the settings of its Spark installation.
+    """Open a session on an existing cluster, with the settings of its Spark installation.
 
-    Its log goes to stderr. Raises JobError in seconds where a standalone master does not answer.
+    Its log goes to stderr. Raises JobError within seconds if a standalone master does not answer.
     """
     if not CLUSTER.match(master):
         raise JobError(
-            f"{master!r} is no Spark master: local[n], spark://host:port, yarn, k8s://… or "
-            "sc://host:port"
+            f"{master!r} is not a Spark master: use local[n], spark://host:port, yarn, "
+            "k8s://… or sc://host:port"
         )
     if master.startswith("spark://"):
         require_server("Spark master", master, STANDALONE_PORT)

@@ -1,4 +1,6 @@
-"""Tasks over Spark Connect, which has no RDDs: one row of a DataFrame a task, in `mapInArrow`."""
+"""Tasks over Spark Connect, which has no RDDs: each task is a row of a DataFrame, in
+`mapInArrow`.
+"""
 
 from __future__ import annotations
 
@@ -29,35 +31,37 @@ DEFAULT_PORT = 15002
 RESULTS = "number long, result binary"
 
 MANY_ROWS = 100_000
-"""More than a cluster has cores: a range of so many rows gets a partition for each core."""
+"""More than the cores of any cluster: a range of so many rows gets a partition for each core."""
 
 
 class ConnectEngine:
     """Run tasks through a Spark Connect session (`mqlake.jobs.engine.Engine`).
 
-    Jobs travel pickled inside the function, results pickled in a column: an engine is as
-    trustworthy as the server it talks to.
+    Jobs are sent pickled inside the function, and results are returned pickled in a column: an
+    engine is as trustworthy as the server it talks to.
     """
 
     def __init__(self, spark: SparkSession, progress: Progress | None = None) -> None:
-        # Connect's session has the methods of the classic one, with types of its own.
+        # Connect's session has the methods of the classic session, with types of its own.
         self._spark: Any = spark
         self._progress = progress
         self._parallelism: int | None = None
 
     @property
     def parallelism(self) -> int:
-        """How many tasks run at once: the partitions that Spark gives a range by itself."""
+        """The number of tasks that run at the same time: the partitions that Spark gives a range by
+        default.
+        """
         if self._parallelism is None:
             rows = self._spark.range(MANY_ROWS).selectExpr("spark_partition_id() AS number")
-            with failures("ask for the number of cores"):
+            with failures("find the number of cores"):
                 self._parallelism = int(rows.distinct().count())
         return self._parallelism
 
     def run(self, task: Callable[[J], R], jobs: Sequence[J], title: str) -> list[R]:
         """Run `task` on each of `jobs`, one Spark task each, and return the results in their order.
 
-        Raises the MqlakeError that a task raised, and JobError for whatever else ends the job.
+        Raises the MqlakeError that a task raised, and JobError if anything else ends the job.
         """
         if not jobs:
             return []
@@ -72,7 +76,7 @@ class ConnectEngine:
 
     @contextmanager
     def _tagged(self, title: str) -> Generator[None]:
-        """Name the work for Spark's UI; stop it on the server if this program is interrupted."""
+        """Name the work in Spark's UI; cancel it on the server if this program is interrupted."""
         tag = f"{title.replace(',', ' ')} (mqlake {uuid.uuid4().hex[:8]})"
         self._spark.addTag(tag)
         try:
@@ -105,7 +109,7 @@ class ConnectEngine:
 
 
 class ConnectSession:
-    """A Spark Connect session of our own on somebody's server (`session.Session`)."""
+    """An own Spark Connect session on an existing server (`session.Session`)."""
 
     def __init__(self, url: str, progress: Progress | None, settings: dict[str, str]) -> None:
         require_server("Spark Connect server", url.partition("/;")[0].rstrip("/"), DEFAULT_PORT)
@@ -125,7 +129,7 @@ class ConnectSession:
         check_shared(self.engine, directory, *inputs)
 
     def close(self) -> None:
-        """Give the session back to the server, which goes on."""
+        """Close the session on the server, which continues to run."""
         self.spark.stop()
 
     def __enter__(self) -> Self:
@@ -136,11 +140,11 @@ class ConnectSession:
 
 
 def _pickled(attempt: Attempt[J, R], jobs: Sequence[J]) -> Callable[[Iterator[Any]], Any]:
-    """Return the function for `mapInArrow`: row number in, row number and pickled result out."""
+    """Return the function for `mapInArrow`: row number in; row number and pickled result out."""
     pickled = [pickle.dumps(job) for job in jobs]
 
     def run(batches: Iterator[Any]) -> Iterator[Any]:
-        arrow: Any = importlib.import_module("pyarrow")  # untyped
+        arrow: Any = importlib.import_module("pyarrow")  # PySpark has no types here.
         for batch in batches:
             numbers: list[int] = batch.column(0).to_pylist()
             results = [pickle.dumps(attempt(pickle.loads(pickled[n]))) for n in numbers]  # noqa: S301

@@ -1,6 +1,6 @@
 """The data source "rocketmq": store directories (docs/spark-source.md, docs/spark-sink.md).
 
-And running clusters (docs/spark-live.md).
+It also reads and writes running clusters (docs/spark-live.md).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class RocketMQDataSource(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """Return what `format` takes."""
+        """Return the name for `format`."""
         return "rocketmq"
 
     def schema(self) -> StructType:
@@ -44,7 +44,7 @@ class RocketMQDataSource(DataSource):
         return spark_schema(read(self.options).columns)
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """Return what reads a batch query."""
+        """Return the reader of a batch query."""
         if is_live(self.options):
             from mqlake.spark.live import batch as live
 
@@ -67,7 +67,7 @@ class RocketMQDataSource(DataSource):
         return batch.reader(options, schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
-        """Return what reads a streaming query."""
+        """Return the reader of a streaming query."""
         if is_live(self.options):
             from mqlake.spark.live.stream import LiveStreamReader
 
@@ -85,7 +85,7 @@ class RocketMQDataSource(DataSource):
         return StreamReader(options, schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
-        """Return what writes a batch query."""
+        """Return the writer of a batch query."""
         if is_live(self.options):
             from mqlake.spark.live.sink_options import live_write_options
             from mqlake.spark.live.writer import LiveBatchWriter
@@ -97,7 +97,7 @@ class RocketMQDataSource(DataSource):
         return BatchWriter(write_options(self.options), schema, overwrite=overwrite)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802
-        """Return what writes a streaming query."""
+        """Return the writer of a streaming query."""
         if is_live(self.options):
             from mqlake.spark.live.sink_options import live_write_options
             from mqlake.spark.live.writer import LiveStreamWriter
@@ -110,7 +110,7 @@ class RocketMQDataSource(DataSource):
 
 
 def _of_union(given: Mapping[str, str]) -> dict[str, str]:
-    """Return the options of a query over a table and its log, with one path or none."""
+    """Return the options of a query over a table and its log, with at most one path."""
     if are_many(given):
         raise FormatError(
             "option table: path names several stores: leave path out to read the log of each store "
@@ -120,7 +120,7 @@ def _of_union(given: Mapping[str, str]) -> dict[str, str]:
 
 
 def _shared_options(given: Mapping[str, str], *, streaming: bool | None = None) -> ReadOptions:
-    """Return the options that hold for each of the stores that options name."""
+    """Return the options that apply to each of the named stores."""
     if is_union(given):
         return read_options(_of_union(given), streaming=streaming)
     if not are_many(given):

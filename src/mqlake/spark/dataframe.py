@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
 
 class Part(NamedTuple):
-    """What one task reads: a segment's file, up to the end of the log (physical offsets, bytes)."""
+    """The input of one task: a segment's file, up to the end of the log (physical offsets,
+    bytes).
+    """
 
     store: str
     path: str
@@ -26,15 +28,16 @@ class Part(NamedTuple):
 def messages(
     spark: SparkSession, store: Path | str, columns: Sequence[str] | None = None
 ) -> DataFrame:
-    """Return the messages of a store, one a row, up to where RocketMQ ends the log.
+    """Return the messages of a store, one in each row, up to the end of the log as RocketMQ sees
+    it.
 
-    Nothing is copied: a task scans a segment when an action needs it. Columns are those of
-    `mqlake.dispatch.arrow.SCHEMA`; only the chosen ones are made. The store must lie where all
-    executors see it, and not change while the DataFrame is in use.
+    Nothing is copied: a task scans a segment when an action needs it. The columns are those of
+    `mqlake.dispatch.arrow.SCHEMA`; only the chosen ones are computed. All executors must see the
+    store at the same path, and not change while the DataFrame is in use.
 
     Raises:
-        StoreError: there is no store.
-        MqlakeError: there is no such column.
+        StoreError: the directory is not a store.
+        MqlakeError: a column does not exist.
         JobError: a package that PySpark needs for this is missing.
     """
     schema = _for_spark(columns)
@@ -89,13 +92,17 @@ def scan(part: Part, schema: Any) -> Iterator[Any]:
 
 
 def _for_spark(columns: Sequence[str] | None) -> Any:
-    """Return the columns' Arrow schema with times in microseconds: Spark takes no others."""
+    """Return the columns' Arrow schema with times in microseconds, the only unit that Spark
+    accepts.
+    """
     arrow: Any = importlib.import_module("pyarrow")
     all_columns = _columns().SCHEMA
     fields: list[Any] = []
     for name in columns or all_columns.names:
         if name not in all_columns.names:
-            raise MqlakeError(f"no column {name!r}; there are {', '.join(all_columns.names)}")
+            raise MqlakeError(
+                f"there is no column {name!r}; the columns are {', '.join(all_columns.names)}"
+            )
         field = all_columns.field(name)
         is_time = arrow.types.is_timestamp(field.type)
         fields.append(field.with_type(arrow.timestamp("us", tz="UTC")) if is_time else field)
@@ -105,4 +112,4 @@ def _for_spark(columns: Sequence[str] | None) -> Any:
 def _columns() -> Any:
     from mqlake.dispatch import arrow
 
-    return cast("Any", arrow)  # pyarrow carries no types
+    return cast("Any", arrow)  # pyarrow has no types

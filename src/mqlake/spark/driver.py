@@ -1,4 +1,4 @@
-"""The driver of a classic Spark session: a JVM of its own, and the SparkContext in it."""
+"""The driver of a classic Spark session: its own JVM, with the SparkContext."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _endings: list[threading.Thread] = []
 
 
 class Driver:
-    """Start a JVM with a SparkContext under `settings`; `stop` ends both and removes `scratch`.
+    """Start a JVM with a SparkContext with these settings; `stop` ends both and removes `scratch`.
 
-    PySpark keeps JVM and context as class variables, so there is one at a time in a process. Raises
-    JobError where the process has one already, or Spark does not start.
+    PySpark keeps the JVM and the context as class variables, so a process can have only one. Raises
+    JobError if the process already has one, or Spark does not start.
     """
 
     def __init__(
@@ -39,7 +39,7 @@ class Driver:
 
         wait_until_ended()
         if cast("Any", SparkContext)._active_spark_context is not None:
-            raise JobError("this process has a SparkContext already: make a SparkEngine of it")
+            raise JobError("this process already has a SparkContext: create a SparkEngine from it")
         conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
         self._scratch = scratch
         self._gateway = launch.start_jvm(conf, output)
@@ -51,19 +51,19 @@ class Driver:
             self._end_jvm()
             raise JobError(f"Spark did not start: {reason(str(error))}") from None
         if scratch is not None:
-            # Should this process be killed, the JVM notices and removes what then is empty.
+            # If this process is killed, the JVM notices, and removes what is then empty.
             self._gateway.jvm.java.io.File(str(scratch)).deleteOnExit()
 
     def stop(self) -> None:
-        """Stop the JVM's half at once, and the rest in the background.
+        """Stop the JVM's part at once, and the rest in the background.
 
-        Java's half is done in 0.1 s; PySpark then waits up to a second for a thread of its own to
-        notice, which a program at its end need not do.
+        Java's part takes 0.1 s. PySpark then waits up to a second until a thread of its own
+        notices, which a program that is about to exit need not wait for.
         """
         from py4j.protocol import Py4JError
 
         context = cast("Any", self.context)
-        with suppress(Py4JError, OSError):  # the JVM may have died
+        with suppress(Py4JError, OSError):  # The JVM may have died.
             context._jsc.stop()
         context._jsc = None
         if self._scratch is not None:
@@ -89,7 +89,9 @@ class Driver:
 
 @contextmanager
 def _interrupts_as_before() -> Generator[None]:
-    """Undo the handler that a SparkContext sets for Ctrl-C: it calls Java from amid a call."""
+    """Undo the handler that a SparkContext sets for Ctrl-C: it calls Java in the middle of another
+    call.
+    """
     before = signal.getsignal(signal.SIGINT)
     try:
         yield
@@ -99,6 +101,6 @@ def _interrupts_as_before() -> Generator[None]:
 
 
 def wait_until_ended() -> None:
-    """Wait until what earlier sessions left to the background is done."""
+    """Wait until the background work of earlier sessions is done."""
     while _endings:
         _endings.pop().join()

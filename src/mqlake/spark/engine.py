@@ -1,4 +1,4 @@
-"""The engine of a classic Spark session: one task of a plain RDD a job, no shuffle."""
+"""The engine of a classic Spark session: each job is one task of a plain RDD, without shuffle."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ J = TypeVar("J")
 R = TypeVar("R")
 
 INTERVAL = 0.25
-"""Seconds between two looks at how far Spark is."""
+"""Seconds between two checks of Spark's progress."""
 
 
 class SparkEngine:
     """Run tasks on the executors of a SparkContext (`mqlake.jobs.engine.Engine`).
 
-    A failed attempt is repeated as often as Spark is told to (`spark.task.maxFailures`; the second
-    number of `local[n,m]`).
+    A failed attempt is repeated as often as Spark's settings say (`spark.task.maxFailures`; the
+    second number of `local[n,m]`).
     """
 
     def __init__(self, context: SparkContext, progress: Progress | None = None) -> None:
@@ -33,18 +33,20 @@ class SparkEngine:
 
     @property
     def parallelism(self) -> int:
-        """How many tasks run at once: the cores of the executors that have reported so far."""
+        """The number of tasks that run at the same time: the cores of the executors that have
+        reported so far.
+        """
         return self._context.defaultParallelism
 
     @property
     def on_one_host(self) -> bool:
-        """Whether tasks run in the driver's own host and see its files."""
+        """Return whether tasks run on the driver's host and see its files."""
         return str(self._context.master).startswith("local[")
 
     def run(self, task: Callable[[J], R], jobs: Sequence[J], title: str) -> list[R]:
         """Run `task` on each of `jobs`, one Spark task each, and return the results in their order.
 
-        Raises the MqlakeError that a task raised, and JobError for whatever else ends the job. An
+        Raises the MqlakeError that a task raised, and JobError if anything else ends the job. An
         interrupt (Ctrl-C) cancels the job.
         """
         if not jobs:
@@ -65,10 +67,11 @@ class SparkEngine:
     def _start(
         self, task: Callable[[J], R], jobs: Sequence[J], title: str, group: str
     ) -> Future[list[R]]:
-        """Run the job in a thread of its own: a call of Java that is interrupted ends in a mess.
+        """Run the job in its own thread, because an interrupted call of Java leaves Py4J in an
+        undefined state.
 
-        What is set for a Spark job by thread, such as its group and its title in Spark's UI, is
-        gone with the thread.
+        Spark's settings for each thread, such as the job's group and its title in Spark's UI, end
+        with the thread.
         """
         from pyspark import InheritableThread
 
@@ -86,7 +89,7 @@ class SparkEngine:
         return results
 
     def _watch(self, results: Future[list[R]], title: str, total: int, group: str) -> None:
-        """Report how many tasks have finished, until the results are there."""
+        """Report how many tasks have finished, until the results have arrived."""
         seen = 0
         while not wait([results], INTERVAL).done:
             if self._progress is None:

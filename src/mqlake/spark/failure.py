@@ -1,4 +1,4 @@
-"""Carry a task's failure through Spark, and out of its stack traces, as one line.
+"""Carry the error of a task through Spark's stack traces, as one line.
 
 Spark hands the driver the text of a worker's traceback, wrapped in Java's. So a task runs inside
 `Attempt`, which turns what it raises into a `TaskError` whose last line has a known form.
@@ -18,13 +18,13 @@ J = TypeVar("J")
 R = TypeVar("R")
 
 LONGEST_MESSAGE = 1000
-"""Characters. Spark Connect cuts long messages off, and nobody reads them."""
+"""Maximum characters of a message. Spark Connect truncates long messages."""
 
 FAILURE = re.compile(r"\bTaskError: (\w+): ([^\n]*)")
 """Class and message of what a task raised."""
 
 SOURCE_FAILURE = re.compile(r"\bmqlake\.errors\.(\w+): ([^\n]*)")
-"""The same of a data source, which nothing can be put around."""
+"""The same for a data source, which cannot be wrapped."""
 
 RAISED = re.compile(r"^(?:\w+\.)*(\w+(?:Error|Exception): [^\n]*)", re.MULTILINE)
 """The last line of a Python traceback."""
@@ -32,17 +32,17 @@ RAISED = re.compile(r"^(?:\w+\.)*(\w+(?:Error|Exception): [^\n]*)", re.MULTILINE
 KNOWN: tuple[tuple[re.Pattern[str], str], ...] = (
     (
         re.compile(r"No module named '?mqlake"),
-        "the workers' Python cannot import mqlake: install it there, or point PYSPARK_PYTHON to it",
+        "the workers' Python cannot import mqlake: install it there, or set PYSPARK_PYTHON",
     ),
     (
         re.compile(r"Python worker exited unexpectedly|EOF reached before Python server"),
-        "a Python worker died again and again: killed, or out of memory",
+        "a Python worker died repeatedly: it was killed, or ran out of memory",
     ),
     (
         re.compile(r"ExecutorLostFailure|Remote RPC client disassociated"),
-        "an executor was lost again and again: killed, or out of memory",
+        "an executor was lost repeatedly: it was killed, or ran out of memory",
     ),
-    (re.compile(r"Cannot run program \"([^\"]*)\""), "the workers have no program {0}"),
+    (re.compile(r"Cannot run program \"([^\"]*)\""), "the workers cannot find the program {0}"),
     (re.compile(r"cancelled (?:part of cancelled )?job group"), "the job was cancelled"),
     (
         re.compile(r"stopped SparkContext|SparkContext was shut down|SparkContext has been shut"),
@@ -52,17 +52,17 @@ KNOWN: tuple[tuple[re.Pattern[str], str], ...] = (
 
 
 class TaskError(Exception):
-    """What a task raised: class name and message on one line."""
+    """The error of a task: its class name and message on one line."""
 
 
 @dataclass(frozen=True)
 class Attempt(Generic[J, R]):
-    """A task whose failures survive the way through Spark; pickled with the task by name."""
+    """A task whose errors survive the way through Spark; it is pickled with the task by name."""
 
     task: Callable[[J], R]
 
     def __call__(self, job: J) -> R:
-        """Run the task on one job; raises TaskError for whatever the task raises."""
+        """Run the task on one job; raise TaskError for any error of the task."""
         try:
             return self.task(job)
         except Exception as error:
@@ -72,24 +72,27 @@ class Attempt(Generic[J, R]):
 
 @contextmanager
 def failures(title: str) -> Generator[None]:
-    """Raise what Spark raises in the body as an error for people; `title` names the step."""
+    """Raise errors of Spark in the body as readable errors; `title` names the step."""
     from py4j.protocol import Py4JError, Py4JJavaError
     from pyspark.errors import PySparkException
 
     try:
         yield
-    # The second also for tasks on RDDs, once there is a SQL session: it changes what Py4J raises.
+    # The second class also covers tasks on RDDs once there is a SQL session, which changes what
+    # Py4J raises.
     except (Py4JJavaError, PySparkException) as error:
         raise failure(title, error) from None
-    except (Py4JError, ConnectionError):  # nothing that Java has raised: there is no answer
-        raise errors.JobError(f"{title}: Spark's JVM has died: killed, or out of memory") from None
+    except (Py4JError, ConnectionError):  # Java did not raise this: there is no answer.
+        raise errors.JobError(
+            f"{title}: Spark's JVM has died: it was killed, or ran out of memory"
+        ) from None
 
 
 def failure(title: str, spark_error: object) -> errors.MqlakeError:
-    """Return the error for people from what Spark raised while the step `title` ran.
+    """Return a readable error for what Spark raised while the step `title` ran.
 
-    A task's MqlakeError comes back as the same class with the same message; anything else is a
-    JobError that names the step.
+    An MqlakeError of a task is returned as the same class with the same message; anything else
+    becomes a JobError that names the step.
     """
     text = str(spark_error)
     if found := FAILURE.search(text) or SOURCE_FAILURE.search(text):
@@ -102,7 +105,7 @@ def failure(title: str, spark_error: object) -> errors.MqlakeError:
 
 
 def reason(text: str) -> str:
-    """Return one line that says why Spark failed, from the text of its exception."""
+    """Return one line with the reason why Spark failed, from the text of its exception."""
     for pattern, words in KNOWN:
         if found := pattern.search(text):
             return words.format(*found.groups())
@@ -117,7 +120,7 @@ def reason(text: str) -> str:
 
 
 def _first_that_says_something(lines: list[str]) -> str:
-    """Skip what Py4J puts before Java's message, and the class name in front of it."""
+    """Remove what Py4J puts before Java's message, and the class name."""
     for line in lines:
         if line.startswith(("An error occurred while calling", "at ")):
             continue

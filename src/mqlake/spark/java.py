@@ -1,4 +1,4 @@
-"""Find the Java runtime that Spark needs. `python -m mqlake.spark.java` says which it is."""
+"""Find the Java runtime for Spark. `python -m mqlake.spark.java` prints it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import NamedTuple
 from mqlake.errors import JobError
 
 OLDEST = 17
-"""What Spark 4 runs on (its documentation, "Overview": Java 17, 21)."""
+"""The releases that Spark 4 supports (its documentation, "Overview": Java 17, 21)."""
 
 COMMON_DIRECTORIES = (
     "/usr/lib/jvm",
@@ -34,14 +34,14 @@ class Java(NamedTuple):
 
     home: Path
     version: int
-    """Feature release: 17, 21."""
+    """The feature release, such as 17 or 21."""
 
 
 def find_java(oldest: int = OLDEST) -> Java:
-    """Return the runtime of JAVA_HOME, else of PATH, else of the usual directories.
+    """Return the runtime of JAVA_HOME, otherwise of PATH, otherwise of the usual directories.
 
-    One that is too old is passed over. Among the usual directories the lowest version that is new
-    enough is taken, because Spark is tested with that. Raises JobError if there is none.
+    A runtime that is too old is ignored. Of the usual directories, the lowest version that is new
+    enough is used, because Spark is tested with it. Raises JobError without such a runtime.
     """
     passed_over: list[Java] = []
     for candidates in (_named(), _on_path(), _installed()):
@@ -86,7 +86,7 @@ def _examine(home: Path) -> Java | None:
 
 
 def _released(home: Path) -> int | None:
-    """Read the version from the `release` file that a JDK or JRE carries; no process is started."""
+    """Read the version from the `release` file of a JDK or JRE; no process is started."""
     try:
         text = (home / "release").read_text(errors="replace")
     except OSError:
@@ -95,7 +95,7 @@ def _released(home: Path) -> int | None:
 
 
 def _asked(program: Path) -> int | None:
-    """Ask the program itself; macOS has a `java` that only says that there is none."""
+    """Ask the program itself; macOS has a `java` that only reports that Java is not installed."""
     try:
         answer = subprocess.run(  # noqa: S603
             [program, "-version"], capture_output=True, text=True, timeout=20, check=False
@@ -114,7 +114,7 @@ def _feature_release(match: re.Match[str] | None) -> int | None:
 
 
 def main() -> int:
-    """Print the runtime that would be used; exit code 2 and the reason where there is none."""
+    """Print the runtime that would be used; exit with code 2 and the reason if none is found."""
     try:
         java = find_java()
     except JobError as error:

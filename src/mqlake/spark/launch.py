@@ -1,7 +1,7 @@
 """Start the JVM of a Spark driver.
 
-PySpark starts it through `spark-submit`; here its environment, its flags and where its output goes
-are set. Only an embedded session, whose JVM is ours alone, gets the flags for a quick start.
+PySpark starts it through `spark-submit`; this module sets its environment, its flags and the target
+of its output. Only an embedded session, which has its own JVM, gets the flags for a quick start.
 """
 
 from __future__ import annotations
@@ -23,23 +23,25 @@ from mqlake.spark.java import Java
 from mqlake.spark.pandas_warning import ignore_pandas_warning
 
 QUICK_START = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", "-XX:-UsePerfData")
-"""The JVM hands tasks out and takes results in; what is heavy runs in Python."""
+"""The JVM only distributes tasks and collects results; Python does the heavy work."""
 
 WORKER_PYTHON = Path(__file__).with_name("worker_python")
-"""Starts the Python that `MQLAKE_PYTHON` names, with the PySpark that is installed."""
+"""Starts the Python of `MQLAKE_PYTHON` with the installed PySpark."""
 
 LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")
 
 IMPORTED_LATER = "pyspark.testing.utils"
-"""What PySpark imports in its first call of Java, with NumPy and, where there is one, pandas: a
-second's work that may as well be done while the JVM starts."""
+"""Modules that PySpark imports in its first call of Java, with NumPy and, if installed, pandas.
+
+The imports take a second; they run while the JVM starts.
+"""
 
 LOG_VARIABLE = "MQLAKE_SPARK_LOG"
-"""Environment variable: a file that gets what an embedded Spark prints."""
+"""Environment variable: the file for the output of an embedded Spark."""
 
 
 def spark_home() -> Path:
-    """Return the directory of the Spark in the PySpark package; raises JobError if none."""
+    """Return the directory of Spark in the PySpark package; raise JobError if it is missing."""
     found = importlib.util.find_spec("pyspark")
     if found is None or found.origin is None:
         raise JobError(
@@ -47,12 +49,12 @@ def spark_home() -> Path:
         )
     home = Path(found.origin).parent
     if not (home / "jars").is_dir():
-        raise JobError("this PySpark comes without Spark's jars: pip install pyspark")
+        raise JobError("this PySpark has no Spark jars: pip install pyspark")
     return home
 
 
 def embedded_environment(java: Java) -> dict[str, str | None]:
-    """Return the environment of an embedded session: this Spark, no settings from elsewhere."""
+    """Return the environment of an embedded session: this Spark, without other settings."""
     return {
         "JAVA_HOME": str(java.home),
         "SPARK_HOME": str(spark_home()),
@@ -67,7 +69,7 @@ def embedded_environment(java: Java) -> dict[str, str | None]:
 
 
 def _python() -> dict[str, str | None]:
-    """Return what makes Spark start its Python processes by `WORKER_PYTHON`, if that can run."""
+    """Return the variables with which Spark starts Python by `WORKER_PYTHON`, if executable."""
     python = str(WORKER_PYTHON) if os.access(WORKER_PYTHON, os.X_OK) else sys.executable
     return {
         "PYSPARK_PYTHON": python,
@@ -77,7 +79,7 @@ def _python() -> dict[str, str | None]:
 
 
 def cluster_environment(java: Java) -> dict[str, str | None]:
-    """Return the environment of a driver of a cluster, which has its own Spark and settings."""
+    """Return the environment of a cluster's driver, which has its own Spark and settings."""
     return {
         "JAVA_HOME": str(java.home),
         "PYSPARK_PYTHON": os.environ.get("PYSPARK_PYTHON", sys.executable),
@@ -86,7 +88,7 @@ def cluster_environment(java: Java) -> dict[str, str | None]:
 
 
 def embedded_flags(archive: Path | None) -> str:
-    """Return the options of an embedded JVM, one string as Spark takes it."""
+    """Return the options of an embedded JVM as one string, which Spark expects."""
     flags = [*QUICK_START, f"-Dlog4j2.configurationFile={LOG_SETTINGS.as_uri()}"]
     if archive is not None:
         flags.append(f"-XX:SharedArchiveFile={archive}")
@@ -95,7 +97,7 @@ def embedded_flags(archive: Path | None) -> str:
 
 @contextmanager
 def environment(changes: Mapping[str, str | None]) -> Generator[None]:
-    """Change environment variables (None: unset) and put them back; PySpark reads nothing else."""
+    """Set environment variables (None: unset) and restore them; PySpark has no other interface."""
     before = {name: os.environ.get(name) for name in changes}
     _set(changes)
     try:
@@ -113,9 +115,9 @@ def _set(variables: Mapping[str, str | None]) -> None:
 
 
 def start_jvm(conf: Any, output: IO[bytes] | int) -> Any:
-    """Start the JVM for a SparkConf; what it prints goes to `output`, never to stdout.
+    """Start the JVM for a SparkConf; its output goes to `output`, never to stdout.
 
-    Returns Py4J's gateway. Raises JobError with the last line that the JVM said.
+    Returns Py4J's gateway. Raises JobError with the last line that the JVM printed.
     """
     from pyspark import java_gateway
     from pyspark.errors import PySparkRuntimeError
@@ -133,7 +135,7 @@ def start_jvm(conf: Any, output: IO[bytes] | int) -> Any:
 
 
 def log_file() -> IO[bytes]:
-    """Return what takes an embedded Spark's log: the file asked for, else one without a name."""
+    """Return a file for an embedded Spark's log: the named file, or one without a name."""
     if name := os.environ.get(LOG_VARIABLE):
         try:
             return Path(name).open("a+b")
@@ -144,8 +146,8 @@ def log_file() -> IO[bytes]:
 
 def _last_line(output: IO[bytes] | int) -> str:
     if isinstance(output, int):
-        return "what it said is above"
+        return "its output is above"
     output.seek(0)
     lines = output.read().decode(errors="replace").split("\n")
     said = [line.strip() for line in lines if line.strip() and not line.startswith("\tat ")]
-    return said[-1] if said else "it said nothing"
+    return said[-1] if said else "it printed nothing"

@@ -1,4 +1,4 @@
-"""Keep PySpark from warning of what mqlake does not use."""
+"""Suppress PySpark's warnings about features that mqlake does not use."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from contextlib import contextmanager
 
 @contextmanager
 def ignore_pandas_warning() -> Generator[None]:
-    """Pass over PySpark 4.2's warning of pandas 3: it checks the version, mqlake uses Arrow."""
+    """Suppress PySpark 4.2's warning about pandas 3: it only checks the version, and mqlake uses
+    Arrow.
+    """
     with warnings.catch_warnings():
         message = "PySpark does not yet fully support pandas"
         warnings.filterwarnings("ignore", message=message, category=FutureWarning)

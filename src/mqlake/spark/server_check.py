@@ -1,4 +1,4 @@
-"""See whether a server takes connections, before Spark tries for minutes and fails at length."""
+"""Check that a server accepts connections, before Spark tries for minutes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def require_server(what: str, url: str, default_port: int) -> None:
     for address in addresses.split(","):
         if _answers(f"{scheme}://{address}", default_port):
             return
-    raise JobError(f"no {what} answers at {url}: is it running, and is the address right?")
+    raise JobError(f"no {what} answers at {url}: check that it is running, and the address")
 
 
 def _answers(url: str, default_port: int) -> bool:

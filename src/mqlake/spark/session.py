@@ -18,12 +18,12 @@ class Session(Protocol):
 
     @property
     def engine(self) -> Engine:
-        """What runs mqlake's tasks."""
+        """The engine that runs mqlake's tasks."""
         ...
 
     @property
     def spark(self) -> SparkSession:
-        """The SQL session, made when first asked for: an embedded one takes a second more."""
+        """The SQL session, created on first access: an embedded one takes another second."""
         ...
 
     def check_shared(self, directory: Path, *inputs: Path) -> None:
@@ -31,7 +31,7 @@ class Session(Protocol):
         ...
 
     def close(self) -> None:
-        """Stop what was started; what was there before goes on."""
+        """Stop what was started; anything that existed before continues to run."""
         ...
 
     def __enter__(self) -> Self: ...
@@ -45,15 +45,15 @@ def open_session(
     progress: Progress | None = None,
     settings: Mapping[str, str] | None = None,
 ) -> Session:
-    """Open a session; `progress` is told how far each job of its engine is.
+    """Open a session; `progress` is notified of the progress of each job of its engine.
 
     `master`:
-      - None, `local`, `local[n]`, `local[*]`: embedded, a Spark of our own on this machine;
+      - None, `local`, `local[n]`, `local[*]`: an embedded Spark on this machine;
       - `spark://host:port`, `yarn`, `k8s://…`: a cluster, with its own settings;
       - `sc://host:port`: Spark Connect.
-    `settings` are Spark properties that win over mqlake's own.
+    `settings` are Spark properties that override mqlake's own.
 
-    Raises JobError, in one line, where Java or PySpark is missing or the master does not answer.
+    Raises JobError, in one line, if Java or PySpark is missing or the master does not answer.
     """
     chosen = dict(settings or {})
     if master is not None and master.startswith("sc://"):

@@ -1,8 +1,8 @@
 """Check that all executors share the file system of a job's output before the job starts.
 
-Tasks write their parts of a file into the driver's directory. On a cluster whose hosts each have a
-directory of that name, nothing would fail and the result would be missing parts, so driver and
-tasks must first see each other's marks.
+Tasks write their parts of a file into the driver's directory. On a cluster whose hosts each have
+their own directory of that name, nothing would fail, but parts of the result would be missing. So
+driver and tasks must first see each other's marks.
 """
 
 from __future__ import annotations
@@ -19,15 +19,19 @@ from mqlake.jobs.engine import Engine
 PREFIX = ".mqlake-shared-"
 TASKS_A_SLOT = 2
 PAUSE = 0.1
-"""Seconds that a task stays, so that Spark has to use all of its executors."""
+"""Seconds that a task waits, so that Spark must use all of its executors."""
 
 PATIENCE = 3.0
-"""Seconds in which a mark has to appear; network file systems remember for a while what was not."""
+"""Seconds within which a mark must appear; network file systems cache for a while that a file did
+not exist.
+"""
 
 
 @dataclass(frozen=True)
 class Look:
-    """What a task of the check is asked: find the driver's mark, leave one, find the inputs."""
+    """The input of a task of the check: it finds the driver's mark, leaves one, and finds the
+    inputs.
+    """
 
     directory: str
     token: str
@@ -36,7 +40,9 @@ class Look:
 
 @dataclass(frozen=True)
 class Seen:
-    """What a task of the check found: its host, its own mark, and what is wrong ("" if nothing)."""
+    """The result of a task of the check: its host, its own mark, and what is wrong ("" if
+    nothing).
+    """
 
     host: str
     mark: str
@@ -46,17 +52,17 @@ class Seen:
 def check_shared(engine: Engine, directory: Path, *inputs: Path) -> None:
     """Raise JobError unless every executor reads and writes `directory`, and reads `inputs`.
 
-    Of a directory that is still to be made, the nearest one above it is looked at. Nothing stays.
+    If the directory does not exist yet, its nearest existing parent is checked. No file remains.
     """
     directory = next(path for path in _upwards(directory.absolute()) if path.exists())
     token = uuid.uuid4().hex
     try:
         _leave(directory, token, "driver")
         look = Look(str(directory), token, tuple(str(path.absolute()) for path in inputs))
-        # The first task makes a cluster start its executors; only then is its size known.
-        engine.run(look_around, [look], "look for the output directory")
+        # The first task makes a cluster start its executors; only then is the cluster's size known.
+        engine.run(look_around, [look], "check the output directory")
         looks = [look] * (TASKS_A_SLOT * engine.parallelism)
-        for seen in engine.run(look_around, looks, "look for the output directory"):
+        for seen in engine.run(look_around, looks, "check the output directory"):
             complaint = seen.complaint or _missing(directory, token, seen)
             if complaint:
                 raise JobError(complaint)
@@ -68,7 +74,7 @@ def check_shared(engine: Engine, directory: Path, *inputs: Path) -> None:
 
 
 def look_around(look: Look) -> Seen:
-    """Say what this executor sees of the directory and the inputs (a task)."""
+    """Return what this executor sees of the directory and the inputs (a task)."""
     host, mark = socket.gethostname(), uuid.uuid4().hex
     time.sleep(PAUSE)
     directory = Path(look.directory)

@@ -1,7 +1,7 @@
 """Directories that `pyarrow.fs` reaches: S3, HDFS, Google Cloud Storage, and others; read-only."""
 
 # pyright: basic
-# Reason: pyarrow carries no types.
+# pyarrow has no types.
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class ArrowDirectory:
             there, expected = source.size(), size if stored is None else stored
         if there != expected:
             source.close()
-            raise StoreError(f"{name}: {there} bytes, and {expected} are expected")
+            raise StoreError(f"{name}: the file has {there} bytes, but {expected} are expected")
 
         def ranges(offset: int, length: int) -> bytes:
             with one_line(name):
@@ -102,7 +102,7 @@ class ArrowDirectory:
 
         info = self._info(path)
         if info.type == FileType.NotFound:
-            raise StoreError(f"{self.describe(path)}: no such file")
+            raise StoreError(f"{self.describe(path)}: the file does not exist")
         if info.type != FileType.File:
             raise StoreError(f"{self.describe(path)}: not a regular file")
         return info

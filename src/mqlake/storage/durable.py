@@ -1,4 +1,4 @@
-"""What takes several steps to be still there after a power cut."""
+"""What takes several steps to be still there after a power loss."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def replace_file(
     """
     temporary = f"{path}{TEMPORARY}"
     if directory.exists(temporary):
-        # After a power cut during a rename it may be a second name of the old content.
+        # After a power loss during a rename it may be a second name of the old content.
         directory.remove(temporary)
     _write_whole(directory, temporary, data)
     if backup is not None and directory.exists(path):
@@ -110,7 +110,7 @@ def _write_whole(directory: OwnedDirectory, path: str, data: bytes) -> None:
 def remove_tree(directory: OwnedDirectory, path: str) -> None:
     """Remove a directory and all that is in it; fine if it is gone.
 
-    Returns without waiting for the disk: after a power cut, any of it may be there again.
+    Returns without waiting for the disk: after a power loss, any of it may be there again.
 
     Raises:
         DiskError: the system refused it.

@@ -75,6 +75,6 @@ def _lock(descriptor: int) -> bool:
 
 
 def _is_in_place(path: Path, descriptor: int) -> bool:
-    """Say whether the path still leads to the file, which another process may have replaced."""
+    """Return whether the path still leads to the file, which another process may have replaced."""
     there, opened = path.stat(), os.fstat(descriptor)
     return (there.st_dev, there.st_ino) == (opened.st_dev, opened.st_ino)

@@ -1,7 +1,7 @@
-"""What one process has opened for writing is not a forked child's to use.
+"""Refuse to use, in a forked child, what its parent opened for writing.
 
 A child inherits memory, mappings and descriptors, but none of the other threads, and its parent
-goes on writing the same files.
+continues to write the same files.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from mqlake.errors import StoreError
 
 
 class ForkGuard:
-    """Refuse to use something in a process that was forked since it was opened.
+    """Raises if something is used in a process that was forked after it was opened.
 
-    The system calls once in the child: nothing has to ask for the process id.
+    The system makes one call in each child, so that no check has to look up the process id.
 
     Args:
-        what: the file or directory that messages name.
-        in_child: called in each child, before `os.fork` returns there, and beside no other thread.
+        what: the file or directory, for messages.
+        in_child: called in each child before `os.fork` returns there, while no other thread runs.
             It must wait for no lock: the thread that held it does not exist in the child.
 
     Attributes:
-        is_child: whether this process is a child of the one that opened it.
+        is_child: whether this process is a child of the process that opened it.
     """
 
     def __init__(self, what: object, in_child: Callable[[], object] | None = None) -> None:
@@ -35,14 +35,14 @@ class ForkGuard:
 
     @property
     def reason(self) -> str:
-        """Why it is not to be used in a child."""
+        """Why it must not be used in a child."""
         return f"this store was opened by process {self._process}; open it again in this process"
 
     def check(self) -> None:
-        """Do nothing in the process that opened it.
+        """Raise in a child of the process that opened it; do nothing elsewhere.
 
         Raises:
-            StoreError: this process is a child of that one.
+            StoreError: this process is such a child.
         """
         if self.is_child:
             raise StoreError(f"{self._what}: {self.reason}")

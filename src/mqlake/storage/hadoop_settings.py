@@ -35,7 +35,9 @@ def _of_hadoop() -> dict[str, str]:
     if not text:
         return {}
     if "<!ENTITY" in text:
-        raise StoreError(f"{place}/core-site.xml: entities are not read: write what they stand for")
+        raise StoreError(
+            f"{place}/core-site.xml: entities are not supported: write their values instead"
+        )
     try:
         properties = ET.fromstring(text).iter("property")  # noqa: S314 (no entities)
     except ET.ParseError as error:

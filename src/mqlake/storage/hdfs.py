@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 import os
-from functools import cache
+from collections.abc import Callable
+from functools import cache, partial
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
@@ -30,7 +31,9 @@ def hdfs(url: str) -> tuple[Any, str]:
 
     parts, shown = urlsplit(url), shown_url(url)
     if not parts.netloc:
-        raise StoreError(f"{shown}: no name node in it: write {parts.scheme}://host:port/path")
+        raise StoreError(
+            f"{shown}: the name node is missing: write {parts.scheme}://host:port/path"
+        )
     try:
         client = _client(parts.hostname, parts.port, os.getpid())
     except ImportError:
@@ -41,12 +44,22 @@ def hdfs(url: str) -> tuple[Any, str]:
     return PyFileSystem(FSSpecHandler(client)), unquote(parts.path).rstrip("/") or "/"
 
 
+def atomic_replace(filesystem: Any) -> Callable[[str, str], None] | None:
+    """Return what moves a file over another atomically; None if the file system's client cannot."""
+    from pyarrow.fs import FSSpecHandler
+
+    handler = getattr(filesystem, "handler", None)
+    if not isinstance(handler, FSSpecHandler) or "hdfs" not in handler.fs.protocol:
+        return None
+    return partial(handler.fs.mv, overwrite=True)
+
+
 @cache
 def _client(host: str | None, port: int | None, process: int) -> Any:  # noqa: ARG001
     """Return the client of a cluster, one for each process.
 
-    A client's threads do not survive a fork, and whoever drops it in the child waits for them for
-    ever. fsspec's own cache does so, even in a child that only starts another program.
+    A client's threads do not survive a fork, and whoever drops it in the child waits for them
+    forever. fsspec's own cache does so, even in a child that only starts another program.
     """
     from hdfs_native.fsspec import HdfsFileSystem  # pyright: ignore[reportMissingImports]
 
@@ -61,5 +74,5 @@ def _library(url: str) -> tuple[Any, str]:
     except OSError as error:
         reason = " ".join(str(error).split()).partition(" dlopen")[0]
         raise StoreError(
-            f"{shown_url(url)}: no client of HDFS is installed: {_INSTALL} ({reason})"
+            f"{shown_url(url)}: no HDFS client is installed: {_INSTALL} ({reason})"
         ) from error

@@ -18,12 +18,12 @@ from mqlake.storage.local import LocalDirectory, LocalFile
 from mqlake.storage.owner_lock import OwnerLock
 from mqlake.storage.protocol import Buffer, DiskUsage
 
-# Room is taken in steps of so many bytes, so that few writes ask for any.
+# Space is reserved in steps of this many bytes, so that few writes need to reserve any.
 _RESERVE_STEP = 16 << 20
 
 
 class _Link:
-    """A name that leads to a file, shared by all who have the file open under it."""
+    """A name that leads to a file, shared by all objects that have the file open under it."""
 
     __slots__ = ("__weakref__", "is_given_up")
 
@@ -37,6 +37,8 @@ class LocalOwnedFile(LocalFile):
 
     `sync` may run in any thread, beside everything but `close`; the rest is for one thread.
     """
+
+    is_watched = False
 
     def __init__(self, path: Path, descriptor: int, status: os.stat_result, link: _Link) -> None:
         super().__init__(path, descriptor, status.st_size)
@@ -67,7 +69,7 @@ class LocalOwnedFile(LocalFile):
         self._reserved.clear()
 
     def _put(self, offset: int, source: memoryview) -> None:
-        # Not in a `with` of `disk_errors`, which takes as long as a small write.
+        # Without a `with` of `disk_errors`, which takes as long as a small write.
         try:
             while source:
                 done = os.pwrite(self._descriptor, source, offset)
@@ -89,14 +91,16 @@ class LocalOwnedFile(LocalFile):
         if length <= 0:
             return
         if offset < 0 or offset + length > self._size:
-            raise StoreError(f"{self._path}: no room for {length} bytes at position {offset}")
+            raise StoreError(
+                f"{self._path}: there is no room for {length} bytes at position {offset}"
+            )
         for step in range(offset // _RESERVE_STEP, (offset + length - 1) // _RESERVE_STEP + 1):
             if step not in self._reserved:
                 self._take_room(step * _RESERVE_STEP)
                 self._reserved.add(step)
 
     def _take_room(self, start: int) -> None:
-        # Without it a full disk would end the process (SIGBUS) when a page is written.
+        # Otherwise a full disk would end the process (SIGBUS) when a page is written.
         if hasattr(os, "posix_fallocate"):
             with disk_errors(self._path):
                 length = min(_RESERVE_STEP, self._size - start)
@@ -106,7 +110,7 @@ class LocalOwnedFile(LocalFile):
         pass
 
     def sync(self) -> None:
-        # The system tells a failure once. Who comes later, or at the same time, must hear it too.
+        # The system reports a failure once. Later and concurrent callers must get it, too.
         with self._syncing:
             if self._failure is None:
                 try:
@@ -123,7 +127,7 @@ class LocalOwnedFile(LocalFile):
             status = os.stat(self._path)  # noqa: PTH116 (at every sync: half the time)
         except (FileNotFoundError, NotADirectoryError):
             found = None
-        except OSError:  # the path cannot be looked at, which does not mean that the file is gone
+        except OSError:  # The path cannot be read, which does not mean that the file is gone.
             return
         else:
             found = (status.st_dev, status.st_ino)
@@ -152,7 +156,7 @@ class LocalOwnedDirectory(LocalDirectory):
 
     @classmethod
     def make(cls, root: str | os.PathLike[str]) -> Self:
-        """Return a directory of this machine, made durably where there is none.
+        """Return a directory of this machine, created durably if missing.
 
         Raises:
             DiskError: the system refused it.
@@ -171,7 +175,7 @@ class LocalOwnedDirectory(LocalDirectory):
         return self._lock
 
     def _changing(self, path: str) -> Path:
-        """Return the path of what is to be changed.
+        """Return the path of a file or directory to change.
 
         Raises:
             StoreError: a parent process owns the directory.
@@ -189,7 +193,7 @@ class LocalOwnedDirectory(LocalDirectory):
             except BaseException:
                 os.close(descriptor)
                 with suppress(OSError):
-                    full.unlink()  # nobody is to find a file of another size
+                    full.unlink()  # Nobody must find a file of another size.
                 raise
         return self._opened(full, descriptor)
 
@@ -228,9 +232,9 @@ class LocalOwnedDirectory(LocalDirectory):
 
     @contextmanager
     def _giving_up(self, path: Path) -> Generator[None]:
-        """Let those who have a file open know that its name goes because this process wants so.
+        """Tell those who have a file open that this process removes its name on purpose.
 
-        They know before it goes: another thread may be syncing the file at this moment.
+        They must know before the name is gone: another thread may be syncing the file right now.
         """
         with self._linking:
             link = self._links.pop(path, None)
@@ -255,7 +259,7 @@ class LocalOwnedDirectory(LocalDirectory):
                 return
 
     def sync_directory(self, path: str) -> None:
-        # As with a file: the names that a failure has lost are not in what is synced next.
+        # As for a file: names that a failure has lost are not part of the next sync.
         with self._syncing:
             if (failure := self._failures.get(path)) is None:
                 failure = self._sync_names(path)
@@ -292,30 +296,30 @@ def _sync_data(descriptor: int) -> None:
 
 @contextmanager
 def disk_errors(path: object) -> Generator[None]:
-    """Turn what the system refuses into a `DiskError` that names the file.
+    """Convert the system's errors to a `DiskError` that names the file.
 
     Raises:
-        DiskError: one line: the file and the reason.
+        DiskError: one line with the file and the reason.
     """
     try:
         yield
     except OSError as error:
         raise disk_error(path, error) from error
-    except ValueError as error:  # a mapping of more bytes than the file has
+    except ValueError as error:  # A mapping of more bytes than the file has.
         raise DiskError(f"{path}: {error}") from error
 
 
 def disk_error(path: object, error: OSError) -> DiskError:
-    """Return what to raise for what the system refused: one line, the file and the reason."""
+    """Return the error to raise for a system error: one line with the file and the reason."""
     return DiskError(_reason(path, error), error.errno or 0)
 
 
 @contextmanager
 def sync_errors(path: object) -> Generator[None]:
-    """Turn a sync that the system refuses into a `SyncError`, which is final.
+    """Convert a failed sync to a `SyncError`, which is final.
 
     Raises:
-        SyncError: one line: the file and the reason.
+        SyncError: one line with the file and the reason.
     """
     try:
         yield
@@ -324,5 +328,5 @@ def sync_errors(path: object) -> Generator[None]:
 
 
 def _reason(path: object, error: OSError) -> str:
-    hint = "; free some room" if error.errno == errno.ENOSPC else ""
+    hint = "; free some space" if error.errno == errno.ENOSPC else ""
     return f"{path}: {error.strerror or error}{hint}"

@@ -78,4 +78,4 @@ class MemoryDirectory:
         try:
             return self._files[check_path(path)]
         except KeyError:
-            raise StoreError(f"{self.describe(path)}: no such file") from None
+            raise StoreError(f"{self.describe(path)}: the file does not exist") from None

@@ -7,7 +7,7 @@ machine's role (docs/object-stores.md).
 """
 
 # pyright: basic
-# Reason: pyarrow carries no types.
+# pyarrow has no types.
 
 from __future__ import annotations
 
@@ -17,22 +17,27 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from mqlake.errors import FormatError, StoreError
+from mqlake.storage.azure_store import AZURE_SETTINGS, azure
+from mqlake.storage.google_store import GOOGLE_SETTINGS, google
 from mqlake.storage.hadoop_settings import settings_of_files
 from mqlake.storage.shown_url import shown_url
 
 S3_SETTINGS = {
-    "fs.s3a.endpoint": "The server, such as `http://127.0.0.1:9000`; unset: AWS.",
+    "fs.s3a.endpoint": "The server, such as `http://127.0.0.1:9000`. Unset: AWS.",
     "fs.s3a.endpoint.region": "The region of the bucket.",
     "fs.s3a.access.key": "The access key.",
     "fs.s3a.secret.key": "The secret key.",
     "fs.s3a.session.token": "The token of temporary keys.",
     "fs.s3a.assumed.role.arn": "A role to assume.",
-    "fs.s3a.path.style.access": "`true`: the bucket is in the path, not in the host's name.",
-    "fs.s3a.connection.ssl.enabled": "`false`: http, if `fs.s3a.endpoint` does not say.",
-    "fs.s3a.aws.credentials.provider": "A class named `Anonymous…` asks without keys; others are "
-    "left to the client.",
+    "fs.s3a.path.style.access": "`true`: the bucket is in the path, not in the host name.",
+    "fs.s3a.connection.ssl.enabled": "`false`: HTTP, unless `fs.s3a.endpoint` has a scheme.",
+    "fs.s3a.aws.credentials.provider": "If the name contains `Anonymous`, requests carry no "
+    "credentials. Other classes are ignored: the client looks for credentials in its usual order.",
 }
 """Settings of S3, and what they mean."""
+
+SETTINGS = {**S3_SETTINGS, **GOOGLE_SETTINGS, **AZURE_SETTINGS}
+"""Settings of all object stores."""
 
 _S3_SCHEMES = ("s3", "s3a", "s3n")
 _ATTEMPTS = 6
@@ -46,10 +51,10 @@ def check_settings(given: Mapping[str, str]) -> dict[str, str]:
         FormatError: one does not.
     """
     for name in given:
-        if name not in S3_SETTINGS:
-            known = ", ".join(S3_SETTINGS)
+        if name not in SETTINGS:
+            known = ", ".join(SETTINGS)
             raise FormatError(
-                f"there is no setting {name[:200]!r} of object stores; there are {known}"
+                f"there is no setting {name[:200]!r} of object stores; the settings are {known}"
             )
     return dict(given)
 
@@ -73,6 +78,10 @@ def filesystem_of(url: str, settings: Mapping[str, str]) -> tuple[Any, str]:
         from mqlake.storage.hdfs import hdfs
 
         return hdfs(url)
+    if scheme == "gs":
+        return google(url, settings)
+    if scheme in ("abfs", "abfss"):
+        return azure(url, settings)
     return FileSystem.from_uri(url)
 
 
@@ -81,7 +90,9 @@ def _s3(url: str, settings: Mapping[str, str]) -> tuple[Any, str]:
 
     parts = urlsplit(url)
     if not parts.netloc:
-        raise StoreError(f"{shown_url(url)}: no bucket in it: write {parts.scheme}://bucket/path")
+        raise StoreError(
+            f"{shown_url(url)}: the bucket is missing: write {parts.scheme}://bucket/path"
+        )
     if parts.query or "@" in parts.netloc:
         # What pyarrow lets a URL say: endpoint_override, region, keys.
         return FileSystem.from_uri(f"s3{url[len(parts.scheme) :]}")
@@ -114,7 +125,7 @@ def _credentials(settings: Mapping[str, str]) -> dict[str, Any]:
     access, secret = settings.get("fs.s3a.access.key"), settings.get("fs.s3a.secret.key")
     if (access is None) != (secret is None):
         missing = "fs.s3a.secret.key" if secret is None else "fs.s3a.access.key"
-        raise StoreError(f"{missing} is missing: give both keys of S3, or none")
+        raise StoreError(f"{missing} is missing: give both keys of S3, or neither")
     if access is None:
         return {}
     token = settings.get("fs.s3a.session.token")

@@ -1,17 +1,16 @@
 """Places that files are copied to: each appears whole, or not at all."""
 
 # pyright: basic
-# Reason: pyarrow carries no types.
+# pyarrow has no types.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import unquote, urlsplit
 
-from mqlake.errors import StoreError
 from mqlake.storage.arrow_fs import ArrowDirectory, one_line
 from mqlake.storage.durable import TEMPORARY, make_directories, parent
 from mqlake.storage.local_owned import LocalOwnedDirectory
@@ -75,11 +74,20 @@ class ArrowTarget:
     Args:
         is_atomic: an object that is written appears when it is closed, as S3's do; else it is
             written beside, and moved.
+        replace: moves a file over another atomically; without it, the other is removed first.
     """
 
-    def __init__(self, filesystem: Any, root: str, name: str, *, is_atomic: bool) -> None:
+    def __init__(
+        self,
+        filesystem: Any,
+        root: str,
+        name: str,
+        *,
+        is_atomic: bool,
+        replace: Callable[[str, str], None] | None = None,
+    ) -> None:
         self._filesystem, self._root, self._name = filesystem, root.rstrip("/"), name
-        self._is_atomic = is_atomic
+        self._is_atomic, self._replace = is_atomic, replace or self._remove_and_move
         self.directory: Directory = ArrowDirectory(filesystem, root, name)
 
     def put(self, path: str, size: int, chunks: Iterable[bytes]) -> None:
@@ -88,15 +96,31 @@ class ArrowTarget:
         with one_line(f"{self._name}/{path}"):
             if not self._is_atomic:
                 self._filesystem.create_dir(parent(full), recursive=True)
-            with self._filesystem.open_output_stream(written) as stream:
-                for chunk in chunks:
-                    stream.write(chunk)
+            is_new = not self._is_atomic or not self.directory.exists(path)
+            try:
+                self._write(written, size, chunks)
+            except BaseException:
+                # pyarrow cannot abandon an upload: closing it makes an object of what there is. An
+                # older object of that name stays if the server refused the new one.
+                if is_new:
+                    with suppress(OSError):
+                        self._filesystem.delete_file(written)
+                raise
             if not self._is_atomic:
-                with suppress(FileNotFoundError):
-                    self._filesystem.delete_file(full)
-                self._filesystem.move(written, full)
-        if (there := self.directory.size(path)) != size:
-            raise StoreError(f"{self._name}/{path}: {there} of {size} bytes were stored")
+                self._replace(written, full)
+
+    def _write(self, full: str, size: int, chunks: Iterable[bytes]) -> None:
+        with self._filesystem.open_output_stream(full) as stream:
+            for chunk in chunks:
+                stream.write(chunk)
+        there = self._filesystem.get_file_info(full).size
+        if there != size:
+            raise OSError(f"only {there} of {size} bytes were stored")
+
+    def _remove_and_move(self, written: str, full: str) -> None:
+        with suppress(FileNotFoundError):
+            self._filesystem.delete_file(full)
+        self._filesystem.move(written, full)
 
     def remove(self, path: str) -> None:
         with one_line(f"{self._name}/{path}"), suppress(FileNotFoundError):
@@ -113,10 +137,12 @@ def open_target(place: str, settings: Mapping[str, str] | None = None) -> Target
         return LocalTarget(Path(unquote(urlsplit(place).path)))
     if "://" not in place:
         return LocalTarget(Path(place))
+    from mqlake.storage.hdfs import atomic_replace
     from mqlake.storage.object_stores import filesystem_of
 
     with one_line(place):
         filesystem, path = filesystem_of(place, settings or {})
     name = shown_url(place).rstrip("/")
     is_atomic = filesystem.type_name in ("s3", "gcs", "abfs")
-    return ArrowTarget(filesystem, path, name, is_atomic=is_atomic)
+    replace = atomic_replace(filesystem)
+    return ArrowTarget(filesystem, path, name, is_atomic=is_atomic, replace=replace)

@@ -1,9 +1,9 @@
-"""The lock that says which process may write a store directory.
+"""The lock that decides which process may write a store directory.
 
 RocketMQ holds one while it runs (`DefaultMessageStore.start`: a POSIX write lock on the first byte
-of `lock`), and Kafka one on all of `.lock`. Here it is a lock of the open file description (Linux):
-it conflicts with POSIX locks, but stays when the process opens and closes the file once more, as
-whoever copies the directory does, and when a child that inherited the descriptor ends.
+of `lock`), and Kafka one on all of `.lock`. Here it is a lock of the open file description (Linux).
+It conflicts with POSIX locks, but persists when the process opens and closes the file again, as a
+copy of the directory does, and when a child that inherited the descriptor ends.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ LOCK_NAME = "lock"
 
 _OWNED_BYTE = 0
 _NAMING_BYTE = 1
-"""Carries a POSIX lock that keeps nobody out: the system tells the process id of no other kind."""
+"""Carries a POSIX lock that excludes nobody: only of such a lock the system reports the process."""
 
-# `struct flock`: type, whence, start, length, process on Linux; other systems order it otherwise.
+# `struct flock`: type, whence, start, length, process on Linux. Other systems use another order.
 _FLOCK = Struct("hhqqi") if sys.platform == "linux" else Struct("qqihh")
 _SET_LOCK: int | None = getattr(fcntl, "F_OFD_SETLK", None)
 _IN_USE = (errno.EAGAIN, errno.EACCES)
 _MOST_ATTEMPTS = 10
 
-# What this process holds, by device and inode of the lock file.
+# The locks that this process holds, by device and inode of the lock file.
 _held: dict[tuple[int, int], OwnerLock] = {}
-# A child that is forked meanwhile must find a descriptor here that it has inherited.
+# A forked child must find a descriptor here that it has inherited.
 _changing = RLock()
 os.register_at_fork(
     before=_changing.acquire,
@@ -45,14 +45,14 @@ os.register_at_fork(
 
 
 def holder(path: Path) -> int | None:
-    """Return the id of another process that holds a lock on the file, None where there is none.
+    """Return the id of another process that holds a lock on the file, or None.
 
-    The file is not changed. The id is 0 or less where the system does not tell it.
+    The file is not changed. The id is 0 or less if the system does not report it.
 
     Raises:
         OSError: the file cannot be opened.
     """
-    # To open and close a file that this process holds would drop its POSIX lock.
+    # Opening and closing a file that this process holds would drop its POSIX lock.
     if not path.exists() or _identity(path.stat()) in _held:
         return None
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -66,12 +66,12 @@ def _ask(descriptor: int) -> int | None:
     owner = _locker(descriptor, _OWNED_BYTE, 0)
     if owner is None or owner > 0:
         return owner
-    # Of a lock of an open file description the system tells no process.
+    # For a lock of an open file description, the system reports no process.
     return _locker(descriptor, _NAMING_BYTE, 1) or owner
 
 
 def _locker(descriptor: int, start: int, length: int) -> int | None:
-    """Return whose lock a write lock of some bytes, 0 for all, would meet; None for none."""
+    """Return the holder of a lock that conflicts with a write lock on `length` bytes (0: all)."""
     if sys.platform == "linux":
         query = _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, start, length, 0)
         kind, _, _, _, process = _FLOCK.unpack(fcntl.fcntl(descriptor, fcntl.F_GETLK, query))
@@ -82,9 +82,9 @@ def _locker(descriptor: int, start: int, length: int) -> int | None:
 
 
 class OwnerLock:
-    """Own a store directory while the block runs; makes the lock file where there is none.
+    """Own a store directory while the block runs; the lock file is created if missing.
 
-    A child that is forked meanwhile does not own it: the lock goes when the parent lets go of it.
+    A child forked meanwhile does not own it: the lock ends when the parent releases it.
 
     Raises:
         StoreError: another process owns the directory, or the lock file cannot be opened.
@@ -110,20 +110,20 @@ class OwnerLock:
 
     @property
     def is_child(self) -> bool:
-        """Whether this process is a child that was forked from the owner."""
+        """Return whether this process is a child that was forked from the owner."""
         return self._guard is not None and self._guard.is_child
 
     def check(self) -> None:
-        """Do nothing in the process that owns the directory, or did until the end of the block.
+        """Raise in a forked child of the owner; do nothing elsewhere, also after the block.
 
         Raises:
-            StoreError: this process is a child that was forked from it.
+            StoreError: this process is such a child.
         """
         if self._guard is not None:
             self._guard.check()
 
     def let_go(self) -> None:
-        """Close the lock file; the lock goes with the last descriptor of it."""
+        """Close the lock file; the lock ends with its last descriptor."""
         with _changing:
             if _held.get(self._identity) is self:
                 del _held[self._identity]
@@ -145,7 +145,7 @@ class OwnerLock:
             except BaseException:
                 self.let_go()
                 raise
-            # Somebody has removed or replaced the file meanwhile: the lock keeps nobody out.
+            # Another process has removed or replaced the file meanwhile: the lock excludes nobody.
             self.let_go()
         raise StoreError(f"{self._path}: other processes keep replacing this file; stop them first")
 
@@ -164,8 +164,8 @@ class OwnerLock:
             fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, _NAMING_BYTE)
 
     def _lock_directory(self) -> None:
-        # A process that copies the directory drops its own POSIX lock; this one stays, and keeps
-        # out at least those that ask for it too. Not every file system has it.
+        # If a process copies the directory, it drops its own POSIX lock. This lock stays, and
+        # excludes at least others that request it. Not every file system supports it.
         descriptor = os.open(self._store, os.O_RDONLY | os.O_CLOEXEC)
         self._descriptors.append(descriptor)
         try:
@@ -182,10 +182,10 @@ class OwnerLock:
 
 
 def _lock_description(descriptor: int) -> bool:
-    """Lock for the open file description; return False where the system has no such locks.
+    """Lock for the open file description; return False if the system has no such locks.
 
     Raises:
-        OSError: another one has it locked.
+        OSError: another process has it locked.
     """
     if _SET_LOCK is None:
         return False
@@ -205,4 +205,4 @@ def _identity(status: os.stat_result) -> tuple[int, int]:
 
 def _taken(path: Path, owner: int) -> StoreError:
     who = f"process {owner}" if owner > 0 else "another process"
-    return StoreError(f"{path}: {who} owns this store; stop it first, or write elsewhere")
+    return StoreError(f"{path}: {who} owns this store; stop it first, or use another directory")

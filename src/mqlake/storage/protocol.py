@@ -1,4 +1,4 @@
-"""What the layers above ask of the place where bytes live.
+"""The interface of storage: what the layers above need from files and directories.
 
 Paths are relative to a directory's root, with forward slashes; "" is the root itself.
 """
@@ -13,11 +13,11 @@ Buffer = bytearray | memoryview
 
 
 class ReadableFile(Protocol):
-    """One file opened for reading, with the size it had then; a deleted file stays readable."""
+    """One file opened for reading, with its size at that time; a deleted file stays readable."""
 
     @property
     def size(self) -> int:
-        """Bytes the file had when it was opened; nothing beyond them is read."""
+        """Bytes that the file had when it was opened; nothing beyond them is read."""
         ...
 
     def read(self, offset: int, length: int) -> bytes:
@@ -29,45 +29,45 @@ class ReadableFile(Protocol):
         ...
 
     def view(self) -> memoryview:
-        """Return the file's `size` bytes, read-only, mapped where the place can do so.
+        """Return the file's `size` bytes, read-only, mapped if the storage supports it.
 
-        A mapped file must not be cut while it is read; RocketMQ deletes files and never cuts them.
+        A mapped file must not be cut while it is read. RocketMQ deletes files and never cuts them.
         """
         ...
 
     def data_ranges(self, start: int, end: int) -> Iterator[tuple[int, int]]:
-        """Yield the (start, end) positions between `start` and `end` that are no holes, ascending.
+        """Yield the ranges between `start` and `end` that contain data, not holes, ascending.
 
-        What is left out reads as zero bytes. The whole range where holes cannot be asked for.
+        The rest reads as zero bytes. If the storage cannot report holes, yield the whole range.
         """
         ...
 
     def close(self) -> None:
-        """Let go of the file. Views that are still in use stay valid."""
+        """Release the file. Views that are still in use stay valid."""
         ...
 
 
 class Directory(Protocol):
-    """A tree of files that is read, never changed.
+    """A tree of files for reading.
 
-    Every method raises `StoreError` for a path that leaves the tree, and for what the system
-    refuses (permissions, input errors), with one line that names the file.
+    Every method raises `StoreError` for a path that leaves the tree, and for the system's errors
+    (permissions, input errors), with one line that names the file.
     """
 
     def describe(self, path: str = "") -> str:
-        """Return the path as a person knows it, for messages."""
+        """Return the path as users know it, for messages."""
         ...
 
     def names(self, path: str) -> list[str]:
-        """Return the names in a directory, sorted; none where there is no such directory."""
+        """Return the names in a directory, sorted; empty if it does not exist."""
         ...
 
     def is_directory(self, path: str) -> bool:
-        """Say whether the path is a directory."""
+        """Return whether the path is a directory."""
         ...
 
     def exists(self, path: str) -> bool:
-        """Say whether there is a file or directory of this path."""
+        """Return whether a file or directory has this path."""
         ...
 
     def size(self, path: str) -> int:
@@ -79,9 +79,9 @@ class Directory(Protocol):
         ...
 
     def lock_holder(self, path: str) -> int | None:
-        """Return the process that holds a POSIX lock on the file, None where no other one does.
+        """Return the process that holds a POSIX lock on the file, or None without another one.
 
-        The id is 0 or less where the system does not tell it (another machine or container).
+        The id is 0 or less if the system does not report it (another machine or container).
         """
         ...
 
@@ -89,34 +89,39 @@ class Directory(Protocol):
 class WritableFile(ReadableFile, Protocol):
     """One file, opened for reading and writing, of a fixed size unless it is appended to.
 
-    What is written can be read at once, here and by others, and survives the end of the process;
-    only what was written before a `sync` that returned survives the end of the machine.
-    `view` shows later writes too.
+    Written bytes can be read at once, here and by others, and survive a process crash. Only what
+    was written before a `sync` that returned survives a power loss. `view` shows later writes,
+    too.
+
+    Attributes:
+        is_watched: whether `written` does anything. Otherwise, it need not be called.
     """
 
+    is_watched: bool
+
     def write(self, offset: int, data: bytes | Buffer) -> None:
-        """Put bytes at a position inside of the file.
+        """Write bytes at a position inside the file.
 
         Raises:
-            DiskError: no room, or the disk failed; some of the bytes may have been written.
+            DiskError: the disk is full or failed; some of the bytes may have been written.
         """
         ...
 
     def append(self, data: bytes | Buffer) -> None:
-        """Put bytes after the file's `size`, which grows by them.
+        """Write bytes after the file's `size`, which grows by them.
 
-        A mapping or view from before has the old size. After an error `size` is as before; the next
-        append overwrites what may lie after it.
+        An earlier mapping or view keeps the old size. An error does not change `size`; the next
+        append overwrites what may be after it.
 
         Raises:
-            DiskError: no room, or the disk failed; some of the bytes may have been written.
+            DiskError: the disk is full or failed; some of the bytes may have been written.
         """
         ...
 
     def truncate(self, size: int) -> None:
-        """Cut the file, or lengthen it with zero bytes. Nobody may have it mapped beyond `size`.
+        """Cut the file, or extend it with zero bytes. Nobody may have it mapped beyond `size`.
 
-        The file stays open; after an error it has its old size.
+        The file stays open. After an error it has its old size.
 
         Raises:
             DiskError: the system refused it.
@@ -126,49 +131,49 @@ class WritableFile(ReadableFile, Protocol):
     def mapping(self) -> memoryview:
         """Return the file's `size` bytes, writable.
 
-        Bytes may be changed only where `reserve` gave room, and every change is to be followed by
-        `written`, before anything else is done with the directory.
+        Only bytes that `reserve` reserved may be changed. Call `written` after every change, before
+        any other use of the directory.
         """
         ...
 
     def reserve(self, offset: int, length: int) -> None:
-        """Make sure that the disk has room for these bytes: changing the mapping cannot fail.
+        """Reserve disk space for these bytes, so that changing the mapping cannot fail.
 
         Raises:
-            DiskError: there is none.
+            DiskError: the disk is full.
         """
         ...
 
     def written(self, offset: int, length: int) -> None:
-        """Note that bytes of the mapping between these positions were changed."""
+        """Report that bytes of the mapping between these positions were changed."""
         ...
 
     def sync(self) -> None:
-        """Return once everything written before the call is on the disk. May run in any thread.
+        """Return once everything written before the call is durable. May run in any thread.
 
         Raises:
-            SyncError: the disk failed, or as `check_linked`; what was written since the last sync
-                may be lost, and a later success does not say otherwise.
+            SyncError: the disk failed, or `check_linked` would raise. What was written since the
+                last sync may be lost, and a later success does not change that.
         """
         ...
 
     def check_linked(self) -> None:
-        """Make sure that the file's path still leads to this file. May run in any thread.
+        """Check that the file's path still leads to this file. May run in any thread.
 
-        A file that its own directory removed or replaced (`OwnedDirectory`) passes.
+        A file that its own directory removed or replaced (`OwnedDirectory`) passes the check.
 
         Raises:
-            SyncError: somebody else removed, moved or replaced it: what is written goes nowhere.
+            SyncError: another process removed, moved or replaced it, so that writes are lost.
         """
         ...
 
 
 class DiskUsage(NamedTuple):
-    """Room on the disk that holds a directory, in bytes."""
+    """Space on the disk that holds a directory, in bytes."""
 
     total: int
     free: int
-    """What this process may still use."""
+    """Bytes that this process may still use."""
 
     @property
     def used_ratio(self) -> float:
@@ -177,16 +182,16 @@ class DiskUsage(NamedTuple):
 
 
 class OwnedDirectory(Directory, Protocol):
-    """A tree of files that this process alone changes.
+    """A tree of files that only this process changes.
 
-    A name that was made, replaced or removed is certain to be so after the end of the machine only
-    once its directory was synced; the names in between may survive in any combination.
+    A name that was created, replaced or removed is durable only after its directory was synced.
+    Before, a power loss may keep any combination of the changes.
 
-    Every method raises `DiskError` for what the system refuses.
+    Every method raises `DiskError` for the system's errors.
     """
 
     def own(self, name: str) -> AbstractContextManager[object]:
-        """Hold the lock file `name` (made where there is none) while the block runs.
+        """Hold the lock file `name` (created if missing) while the block runs.
 
         Raises:
             StoreError: another process holds it.
@@ -194,41 +199,41 @@ class OwnedDirectory(Directory, Protocol):
         ...
 
     def create(self, path: str, size: int) -> WritableFile:
-        """Make a file of `size` zero bytes, without taking the room for them; its directory exists.
+        """Create a file of `size` zero bytes, without reserving space; its directory must exist.
 
-        A file of that name is emptied first.
+        An existing file of that name is emptied first.
         """
         ...
 
     def open_writable(self, path: str) -> WritableFile:
-        """Open a file that exists."""
+        """Open an existing file."""
         ...
 
     def truncate(self, path: str, size: int) -> None:
-        """Cut a file, or lengthen it with zero bytes. Nobody may have it mapped beyond `size`."""
+        """Cut a file, or extend it with zero bytes. Nobody may have it mapped beyond `size`."""
         ...
 
     def make_directory(self, path: str) -> None:
-        """Make one directory in one that exists; fine if it is there already."""
+        """Create a directory in an existing one; do nothing if it exists already."""
         ...
 
     def replace(self, source: str, target: str) -> None:
-        """Rename a file or directory in one step; a file of the target's name goes."""
+        """Rename a file or directory atomically; a file with the target's name is replaced."""
         ...
 
     def remove(self, path: str) -> None:
-        """Remove a file; fine if it is gone. Who has it open can still read it."""
+        """Remove a file if it exists. Those who have it open can still read it."""
         ...
 
     def remove_directory(self, path: str) -> None:
-        """Remove an empty directory; fine if it is gone."""
+        """Remove an empty directory if it exists."""
         ...
 
     def sync_directory(self, path: str) -> None:
-        """Return once the names in a directory are on the disk.
+        """Return once the names in a directory are durable.
 
         Raises:
-            SyncError: the disk failed, now or at any sync of this directory before.
+            SyncError: the disk failed, now or in an earlier sync of this directory.
             DiskError: the directory cannot be opened; the same call may succeed later.
         """
         ...
@@ -238,5 +243,5 @@ class OwnedDirectory(Directory, Protocol):
         ...
 
     def usage(self) -> DiskUsage:
-        """Return the room on the disk that holds the tree."""
+        """Return the space on the disk that holds the tree."""
         ...

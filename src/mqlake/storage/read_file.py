@@ -6,7 +6,7 @@ from mqlake.storage.protocol import Directory
 
 
 def read_file(directory: Directory, path: str, most: int | None = None) -> bytes | None:
-    """Return what is in a file, at most its first `most` bytes; None where there is no file.
+    """Return what is in a file, at most its first `most` bytes; None if there is no file.
 
     Raises:
         StoreError: it cannot be read.

@@ -12,5 +12,5 @@ def check_path(path: str) -> str:
         StoreError: it does not.
     """
     if path.startswith("/") or "\0" in path or ".." in path.split("/"):
-        raise StoreError(f"not a path inside of the store: {path[:300]!r}")
+        raise StoreError(f"not a path inside the store: {path[:300]!r}")
     return path

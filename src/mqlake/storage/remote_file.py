@@ -1,4 +1,4 @@
-"""A file of another machine, of which only the bytes that are asked for are brought here."""
+"""A file on another machine, of which only the requested bytes are fetched."""
 
 from __future__ import annotations
 
@@ -12,31 +12,31 @@ from mqlake.errors import StoreError
 from mqlake.storage.protocol import Buffer, ReadableFile
 
 Load = Callable[[int, int], None]
-"""Makes sure that the bytes between two positions of a view can be relied on."""
+"""Fetches the bytes between two positions of a view, so that they can be read."""
 
 _BLOCK = 16 << 10
-"""Bytes that are brought at once, at least."""
+"""Minimum bytes of a request."""
 
 _AHEAD = 4 << 20
-"""Bytes that are brought at once, at most, while a file is read from one block to the next."""
+"""Maximum bytes of a request, while a file is read block after block."""
 
 _CHUNK = 8 << 20
-"""Bytes that `read_into` and `view` ask for in one request."""
+"""Bytes that `read_into` and `view` request at a time."""
 
 
 class RemoteFile:
-    """A file whose bytes come by ranges.
+    """A file whose bytes are fetched by ranges.
 
-    `view` brings the whole file. `sparse_view` brings nothing: its bytes are zeros until `load`
-    has brought them. Both are one mapping of a temporary file without a name on this machine's
-    disk, so memory does not grow with what was brought.
+    `view` fetches the whole file. `sparse_view` fetches nothing: its bytes are zeros until `load`
+    has fetched them. Both are one mapping of a temporary file without a name on this machine's
+    disk, so memory use does not grow with the fetched bytes.
 
     Args:
-        name: what messages call the file.
+        name: the file's name in messages.
         ranges: returns up to `length` bytes from `offset`; called as ranges(offset, length).
         size: bytes of the file.
-        stored: bytes from the start on that are stored; the rest are zeros. All without it.
-        close: lets go of the file.
+        stored: number of bytes, from the start, that are stored; the rest are zeros. All if None.
+        close: releases the file.
     """
 
     def __init__(
@@ -68,8 +68,8 @@ class RemoteFile:
         data = self._ranges(offset, there) if there else b""
         if len(data) < there:
             raise StoreError(
-                f"{self._name}: {len(data)} of {there} bytes at {offset}: the file has become "
-                "shorter since it was opened"
+                f"{self._name}: only {len(data)} of {there} bytes at position {offset}: the "
+                "file has become shorter since it was opened"
             )
         return data + bytes(length - there)
 
@@ -90,7 +90,7 @@ class RemoteFile:
         return view
 
     def sparse_view(self) -> memoryview:
-        """Return the file's bytes, zeros but for what `load` brings."""
+        """Return the file's bytes: zeros, except those that `load` has fetched."""
         with self._lock:
             if self._view is None:
                 if self._size == 0:
@@ -112,7 +112,7 @@ class RemoteFile:
             ) from error
 
     def load(self, start: int, end: int) -> None:
-        """Bring the bytes of [start, end) into the view; what goes on from a call before, faster.
+        """Fetch the bytes of [start, end) into the view; faster if it continues the previous call.
 
         Raises:
             StoreError: they cannot be read.
@@ -127,7 +127,7 @@ class RemoteFile:
                     block = self._bring(block, last)
 
     def _bring(self, first: int, last: int) -> int:
-        """Bring blocks from the first on; return the first that is not brought."""
+        """Fetch blocks from the first on; return the first that is not fetched."""
         self._ahead = min(2 * self._ahead, _AHEAD) if first == self._next else _BLOCK
         most = first + max(1, min(_CHUNK // _BLOCK, max(last - first, self._ahead // _BLOCK)))
         here = self._is_here.find(1, first, most)
@@ -135,7 +135,7 @@ class RemoteFile:
         at, end = first * _BLOCK, min(following * _BLOCK, self._stored)
         data = self.read(at, end - at)
         assert self._mapped is not None
-        if data.strip(b"\0"):  # what is left out is a hole, and reads as zeros
+        if data.strip(b"\0"):  # Zeros need not be written: a hole reads as zeros.
             self._mapped[at:end] = data
         self._is_here[first:following] = b"\1" * (following - first)
         self._next = following
@@ -151,7 +151,7 @@ class RemoteFile:
 
 
 def view_of(file: ReadableFile, start: int, end: int) -> memoryview:
-    """Return a file's view, in which the bytes of [start, end) can be relied on."""
+    """Return a file's view, in which the bytes of [start, end) can be read."""
     if not isinstance(file, RemoteFile):
         return file.view()
     file.load(start, end)
@@ -159,9 +159,9 @@ def view_of(file: ReadableFile, start: int, end: int) -> memoryview:
 
 
 def lasting_view(file: ReadableFile) -> tuple[memoryview, Load]:
-    """Return a file's view, and what has to be called before bytes of it are looked at.
+    """Return a file's view, and the function to call before bytes of it are read.
 
-    The file is closed as soon as the view needs it no more.
+    The file is closed as soon as the view no longer needs it.
     """
     if isinstance(file, RemoteFile):
         return file.sparse_view(), file.load
@@ -171,4 +171,4 @@ def lasting_view(file: ReadableFile) -> tuple[memoryview, Load]:
 
 
 def all_is_here(start: int, end: int) -> None:
-    """Do nothing: the `Load` of a view that has all bytes."""
+    """Do nothing: the `Load` of a view that has all its bytes."""

@@ -10,7 +10,8 @@ _PAGE = mmap.PAGESIZE
 
 
 def is_in_memory(address: int, size: int) -> bool:
-    """Say whether all pages of mapped memory are in memory, so that reading them waits for no disk.
+    """Return whether all pages of mapped memory are in memory, so that reading them waits for no
+    disk.
 
     True where the system does not tell.
 

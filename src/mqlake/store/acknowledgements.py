@@ -19,7 +19,7 @@ from mqlake.store.settings import StoreSettings
 
 
 class _Waiting(NamedTuple):
-    """A put that waits: up to which physical offset, since when (loop time)."""
+    """A waiting put: the physical offset that it waits for, and since when (loop time)."""
 
     end: int
     since: float
@@ -30,7 +30,7 @@ class Acknowledgements:
     """The puts of one store that are not confirmed yet. For the tasks of its event loop.
 
     Args:
-        sync: makes the log durable up to its end, and dispatches what is confirmed then.
+        sync: makes the log durable up to its end.
     """
 
     def __init__(
@@ -54,36 +54,40 @@ class Acknowledgements:
         Raises:
             PutError: the disk failed, or is late (`syncFlushTimeout`); or slaves are.
         """
-        if result.end > self._watermarks.confirmed:
-            await self._flushed(result)
-        if result.waits_for_slaves:
+        if result.end > self._watermarks.kept:
+            try:
+                await self._flushed(result.end)
+            except StoreError as error:
+                raise PutError(result.failed(PutStatus.UNKNOWN_ERROR, str(error))) from error
+            except TimeoutError:
+                timeout = self._settings.now.sync_flush_timeout
+                reason = f"the message is not durable after {timeout} ms"
+                raise PutError(result.failed(PutStatus.FLUSH_DISK_TIMEOUT, reason)) from None
+        if result.waits_for_slaves and self._core.copies.are_counted:
             await self._copies.wait(result)
 
-    async def _flushed(self, result: PutResult) -> None:
+    def _flushed(self, end: int) -> asyncio.Future[None]:
+        """Return what is done once the log is durable before a physical offset, or fails."""
         future = self._loop.create_future()
         now = self._loop.time()
-        self._waiting.append(_Waiting(result.end, now, future))
+        self._waiting.append(_Waiting(end, now, future))
         if self._expiry is None:
             self._expiry = self._loop.call_at(now + self._patience, self._expire)
         if self._flushing is None:
             self._flushing = self._loop.create_task(self._flush())
-        try:
-            await future
-        except StoreError as error:
-            raise PutError(result.failed(PutStatus.UNKNOWN_ERROR, str(error))) from error
-        except TimeoutError:
-            reason = f"not on the disk after {self._settings.now.sync_flush_timeout} ms"
-            raise PutError(result.failed(PutStatus.FLUSH_DISK_TIMEOUT, reason)) from None
+        return future
 
     def release(self, reason: str | None = None) -> None:
-        """Answer the puts that need not wait any longer; with a reason, all of them with that."""
-        failure, confirmed = self._core.failure, self._watermarks.confirmed
+        """Answer the puts that need not wait any longer; with a reason, answer all of them with
+        it.
+        """
+        failure, kept = self._core.failure, self._watermarks.kept
         reason = str(failure) if failure else reason
-        while self._waiting and (reason is not None or self._waiting[0].end <= confirmed):
+        while self._waiting and (reason is not None or self._waiting[0].end <= kept):
             waiting = self._waiting.popleft()
             if waiting.future.done():
                 continue
-            if waiting.end <= confirmed:
+            if waiting.end <= kept:
                 waiting.future.set_result(None)
             else:
                 waiting.future.set_exception(StoreError(reason))
@@ -98,14 +102,14 @@ class Acknowledgements:
             self._expiry.cancel()
 
     async def _flush(self) -> None:
-        """Sync the log until all puts that wait are on the disk: one sync for many of them."""
+        """Sync the log until all waiting puts are durable: one sync serves many of them."""
         try:
             while any(waiting.end > self._core.log.flushed for waiting in self._waiting):
-                # Whoever is about to put in this round of the loop gets into this sync.
+                # Tasks that put in this round of the loop are included in this sync.
                 await asyncio.sleep(0)
                 await self._sync()
                 self.release()
-            self.release()  # another sync may have been enough for all of them
+            self.release()  # Another sync may have been enough for all of them.
         except BaseException as error:
             self.release(f"the sync ended: {type(error).__name__}: {error}")
             if not isinstance(error, Exception):
@@ -114,13 +118,23 @@ class Acknowledgements:
         finally:
             self._flushing = None
 
+    def would_release(self, count: int) -> bool:
+        """Return whether at least so many puts wait for what is durable now."""
+        waiting = self._waiting
+        return len(waiting) >= count and waiting[count - 1].end <= self._watermarks.kept
+
+    @property
+    def is_syncing(self) -> bool:
+        """Return whether puts wait for a sync, which runs or is about to."""
+        return self._flushing is not None
+
     @property
     def _patience(self) -> float:
-        """Seconds that a put waits at most."""
+        """Maximum seconds that a put waits."""
         return self._settings.now.sync_flush_timeout / 1000
 
     def _expire(self) -> None:
-        """Give up on puts that have waited too long; look again when the next one has."""
+        """Fail puts that have waited too long; check again when the next one has."""
         if self._expiry is not None:
             self._expiry.cancel()
             self._expiry = None

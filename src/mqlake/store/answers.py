@@ -1,4 +1,4 @@
-"""What both facades of a live store answer, under whatever guards their core."""
+"""Questions that both facades of a live store answer, each with its own guard for the core."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Answers:
             return self.core.reads.queues(topic)
 
     def queue(self: _Guarded, topic: str, queue_id: int) -> QueueRange:
-        """Return a queue's offsets; (0, 0) where there is no such queue."""
+        """Return a queue's offsets; (0, 0) if the queue does not exist."""
         with self.guard:
             return self.core.reads.queue(topic, queue_id)
 
@@ -70,7 +70,7 @@ class Answers:
             return self.core.reads.by_message_id(message_id)
 
     def by_unique_key(self: _Guarded, topic: str, key: str) -> Record | None:
-        """Return the message with a unique key; the newest, where a producer tried again."""
+        """Return the message with a unique key; the newest if a producer retried."""
         with self.guard:
             return self.core.reads.by_unique_key(topic, key)
 

@@ -24,8 +24,10 @@ from mqlake.store.reads.tail import follow_blocking
 from mqlake.store.recovery.recovery import Progress
 from mqlake.store.services import LOOK_INTERVAL, TICK, Job
 
-# Seconds between ticks beside puts that tick themselves: to wake oftener would only stop them.
+# Seconds between ticks while puts tick themselves: waking more often would only stop them.
 _BESIDE_PUTS = 0.01
+
+_OK = PutStatus.PUT_OK
 
 _log = logging.getLogger(__name__)
 
@@ -37,15 +39,18 @@ class BlockingMessageStore(Answers):
     put at the same time under SYNC_FLUSH share one sync.
 
     Attributes:
-        core: the store itself; to be used while `lock` is held.
-        lock: of the core.
+        core: the store itself; use it only while holding `lock`.
+        lock: the lock of the core.
     """
 
     def __init__(self, core: OwnedStore) -> None:
         self.core = core
         self._make_locks()
         self._put, self._answer_if_busy = core.put, core.answer_if_busy
+        self._put_fields = core.put_fields
         self._watermarks = core.watermarks
+        # No broker serves slaves from this store, so this does not change.
+        self._confirms_at_append = core.watermarks.confirms_at_append
         self._is_syncing = False
         self._is_closing = False
         self._has_work = False
@@ -54,7 +59,7 @@ class BlockingMessageStore(Answers):
         self._thread.start()
 
     def _make_locks(self) -> None:
-        # Again in a forked child: the threads that held the locks do not exist there.
+        # Created again in a forked child: the threads that held the locks do not exist there.
         self._mutex = Lock()
         self.lock = Condition(self._mutex)
         self._work = Event()
@@ -67,9 +72,9 @@ class BlockingMessageStore(Answers):
         *,
         progress: Progress | None = None,
     ) -> Self:
-        """Take a directory, made where there is none, and recover what is in it.
+        """Take ownership of a directory, created if missing, and recover its contents.
 
-        Arguments and errors as of `MessageStore.open`.
+        Arguments and errors are those of `MessageStore.open`.
         """
         directory = LocalOwnedDirectory.make(path)
         return cls(OwnedStore.open(directory, open_settings(settings), progress=progress))
@@ -78,12 +83,12 @@ class BlockingMessageStore(Answers):
         return self
 
     def __exit__(self, kind: type[BaseException] | None = None, *failure: object) -> None:
-        # A child that ends inside of the block, by SystemExit for one, has nothing to close.
+        # A child that ends inside the block, for example by SystemExit, has nothing to close.
         if kind is None or not self._fork_guard.is_child:
             self.close()
 
     def close(self) -> None:
-        """Dispatch and sync everything, and let go of the directory.
+        """Dispatch and sync everything, and release the directory.
 
         Raises:
             StoreError: the disk failed, or the store did before: the next start recovers. Or this
@@ -102,18 +107,39 @@ class BlockingMessageStore(Answers):
         """Append a message; return once it is as durable as the settings say.
 
         Raises:
-            PutError: it was refused, or the disk failed.
+            PutError: the message was refused, or the disk failed.
         """
-        if (busy := self._answer_if_busy(message)) is not None:
+        mutex = self._mutex
+        # Only a put that holds the lock can make this one wait.
+        if mutex.locked() and (busy := self._answer_if_busy(message)) is not None:
             raise PutError(busy)
-        with self._mutex:
+        with mutex:
             return self._finish(self._put(message))
+
+    def put_fields(
+        self,
+        topic: str,
+        body: bytes,
+        tags: str | None = None,
+        keys: str | Sequence[str] = (),
+        queue_id: int = 0,
+    ) -> PutResult:
+        """Append the message with these fields, as `put` does, without a `Message`.
+
+        Raises:
+            PutError: the message was refused, or the disk failed.
+        """
+        mutex = self._mutex
+        if mutex.locked():
+            return self.put(Message(topic, body, tags, keys, queue_id=queue_id))
+        with mutex:
+            return self._finish(self._put_fields(topic, body, tags, keys, queue_id))
 
     def put_batch(self, batch: MessageBatch) -> PutResult:
         """Append a batch as a client encoded it: all of its messages, or none.
 
         Raises:
-            PutError: it was refused, or the disk failed.
+            PutError: the batch was refused, or the disk failed.
         """
         if (busy := self._answer_if_busy(batch)) is not None:
             raise PutError(busy)
@@ -121,9 +147,9 @@ class BlockingMessageStore(Answers):
             return self._finish(self.core.put_batch(batch))
 
     def put_many(self, messages: Sequence[Message]) -> list[PutResult]:
-        """Append messages of any topics in one go; return once all of them are durable.
+        """Append messages of any topics in a single call; return once all of them are durable.
 
-        Those that are refused say so in their result; the others are put.
+        Refused messages are reported in their result; the others are put.
 
         Raises:
             PutError: the disk failed.
@@ -136,12 +162,12 @@ class BlockingMessageStore(Answers):
         return results
 
     def prepare(self, message: Message, group: str) -> PutResult:
-        """Put the half of a message: as `MessageStore.prepare`."""
+        """Put a half message: as `MessageStore.prepare`."""
         with self.lock:
             return self._finish(self.core.transactions.prepare(message, group))
 
     def end(self, half: PutResult, group: str, *, commit: bool) -> Ended:
-        """Commit what was prepared, or roll it back: as `MessageStore.end`."""
+        """Commit a half message, or roll it back: as `MessageStore.end`."""
         with self.lock:
             ended = self.core.transactions.end(
                 half.physical_offset, half.queue_offset, group, commit=commit
@@ -151,9 +177,9 @@ class BlockingMessageStore(Answers):
         return ended
 
     def _finish(self, result: PutResult) -> PutResult:
-        if result.status is not PutStatus.PUT_OK:
+        if result.status is not _OK:
             raise PutError(result)
-        if not self._watermarks.is_confirmed(result):
+        if not self._confirms_at_append and not self._watermarks.is_confirmed(result):
             self._wait(result)
         if not self._has_work:
             self._wake()
@@ -164,7 +190,9 @@ class BlockingMessageStore(Answers):
         self._work.set()
 
     def _wait(self, result: PutResult) -> None:
-        """Wait until a put is confirmed: one thread syncs for all that have put until it begins."""
+        """Wait until a put is confirmed: one thread syncs for all that have put before it
+        begins.
+        """
         core, is_confirmed = self.core, self._watermarks.is_confirmed
         timeout = core.settings.sync_flush_timeout
         deadline = core.clock.monotonic() + timeout / 1000
@@ -175,7 +203,7 @@ class BlockingMessageStore(Answers):
             if not self._is_syncing and result.end > core.log.flushed:
                 self._sync(result)
             elif not self.lock.wait(deadline - core.clock.monotonic()):
-                reason = f"not on the disk after {timeout} ms"
+                reason = f"the message is not durable after {timeout} ms"
                 raise PutError(result.failed(PutStatus.FLUSH_DISK_TIMEOUT, reason))
 
     def _sync(self, result: PutResult) -> None:
@@ -224,7 +252,9 @@ class BlockingMessageStore(Answers):
             self._serve()
         except BaseException as error:  # noqa: BLE001 (nobody else would hear of it)
             reason = f"{type(error).__name__}: {error}"
-            failure = StoreError(f"the store's service thread is gone: {reason}; open it again")
+            failure = StoreError(
+                f"the store's service thread has ended: {reason}; open the store again"
+            )
             _log.critical("%s", failure, exc_info=error)
             with self.lock:
                 self.core.fail(failure)
@@ -253,10 +283,10 @@ class BlockingMessageStore(Answers):
             self.core.tick()
 
     def _run(self, job: Job) -> None:
-        """Run a job with the lock let go; a sync that fails is the store's failure.
+        """Run a job with the lock released; a failed sync is a failure of the store.
 
         Raises:
-            DiskError: the disk refused something else; the job is not done.
+            DiskError: the disk refused another operation; the job is not done.
         """
         try:
             self.lock.release()

@@ -1,7 +1,8 @@
-"""What a setting may be: declared once, at its field, and checked whenever settings are made.
+"""The allowed values of settings: declared at their fields, and checked whenever settings are
+created.
 
-A value that its users cannot live with is refused before it gets to them: a broker that is running
-would else lose a service to it, a store that is opened next would wait for ever.
+A harmful value is refused before it is used: otherwise a running broker would lose a service to it,
+or a store that is opened next would wait forever.
 """
 
 from __future__ import annotations
@@ -33,18 +34,18 @@ _LONGEST_DELAY = 100 * 366 * 24 * 60 * 60 * 1000
 
 
 class Within(NamedTuple):
-    """The least and the greatest value of a whole number."""
+    """The least and the greatest value of an integer."""
 
     least: int
     most: int
 
     @property
     def allowed(self) -> str:
-        """What is allowed, for messages and for the page of settings."""
+        """The allowed values, for messages and for the page of settings."""
         return f"{self.least} to {self.most}"
 
     def accepts(self, value: object) -> bool:
-        """Say whether a value is allowed."""
+        """Return whether a value is allowed."""
         return isinstance(value, int) and self.least <= value <= self.most
 
 
@@ -55,7 +56,7 @@ class Form(NamedTuple):
     function: Callable[[str], bool]
 
     def accepts(self, value: object) -> bool:
-        """Say whether a value is allowed."""
+        """Return whether a value is allowed."""
         return isinstance(value, str) and self.function(value)
 
 
@@ -68,7 +69,7 @@ class Effect(Enum):
     NOW = "now"
     """In a running broker, once `updateBrokerConfig` is answered."""
     RESTART = "restart"
-    """When the broker starts next; a running one refuses to change it."""
+    """At the next start of the broker; a running one refuses the change."""
 
 
 T = TypeVar("T")
@@ -79,8 +80,8 @@ Restart = Annotated[T, Effect.RESTART]
 
 
 def delete_hours(text: str) -> frozenset[int]:
-    """Return the hours of the day of `deleteWhen`; none if the text is not hours, 0 to 23."""
-    # As in Java, separators at the end stand for nothing.
+    """Return the hours of `deleteWhen`; none if the text is not a list of hours, 0 to 23."""
+    # As in Java, separators at the end mean nothing.
     parts = [_HOUR.fullmatch(part) for part in text.rstrip("; ").split(";")]
     hours = frozenset(int(part[1]) for part in parts if part is not None)
     is_good = None not in parts and max(hours) < _HOURS_A_DAY
@@ -130,7 +131,7 @@ def _are_networks(text: str) -> bool:
 
 
 def _is_name(text: str) -> bool:
-    """Say whether a name can be part of a topic's, and stored with every message."""
+    """Return whether a name can be part of a topic's name, and be stored with every message."""
     data = text.encode("utf-8", "replace")
     is_printable = text.isprintable() and bool(text.strip())
     return is_printable and len(data) <= _LONGEST_NAME and is_safe_topic(data)
@@ -150,7 +151,10 @@ def _is_path(text: str) -> bool:
     try:
         Path(text).expanduser()
         text.encode("utf-8", "surrogateescape")
-    except (RuntimeError, UnicodeEncodeError):  # the home of a user that does not exist
+    except (
+        RuntimeError,
+        UnicodeEncodeError,
+    ):  # The path names the home of a user that does not exist.
         return False
     return True
 
@@ -180,9 +184,9 @@ _DAY = 24 * 60 * 60 * 1000
 Interval = Annotated[int, Within(1, _DAY)]
 """Milliseconds from one time to the next."""
 Pause = Annotated[int, Within(0, _DAY)]
-"""Milliseconds that may be none."""
+"""Milliseconds; 0 is allowed."""
 Timeout = Annotated[int, Within(1, _DAY // 24)]
-"""Milliseconds that somebody waits at most."""
+"""The maximum of milliseconds to wait."""
 Percent = Annotated[int, Within(0, 100)]
 Port = Annotated[int, Within(0, _LAST_PORT)]
 FileSize = Annotated[int, Within(256, INT_MAX)]
@@ -216,7 +220,7 @@ def check(settings: msgspec.Struct) -> None:
     """Check the value of every setting that has a rule.
 
     Raises:
-        StoreError: one line: the setting, its value, and what is allowed.
+        StoreError: one line with the setting, its value, and the allowed values.
     """
     for name, rule in rules(type(settings)).items():
         value = getattr(settings, name)
@@ -225,9 +229,9 @@ def check(settings: msgspec.Struct) -> None:
 
 
 def refusal(kind: type[msgspec.Struct], name: str, value: object) -> StoreError:
-    """Return the error for a value that the setting of an attribute cannot have."""
+    """Return the error for an invalid value of an attribute's setting."""
     is_short = not isinstance(value, int) or abs(value) < 10**_LONGEST_SHOWN
-    text = repr(value) if is_short else "a number of many digits"
+    text = repr(value) if is_short else "a number with many digits"
     if len(text) > _LONGEST_SHOWN:
         text = f"{text[:_LONGEST_SHOWN]}…"
     encoded = encoded_name(kind, name)
@@ -240,7 +244,7 @@ def encoded_name(kind: type[msgspec.Struct], name: str) -> str:
 
 
 def allowed(kind: type[msgspec.Struct], name: str) -> str:
-    """Return what the setting of an attribute may be, in words."""
+    """Return the allowed values of an attribute's setting, in words."""
     rule = rules(kind).get(name)
     hint = _hints(kind)[name]
     if get_origin(hint) is Annotated:
@@ -269,7 +273,7 @@ def rules(kind: type[msgspec.Struct]) -> dict[str, Rule]:
 
 @cache
 def effects(kind: type[msgspec.Struct]) -> dict[str, Effect]:
-    """Return when each setting that declares it takes effect, by attribute."""
+    """Return when each setting takes effect, by attribute."""
     return {
         name: part
         for name, hint in _hints(kind).items()

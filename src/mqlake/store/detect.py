@@ -13,7 +13,7 @@ from mqlake.store.index.index_files import IndexFile, IndexFiles
 from mqlake.store.log.segments import CommitLog
 
 _LOOKED_AT = 64
-"""Entries of an index file that are looked at, the last ones first."""
+"""Entries of an index file that are examined, the last ones first."""
 
 _LOST = IndexEntry(0, 0, 0, 0)
 
@@ -28,21 +28,21 @@ _TRACES = (
 
 
 class Detected(NamedTuple):
-    """The dialect, and what says so: "index entries", "checkpoint", "other files", "assumption"."""
+    """The dialect, and the evidence: "index entries", "checkpoint", "other files", "assumption"."""
 
     dialect: Dialect
     detected_by: str
 
     @property
     def is_assumed(self) -> bool:
-        """Whether no file of the store tells."""
+        """Return whether no file of the store tells."""
         return self.detected_by == _ASSUMPTION
 
 
 def detect(
     directory: Directory, log: CommitLog, index: IndexFiles, checkpoint: Checkpoint | None
 ) -> Detected:
-    """Return the dialect of a store: what its index holds, else what else a release leaves."""
+    """Return the dialect of a store: from its index, otherwise from other traces of a release."""
     for file in reversed(index.files):
         has_tags = _indexes_tags(log, file)
         if has_tags is not None:
@@ -64,18 +64,18 @@ def _by_checkpoint(log: CommitLog, checkpoint: Checkpoint | None) -> Dialect | N
         return Dialect.V5_5
     if checkpoint.master_flushed_offset or checkpoint.confirm_physical_offset:
         return Dialect.V5_3
-    # A release that writes no offsets, or a checkpoint of when there was but the first record.
+    # The release writes no offsets, or the checkpoint is from a time with only the first record.
     first = log.record(0)
     is_first = first is not None and checkpoint.physic_msg_timestamp <= first.store_timestamp
     return None if is_first else Dialect.V4_9
 
 
 def _indexes_tags(log: CommitLog, file: IndexFile) -> bool | None:
-    """Say whether tags are indexed, None where no record that tells was found."""
+    """Return whether tags are indexed, None if no record tells."""
     newest, header = file.header.index_count - 1, file.header
     for number in range(newest - 1, max(0, newest - _LOOKED_AT), -1):
         offset = file.entry(number).physical_offset
-        # The keys of the first and the last record may be parted between two files.
+        # The keys of the first and the last record may be divided between two files.
         is_last = offset < file.entry(number + 1).physical_offset
         if is_last and header.begin_physical_offset < offset < header.end_physical_offset:
             record = log.record(offset)
@@ -87,10 +87,10 @@ def _indexes_tags(log: CommitLog, file: IndexFile) -> bool | None:
 
 
 def _hashes_of_record(file: IndexFile, last: int) -> set[int] | None:
-    """Return the hashes of a record's entries, None where some may have been lost.
+    """Return the hashes of a record's entries, None if some may have been lost.
 
     Args:
-        last: number of the last of them, behind which another record's follow.
+        last: number of the last of them, after which another record's follow.
     """
     offset, hashes = file.entry(last).physical_offset, set[int]()
     for number in range(last, 0, -1):

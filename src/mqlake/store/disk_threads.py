@@ -8,11 +8,11 @@ from threading import Barrier
 from mqlake.errors import StoreError
 
 _COUNT = 2
-"""Two: a put does not wait for the files of many queues."""
+"""There are two, so that a put does not wait for the files of many queues."""
 
 
 def disk_threads() -> ThreadPoolExecutor:
-    """Return a pool whose threads run already, so that no later job has to start one.
+    """Return a pool whose threads already run, so that no later job must start one.
 
     A system that is out of threads would otherwise refuse a sync in the middle of its work.
 

@@ -1,4 +1,4 @@
-"""Look over a whole store: what it holds, how it was left, what is damaged."""
+"""Inspect a whole store: its contents, its shutdown state, and its damage."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _CLEAN_ENDS = (Fault.UNWRITTEN, Fault.SHORT, Fault.BLANK)
 
 
 def inspect(snapshot: Snapshot) -> report.StoreReport:
-    """Return the report on a store as it is now."""
+    """Return the report on the current state of a store."""
     detected, checkpoint = snapshot.detected, snapshot.checkpoint
     is_clean = None if snapshot.owner is not None else not snapshot.has_abort_file
     return report.StoreReport(
@@ -46,7 +46,7 @@ def _commit_log(snapshot: Snapshot) -> report.CommitLogReport:
         beyond = find_good_records(log, end.offset)
         damage = [*log.damage, *_end_damage(snapshot, end, beyond)]
     else:
-        # What lies behind the end is what the broker has written since.
+        # Bytes after the end are what the broker has written since.
         beyond, damage = report.BeyondEndReport(records=0, length=0, ranges=[]), log.damage
     files = [report.LogFileReport(s.name, s.base, s.end - s.base) for s in log.segments]
     return report.CommitLogReport(
@@ -69,7 +69,7 @@ def _end(snapshot: Snapshot) -> LogEnd:
 
 
 def _end_damage(snapshot: Snapshot, end: LogEnd, beyond: report.BeyondEndReport) -> list[Damage]:
-    """Return the bad record at the end; nothing where the log just was not written further."""
+    """Return the bad record at the end; nothing if the log simply ends there."""
     segment = snapshot.log.segment_at(end.offset)
     if segment is None or (end.fault in _CLEAN_ENDS and not beyond.ranges):
         return []

@@ -1,9 +1,9 @@
-"""The settings of a running store or broker, and who is to know when they change.
+"""The settings of a running store or broker, and the subscribers to their changes.
 
 Settings are frozen. A change replaces the whole snapshot, so that nobody ever sees half of it. A
-part that needs a setting reads `now` each time, or keeps what it makes of it and subscribes to
-those fields. What a part can only read once is declared `Restart` at its field (`store.bounds`),
-and is refused here.
+part that needs a setting reads `now` each time, or stores a value that it derives and subscribes to
+those fields. A setting that a part can read only once is declared `Restart` at its field
+(`store.bounds`), and its change is refused here.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ _log = logging.getLogger(__name__)
 
 
 class Current(Generic[S_co]):
-    """The settings that hold now, for the parts that use them. For one thread.
+    """The current settings, for the parts that use them. For one thread.
 
     Attributes:
-        now: the snapshot that holds now. Read it each time: a change replaces it.
+        now: the current snapshot. Read it each time: a change replaces it.
     """
 
     now: S_co
@@ -48,12 +48,14 @@ class Current(Generic[S_co]):
             names: attributes of the settings.
 
         Raises:
-            StoreError: The field does not exist, or changes only at a restart.
+            StoreError: the field does not exist, or changes only at a restart.
         """
         known = effects(type(self.now))
         for name in names:
             if known.get(name) is not Effect.NOW and name not in ROLE & known.keys():
-                raise StoreError(f"setting {name} does not change while a broker runs")
+                raise StoreError(
+                    f"setting {name} does not change while a broker runs: restart the broker"
+                )
         self._subscribers.append((frozenset(names), function))
 
 
@@ -61,12 +63,12 @@ class LiveSettings(Current[S]):
     """Settings that their owner may replace."""
 
     def replace(self, settings: S) -> None:
-        """Let other settings hold from now on, and tell those who subscribed to what changed.
+        """Replace the settings, and notify the subscribers of what changed.
 
-        A subscriber that fails is logged, and does not keep the others from being told.
+        A subscriber that fails is logged, and does not keep the others from being notified.
 
         Raises:
-            StoreError: a field has changed that takes effect at a restart only; nothing changes.
+            StoreError: a field has changed that takes effect only at a restart; nothing is changed.
         """
         self._replace(settings, frozenset())
 
@@ -74,7 +76,7 @@ class LiveSettings(Current[S]):
         """Do what `replace` does, for settings with another role: promote or demote a broker.
 
         Raises:
-            StoreError: as `replace`, for any field that is not in `ROLE`.
+            StoreError: as for `replace`, for any field that is not in `ROLE`.
         """
         self._replace(settings, ROLE)
 
@@ -83,7 +85,10 @@ class LiveSettings(Current[S]):
         changed = {name for name in effects(kind) if getattr(settings, name) != getattr(old, name)}
         for name in sorted(changed):
             if effects(kind)[name] is Effect.RESTART and name not in also:
-                raise StoreError(f"setting {encoded_name(kind, name)} takes effect at a restart")
+                raise StoreError(
+                    f"setting {encoded_name(kind, name)} takes effect only at a restart: restart "
+                    "the broker"
+                )
         self.now = settings
         for names, function in self._subscribers:
             if not changed.isdisjoint(names):
@@ -91,7 +96,7 @@ class LiveSettings(Current[S]):
                     function()
                 except Exception as error:  # noqa: BLE001 (one part does not keep the others back)
                     what = ", ".join(sorted(changed & names))
-                    _log.error("a change of %s was not taken over", what, exc_info=error)
+                    _log.error("a change of %s was not applied", what, exc_info=error)
 
 
 GivenSettings = (
@@ -102,14 +107,16 @@ of `broker.conf` names to values, or the path of a `broker.conf`. None means the
 
 
 def open_settings(given: GivenSettings) -> Current[StoreSettings]:
-    """Return settings that a store is opened with.
+    """Return settings with which a store is opened.
 
     Raises:
-        StoreError: a value that its setting cannot have, or a file that cannot be read.
+        StoreError: a setting has an invalid value, or a file cannot be read.
     """
     return given if isinstance(given, Current) else current(make_settings(given))
 
 
 def current(settings: S | Current[S]) -> Current[S]:
-    """Return settings as parts of a store want them; those that are given so, as they are."""
+    """Return settings in the form for the parts of a store; `Current` ones are returned as they
+    are.
+    """
     return settings if isinstance(settings, Current) else LiveSettings(settings)

@@ -28,7 +28,7 @@ class Lookups(ABC):
     @property
     @abstractmethod
     def max_offset(self) -> int:
-        """Physical offset behind the last message that may be read."""
+        """Physical offset after the last message that may be read."""
 
     def record_at(self, physical_offset: int) -> Record | None:
         """Return the message that starts at a physical offset."""
@@ -48,7 +48,7 @@ class Lookups(ABC):
         return record if is_same else None
 
     def by_unique_key(self, topic: str, key: str) -> Record | None:
-        """Return the message with a unique key; the newest, where a producer tried again."""
+        """Return the message with a unique key; the newest if a producer retried."""
         query = KeyQuery(check_topic_name(topic), key, 0, LAST_TIME, is_unique=True)
         found = self._by_key(query, 1).records
         return found[0] if found else None
@@ -64,9 +64,9 @@ class Lookups(ABC):
     ) -> QueryResult:
         """Return the newest `max` messages with a key, by physical offset.
 
-        A message has its unique key and each of its KEYS; with `index_type` "T", its tags. In the
-        range is what was stored in [begin, end] (ms), and what RocketMQ takes to have been, which
-        has only whole seconds. What the index lacks is found in the log.
+        A message matches its unique key and each of its KEYS; with `index_type` "T", its tags. The
+        range contains messages stored in [begin, end] (ms), and those that RocketMQ, which stores
+        only whole seconds, includes. What the index lacks is found in the log.
         """
         kind = TAG_TYPE if index_type == TAG_TYPE else None
         query = KeyQuery(check_topic_name(topic), key, begin, end, kind)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from time import perf_counter
 from typing import Self
@@ -38,12 +38,22 @@ from mqlake.store.recovery.recovery import Progress
 from mqlake.store.replication.copies import Copies
 from mqlake.store.replication.log_copying import LogCopying, waiting
 from mqlake.store.retention.retention import Retention
-from mqlake.store.services import LOADED_TICK, LOOK_INTERVAL, TICK, Job
+from mqlake.store.services import (
+    LOADED_TICK,
+    LOOK_INTERVAL,
+    MANY_RECEIVED,
+    RECEIVED_TICK,
+    TICK,
+    Job,
+)
 from mqlake.store.settings import StoreSettings
 from mqlake.store.watermarks import Watermarks
 
 _log = logging.getLogger(__name__)
 
+_OK = PutStatus.PUT_OK
+_MANY_WAITING = 16
+"""Puts for which a dispatch may wait that takes as long as they do."""
 _TURN = 0.002
 """Seconds after which others are served while a topic is removed."""
 
@@ -51,16 +61,16 @@ _TURN = 0.002
 class MessageStore(Answers):
     """A store directory that this process owns; for the tasks of one event loop.
 
-    `async with MessageStore.open(path) as store:` takes the directory, recovers what is in it,
-    and leaves it in good order. Puts raise `PutError` when they are refused, or when the disk
+    `async with MessageStore.open(path) as store:` takes ownership of the directory, recovers its
+    contents, and leaves it cleanly. Puts raise `PutError` when they are refused, or when the disk
     fails; what was acknowledged is as durable as `flushDiskType` says.
 
     Attributes:
-        core: the store itself, for everything that needs no waiting. There while it is open, as are
-            the following, which are its parts: see `port.Store`, which this is.
-        failed: done once the store's service task is gone, with the reason. The store takes no
-            more messages then, and delivers and keeps nothing: close it, and open it again. There
-            while it is open.
+        core: the store itself, for everything that needs no waiting. It is set while the store is
+            open, as are the following parts: see `port.Store`, which this class implements.
+        failed: done once the store's service task has ended, with the reason. The store then
+            accepts no more messages, and delivers and stores nothing: close it, and open it again.
+            Set while the store is open.
     """
 
     core: OwnedStore
@@ -101,19 +111,19 @@ class MessageStore(Answers):
         directory: OwnedDirectory | None = None,
         clock: Clock | None = None,
     ) -> Self:
-        """Return a store to be entered with `async with`; made where there is none.
+        """Return a store to be entered with `async with`; it is created if missing.
 
         Args:
             path: the directory (`storePathRootDir`).
-            settings: names and values of `broker.conf`, or the path of one; or settings that their
-                owner may replace while the store is open (`LiveSettings`).
-            progress: told how far recovery is.
-            directory: where the store's bytes live; without it, the directory of this machine at
+            settings: names and values of `broker.conf`, or the path of such a file; or settings
+                that their owner may replace while the store is open (`LiveSettings`).
+            progress: called with the progress of recovery.
+            directory: the directory of the store's bytes; by default, the local directory at
                 `path`.
-            clock: stamps messages and schedules services; without it, this machine's.
+            clock: stamps messages and schedules services; by default, this machine's clock.
 
         Raises:
-            StoreError: wrong settings; on entering, see `OwnedStore.open`.
+            StoreError: settings are wrong; on entering, see `OwnedStore.open`.
         """
         return cls(path, open_settings(settings), progress, directory, clock)
 
@@ -140,32 +150,33 @@ class MessageStore(Answers):
         self.redelivery, self.timers = core.redelivery, core.timers
         self.transactions, self.health = core.transactions, core
         self.copies = core.copies
-        self.copying = LogCopying(core, self._sync, self._tick_soon)
+        self.copying = LogCopying(core, self._sync, self._run, self._received)
 
     def _open(self) -> OwnedStore:
         directory = self._given_directory or LocalOwnedDirectory.make(self._path)
         return OwnedStore.open(directory, self._settings, self._given_clock, self._progress)
 
     async def __aexit__(self, kind: type[BaseException] | None = None, *failure: object) -> None:
-        # A child that ends inside of the block, by SystemExit for one, has nothing to close.
+        # A child that ends inside the block, for example by SystemExit, has nothing to close.
         if kind is None or not self.core.fork_guard.is_child:
             await self.close()
 
     async def close(self) -> None:
-        """Dispatch and sync everything, and let go of the directory.
+        """Dispatch and sync everything, and release the directory.
 
         Raises:
             StoreError: the disk failed, or the store did before: the next start recovers. Or this
                 process is a child, forked since the store was opened.
         """
-        # A child has neither the threads nor the tasks that are waited for below.
+        # A child has neither the threads nor the tasks that are awaited below.
         self.core.fork_guard.check()
         await asyncio.gather(*self._removals, return_exceptions=True)
         await self._keeping.end()
         self._closing.set()
-        # Not cut off: the job that it may wait for writes files that closing writes too.
+        # The task is not cancelled: the job that it may wait for writes files that closing also
+        # writes.
         await asyncio.gather(self._serving, return_exceptions=True)
-        # From here on this loop must not touch what another thread closes.
+        # From here on, this loop must not touch what another thread closes.
         self.core.shut_down()
         await self._acknowledgements.finish()
         if self._tick_timer is not None:
@@ -176,23 +187,23 @@ class MessageStore(Answers):
             self._disk.shutdown()
 
     async def keep(self, table: KeptTable) -> None:
-        """Return once a table of `config` is on the disk as it is when this is called.
+        """Return once the current content of a table of `config` is durable.
 
         Raises:
             StoreError: the disk refused it, or the store is being closed.
         """
         await self._keeping.kept(table)
 
-    # Facts
+    # Properties
 
     @property
     def was_closed_cleanly(self) -> bool:
-        """Whether the last process closed the store."""
+        """Return whether the last process closed the store."""
         return self.core.recovered.is_clean
 
     @property
     def largest_record(self) -> int:
-        """Bytes that one record, or one batch of them, may have at most."""
+        """Maximum size of one record, or of one batch of them, in bytes."""
         return self.core.log.largest_record
 
     def queue_ends(self) -> Mapping[tuple[str, int], int]:
@@ -209,14 +220,36 @@ class MessageStore(Answers):
         """Append a message; return once it is as durable as the settings say.
 
         Raises:
-            PutError: it was refused, or the disk failed.
+            PutError: the message was refused, or the disk failed.
         """
-        return await self._finish(self._waiting(self.core.put(message), message))
+        result = self._waiting(self.core.put(message), message)
+        # Not in a coroutine of its own, through which each answer would have to pass.
+        if self._must_wait(result):
+            await self._acknowledgements.wait(result)
+        return result
+
+    async def put_fields(
+        self,
+        topic: str,
+        body: bytes,
+        tags: str | None = None,
+        keys: str | Sequence[str] = (),
+        queue_id: int = 0,
+    ) -> PutResult:
+        """Append the message with these fields, as `put` does, without a `Message`.
+
+        Raises:
+            PutError: the message was refused, or the disk failed.
+        """
+        result = self.core.put_fields(topic, body, tags, keys, queue_id)
+        if self.core.copies.are_counted:
+            result = waiting(result, Message(topic, body, tags, keys, queue_id=queue_id))
+        return await self._finish(result)
 
     async def put_many(self, messages: Sequence[Message]) -> list[PutResult]:
-        """Append messages of any topics in one go; return once all of them are durable.
+        """Append messages of any topics in a single call; return once all of them are durable.
 
-        Those that are refused say so in their result; the others are put.
+        Refused messages are reported in their result; the others are put.
 
         Raises:
             PutError: the disk failed.
@@ -230,7 +263,7 @@ class MessageStore(Answers):
         """Append a batch as a client encoded it: all of its messages, or none.
 
         Raises:
-            PutError: it was refused, or the disk failed.
+            PutError: the batch was refused, or the disk failed.
         """
         return await self._finish(self._waiting(self.core.put_batch(batch), batch))
 
@@ -243,7 +276,7 @@ class MessageStore(Answers):
         return results
 
     def append_batch(self, batch: MessageBatch) -> PutResult:
-        """Append a batch as `put_batch` does, without waiting; a refusal is a result too."""
+        """Append a batch as `put_batch` does, without waiting; a refusal is also a result."""
         result = self.core.put_batch(batch)
         self._tick_soon()
         return self._waiting(result, batch)
@@ -257,16 +290,16 @@ class MessageStore(Answers):
         *,
         whole: bool = False,
     ) -> int:
-        """Append messages that are laid out, as `Appender.put_drafts` does, without waiting."""
+        """Append encoded messages, as `Appender.put_drafts` does, without waiting."""
         count = self.core.put_drafts(drafts, topic, queue_ids, born_host, whole=whole)
         self._tick_soon()
         return count
 
     def append_again(self, message: Message, *, may_wait: bool = False) -> PutResult:
-        """Append a message that was accepted before; a refusal is a result too.
+        """Append a message that was accepted before; a refusal is also a result.
 
-        It may be longer than `maxMessageSize` is now, and loses optional properties if it is too
-        long for a record (`Redelivery`).
+        It may be longer than the current `maxMessageSize`, and loses optional properties if it is
+        too long for a record (`Redelivery`).
 
         Args:
             may_wait: whether a delay that its properties ask for counts.
@@ -277,7 +310,7 @@ class MessageStore(Answers):
         return self._waiting(result, message)
 
     def append_half(self, message: Message) -> PutResult:
-        """Append a half message, of the group in its PGROUP; a refusal is a result too."""
+        """Append a half message, of the group in its PGROUP; a refusal is also a result."""
         result = self.core.transactions.prepare(message)
         self._tick_soon()
         return result
@@ -301,7 +334,7 @@ class MessageStore(Answers):
     async def confirm(self, results: Sequence[PutResult]) -> Sequence[PutResult]:
         """Return results of appends once they may be acknowledged.
 
-        Those that the disk failed to keep, or not in time, have another status then.
+        Messages that are not durable, or not in time, then have another status.
         """
         if (last := self.watermarks.unconfirmed(results)) is None:
             return results
@@ -316,21 +349,21 @@ class MessageStore(Answers):
         return results
 
     async def prepare(self, message: Message, group: str) -> PutResult:
-        """Put the half of a message: nobody reads it before `end` commits it.
+        """Put a half message: nobody reads it before `end` commits it.
 
         Args:
-            group: the producer group that is asked, should `end` never come.
+            group: the producer group that is asked if `end` is never called.
 
         Raises:
-            PutError: it was refused, or the disk failed.
+            PutError: the message was refused, or the disk failed.
         """
         return await self._finish(self.core.transactions.prepare(message, group))
 
     async def end(self, half: PutResult, group: str, *, commit: bool) -> Ended:
-        """Commit what was prepared, or roll it back.
+        """Commit a half message, or roll it back.
 
         Args:
-            half: what `prepare` answered.
+            half: the result of `prepare`.
 
         Raises:
             PutError: the message was refused, or the disk failed.
@@ -346,12 +379,15 @@ class MessageStore(Answers):
         return waiting(result, message) if self.core.copies.are_counted else result
 
     async def _finish(self, result: PutResult) -> PutResult:
-        if result.status is not PutStatus.PUT_OK:
-            raise PutError(result)
-        self._tick_soon()
-        if not self.watermarks.is_confirmed(result):
+        if self._must_wait(result):
             await self._acknowledgements.wait(result)
         return result
+
+    def _must_wait(self, result: PutResult) -> bool:
+        if result.status is not _OK:
+            raise PutError(result)
+        self._tick_soon()
+        return not self.watermarks.is_confirmed(result)
 
     def _tick_soon(self) -> None:
         if self._tick_timer is None:
@@ -360,26 +396,49 @@ class MessageStore(Answers):
             self._tick_timer = self._loop.call_later(LOADED_TICK if is_loaded else TICK, self._tick)
         self.copying.tell()
 
+    def _received(self, size: int) -> None:
+        """Dispatch what a master has sent; see `_tick_soon`."""
+        if size >= MANY_RECEIVED and self._tick_timer is None:
+            self._tick_timer = self._loop.call_later(RECEIVED_TICK, self._tick)
+        self._tick_soon()
+
     def _tick(self) -> None:
         self._tick_timer = None
         self._tick_now()
 
     def _tick_now(self) -> None:
-        """Dispatch for one turn, and what is left once requests have been served in between."""
+        """Dispatch for one turn, and the rest after requests have been served in between."""
         if not self.core.tick(LONGEST_TURN) and self._tick_timer is None:
             self._tick_timer = self._loop.call_later(0, self._tick)
         self.copying.tell()
 
     async def _sync(self) -> None:
-        """Make the log durable, and dispatch what is confirmed then."""
-        await self._run(self.core.log.unsynced())
-        self._tick_now()
+        """Make the log durable, and dispatch what is then confirmed.
+
+        Where many puts wait, they are answered first. If they are followed by others, it is
+        dispatched while those wait for the disk.
+        """
+        await self._run(self.core.log.unsynced(), beside=self._tick_synced)
+        # Slaves may be sent what is durable; it may be confirmed only once they have it.
+        self.copying.tell()
+        if not self._acknowledgements.would_release(_MANY_WAITING):
+            self._tick_synced()
+        else:  # In the round of the loop after the one in which they are answered.
+            self._loop.call_soon(self._loop.call_soon, self._tick_unless_syncing)
+
+    def _tick_unless_syncing(self) -> None:
+        if not self._acknowledgements.is_syncing:
+            self._tick_synced()
+
+    def _tick_synced(self) -> None:
+        if self.watermarks.dispatched < self.watermarks.confirmed:
+            self._tick_now()
 
     # Read
 
     @property
     def guard(self) -> AbstractContextManager[object]:
-        """Nothing: the store is for the tasks of one loop."""
+        """A guard that does nothing: the store is for the tasks of one loop."""
         return nullcontext()
 
     def tail(
@@ -392,11 +451,12 @@ class MessageStore(Answers):
     ) -> Following:
         """Yield the messages of a topic as they arrive, each queue in its order.
 
-        Ends when the store is closed. It begins when it is called, not when it is first awaited.
+        It ends when the store is closed. Reading starts at the call, not at the first await.
 
         Args:
-            queue_ids: the queues to read; without them all, those that come later too.
-            offset: where to begin, in each queue or by queue; without it, behind what is there now.
+            queue_ids: the queues to read; by default all, including later ones.
+            offset: where to begin, in each queue or by queue; by default, after the existing
+                messages.
             tags: an expression such as "TagA || TagB".
         """
         return Following(self.core.reads.tail(topic, queue_ids, offset, tags=tags))
@@ -412,14 +472,14 @@ class MessageStore(Answers):
             self._acknowledgements.release()
 
     def _served(self, task: asyncio.Task[None]) -> None:
-        """Fail loudly if the service task has ended for another reason than that of closing."""
+        """Raise an error if the service task has ended for another reason than closing."""
         if task.cancelled():
             reason, error = "it was cancelled", None
         elif (error := task.exception()) is not None:
             reason = f"{type(error).__name__}: {error}"
         else:
             return
-        failure = StoreError(f"the store's service task is gone: {reason}; open the store again")
+        failure = StoreError(f"the store's service task has ended: {reason}; open the store again")
         _log.critical("%s: %s", self._path, failure, exc_info=error)
         self.core.fail(failure)
         self._acknowledgements.release()
@@ -433,33 +493,48 @@ class MessageStore(Answers):
             return False
 
     def sync_log(self) -> None:
-        """Return once every message is on this disk and dispatched. It blocks the event loop.
+        """Return once every message is durable and dispatched. It blocks the event loop.
 
         Raises:
-            SyncError: the disk failed; the store takes no more messages.
-            DiskError: the disk refused something; the same call may succeed later.
+            SyncError: the disk failed; the store accepts no more messages.
+            DiskError: the disk refused an operation; the same call may succeed later.
         """
         self.core.sync_log()
         self._acknowledgements.release()
 
-    async def remove_topic(self, topic: str) -> None:
+    async def trim(self) -> None:
+        """Make everything durable, and remove what retention does not keep, without waiting for it.
+
+        Raises:
+            SyncError, DiskError: as `sync_log`, or a file cannot be removed.
+        """
+        self.sync_log()
+        self.core.checkpoint()
+        self.retention.check()
+        while (job := self.retention.remove_next()) is not None:
+            await self._run(job)
+
+    async def remove_topic(self, topic: str, before: int | None = None) -> None:
         """Remove a topic's queues, as `OwnedStore.remove_topic` does, durably.
 
-        Others are served meanwhile. Messages that are put to the topic before it returns may be
-        removed, too.
+        Others are served meanwhile. Messages that are put to the topic before it returns may also
+        be removed.
+
+        Args:
+            before: as for `OwnedStore.removal`.
 
         Raises:
             StoreError: a sync failed, now or before.
-            DiskError: the disk refused something else; the same call completes it.
+            DiskError: the disk refused another operation; the same call completes it.
         """
-        # Whoever waits may be cancelled, and the store closed: half a topic is not left behind.
-        task = self._loop.create_task(self._remove_topic(topic))
+        # The caller may be cancelled, and the store closed: half a topic is not left behind.
+        task = self._loop.create_task(self._remove_topic(topic, before))
         self._removals.add(task)
         task.add_done_callback(self._removals.discard)
         await asyncio.shield(task)
 
-    async def _remove_topic(self, topic: str) -> None:
-        removal, until = self.core.removal(topic), perf_counter() + _TURN
+    async def _remove_topic(self, topic: str, before: int | None) -> None:
+        removal, until = self.core.removal(topic, before), perf_counter() + _TURN
         while True:
             try:
                 next(removal)
@@ -472,14 +547,20 @@ class MessageStore(Answers):
         if self.core.failure is not None:
             raise self.core.failure
 
-    async def _run(self, job: Job) -> None:
-        """Run a job in another thread; a sync that fails is the store's failure.
+    async def _run(self, job: Job, beside: Callable[[], object] | None = None) -> None:
+        """Run a job in another thread; a failed sync is a failure of the store.
+
+        Args:
+            beside: called in this thread while the job runs.
 
         Raises:
-            DiskError: the disk refused something else; the job is not done.
+            DiskError: the disk refused another operation; the job is not done.
         """
         try:
-            await self._loop.run_in_executor(self._disk, self._run_in_thread, job)
+            running = self._loop.run_in_executor(self._disk, self._run_in_thread, job)
+            if beside is not None:
+                beside()
+            await running
             job.done()
         except SyncError as error:
             self.core.fail(error)
@@ -488,6 +569,7 @@ class MessageStore(Answers):
         try:
             job.run()
         except SyncError as error:
-            # Whoever waits for the job may have been cancelled: the failure counts all the same.
+            # The caller that waits for the job may have been cancelled: the failure counts
+            # nevertheless.
             self._loop.call_soon_threadsafe(self.core.fail, error)
             raise

@@ -50,13 +50,14 @@ from mqlake.store.watermarks import Watermarks
 
 LONGEST_TURN = 0.02
 """Seconds after which a tick leaves the rest to the next one, so that others are served: the first
-messages to thousands of queues make thousands of files."""
+messages to thousands of queues create thousands of files.
+"""
 
-# Milliseconds after which a put dispatches by itself what was put since, where nothing else has:
-# under load a longer tick costs less a message.
+# Milliseconds after which a put dispatches the messages since the last dispatch by itself: under
+# load, a longer tick costs less for each message.
 _LONGEST_TICK = 4
 
-# Milliseconds between looks whether somebody removed files of the store.
+# Milliseconds between checks for removed files of the store.
 _LINKS_INTERVAL = 1000
 
 _PAGE = 4096
@@ -68,31 +69,31 @@ class OwnedStore:
     """A store directory that this process owns and writes. For one thread.
 
     Attributes:
-        directory: the tree the store is in.
-        settings: as they are now.
+        directory: the directory of the store.
+        settings: the current settings.
         log, queues, index: the files that are written.
-        watermarks: how far the log is confirmed, and what else is known of where it is.
+        watermarks: how far the log is written, confirmed and dispatched.
         copies: which part of the log slaves have.
-        received: takes the bytes of a master's log, if this store is a slave's.
+        received: appends the bytes of a master's log, if this store belongs to a slave.
         offsets: the next offset of each queue.
         dispatcher: derives queues and index from the log.
         config: topics, groups, offsets.
-        retention: removes what need not be kept.
+        retention: removes expired files.
         reads: answers questions.
         scheduled: delivers delayed messages.
-        timers: delivers messages at times of their own.
-        transactions: prepares messages, commits them, and asks for them.
+        timers: delivers messages at their own delivery times.
+        transactions: prepares and commits messages, and checks transactions.
         redelivery: puts accepted messages again, and counts those that it had to set aside.
-        recovered: what opening it found and mended.
-        services: what is done by the clock.
-        last_tick: when it was dispatched last, milliseconds.
+        recovered: what recovery found and repaired.
+        services: the periodic work.
+        last_tick: the time of the last dispatch, milliseconds.
         answer_if_busy: `Appender.answer_if_busy`.
-        fork_guard: refuses in a forked child everything that changes a file.
-        failure: why nothing more is taken until the store is opened again: the disk failed to keep
-            what it had taken, or a task of the store is gone.
-        flush_service: syncs the log by the clock.
-        not_writable: why no messages are taken now; None where they are.
-        dispatch_failures: how many ticks failed.
+        fork_guard: refuses every change of a file in a forked child.
+        failure: why nothing is accepted until the store is opened again: the disk failed to keep
+            accepted data, or a task of the store has ended.
+        flush_service: syncs the log periodically.
+        not_writable: why messages are refused now; None if they are accepted.
+        dispatch_failures: the number of failed ticks.
     """
 
     def __init__(
@@ -136,6 +137,8 @@ class OwnedStore:
         self.dispatcher.begin_anew = self._begin_anew if settings.now.is_slave else None
         self._appender = Appender(self.log, self.offsets, settings, clock, self._has_batches)
         self._append, self.answer_if_busy = self._appender.put, self._appender.answer_if_busy
+        self._put_plain = self._appender.plain.put
+        self._put_plain_fields = self._appender.plain.put_fields
         self._schedule = Schedule(settings, clock)
         self.redelivery = again = Redelivery(
             self._appender.put_again, self._appender.put_again_without_crc, self.config.topics
@@ -170,15 +173,15 @@ class OwnedStore:
         self.fork_guard = ForkGuard(directory.describe(), self._enter_child)
 
     def _has_batches(self, topic: str) -> bool:
-        """Say whether a topic's queues are batch consume queues.
+        """Return whether a topic's queues are batch consume queues.
 
-        If nothing is known of the topic, its files have told it when the store was opened.
+        If the topic has no settings, its files told it when the store was opened.
         """
         known = self.config.topics.get(topic)
         return topic in self._unlisted_batches if known is None else known.has_batch_queues
 
     def _enter_child(self) -> None:
-        """Do nothing more in a forked child: the parent goes on writing these files."""
+        """Do nothing more in a forked child: the parent continues to write these files."""
         self._appender.shut_down(self.fork_guard.reason)
         self.services = Services(self.clock, [])
 
@@ -190,13 +193,13 @@ class OwnedStore:
         clock: Clock | None = None,
         progress: Progress | None = None,
     ) -> Self:
-        """Take the directory, recover what is in it, and be ready for messages.
+        """Take ownership of the directory, recover its contents, and be ready for messages.
 
         Args:
-            settings: those that hold for good, or those that their owner may replace.
+            settings: fixed settings, or settings that their owner may replace.
 
         Raises:
-            StoreError: another process owns it, or what is in it cannot be opened.
+            StoreError: another process owns the directory, or its contents cannot be opened.
             DiskError: the disk failed.
         """
         settings, clock = current(settings or StoreSettings()), clock or SystemClock()
@@ -211,29 +214,47 @@ class OwnedStore:
 
     @property
     def settings(self) -> StoreSettings:
-        """Return the settings as they are now."""
+        """Return the current settings."""
         return self._settings.now
 
     # Put
 
     def put(self, message: Message) -> PutResult:
         """Append a message; it may be acknowledged once `watermarks` confirms it."""
-        if message.delay_level or message.properties or message.encoded_properties:
-            try:
-                message = self._schedule.apply(message)
-            except Refusal as refusal:
-                return refusal.result
-        result = self._append(message)
-        # The clock is not asked again. Where it was set back, the facade's timer ticks.
+        result = self._put_plain(message)
+        if result is None:
+            if message.delay_level or message.properties or message.encoded_properties:
+                try:
+                    message = self._schedule.apply(message)
+                except Refusal as refusal:
+                    return refusal.result
+            result = self._append(message)
+        # The clock is not read again. If it was set back, the facade's timer ticks.
+        if result.store_timestamp - self.last_tick > _LONGEST_TICK:
+            self.tick(LONGEST_TURN)
+        return result
+
+    def put_fields(
+        self,
+        topic: str,
+        body: bytes,
+        tags: str | None = None,
+        keys: str | Sequence[str] = (),
+        queue_id: int = 0,
+    ) -> PutResult:
+        """Append the message with these fields, as `put` does, without a `Message`."""
+        result = self._put_plain_fields(topic, body, tags, keys, queue_id)
+        if result is None:
+            return self.put(Message(topic, body, tags, keys, queue_id=queue_id))
         if result.store_timestamp - self.last_tick > _LONGEST_TICK:
             self.tick(LONGEST_TURN)
         return result
 
     def put_again(self, message: Message) -> PutResult:
-        """Append a message that was accepted before, and that may ask for a delay now.
+        """Append a message that was accepted before, and whose delay may count now.
 
-        It needs no room for what is added later: it loses optional properties if it is too long. If
-        it is too long to wait for a delay level even so, it does not wait.
+        It needs no room for later properties: it loses optional properties if it is too long. If it
+        is still too long to wait for a delay level, it does not wait.
         """
         try:
             waiting = self._schedule.apply(message, is_new=False)
@@ -245,20 +266,26 @@ class OwnedStore:
         return result
 
     def put_many(self, messages: Sequence[Message]) -> list[PutResult]:
-        """Append messages of any topics and queues in one go, each as `put` does."""
+        """Append messages of any topics and queues in a single call, each as `put` does."""
+        results = self._appender.put_runs(messages)
+        if len(results) < len(messages):
+            results += self._put_others(messages[len(results) :])
+        self._tick_if_late()
+        return results
+
+    def _put_others(self, messages: Sequence[Message]) -> list[PutResult]:
         refused: dict[int, PutResult] = {}
         if any_may_be_delayed(messages):
             messages, refused = self._apply_schedule(messages)
         results = self._appender.put_many(messages)
         for number, refusal in refused.items():
             results.insert(number, refusal)
-        self._tick_if_late()
         return results
 
     def _apply_schedule(
         self, messages: Sequence[Message]
     ) -> tuple[list[Message], dict[int, PutResult]]:
-        """Return the messages to put, and the results of the others by their places, ascending."""
+        """Return the messages to put, and the results of the others by position, ascending."""
         taken: list[Message] = []
         refused: dict[int, PutResult] = {}
         for number, message in enumerate(messages):
@@ -283,7 +310,7 @@ class OwnedStore:
         *,
         whole: bool = False,
     ) -> int:
-        """Append messages that are laid out, as `Appender.put_drafts` does."""
+        """Append encoded messages, as `Appender.put_drafts` does."""
         count = self._appender.put_drafts(drafts, topic, queue_ids, born_host, whole=whole)
         self._tick_if_late()
         return count
@@ -293,19 +320,23 @@ class OwnedStore:
         if is_late and not self.fork_guard.is_child:
             self.tick(LONGEST_TURN)
 
-    # Receive, as a slave does
+    # Receiving, on a slave
 
     def _arrived(self, topic: str, queue_id: int, end: int) -> None:
-        """Tell readers of new messages; note where a queue goes on if a master has put them."""
+        """Notify readers of new messages; note the next offset of a queue if a master has put
+        them.
+        """
         if self.settings.is_slave:
             self.offsets.set(topic, queue_id, end)
         self.reads.arrivals(topic, queue_id, end)
 
     def _begin_anew(self, queue: OwnedQueue) -> None:
-        """Empty a queue that its master has begun anew: its topic was deleted and made again."""
+        """Empty a queue that its master has started again: its topic was deleted and created
+        again.
+        """
         _log.warning(
-            "queue %d of %s begins anew, and its %d entries are removed: the master has deleted the"
-            " topic and made it again",
+            "queue %d of %s starts again, and its %d entries are removed: the master has "
+            "deleted and created the topic again",
             queue.queue_id,
             queue.topic,
             queue.end - queue.first,
@@ -314,14 +345,17 @@ class OwnedStore:
             queue.remove_file(base)
         queue.forget()
         self.reads.forget()
-        self._last_checkpoint = -inf  # the next one is due: nothing is to derive them again
+        self._last_checkpoint = (
+            -inf
+        )  # The next checkpoint is due now: nothing may derive the entries again.
 
     def receive(self, data: bytes | memoryview) -> None:
         """Append bytes of the master's log that begin at `received.expected`.
 
         Raises:
-            StoreError: they are no records, or this store takes nothing now.
-            DiskError: no room on the disk. What `received` holds is dropped, as after the former.
+            StoreError: the bytes are not records, or this store accepts nothing now.
+            DiskError: there is no room on the disk. What `received` holds is dropped, as after a
+                StoreError.
         """
         self.fork_guard.check()
         if self.not_writable is not None or self._is_shut_down:
@@ -332,57 +366,77 @@ class OwnedStore:
             self.received.drop()
             raise
 
-    def follow(self) -> None:
-        """Get ready for the records of a master, which may have no checksums.
+    def following(self) -> Generator[Job]:
+        """Prepare for the records of a master, which may have no checksums.
 
-        Raises:
-            DiskError: the disk failed.
+        Yields:
+            The waits for the disk; to be run, in any thread, before it continues.
         """
         self._checkpoint.checksummed = None
         self.dispatcher.begin_anew = self._begin_anew
-        self.checkpoint()
+        yield self._pending_checkpoint()
 
-    def lead(self) -> None:
-        """Get ready to put messages after those of a master.
+    def leading(self) -> Generator[Job | None]:
+        """Prepare to put messages after those of a master.
+
+        Yields:
+            As `following`; None after each turn of dispatch, so that others are served.
 
         Raises:
-            StoreError: what it has sent cannot be dispatched, or the disk failed.
+            StoreError: received records cannot be dispatched, or the disk failed.
         """
         self.received.drop()
+        self.copies.followed = None
+        yield self.log.unsynced()
+        stalls = 0
         while self.watermarks.dispatched < self.log.end:
             before = self.watermarks.dispatched
-            self.sync_log()
-            if self._dispatch_failure is not None or self.watermarks.dispatched == before:
+            self._dispatch(LONGEST_TURN)
+            # The first turn at a record that needs a larger window only makes that.
+            stalls = stalls + 1 if self.watermarks.dispatched == before else 0
+            if self._dispatch_failure is not None or stalls > 1:
                 raise self._dispatch_failure or StoreError(
-                    f"nothing is dispatched from {before} on"
+                    f"nothing is dispatched from physical offset {before} on"
                 )
-        self.dispatcher.begin_anew = None
+            yield None
+        checksummed, self.dispatcher.begin_anew = self._checkpoint.checksummed, None
         if self.settings.enabled_append_prop_crc:
             self._checkpoint.checksummed = Checksummed(self.log.end, STILL_OPEN)
-        self.checkpoint()
+        try:
+            yield self._pending_checkpoint()
+        except BaseException:
+            self._checkpoint.checksummed = checksummed
+            self.dispatcher.begin_anew = self._begin_anew
+            raise
 
     def begin_at(self, physical_offset: int) -> None:
-        """Let an empty log begin where a master's first file does.
+        """Let an empty log begin where a master's first file begins.
 
         Raises:
             StoreError: the log is not empty.
             DiskError: the disk failed.
         """
-        if self.log.segments:
-            raise StoreError(f"the log is not empty: it ends at {self.log.end}")
-        self.log.begin_at(physical_offset)
+        if self.log.segments and self.log.end > self.log.min_offset:
+            raise StoreError(
+                f"the log is not empty: it ends at {self.log.end}; use a new store directory"
+            )
+        try:
+            self.log.begin_at(physical_offset)
+        except SyncError as error:
+            self.fail(error)
+            raise
         self.dispatcher.position = physical_offset
-        # Without it, the next start would take the first files for lost.
+        # Without it, the next start would consider the first files lost.
         self.checkpoint()
 
     def tick(self, seconds: float = inf) -> bool:
         """Dispatch everything that is confirmed; return whether that is done, or failed.
 
-        If it fails, the store takes no messages until a later tick succeeds. Once the store is
-        shut down, it is left to `close`, which another thread may be running.
+        If it fails, the store accepts no messages until a later tick succeeds. Once the store is
+        shut down, dispatch is left to `close`, which another thread may be running.
 
         Args:
-            seconds: after which the rest is left to the next tick.
+            seconds: the time after which the rest is left to the next tick.
 
         Raises:
             StoreError: this process is a child, forked since the store was opened.
@@ -414,7 +468,7 @@ class OwnedStore:
         self.dispatch_failures += 1
         reason = f"dispatch failed: {type(error).__name__}: {error}"
         failure = error if isinstance(error, StoreError) else StoreError(reason)
-        # The same failure comes back with every tick.
+        # The same failure recurs with every tick.
         if failure is not error and reason != str(self._dispatch_failure):
             _log.error("dispatch failed", exc_info=error)
         self._dispatch_failure = failure
@@ -425,51 +479,51 @@ class OwnedStore:
         if reason == self.not_writable:
             return
         if reason is not None:
-            _log.error("the store takes no messages: %s", reason)
+            _log.error("the store accepts no messages: %s", reason)
         else:
-            _log.info("the store takes messages again")
+            _log.info("the store accepts messages again")
         self.not_writable = reason
         self._appender.set_not_writable(reason)
 
     # Durability
 
     def fail(self, error: StoreError) -> None:
-        """Take no more messages until the store is opened again, for this reason.
+        """Accept no more messages until the store is opened again, for this reason.
 
-        Of what the disk refuses, only a `SyncError` is one: after any other error, whoever met it
-        tries again.
+        Of the disk's errors, only a `SyncError` is such a reason: after any other error, the
+        operation is tried again.
         """
         if self.failure is None:
-            _log.error("the store takes no more messages until it is opened again: %s", error)
+            _log.error("the store accepts no more messages until it is opened again: %s", error)
             self.failure = error
         self._update_writable()
 
     def sync_log(self) -> None:
-        """Return once every message is on the disk and dispatched.
+        """Return once every message is durable and dispatched.
 
         Raises:
-            SyncError: the disk failed; the store takes no more messages.
-            DiskError: the disk refused something; the same call may succeed later.
+            SyncError: the disk failed; the store accepts no more messages.
+            DiskError: the disk refused an operation; the same call may succeed later.
         """
         self._complete(self.log.unsynced())
         self._dispatch()
 
     def checkpoint(self) -> None:
-        """Return once all files, and a checkpoint that says so, are on the disk.
+        """Return once all files, and a checkpoint that records this, are durable.
 
         Raises:
-            DiskError: as `sync_log`.
+            DiskError: as for `sync_log`.
         """
         self._complete(self._pending_checkpoint())
 
     def remove_topic(self, topic: str) -> PendingCheckpoint:
-        """Remove a topic's queues, and where groups stand in them; its messages stay in the log.
+        """Remove a topic's queues, and the groups' offsets in them; its messages stay in the log.
 
-        Once what is returned has run, nothing derives the queues again after a crash.
+        Once the returned job has run, nothing derives the queues again after a crash.
 
         Raises:
-            SyncError: the disk failed; the store takes no more messages.
-            DiskError: the disk refused something; the same call completes it.
+            SyncError: the disk failed; the store accepts no more messages.
+            DiskError: the disk refused an operation; the same call completes it.
         """
         removal = self.removal(topic)
         while True:
@@ -478,22 +532,28 @@ class OwnedStore:
             except StopIteration as stop:
                 return stop.value
 
-    def removal(self, topic: str) -> Generator[None, None, PendingCheckpoint]:
-        """Do what `remove_topic` does a file at a time: thousands of queues take seconds.
+    def removal(
+        self, topic: str, before: int | None = None
+    ) -> Generator[None, None, PendingCheckpoint]:
+        """Do what `remove_topic` does, one file at a time: thousands of queues take seconds.
 
-        Messages that are put to the topic meanwhile may be removed, too, or be there afterwards.
+        Messages that are put to the topic meanwhile may be removed, too, or remain.
+
+        Args:
+            before: on a slave, the physical offset before which the master has deleted the topic:
+                queues with later messages stay, and the offsets of groups, which are the master's.
 
         Raises:
-            SyncError: as `remove_topic`.
-            DiskError: as `remove_topic`.
+            SyncError: as for `remove_topic`.
+            DiskError: as for `remove_topic`.
         """
         consumer_offsets = self.config.consumer_offsets
-        for group in consumer_offsets.groups_of(topic):
+        for group in consumer_offsets.groups_of(topic) if before is None else ():
             consumer_offsets.remove(group, topic)
             yield
         self.tick()
         try:
-            for removed in self.queues.removal(topic):
+            for removed in self.queues.removal(topic, before):
                 if removed is not None:
                     self.reads.forget()
                     self._start_anew(topic, *removed)
@@ -505,10 +565,12 @@ class OwnedStore:
         return self._pending_checkpoint()
 
     def _start_anew(self, topic: str, queue_id: int, end: int) -> None:
-        """Let a queue whose files are gone start at 0 again, if nothing of it is still to come.
+        """Let a queue without files start at 0 again, unless messages of it are still to be
+        dispatched.
 
-        A message in the log that is not dispatched yet has its queue offset already: the queue goes
-        on behind it, or those that come next would get offsets that are taken, and no entry.
+        A message in the log that is not dispatched yet already has its queue offset: the queue
+        continues after it. Otherwise the next messages would get offsets that are taken, and no
+        entry.
         """
         if self.offsets.next(topic, queue_id) <= end:
             self.offsets.remove(topic, queue_id)
@@ -534,7 +596,7 @@ class OwnedStore:
         upto = reached(self.dispatcher, self.index)
         return PendingCheckpoint(parts, self._checkpoint, upto, self._checkpoint.next_turn(), note)
 
-    # By the clock
+    # Services
 
     def _services(self) -> list[Service]:
         settings = self._settings
@@ -555,10 +617,10 @@ class OwnedStore:
         ]
 
     def _of_master(self, services: list[Service], begin: Callable[[], None]) -> list[Service]:
-        """Let services rest while this store is a slave's: what they put comes from the master.
+        """Stop services while this store belongs to a slave: what they put comes from the master.
 
         Args:
-            begin: called before they start again, to take up what the master has done.
+            begin: called before they start again, to adopt what the master has done.
         """
         is_resting = False
 
@@ -584,7 +646,7 @@ class OwnedStore:
         settings = self.settings
         least = settings.flush_commit_log_least_pages * _PAGE
         is_late = (now - self._last_flush) * 1000 >= settings.flush_commit_log_thorough_interval
-        # Nobody sees what the store itself has put before it is on the disk.
+        # Nobody sees what the store itself has put before it is durable.
         is_sync = settings.flush_disk_type is FlushDiskType.SYNC_FLUSH
         is_due = unflushed >= least or is_late or is_sync
         if self.failure or not unflushed or not is_due:
@@ -593,7 +655,7 @@ class OwnedStore:
         return self.log.unsynced()
 
     def _check_links(self) -> None:
-        """Fail if somebody removed files that are written: what is put then would be lost."""
+        """Raise an error if files in use were removed: messages that are put then would be lost."""
         try:
             self.log.check_linked()
             self.queues.check_linked()
@@ -602,7 +664,7 @@ class OwnedStore:
             self.fail(error)
 
     def _derived_flush(self) -> Job | None:
-        """Sync what was derived, once there are enough new entries, or they have waited long."""
+        """Sync derived files once there are enough new entries, or they have waited long."""
         settings = self.settings
         new = (self.dispatcher.entries - self._entries_in_checkpoint) * ENTRY_SIZE
         waited = (self.clock.monotonic() - self._last_checkpoint) * 1000
@@ -612,12 +674,14 @@ class OwnedStore:
         return self._pending_checkpoint()
 
     def shut_down(self) -> None:
-        """Take no more messages: the store is about to be closed."""
+        """Accept no more messages, because the store is about to be closed."""
         self._is_shut_down = True
+        # Closing dispatches all that is kept.
+        self.copies.in_sync_set = self.copies.followed = None
         self._appender.shut_down()
 
     def close(self) -> None:
-        """Stop cleanly: everything dispatched and on the disk, the directory let go of.
+        """Stop cleanly: dispatch everything, make it durable, and release the directory.
 
         Raises:
             StoreError: the store failed, now or before: the next start recovers. Or this process is
@@ -655,7 +719,7 @@ class OwnedStore:
             _log.error("topics, groups and offsets could not be written: %s", error)
 
     def abandon(self) -> None:
-        """Let go of the directory as it is; the next start recovers."""
+        """Release the directory as it is; the next start recovers."""
         self.fork_guard.check()
         self.shut_down()
         self.reads.arrivals.close()
@@ -670,7 +734,7 @@ class OwnedStore:
 
 @dataclass(frozen=True)
 class PendingCheckpoint:
-    """All files of a store that are to be synced, and the checkpoint that then says so."""
+    """All files of a store to sync, and the checkpoint that then records it."""
 
     parts: Sequence[PendingSync]
     file: CheckpointFile
@@ -689,7 +753,7 @@ class PendingCheckpoint:
         self.file.write(self.reached, self.turn)
 
     def done(self) -> None:
-        """Note in the store's thread that all of it is durable."""
+        """Note in the store's thread that everything is durable."""
         for part in self.parts:
             part.done()
         self.note()

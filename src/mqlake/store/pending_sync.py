@@ -1,4 +1,4 @@
-"""What has to be synced, taken at one moment, so that another thread may wait for the disk."""
+"""What has to be synced at one moment, so that another thread can wait for the disk."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from mqlake.storage.protocol import OwnedDirectory
 
 T = TypeVar("T")
 
-# From so many on, threads are worth while.
+# From this number on, threads pay off.
 _MANY = 64
 _AT_ONCE = 16
 
 
 class Syncable(Protocol):
-    """What can wait until it is on the disk: a `WritableFile`, for one."""
+    """Something that can be synced, such as a `WritableFile`."""
 
     def sync(self) -> None:
         """See `WritableFile.sync`."""
@@ -28,16 +28,17 @@ class Syncable(Protocol):
 
 @dataclass(frozen=True)
 class PendingSync:
-    """Files and directories whose changes up to now are to reach the disk.
+    """Files and directories whose changes up to now must reach the disk.
 
-    Three steps: made in the store's thread; `run` in any thread, while the store goes on;
-    `done` in the store's thread again, and only if `run` raised nothing. Whatever is not done stays
-    to be synced: unless `run` raised a `SyncError`, the next one that is made covers it too.
+    There are three steps: it is created in the store's thread; `run` may be called in any thread,
+    while the store continues; `done` is called in the store's thread again, and only if `run`
+    raised nothing. Whatever is not done must still
+    be synced: unless `run` raised a `SyncError`, the next object covers it, too.
 
     Attributes:
-        directory: the tree that the directories are in.
-        files: synced first, many of them at once; they stay open until `done`.
-        directories: whose names are synced next.
+        directory: the parent of the directories.
+        files: synced first, many of them concurrently; they stay open until `done`.
+        directories: their names are synced next.
         done: notes that all this is durable.
     """
 
@@ -50,7 +51,7 @@ class PendingSync:
         """Wait for the disk.
 
         Raises:
-            SyncError: the disk failed; none of this may be taken as durable, now or later.
+            SyncError: the disk failed; none of this may be considered durable, now or later.
             DiskError: a file or a directory could not be opened; none of this is durable yet.
         """
         _for_each(_sync, self.files)
@@ -60,11 +61,11 @@ class PendingSync:
         try:
             self.directory.sync_directory(path)
         except DiskError as error:
-            if error.errno != errno.ENOENT:  # a topic's that was removed meanwhile
+            if error.errno != errno.ENOENT:  # The directory of a topic that was removed meanwhile.
                 raise
 
     def complete(self) -> None:
-        """Do all three steps here."""
+        """Run all three steps in this thread."""
         self.run()
         self.done()
 
@@ -74,7 +75,7 @@ def _sync(file: Syncable) -> None:
 
 
 def _for_each(sync: Callable[[T], None], things: Sequence[T]) -> None:
-    """Sync one after the other, or many at once: a file system syncs them together."""
+    """Sync files one after another, or many concurrently: a file system syncs them together."""
     if len(things) < _MANY:
         for thing in things:
             sync(thing)
@@ -91,9 +92,9 @@ def _for_each(sync: Callable[[T], None], things: Sequence[T]) -> None:
         with ThreadPoolExecutor(_AT_ONCE, "mqlake-sync") as threads:
             for _ in threads.map(run, things):
                 pass
-    except RuntimeError:  # no more threads can be started
+    except RuntimeError:  # The system starts no more threads.
         for thing in things:
             run(thing)
     if failures:
-        # Any other failure may pass: it must not hide one that is final.
+        # Any other failure may be temporary: it must not hide a permanent one.
         raise next((each for each in failures if isinstance(each, SyncError)), failures[0])

@@ -1,8 +1,7 @@
-"""What a broker needs of a store (docs/architecture.md, "Layers").
+"""What a broker needs from a store (docs/architecture.md, "Layers").
 
-`MessageStore` is such a store. A broker imports from `mqlake.store` this module and modules of
-plain values, and nothing else: `tests/broker/test_store_port.py` holds that.
-Upstream: `MessageStore`.
+`MessageStore` implements it. A broker imports from `mqlake.store` only this module and modules of
+plain values: `tests/broker/test_store_port.py` checks that. Upstream: `MessageStore`.
 """
 
 from __future__ import annotations
@@ -32,8 +31,12 @@ from mqlake.store.delivery.transactions import CheckBack, Ended, EndStatus
 from mqlake.store.log.scan import Head
 from mqlake.store.queues.time_search import Boundary
 from mqlake.store.reads.arrivals import Arrivals, Listener
+from mqlake.store.reads.copied_ahead import CopiedAhead, CopiedMessages, CopyBuffers
 from mqlake.store.reads.live_result import LiveGetResult
 from mqlake.store.replication.copies import Copies, Copy
+from mqlake.store.replication.cut_log import cut_log
+from mqlake.store.replication.epochs import Epochs, common_end
+from mqlake.store.replication.in_sync_set import InSyncSet
 from mqlake.store.replication.log_copying import LogCopying
 from mqlake.store.results import QueryResult, QueueRange
 from mqlake.store.services import Service
@@ -46,12 +49,17 @@ __all__ = [
     "Boundary",
     "CheckBack",
     "ConfigTables",
+    "CopiedAhead",
+    "CopiedMessages",
     "Copies",
     "Copy",
+    "CopyBuffers",
     "EndStatus",
     "Ended",
+    "Epochs",
     "Head",
     "Health",
+    "InSyncSet",
     "Listener",
     "LiveGetResult",
     "LogCopying",
@@ -63,22 +71,29 @@ __all__ = [
     "Timers",
     "Transactions",
     "Watermarks",
+    "common_end",
+    "cut_log",
 ]
 
 
 class Reads(Protocol):
-    """Questions about messages and queues. No answer holds a message that is not confirmed.
+    """Questions about messages and queues. No answer contains a message that is not confirmed.
 
-    A topic that cannot be a directory name raises `FormatError`, a file that is there and cannot be
-    read `DiskError`.
+    A topic that cannot be a directory name raises `FormatError`. An existing file that cannot be
+    read raises `DiskError`.
     """
 
     @property
     def arrivals(self) -> Arrivals:
-        """Tells whoever waits for messages of a topic."""
+        """Notifies those who wait for messages of a topic."""
         ...
 
     # Queues
+
+    @property
+    def version(self) -> int:
+        """A number that changes when the least or greatest offset of any queue may have changed."""
+        ...
 
     def topics(self) -> list[str]:
         """Return the names of all topics that have a queue, sorted."""
@@ -115,6 +130,29 @@ class Reads(Protocol):
         """Return messages of a queue from an offset on: see `LiveReads.get`."""
         ...
 
+    def copied(
+        self,
+        topic: str,
+        queue_id: int,
+        offset: int,
+        max_messages: int,
+        max_bytes: int,
+        tags: str | None = None,
+    ) -> CopiedMessages | None:
+        """Return what `get` would return, if it was found ahead: see `LiveReads.copied`."""
+        ...
+
+    @property
+    def copies(self) -> CopyBuffers:
+        """The records that were found and copied ahead."""
+        ...
+
+    def copied_by(
+        self, topic: str, queue_id: int, offset: int, max_messages: int, tags: str | None = None
+    ) -> CopiedAhead | None:
+        """Return the copy that has messages from an offset on: see `LiveReads.copied_by`."""
+        ...
+
     def warm_up(
         self,
         topic: str,
@@ -126,11 +164,14 @@ class Reads(Protocol):
         crc: bool = True,
         exact: bool = True,
     ) -> Callable[[], object] | None:
-        """Return what reads messages from the disk in any thread; None if `get` will not block."""
+        """Return a job that reads messages from the disk in any thread.
+
+        None if `get` would not block.
+        """
         ...
 
     def head_from(self, topic: str, queue_id: int, offset: int) -> Head | None:
-        """Return the head of a queue's first message from a queue offset on, None without any."""
+        """Return the head of a queue's first message from a queue offset on, or None at its end."""
         ...
 
     def offset_by_time(
@@ -167,12 +208,15 @@ class Reads(Protocol):
 
     @property
     def index_end(self) -> tuple[int, int]:
-        """Store timestamp (ms) and physical offset of what was indexed last; (0, 0) for none."""
+        """Store timestamp (ms) and physical offset of the last indexed record.
+
+        (0, 0) without an indexed record.
+        """
         ...
 
 
 class ConfigTables(Protocol):
-    """What is kept in `config/`."""
+    """The tables in `config/`."""
 
     @property
     def topics(self) -> TopicTable:
@@ -191,7 +235,7 @@ class ConfigTables(Protocol):
 
     @property
     def delay_offsets(self) -> DelayOffsetTable:
-        """How far each delay level was delivered."""
+        """The delivery progress of each delay level."""
         ...
 
     @property
@@ -201,39 +245,41 @@ class ConfigTables(Protocol):
 
 
 class Redelivery(Protocol):
-    """Messages that were accepted, and cannot be put where they belong."""
+    """Accepted messages that cannot be put to their topic."""
 
     @property
     def set_aside(self) -> int:
-        """How many there were since the start."""
+        """The number of them since the start."""
         ...
 
     def put_aside(self, source: Stored, why: str) -> bool:
-        """Put a message to the topic of undeliverable ones; say whether that is done with."""
+        """Put a message to the topic of undeliverable ones; return whether that is finished."""
         ...
 
     def note_missing(self, topic: str, queue_id: int, queue_offset: int) -> None:
-        """Report a message of which the log holds no good record any more."""
+        """Report a message for which the log no longer has a good record."""
         ...
 
 
 class Timers(Protocol):
-    """Messages that are delivered at times of their own."""
+    """Messages that are delivered at their own delivery times."""
 
     @property
     def delivered_before(self) -> int:
-        """What was due before this time (ms) was delivered, if it was in the log at the look."""
+        """Messages due before this time (ms) were delivered, if they were in the log at the last
+        pass.
+        """
         ...
 
     def checkpoint(self) -> bytes:
-        """Return how far all was delivered, as a slave takes it."""
+        """Return the delivery progress in the form for a slave."""
         ...
 
     def follow(self, checkpoint: bytes) -> None:
-        """Take over how far a master has delivered.
+        """Adopt a master's delivery progress.
 
         Raises:
-            FormatError: this is no checkpoint.
+            FormatError: the bytes are not a checkpoint.
         """
         ...
 
@@ -242,36 +288,36 @@ class Transactions(Protocol):
     """Half messages whose producers do not answer."""
 
     on_check: Callable[[CheckBack], None] | None
-    """Called for each half whose producer is to be asked; None asks nobody."""
+    """Called for each half message whose producer is to be asked; None asks nobody."""
 
 
 class Retention(Protocol):
     """Files that need not be kept."""
 
     def clean(self) -> None:
-        """Remove expired files of the log at the next look, whatever the hour."""
+        """Remove expired files of the log at the next check, at any hour."""
         ...
 
     def clean_queues(self) -> None:
         """Remove now the files of queues and index that point only before the log's start.
 
         Raises:
-            DiskError: the system refused it.
+            DiskError: the system refused an operation.
         """
         ...
 
 
 class Health(Protocol):
-    """What went wrong in a store."""
+    """The failures of a store."""
 
     @property
     def services(self) -> Iterable[Service]:
-        """What the store does by the clock."""
+        """The store's services."""
         ...
 
     @property
     def dispatch_failures(self) -> int:
-        """How many dispatches failed."""
+        """The number of failed dispatches."""
         ...
 
     @property
@@ -283,25 +329,25 @@ class Health(Protocol):
 class Store(Protocol):
     """A store that this process owns, for the tasks of one event loop.
 
-    An append does not wait: it is acknowledged once `confirm` has returned it. A refusal is a
-    result too.
+    An append does not wait: it may be acknowledged once `confirm` has returned it. A refusal is
+    also a result.
     """
 
     # Roles
 
     @property
     def clock(self) -> Clock:
-        """What everything in the store is timed by."""
+        """The clock of everything in the store."""
         ...
 
     @property
     def directory(self) -> OwnedDirectory:
-        """The tree that the store is in."""
+        """The directory of the store."""
         ...
 
     @property
     def watermarks(self) -> Watermarks:
-        """How far the log is written, on this disk, confirmed and dispatched."""
+        """How far the log is written, durable on this disk, confirmed and dispatched."""
         ...
 
     @property
@@ -316,7 +362,7 @@ class Store(Protocol):
 
     @property
     def redelivery(self) -> Redelivery:
-        """Messages that cannot be put where they belong."""
+        """Messages that cannot be put to their topic."""
         ...
 
     @property
@@ -336,7 +382,7 @@ class Store(Protocol):
 
     @property
     def health(self) -> Health:
-        """What went wrong."""
+        """Failures."""
         ...
 
     @property
@@ -351,19 +397,19 @@ class Store(Protocol):
 
     @property
     def failed(self) -> Future[StoreError]:
-        """Done once the store's service task is gone, with the reason."""
+        """Done once the store's service task has ended, with the reason."""
         ...
 
-    # Facts
+    # Properties
 
     @property
     def was_closed_cleanly(self) -> bool:
-        """Whether the last process closed the store."""
+        """Return whether the last process closed the store."""
         ...
 
     @property
     def largest_record(self) -> int:
-        """Bytes that one record, or one batch of them, may have at most."""
+        """Maximum size of one record, or of one batch of them, in bytes."""
         ...
 
     def queue_ends(self) -> Mapping[tuple[str, int], int]:
@@ -393,11 +439,11 @@ class Store(Protocol):
         *,
         whole: bool = False,
     ) -> int:
-        """Append messages that are laid out; return how many, all or none if `whole`."""
+        """Append encoded messages; return how many; with `whole`, all or none."""
         ...
 
     def append_again(self, message: Message, *, may_wait: bool = False) -> PutResult:
-        """Append a message that was accepted before; `may_wait` if its delay counts."""
+        """Append a message that was accepted before; `may_wait`: whether its delay counts."""
         ...
 
     def append_half(self, message: Message) -> PutResult:
@@ -419,12 +465,12 @@ class Store(Protocol):
     async def confirm(self, results: Sequence[PutResult]) -> Sequence[PutResult]:
         """Return results of appends once they may be acknowledged.
 
-        Those that the disk failed to keep, or not in time, have another status then.
+        Messages that are not durable, or not in time, then have another status.
         """
         ...
 
     def sync_log(self) -> None:
-        """Return once every message is on this disk and dispatched. It blocks the event loop.
+        """Return once every message is durable and dispatched. It blocks the event loop.
 
         Raises:
             DiskError: the disk failed.
@@ -432,18 +478,22 @@ class Store(Protocol):
         ...
 
     async def keep(self, table: KeptTable) -> None:
-        """Return once a table of `config` is on the disk as it is when this is called.
+        """Return once the current content of a table of `config` is durable.
 
         Raises:
             StoreError: the disk refused it, or the store is being closed.
         """
         ...
 
-    async def remove_topic(self, topic: str) -> None:
+    async def remove_topic(self, topic: str, before: int | None = None) -> None:
         """Remove a topic's queues, durably.
+
+        Args:
+            before: on a slave, the physical offset before which the master has deleted the topic:
+                queues with later messages stay.
 
         Raises:
             StoreError: a sync failed, now or before.
-            DiskError: the disk refused something else; the same call completes it.
+            DiskError: the disk refused another operation; the same call completes it.
         """
         ...

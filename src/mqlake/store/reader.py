@@ -1,7 +1,7 @@
 """Open a RocketMQ store directory and answer questions about it; nothing is ever written.
 
-It may be open in a running broker, or left over from a crash, with derived files missing, short or
-damaged: what they lack is found by scanning the log (docs/store-reader.md).
+A running broker may have it open, or it may be left over from a crash, with derived files missing,
+short or damaged: what they lack is found by scanning the log (docs/store-reader.md).
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ if TYPE_CHECKING:
 
 
 class StoreReader(Lookups):
-    """A store directory, opened for reading. Not for use from several threads at once.
+    """A store directory, opened for reading. Not thread-safe.
 
-    Answers are about the store as it was when it was opened, or when `refresh` was called last.
-    A topic that cannot be a directory name raises `FormatError`.
+    Answers are about the store as it was when it was opened, or at the last call of `refresh`. A
+    topic that cannot be a directory name raises `FormatError`.
     """
 
     def __init__(
@@ -53,10 +53,11 @@ class StoreReader(Lookups):
         """Open a store directory.
 
         Args:
-            dialect: which RocketMQ generation wrote the index; read off the store without it.
+            dialect: the RocketMQ generation that wrote the index; by default, detected from the
+                store.
 
         Raises:
-            StoreError: it is no directory, or has no commit log.
+            StoreError: the path is not a directory, or has no commit log.
         """
         is_path = isinstance(store, str | os.PathLike)
         directory: Directory = LocalDirectory(store) if is_path else store
@@ -70,22 +71,22 @@ class StoreReader(Lookups):
         self.close()
 
     def close(self) -> None:
-        """Let go of the store's files."""
+        """Close the store's files."""
         self._log.close()
 
     def refresh(self) -> None:
-        """Look at the store again: what a running broker has added or deleted since."""
+        """Look at the store again, for what a running broker has added or deleted."""
         self._log.refresh()
         self._snapshot = Snapshot(self._directory, self._log, self._dialect)
 
     @property
     def max_offset(self) -> int:
-        """Physical offset where the log ends: the first byte behind its last good record."""
+        """Physical offset of the log's end: the first byte after its last good record."""
         return self._snapshot.end.offset
 
     @property
     def dialect(self) -> Dialect:
-        """Which RocketMQ generation wrote the store."""
+        """The RocketMQ generation that wrote the store."""
         return self._snapshot.detected.dialect
 
     def topics(self) -> list[str]:
@@ -98,7 +99,7 @@ class StoreReader(Lookups):
         return self._snapshot.queue_ids(check_topic_name(topic))
 
     def queue(self, topic: str, queue_id: int) -> QueueRange:
-        """Return a queue's offsets; (0, 0) where there is no such queue."""
+        """Return a queue's offsets; (0, 0) if there is no such queue."""
         return QueueRange(*self._snapshot.queue_range(check_topic_name(topic), queue_id))
 
     def get(
@@ -116,7 +117,7 @@ class StoreReader(Lookups):
     def _by_key(self, query: KeyQuery, limit: int) -> QueryResult:
         index = self._snapshot.index
         if query.index_type == TAG_TYPE and self.dialect is not Dialect.V5_5:
-            index = IndexFiles([], [])  # older releases do not index tags
+            index = IndexFiles([], [])  # Older releases do not index tags.
         scan = self._snapshot.key_scan
         return QueryResult(*key_query.find(self._log, self.max_offset, index, scan, query, limit))
 
@@ -129,7 +130,7 @@ class StoreReader(Lookups):
     ) -> int:
         """Return the queue offset at a store time: see `Boundary`.
 
-        Without a boundary, what the release that wrote the store answers: LOWER, and NEAREST of
+        The default boundary is that of the release that wrote the store: LOWER, and NEAREST for
         4.9.
         """
         if boundary is None:
@@ -147,7 +148,8 @@ class StoreReader(Lookups):
     ) -> QueryResult:
         """Return the first `max` messages stored in [begin, end] (ms), in store-time order.
 
-        Ties come by physical offset. Queues whose directory is missing are scanned for.
+        Messages with equal times are sorted by physical offset. Queues whose directory is missing
+        are found by a scan.
         """
         times, tags = TimeRange(begin, end), TagFilter(tag)
         known = queue_ids(self._directory, check_topic_name(topic))
@@ -168,7 +170,7 @@ class StoreReader(Lookups):
         count = queue_count(self._directory, topic)
         undispatched = self._snapshot.undispatched.bounds
         with_records = {queue_id for name, queue_id in undispatched if name == topic}
-        believed = builtins.max(count, min(known[-1], MOST_QUEUES))  # a name can say anything
+        believed = builtins.max(count, min(known[-1], MOST_QUEUES))  # A name may contain anything.
         return with_records.union(range(believed)).difference(known)
 
     def inspect(self) -> StoreReport:
@@ -181,8 +183,10 @@ class StoreReader(Lookups):
 def _check_is_store(directory: Directory) -> None:
     name = directory.describe()
     if not directory.exists(""):
-        raise StoreError(f"{name}: no such directory")
+        raise StoreError(f"{name}: the directory does not exist")
     if not directory.is_directory(""):
-        raise StoreError(f"{name}: a store is a directory, this is a file")
+        raise StoreError(f"{name}: this is a file; a store is a directory")
     if not is_store(directory):
-        raise StoreError(f"{name}: no {segments.DIRECTORY}/ in it, so it is no RocketMQ store")
+        raise StoreError(
+            f"{name}: there is no {segments.DIRECTORY}/ in it, so it is not a RocketMQ store"
+        )

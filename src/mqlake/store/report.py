@@ -1,4 +1,4 @@
-"""What `inspect` tells of a store (docs/store-reader.md).
+"""The report of `inspect` on a store (docs/store-reader.md).
 
 JSON has the same names in camel case. Offsets and lengths are bytes, timestamps milliseconds.
 """
@@ -19,7 +19,7 @@ class LogFileReport(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class GoodRange(msgspec.Struct, frozen=True, rename="camel"):
-    """A run of good records behind the log's end: physical offset, bytes, records."""
+    """A run of good records past the log's end: physical offset, bytes, records."""
 
     offset: int
     length: int = msgspec.field(name="bytes")
@@ -27,7 +27,7 @@ class GoodRange(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class BeyondEndReport(msgspec.Struct, frozen=True, rename="camel"):
-    """Good records behind the log's end, which RocketMQ cuts off when it recovers."""
+    """Good records past the log's end, which RocketMQ cuts off when it recovers."""
 
     records: int
     length: int = msgspec.field(name="bytes")
@@ -35,12 +35,12 @@ class BeyondEndReport(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class CutOffReport(msgspec.Struct, frozen=True, rename="camel"):
-    """A part of the log that a recovery cut off, kept in a file aside.
+    """A part of the log that a recovery cut off and kept in another file.
 
     Attributes:
         path: of the file, relative to the store directory.
         offset: physical offset of its first byte.
-        length: its bytes.
+        length: its size in bytes.
         records: good records in it.
     """
 
@@ -51,9 +51,9 @@ class CutOffReport(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class CommitLogReport(msgspec.Struct, frozen=True, rename="camel"):
-    """The commit log: `max_offset` is where RocketMQ would go on writing.
+    """The commit log: `max_offset` is where RocketMQ would continue to write.
 
-    `end_reason` says what stands there; None at a clean end. `cut_off` are the parts that earlier
+    `end_reason` says what is there; None if the end is clean. `cut_off` are the parts that earlier
     recoveries of mqlake cut off, and that are still kept.
     """
 
@@ -76,7 +76,7 @@ class QueueReport(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class TopicReport(msgspec.Struct, frozen=True, rename="camel"):
-    """One topic; the queue numbers are its settings, None where they are not known."""
+    """One topic; the numbers of queues are its settings, None if unknown."""
 
     topic: str
     queues: list[QueueReport]
@@ -85,7 +85,7 @@ class TopicReport(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class IndexFileReport(msgspec.Struct, frozen=True, rename="camel"):
-    """One index file: its header, and the sizes that were read off it."""
+    """One index file: its header, and the sizes that were derived from it."""
 
     name: str
     begin_timestamp: int
@@ -117,7 +117,7 @@ class GroupReport(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class ConfigReport(msgspec.Struct, frozen=True, rename="camel"):
-    """What the `config` directory says."""
+    """The content of the `config` directory."""
 
     topics: int
     consumer_groups: list[GroupReport]
@@ -128,10 +128,10 @@ class StoreReport(msgspec.Struct, frozen=True, rename="camel"):
 
     Attributes:
         last_stop_was_clean: None while a broker has the store open.
-        owner: process that has the store open, None without one, 0 or less where not known.
+        owner: process that has the store open; None without one, 0 or less if unknown.
         abort_process: process id in the abort file.
-        detected_by: what says which dialect it is.
-        damage: what is wrong with derived files; the log's is in `commit_log`.
+        detected_by: the evidence for the dialect.
+        damage: the damage of derived files; the log's is in `commit_log`.
     """
 
     store: str

@@ -1,4 +1,4 @@
-"""What queries answer."""
+"""The results of queries."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from mqlake.formats.record import Record
 
 
 class Status(enum.StrEnum):
-    """How reading a queue from an offset went: the names of RocketMQ's `GetMessageStatus`."""
+    """The status of a read from a queue offset: the names of RocketMQ's `GetMessageStatus`."""
 
     FOUND = "FOUND"
     NO_MATCHED_MESSAGE = "NO_MATCHED_MESSAGE"
@@ -29,7 +29,7 @@ class QueueRange(NamedTuple):
 
 
 class GetResult(NamedTuple):
-    """Messages of one queue, ascending, and where to go on."""
+    """Messages of one queue, ascending, and where to continue."""
 
     status: Status
     next_offset: int

@@ -1,7 +1,7 @@
-"""What a store does by the clock: flush, checkpoint, persist, trim, deliver.
+"""The periodic work of a store: flush, checkpoint, persist, trim, deliver.
 
 Upstream gives each of these a thread (`FlushRealTimeService`, `FlushConsumeQueueService`,
-`CleanCommitLogService` …). Here each says what falls due, and the facade runs it.
+`CleanCommitLogService` …). Here each service says what is due, and the facade runs it.
 """
 
 from __future__ import annotations
@@ -17,14 +17,22 @@ TICK = 0.001
 """Seconds after a put until it is dispatched, unless more puts bring that forward."""
 
 LOADED_TICK = 0.004
-"""The same for a store that was dispatched just before: a tick costs much the same for one message
-and for a hundred."""
+"""The same for a store that was dispatched just before: a tick costs nearly the same for one
+message and for a hundred.
+"""
+
+MANY_RECEIVED, RECEIVED_TICK = 64 << 10, 0.016
+"""Bytes that a slave receives at once only if it lags, and seconds until they are dispatched: more
+messages of each queue come together.
+"""
 
 LOOK_INTERVAL = 0.05
-"""Seconds between looks at what is due."""
+"""Seconds between checks for due services."""
 
 FIRST_PAUSE, LONGEST_PAUSE = 1000, 30_000
-"""Milliseconds after which a service that failed is tried again: doubled each time, up to these."""
+"""Milliseconds after which a failed service is tried again: doubled each time, up to the
+maximum.
+"""
 
 _MOST_DOUBLINGS = 8
 _MOST_LINES = 100
@@ -33,10 +41,10 @@ _log = logging.getLogger(__name__)
 
 
 class Job(Protocol):
-    """Work that waits for the disk. The store goes on meanwhile."""
+    """Work that waits for the disk. The store continues meanwhile."""
 
     def run(self) -> None:
-        """Do the waiting, in any thread.
+        """Wait for the disk, in any thread.
 
         Raises:
             DiskError: the disk failed.
@@ -49,18 +57,18 @@ class Job(Protocol):
 
 
 class Service:
-    """One thing that is done again and again, and how it has fared.
+    """One repeated task, and its failures.
 
     Args:
-        interval: returns the milliseconds from one start to the next, which a setting may change;
-            or those, if they never change.
-        start: called in the store's thread; returns what is to wait for the disk, None if there
-            is nothing (more) to wait for.
-        name: what log lines and counters call it.
-        set_aside: the units of work that it sets aside, if it does.
+        interval: milliseconds from one start to the next, or a function that returns them if a
+            setting may change them.
+        start: called in the store's thread; returns a job that waits for the disk, None if there is
+            nothing (more) to wait for.
+        name: its name in log lines and counters.
+        set_aside: counts the units of work that it sets aside, if any.
 
     Attributes:
-        failures: how often `start`, or the job that it returned, raised.
+        failures: how often `start`, or the returned job, raised an error.
         failure: why it failed the last time; None if it did not.
     """
 
@@ -84,7 +92,7 @@ class Service:
         return self._interval if isinstance(self._interval, int) else self._interval()
 
     def is_due(self, now: float) -> bool:
-        """Say whether to start it at a monotonic time (seconds)."""
+        """Return whether to start it at a monotonic time (seconds)."""
         return (now - self.last) * 1000 >= self.pause
 
     @property
@@ -96,9 +104,9 @@ class Service:
         return max(self.interval, min(FIRST_PAUSE << doublings, LONGEST_PAUSE))
 
     def failed(self, error: Exception) -> None:
-        """Count and log a failure; the next start is put off, twice as long each time."""
+        """Count and log a failure; the next start is delayed, twice as long each time."""
         reason = f"{type(error).__name__}: {error}"
-        # A failure that lasts is one line each time: its traceback is logged once.
+        # A lasting failure is one line each time: its traceback is logged once.
         trace = error if reason != self.failure else None
         self.failures += 1
         self._in_a_row += 1
@@ -112,14 +120,14 @@ class Service:
         )
 
     def worked(self) -> None:
-        """Note that it did what it had to do."""
+        """Note that it succeeded."""
         if self._in_a_row:
             _log.info("service %s works again, after %d failures", self.name, self._in_a_row)
             self._in_a_row, self.failure = 0, None
 
 
 class ServiceJob:
-    """A service's job: what it raises is the service's failure, except a `SyncError`."""
+    """A service's job: its errors are the service's failures, except a `SyncError`."""
 
     def __init__(self, service: Service, job: Job) -> None:
         self.service, self.job = service, job
@@ -139,7 +147,7 @@ class ServiceJob:
             self._error = error
 
     def done(self) -> None:
-        """Note in the store's thread how `run` ended.
+        """Note the result of `run` in the store's thread.
 
         Raises:
             SyncError: as `run`.
@@ -159,7 +167,7 @@ class ServiceJob:
 
 
 class _FailedSync:
-    """The job of a service that met a `SyncError` before it had one: it raises that."""
+    """The job of a service that met a `SyncError` before it had a job: it raises that."""
 
     def __init__(self, error: SyncError) -> None:
         self._error = error
@@ -168,13 +176,13 @@ class _FailedSync:
         raise self._error
 
     def done(self) -> None:
-        """Nothing to do: it is never reached."""
+        """Do nothing: it is never called."""
 
 
 class Services:
     """The services of one store, and which of them is due. For the store's thread.
 
-    A service that fails is logged, counted, and tried again later; the others go on.
+    A service that fails is logged, counted, and tried again later; the others continue.
     """
 
     def __init__(self, clock: Clock, services: list[Service]) -> None:
@@ -186,14 +194,14 @@ class Services:
             service.last = now
 
     def __iter__(self) -> Iterator[Service]:
-        """Return the services, for those that report how they fare."""
+        """Return the services, for those that report their state."""
         return iter(self._services)
 
     def due(self) -> ServiceJob | None:
-        """Start what is due; return the first job that has to wait for the disk.
+        """Start what is due; return the first job that must wait for the disk.
 
-        To be called again once that job is over, until it returns None. Until then no service is
-        started twice, so that one that is always due does not keep the others from their turn.
+        It must be called again once that job is done, until it returns None. Until then no service
+        is started twice, so that one that is always due does not block the others.
         """
         while self._turn < len(self._services):
             service = self._services[self._turn]
@@ -223,7 +231,7 @@ class Services:
 class SetAside:
     """Units of work, such as a message or a group, that a service gives up.
 
-    A unit that fails whenever it is tried must not keep its service from the others. The service
+    A unit that fails whenever it is tried must not block the others of its service. The service
     calls `add` once for it, and never tries it again.
 
     Args:
@@ -240,8 +248,8 @@ class SetAside:
     def add(self, unit: str, reason: object) -> None:
         """Count a unit, and log it and the reason.
 
-        After the first hundred units only each hundredth is logged: a client that makes such
-        messages is not to fill the log.
+        After the first hundred units, only each hundredth is logged, so that a client that sends
+        such messages cannot fill the log.
         """
         self.count += 1
         if self.count <= _MOST_LINES or self.count % _MOST_LINES == 0:

@@ -1,7 +1,6 @@
-"""What a store directory held at one moment: its log's end, its index, what was not dispatched.
+"""A store directory at one moment: its log's end, its index, what was not dispatched.
 
-Each part is found when it is first asked for, and kept. A live broker's later messages are seen by
-a new snapshot.
+Each part is found on first access, and cached. A new snapshot sees a live broker's later messages.
 """
 
 from __future__ import annotations
@@ -38,10 +37,10 @@ _MOST_TOPICS = 4
 
 
 def is_store(directory: Directory) -> bool:
-    """Return whether a directory is a store: one with a log, or one that never had a message.
+    """Return whether a directory is a store: with a log, or without any message.
 
-    A broker creates the log with the first message. A directory with queues but without a log is no
-    empty store: it lost its log.
+    A broker creates the log with the first message. A directory with queues but without a log is
+    not an empty store: it lost its log.
     """
     if directory.is_directory(segments.DIRECTORY):
         return True
@@ -50,10 +49,10 @@ def is_store(directory: Directory) -> bool:
 
 
 class Snapshot:
-    """One look at a store.
+    """The state of a store at one moment.
 
     Args:
-        dialect: overrides what the files say.
+        dialect: overrides what the files indicate.
     """
 
     def __init__(self, directory: Directory, log: CommitLog, dialect: Dialect | None) -> None:
@@ -64,25 +63,25 @@ class Snapshot:
 
     @cached_property
     def owner(self) -> int | None:
-        """The process that has the store open, None without one; 0 or less: not known."""
+        """The process that has the store open; None without one, 0 or less if unknown."""
         try:
             return self.directory.lock_holder(LOCK_NAME)
         except StoreError:
-            return None  # not to be asked: what holds after a crash holds for a live store too
+            return None  # Unknown: what is true after a crash is also true for a live store.
 
     @cached_property
     def has_abort_file(self) -> bool:
-        """Whether a broker runs on the store, or did not stop cleanly."""
+        """Return whether a broker runs on the store, or did not stop cleanly."""
         return self.directory.exists(ABORT_NAME)
 
     @property
     def is_crashed(self) -> bool:
-        """Whether the last broker ended without a clean stop, and none runs now."""
+        """Return whether the last broker did not stop cleanly, and none runs now."""
         return self.has_abort_file and self.owner is None
 
     @cached_property
     def abort_process(self) -> int | None:
-        """The process id in the abort file, None where there is none."""
+        """The process id in the abort file, or None if the file does not exist."""
         try:
             return abort_file.decode(_read(self.directory, ABORT_NAME))
         except StoreError:
@@ -90,7 +89,7 @@ class Snapshot:
 
     @cached_property
     def checkpoint(self) -> Checkpoint | None:
-        """The checkpoint, None where there is none that can be read."""
+        """The checkpoint, or None if it cannot be read."""
         try:
             return checkpoint.decode(_read(self.directory, CHECKPOINT_NAME))
         except (StoreError, FormatError):
@@ -98,7 +97,7 @@ class Snapshot:
 
     @cached_property
     def checksummed(self) -> Checksummed | None:
-        """Where mqlake wrote every record with its checksum, None if nowhere."""
+        """The part of the log in which mqlake wrote every record with its checksum, or None."""
         try:
             return checkpoint.decode_checksummed(_read(self.directory, CHECKPOINT_NAME))
         except StoreError:
@@ -106,27 +105,27 @@ class Snapshot:
 
     @cached_property
     def detected(self) -> Detected:
-        """The dialect, and what says so."""
+        """The dialect, and the evidence for it."""
         if self._dialect is not None:
             return Detected(self._dialect, "option")
         return detect(self.directory, self.log, self._index_files, self.checkpoint)
 
     @property
     def walk_start(self) -> int:
-        """Where a record starts from which on the log's end is looked for, a physical offset."""
+        """The start of a record from which the log's end is searched, a physical offset."""
         return self._dispatched[0]
 
     @cached_property
     def end(self) -> LogEnd:
-        """Where the log ends: by RocketMQ's recovery walk, or behind what was dispatched."""
+        """The log's end: by RocketMQ's recovery walk, or after what was dispatched."""
         return find_end(self.log, self.walk_start)
 
     @cached_property
     def undispatched(self) -> Undispatched:
         """The end of the log, whose entries even whole queue files may lack.
 
-        From where the log was surely dispatched. A little more is always looked at, because it
-        costs little: single queues may be behind others.
+        It begins where dispatch certainly was, or somewhat earlier: that costs little, and single
+        queues may lag.
         """
         start, has_entries = self._dispatched
         end = self.end.offset
@@ -137,7 +136,7 @@ class Snapshot:
         return Undispatched(self.log, start, end)
 
     def _boundary_from(self, physical_offset: int) -> int:
-        """Return where a record starts, at or not far behind a physical offset."""
+        """Return the start of a record at or shortly after a physical offset."""
         newest = max(self._queues, key=lambda queue: queue.last_offset)
         files = QueueFiles(self.directory, *newest.queue)
         for offset, entry in files.written_from(files.first_at_or_after(physical_offset)):
@@ -148,7 +147,7 @@ class Snapshot:
 
     @cached_property
     def index(self) -> IndexFiles:
-        """The index files, as far as they can be believed."""
+        """The plausible index files."""
         if not self.is_crashed:
             return self._index_files
         indexed_until = self.checkpoint.index_msg_timestamp if self.checkpoint else 0
@@ -156,7 +155,7 @@ class Snapshot:
 
     @cached_property
     def key_scan(self) -> KeyScan:
-        """What looks for keys where the index lacks them."""
+        """Searches keys in the parts of the log that the index lacks."""
         return KeyScan(self.log)
 
     @cached_property
@@ -175,7 +174,7 @@ class Snapshot:
 
     @cached_property
     def queue_file_size(self) -> int | None:
-        """Bytes that most queue files have, None where there are none."""
+        """The size of most queue files, or None without files."""
         sizes = Counter(size for queue in self._queues for size in queue.sizes)
         return max(sizes, key=lambda size: (sizes[size], size)) if sizes else None
 
@@ -189,7 +188,7 @@ class Snapshot:
 
     @cached_property
     def _dispatched(self) -> tuple[int, bool]:
-        """Where a record starts up to which all were dispatched; whether queue files say so."""
+        """A record's start before which all were dispatched; and whether queue files show it."""
         if self.is_crashed:
             known = self.checkpoint or Checkpoint()
             start = recovery_start(self.log, known, self.detected.dialect)
@@ -198,7 +197,7 @@ class Snapshot:
         return (last_written_start(self.log), False) if newest is None else (newest, True)
 
     def _newest_entry(self) -> int | None:
-        """Return the greatest physical offset that the last entry of a queue rightly names."""
+        """Return the greatest physical offset that the last entry of a queue correctly names."""
         for queue in sorted(self._queues, key=lambda queue: queue.last_offset, reverse=True):
             offset = queue.last_offset
             if head_of(self.log, self.log.limit, queue.queue, queue.last, offset):
@@ -213,7 +212,7 @@ class Snapshot:
         return sorted(found)
 
     def queue_range(self, topic: str, queue_id: int) -> tuple[int, int]:
-        """Return a queue's min and max offset, without its entries where they are too many."""
+        """Return a queue's min and max offset, without its entries if there are too many."""
         if self.undispatched.is_kept:
             view = self.view(topic, queue_id)
             return view.min_offset, view.max_offset
@@ -229,7 +228,7 @@ class Snapshot:
         return low, max(ending.offset, bounds.greatest + 1)
 
     def view(self, topic: str, queue_id: int) -> QueueView:
-        """Return a queue; an empty one where it has neither files nor records."""
+        """Return a queue; an empty one if it has neither files nor records."""
         queue = (topic, queue_id)
         view = self._views.get(queue)
         if view is None:
@@ -245,7 +244,7 @@ class Snapshot:
         behind = self._source(files, ending, topic).entries(topic, queue_id)
         following = behind.first_from(ending.offset)
         if files.files and following and following[0] > ending.offset:
-            # Entries are missing between the files and what was scanned.
+            # Entries are missing between the files and the scan.
             source = Undispatched(self.log, ending.physical_offset, self.end.offset, topic)
             behind = source.entries(topic, queue_id)
         return QueueView(
@@ -266,7 +265,7 @@ class Snapshot:
         return not files.files and topic in self.batch_topics
 
     def _ending(self, files: QueueFiles, queue: Queue) -> _Ending:
-        """Return where the entries of a queue's files end that name the queue's own records."""
+        """Return the end of the entries of a queue's files that name the queue's own records."""
         log, log_end = self.log, self.end.offset
         is_whole, written = True, files.end
         for offset, entry in files.written_before(files.end):
@@ -274,13 +273,13 @@ class Snapshot:
                 return _Ending(offset + 1, log.min_offset, is_whole)
             if head_of(log, log_end, queue, offset, entry.physical_offset):
                 return _Ending(offset + 1, entry.physical_offset, is_whole)
-            # Entries behind the log's end are rightly dropped: RocketMQ does so when it recovers.
+            # Entries past the log's end are dropped correctly: RocketMQ does so when it recovers.
             is_whole = is_whole and entry.physical_offset >= log_end
             written = offset
         return _Ending(written, log.min_offset, is_whole)
 
     def _source(self, files: QueueFiles, ending: _Ending, topic: str) -> Undispatched:
-        """Return the stretch of the log that may have what the files of a queue lack."""
+        """Return the stretch of the log with records that the files of a queue may lack."""
         if not files.files:
             return self._whole(topic)
         is_enough = ending.is_whole and files.has_room
@@ -289,7 +288,7 @@ class Snapshot:
         return Undispatched(self.log, ending.physical_offset, self.end.offset, topic)
 
     def _whole(self, topic: str) -> Undispatched:
-        """Return the whole log, asked for one topic."""
+        """Return the whole log, queried for one topic."""
         if self.undispatched.start <= self.log.min_offset:
             return self.undispatched
         whole = self._whole_topics.get(topic)
@@ -302,12 +301,12 @@ class Snapshot:
 
 
 class _Ending(NamedTuple):
-    """Where the files of a queue end.
+    """The end of the files of a queue.
 
     Attributes:
-        offset: queue offset behind the last entry that can be believed.
-        physical_offset: what that entry names; the log's start where there is none.
-        is_whole: no entry was left out but those behind the log's end.
+        offset: queue offset after the last trusted entry.
+        physical_offset: the record of that entry; the log's start without an entry.
+        is_whole: whether no entry was left out except those past the log's end.
     """
 
     offset: int
@@ -316,14 +315,14 @@ class _Ending(NamedTuple):
 
 
 class _Queue(NamedTuple):
-    """What the files of one queue say at first sight."""
+    """A first look at the files of one queue."""
 
     sizes: list[int]
     queue: Queue
     last: int
     """Queue offset of the last entry."""
     last_offset: int
-    """The physical offset it names, -1 without an entry."""
+    """The physical offset in it, -1 if there is no entry."""
 
 
 def _look_at(files: QueueFiles, queue: Queue) -> _Queue:

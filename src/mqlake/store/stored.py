@@ -1,4 +1,4 @@
-"""Records as they are stored, and the messages that are made of them to be put again."""
+"""Stored records, and the messages that are made from them to be put again."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _MOST_RETURNS = (1 << 31) - 1
 
 
 class Stored(NamedTuple):
-    """A record, and its properties as they are in it."""
+    """A record, and its encoded properties."""
 
     record: Record
     properties: bytes
 
 
 def read_stored(data: bytes | memoryview) -> Stored | None:
-    """Return the record that some bytes are, None if it is not a good one."""
+    """Return the record in some bytes, or None if it is not valid."""
     try:
         found = record.decode(data)
     except FormatError:
@@ -37,9 +37,9 @@ def read_stored(data: bytes | memoryview) -> Stored | None:
 
 
 def inner_message(stored: Stored, unique_key: str | None) -> Stored | None:
-    """Return the message of an inner batch with a unique key, None if there is none.
+    """Return the message of an inner batch with a unique key, or None if it has no such message.
 
-    A record that is no inner batch is returned as it is.
+    A record that is not an inner batch is returned as it is.
     """
     record = stored.record
     if not is_wrapped(record.sys_flag):
@@ -80,5 +80,5 @@ def message_of(
 
 
 def returned_once_more(found: Record) -> int:
-    """Return how often a message was given back if it is given back now."""
+    """Return the new number of redeliveries if a message is redelivered now."""
     return min(found.reconsume_times + 1, _MOST_RETURNS)

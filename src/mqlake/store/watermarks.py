@@ -1,4 +1,4 @@
-"""How far the log of a live store is: written, on this disk, confirmed, dispatched.
+"""How far the log of a live store is: written, durable on this disk, confirmed, dispatched.
 
 Upstream: `CommitLog.getConfirmOffset`, which bounds `ReputMessageService`.
 """
@@ -19,9 +19,9 @@ from mqlake.store.settings import FlushDiskType
 class Watermarks:
     """Physical offsets, in bytes, at which a record begins or the log ends. For the store's thread.
 
-    `confirmed` decides what is dispatched and read, and what slaves are sent. A put is acknowledged
-    once it is confirmed and enough slaves have it (`copies`). `flushed` is about this disk: it
-    bounds what may be kept elsewhere as done, or removed.
+    `kept` decides what slaves are sent. A put is acknowledged once it is kept and enough slaves
+    have it (`copies`). `confirmed` decides what is dispatched and read. `flushed` is about this
+    disk: it bounds what may be kept elsewhere as done, or removed.
     """
 
     def __init__(
@@ -32,7 +32,7 @@ class Watermarks:
 
     @property
     def confirms_at_append(self) -> bool:
-        """Whether a record may be acknowledged as soon as it is appended: none has to wait."""
+        """Return whether each record may be acknowledged as soon as it is appended."""
         return self._is_async and not self._copies.are_counted
 
     @property
@@ -42,7 +42,7 @@ class Watermarks:
 
     @property
     def end(self) -> int:
-        """Physical offset at which the next record goes (or a file's end, before a roll)."""
+        """Physical offset of the next record (or a file's end, before a roll)."""
         return self._log.end
 
     @property
@@ -51,12 +51,24 @@ class Watermarks:
         return self._log.flushed
 
     @property
-    def confirmed(self) -> int:
-        """Physical offset before which messages may be dispatched and read, and sent to slaves.
+    def kept(self) -> int:
+        """Physical offset before which this store has done what it must to keep the log.
 
-        Under ASYNC_FLUSH that is the log's end, under SYNC_FLUSH what is on this disk.
+        Under ASYNC_FLUSH this is the log's end, under SYNC_FLUSH the durable part.
         """
         return self._log.end if self._is_async else self._log.flushed
+
+    @property
+    def confirmed(self) -> int:
+        """Physical offset before which messages may be dispatched and read: at most `kept`.
+
+        Under a controller, that is what every broker has that may be elected.
+        """
+        shown = self._copies.shown
+        if shown is None:
+            return self.kept
+        # What is dispatched stays so: recovery dispatches everything that is kept.
+        return max(min(self.kept, shown), min(self.dispatched, self.kept))
 
     @property
     def dispatched(self) -> int:
@@ -64,18 +76,19 @@ class Watermarks:
         return self._dispatcher.position
 
     def is_confirmed(self, result: PutResult) -> bool:
-        """Say whether an append may be acknowledged; what was refused may be answered at once."""
+        """Return whether an append may be acknowledged; a refused one may be answered at once."""
         if self.confirms_at_append:
             return True
-        if result.end > self.confirmed:
+        if result.end > self.kept:
             return False
         return not result.waits_for_slaves or result.end <= self._copies.confirmed
 
     def unconfirmed(self, results: Sequence[PutResult]) -> PutResult | None:
-        """Return the append that acknowledging all of these has to wait for, None if none does.
+        """Return the append that must be confirmed before all of these are acknowledged, None if
+        none must wait.
 
         Args:
-            results: of appends, in their order.
+            results: the results of appends, in their order.
         """
         if self.confirms_at_append:
             return None
@@ -86,7 +99,7 @@ class Watermarks:
             if last is None:
                 last = result
             if result.waits_for_slaves:
-                # Those behind it, which ask for no slave, are on the disk and on slaves after it.
+                # Later ones that wait for no slave are durable, and on slaves, after it.
                 if not last.waits_for_slaves:
                     last = replace(last, waits_for_slaves=True)
                 break

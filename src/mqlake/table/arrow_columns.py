@@ -1,7 +1,7 @@
 """The Arrow schema of the columns: the values that the Spark source returns, without Spark."""
 
 # pyright: basic
-# Reason: pyarrow carries no types.
+# pyarrow has no types.
 
 from __future__ import annotations
 

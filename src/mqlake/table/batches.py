@@ -1,7 +1,7 @@
 """Read the tasks of a plan on threads, and yield their batches in log order."""
 
 # pyright: basic
-# Reason: pyarrow carries no types.
+# pyarrow has no types.
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from mqlake.spark.source.plan import Task
 from mqlake.spark.source.read import read
 
 _AHEAD = 2
-"""Tasks that are read before their batches are asked for, for each thread."""
+"""Tasks that each thread reads before their batches are requested."""
 
 
 def read_tasks(tasks: Sequence[Task], schema: Any, keep: Any, threads: int) -> Iterator[Any]:
     """Yield the `pyarrow.RecordBatch`es of tasks.
 
-    Memory is bounded by the batches of two tasks a thread.
+    Memory is bounded by the batches of two tasks for each thread.
 
     Args:
         schema: the Arrow schema of what is read.
-        keep: a `pyarrow.compute.Expression` that rows have to fulfil; None for all rows.
+        keep: a `pyarrow.compute.Expression` that rows must satisfy; None for all rows.
 
     Raises:
-        StoreError: damage, or a deleted file, that is not tolerated.
+        StoreError: damage, or a deleted file, unless the options tolerate it.
     """
     waiting: deque[Future[list[Any]]] = deque()
     remaining = iter(tasks)

@@ -1,7 +1,7 @@
 """A table as a `pyarrow.dataset.Dataset`, which DuckDB, Polars and others query."""
 
 # pyright: basic
-# Reason: pyarrow carries no types.
+# pyarrow has no types.
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 class LogDataset(datasets.Dataset):
     """The messages of a table. Engines ask for a scanner of the columns and rows that they need.
 
-    Files and fragments, which a dataset of Parquet files has, do not exist here.
+    It has no files or fragments, unlike a dataset of Parquet files.
     """
 
     def __init__(self, table: LogTable) -> None:
@@ -43,9 +43,9 @@ class LogDataset(datasets.Dataset):
 
         Args:
             columns: names, or expressions by name; all columns if None.
-            filter: a `pyarrow.compute.Expression` that decides on each row; it is applied
-                exactly, and narrows the log by topic, queue id, offsets and store time.
-            settings: of how files are scanned; they mean nothing here.
+            filter: a `pyarrow.compute.Expression` that selects rows. It is applied exactly, and
+                limits the part of the log that is read by topic, queue id, offsets and store time.
+            settings: how files are scanned; they have no effect here.
 
         Raises:
             StoreError: there is no store, or a topic is missing.
@@ -67,16 +67,16 @@ class LogDataset(datasets.Dataset):
         return pruning.pushed(expression, pruning.columns_in(expression), topics)
 
     def count_rows(self, filter: Any = None, **settings: Any) -> int:  # noqa: A002
-        """Return how many rows fulfil a filter."""
+        """Return how many rows satisfy a filter."""
         return self.scanner([], filter, **settings).count_rows()
 
     def to_table(self, columns: Any = None, filter: Any = None, **settings: Any) -> Any:  # noqa: A002
-        """Return columns of the rows that fulfil a filter as a `pyarrow.Table`."""
+        """Return columns of the rows that satisfy a filter as a `pyarrow.Table`."""
         return self.scanner(columns, filter, **settings).to_table()
 
 
 def _needed(all_columns: list[str], columns: Any, expression: Any) -> list[str]:
-    """Return what has to be read; one narrow column at least, so that rows can be counted."""
+    """Return the columns to read; at least one narrow column, so that rows can be counted."""
     expressions = [] if expression is None else [expression]
     if isinstance(columns, Mapping):
         expressions += columns.values()

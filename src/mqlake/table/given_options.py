@@ -1,4 +1,4 @@
-"""Turn keyword arguments into the options of the Spark source, which are texts."""
+"""Turn keyword arguments into the options of the Spark source, which are strings."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ import msgspec
 from mqlake.errors import FormatError
 
 _SEPARATORS = {"tags": "||", "subexpression": "||", "keys": " "}
-"""What separates the texts of an option that takes several; a comma for all others."""
+"""The separator of options that take several values; a comma for all others."""
 
 
 def option_texts(given: Mapping[str, object]) -> dict[str, str]:
-    """Return options as texts; those that are None are left out.
+    """Return options as strings; those that are None are left out.
 
     Args:
-        given: values by option name: texts, numbers, booleans, datetimes, sequences of texts, and
-            mappings for options that take JSON.
+        given: values by option name: strings, numbers, booleans, datetimes, sequences of strings,
+            and mappings for options that take JSON.
 
     Raises:
-        FormatError: a value that no option takes.
+        FormatError: a value is of a type that no option takes.
     """
     return {name: _text(name, value) for name, value in given.items() if value is not None}
 
@@ -40,14 +40,14 @@ def _text(name: str, value: object) -> str:
         return msgspec.json.encode(cast("Mapping[Any, Any]", value)).decode()
     if isinstance(value, Sequence):
         return _joined(name, cast("Sequence[object]", value))
-    raise FormatError(f"option {name}: {type(value).__name__} is no text, number or list")
+    raise FormatError(f"option {name}: {type(value).__name__} is not a string, number or list")
 
 
 def _joined(name: str, values: Sequence[object]) -> str:
     separator = _SEPARATORS.get(name.lower(), ",")
     for value in values:
         if not isinstance(value, str) or separator in value:
-            raise FormatError(f"option {name}: {value!r} is no text without {separator!r}")
+            raise FormatError(f"option {name}: {value!r} is not a string without {separator!r}")
     return separator.join(cast("Sequence[str]", values))
 
 
@@ -55,7 +55,7 @@ def milliseconds(name: str, time: dt.datetime) -> int:
     """Return a point in time as milliseconds since 1970, rounded down.
 
     Raises:
-        FormatError: it has no time zone.
+        FormatError: the datetime has no time zone.
     """
     if time.tzinfo is None:
         raise FormatError(f"{name}: {time!r} has no time zone; pass an aware datetime")

@@ -1,7 +1,7 @@
 """A store directory as a table: planned as the Spark source plans it, read on threads."""
 
 # pyright: basic
-# Reason: pyarrow, Polars and DuckDB carry no types, or few.
+# pyarrow, Polars and DuckDB have no types, or few.
 
 from __future__ import annotations
 
@@ -35,7 +35,8 @@ if TYPE_CHECKING:
     from mqlake.table.dataset import LogDataset
 
 _TASK_BYTES = 16 << 20
-"""Bytes of log that one task reads, about: enough that planning it hardly counts."""
+"""Approximate bytes of log that one task reads: enough that planning it hardly costs anything.
+"""
 
 
 def open(  # noqa: A001 (users write mqlake.open)
@@ -52,14 +53,14 @@ def open(  # noqa: A001 (users write mqlake.open)
         path: the store directory, its URL, or an archive; several as a list or a pattern, as one
             table with a column `brokerName`.
         columns: names of columns in docs/spark-source.md; all if None.
-        where: filters as (column, operator, value), which all have to hold. Operators: `=`, `!=`,
-            `<`, `<=`, `>`, `>=`, `in`, `not in`. Times are aware datetimes or milliseconds.
-        threads: how many read; one a core if None.
+        where: filters as (column, operator, value), which must all hold. Operators: `=`, `!=`, `<`,
+            `<=`, `>`, `>=`, `in`, `not in`. Times are aware datetimes or milliseconds.
+        threads: the number of reading threads; one for each core if None.
         options: options of a batch query of the Spark source by name (docs/spark-source.md), such
             as `subscribe`, `tags`, `keys`, `startingTimestamp`.
 
     Raises:
-        FormatError: an option, column, operator or value that does not exist.
+        FormatError: an option, column, operator or value does not exist.
     """
     given = option_texts({"columns": columns, **options})
     if isinstance(path, str | os.PathLike):
@@ -74,15 +75,15 @@ def open(  # noqa: A001 (users write mqlake.open)
     if not stores:
         raise StoreError(f"{shown_url(str(path))}: no store matches this pattern")
     if stores[0].table is not None:
-        raise FormatError("option table: only Spark reads a lake table and the log as one")
+        raise FormatError("option table: only Spark reads a lake table and the log as one table")
     return LogTable(stores, parse_filters(where), threads or cores())
 
 
 class LogTable:
     """The messages of a store that options and filters choose, in log order.
 
-    Each use reads the log anew, up to where it ends then. `pyarrow`, Polars, DuckDB and others
-    take the table itself wherever they take Arrow's PyCapsule stream.
+    Each use reads the log again, up to its current end. `pyarrow`, Polars, DuckDB and others take
+    the table itself wherever they take Arrow's PyCapsule stream.
     """
 
     def __init__(self, stores: tuple[ReadOptions, ...], where: Where, threads: int) -> None:
@@ -95,12 +96,12 @@ class LogTable:
 
     @property
     def locations(self) -> list[Location]:
-        """Where the stores are, and how they are reached."""
+        """The addresses of the stores, and how they are reached."""
         return [store.location for store in self._stores]
 
     @property
     def path(self) -> str:
-        """The store directory, or its URL; several with commas between them."""
+        """The store directory, or its URL; several are separated by commas."""
         return ",".join(store.path for store in self._stores)
 
     @property
@@ -112,17 +113,17 @@ class LogTable:
         """Return the table with these columns only.
 
         Raises:
-            FormatError: a column that does not exist, or is named twice.
+            FormatError: a column does not exist, or is named twice.
         """
         names = check_columns(columns)
         chosen = (msgspec.structs.replace(store, columns=names) for store in self._stores)
         return LogTable(tuple(chosen), self._where, self._threads)
 
     def explain(self) -> str:
-        """Plan a read; return in one line a store how much of the log it takes.
+        """Plan a read; return one line for each store that says how much of the log is read.
 
         Raises:
-            StoreError: as `reader`.
+            StoreError: as for `reader`.
         """
         return "\n".join(plan.explain() for plan in self._plans(self._where.pushed))
 
@@ -135,10 +136,10 @@ class LogTable:
         return self.narrowed(self.columns, self._where)
 
     def narrowed(self, columns: Sequence[str], where: Where) -> Any:
-        """Return a `pyarrow.RecordBatchReader` of some columns of the rows that fulfil filters.
+        """Return a `pyarrow.RecordBatchReader` of some columns of the rows that satisfy filters.
 
         Args:
-            where: in place of the table's own filters.
+            where: filters that replace the table's own.
         """
         tasks = [task for plan in self._plans(where.pushed) for task in plan.tasks]
         needed = [*columns, *sorted(where.columns.difference(columns))]
@@ -192,7 +193,7 @@ class LogTable:
         return connection.from_arrow(self.dataset())
 
     def dataset(self) -> LogDataset:
-        """Return a `pyarrow.dataset.Dataset`: engines push columns and filters into it."""
+        """Return a `pyarrow.dataset.Dataset`, into which engines push columns and filters."""
         from mqlake.table.dataset import LogDataset
 
         return LogDataset(self)

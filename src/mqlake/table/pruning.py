@@ -1,12 +1,12 @@
-"""Find what of the log can fulfil an Arrow expression, which engines push down.
+"""Find which part of the log can satisfy an Arrow expression that an engine pushes down.
 
-Arrow does not show what an expression consists of. But it tells which parts of a partitioned
-dataset an expression can be true in, so it is asked about made-up parts: one for each topic, and
-ranges of a number, from which the least and the greatest possible value are found.
+Arrow does not show the parts of an expression. But it finds the partitions of a dataset for which
+an expression can be true. So this module passes it artificial partitions: one for each topic, and
+ranges of a number, which show the least and the greatest possible value.
 """
 
 # pyright: basic
-# Reason: pyarrow carries no types.
+# pyarrow has no types.
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from mqlake.spark.reading.conditions import MOST, AnyText, Between, Condition, I
 from mqlake.spark.source.columns import COLUMNS
 from mqlake.table.arrow_columns import arrow_schema
 
-compute: Any = importlib.import_module("pyarrow.compute")  # its functions are made at run time
+compute: Any = importlib.import_module("pyarrow.compute")  # Its functions are created at run time.
 datasets: Any = importlib.import_module("pyarrow.dataset")
 file_systems: Any = importlib.import_module("pyarrow.fs")
 
@@ -31,8 +31,10 @@ _RANGES: dict[str, Interval] = {
     "physicalOffset": (0, MOST),
     "storeTimestamp": (0, 253_402_127_999_999_000),
 }
-"""The numbers that are looked through, with bounds; times in microseconds. Bounds that are reached
-mean nothing: there may be more beyond."""
+"""The numeric columns that are searched, with bounds; times are in microseconds.
+
+A result that equals a bound does not limit the values: those beyond it are possible.
+"""
 
 
 def columns_in(expression: Any) -> frozenset[str]:
@@ -50,11 +52,11 @@ def _works(table: Any, expression: Any) -> bool:
 
 
 def pushed(expression: Any, columns: frozenset[str], topics: Iterable[str]) -> Selection:
-    """Return conditions that rows have to fulfil if an expression is to be true of them.
+    """Return conditions that rows must satisfy if an expression is true for them.
 
     Args:
-        columns: those that the expression reads.
-        topics: all that the store may have.
+        columns: the columns that the expression reads.
+        topics: all topics that the store may have.
     """
     found: list[Condition] = []
     if "topic" in columns:
@@ -79,7 +81,7 @@ def _between(expression: Any, column: str) -> Condition | None:
 
 
 def _hull(expression: Any, column: str, low: int, high: int) -> Interval:
-    """Return the least range that holds all possible values; an empty one if there is none."""
+    """Return the smallest range with all possible values; an empty one if no value is possible."""
     first = _edge(expression, column, (low, high), 0)
     if first is None:
         return low, low - 1
@@ -88,7 +90,7 @@ def _hull(expression: Any, column: str, low: int, high: int) -> Interval:
 
 
 def _edge(expression: Any, column: str, within: Interval, side: int) -> int | None:
-    """Return the least (`side` 0) or the greatest (-1) possible value; None if there is none."""
+    """Return the least (`side` 0) or the greatest (-1) possible value; None if none is possible."""
     if _possible(expression, [_is_in(column, (within[side], within[side]))]):
         return within[side]
     while within[0] < within[1]:
@@ -108,7 +110,7 @@ def _is_in(column: str, values: Interval) -> Any:
 
 
 def _possible(expression: Any, parts: Sequence[Any]) -> list[int]:
-    """Return the numbers of the parts in which an expression can be true, ascending."""
+    """Return the numbers of the partitions in which an expression can be true, ascending."""
     form, nowhere = datasets.ParquetFileFormat(), file_systems.LocalFileSystem()
     fragments = [
         form.make_fragment(str(number), nowhere, partition_expression=part)

@@ -1,10 +1,10 @@
-"""Filters written as (column, operator, value), as PyArrow's Parquet reader and Delta take them.
+"""Filters written as (column, operator, value), as in PyArrow's Parquet reader and in Delta.
 
-Each is applied exactly. Those that narrow which part of the log is read are pushed down, too.
+Each is applied exactly. Filters that limit the part of the log to read are also pushed down.
 """
 
 # pyright: basic
-# Reason: pyarrow carries no types.
+# pyarrow has no types.
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from mqlake.spark.source.columns import check_columns
 from mqlake.table.arrow_columns import arrow_schema
 from mqlake.table.given_options import milliseconds
 
-compute: Any = importlib.import_module("pyarrow.compute")  # its functions are made at run time
+compute: Any = importlib.import_module("pyarrow.compute")  # Its functions are created at run time.
 
 Filter = tuple[str, str, Any]
 """Column, operator, value: `("storeTimestamp", ">=", datetime)`, `("topic", "in", ["A", "B"])`."""
@@ -43,12 +43,12 @@ _OPERATORS = (*_COMPARISONS, "in", "not in")
 
 
 class Where(NamedTuple):
-    """Filters that all have to hold.
+    """Filters that must all hold.
 
     Attributes:
-        pushed: conditions that narrow what is read.
-        expression: a `pyarrow.compute.Expression` that decides; None if there are no filters.
-        columns: those that the expression reads.
+        pushed: conditions that limit what is read.
+        expression: a `pyarrow.compute.Expression` that selects rows; None if there are no filters.
+        columns: the columns that the expression reads.
     """
 
     pushed: Selection
@@ -57,10 +57,10 @@ class Where(NamedTuple):
 
 
 def parse_filters(filters: Iterable[Filter]) -> Where:
-    """Return what filters ask for.
+    """Return the conditions and the expression of filters.
 
     Raises:
-        FormatError: a column or an operator that does not exist, or a value of another type.
+        FormatError: a column or an operator does not exist, or a value has another type.
     """
     parsed = [_parse(*one) for one in filters]
     pushed = tuple(condition for _, _, condition in parsed if condition is not None)
@@ -82,7 +82,10 @@ def _parse(name: str, comparison: str, value: Any) -> tuple[str, Any, Condition 
         return column, ~found & field.is_valid(), None
     if comparison not in _COMPARISONS:
         near = nearest(comparison, _OPERATORS)
-        raise FormatError(f"filter on {column}: no operator {comparison!r}; the nearest is {near}")
+        raise FormatError(
+            f"filter on {column}: operator {comparison!r} does not exist; the nearest match is "
+            f"{near}"
+        )
     checked = _value(column, value)
     expression = _COMPARISONS[comparison](field, pa.scalar(checked, _type_of(column)))
     return column, expression, _condition(column, comparison, checked)
@@ -104,7 +107,7 @@ def _type_of(column: str) -> Any:
 
 
 def _value(column: str, value: Any) -> Any:
-    """Return a value that the column's type can hold; times given in milliseconds as datetimes."""
+    """Return a value as the column's type; times in milliseconds become datetimes."""
     kind = _type_of(column)
     if pa.types.is_timestamp(kind):
         if isinstance(value, dt.datetime):
@@ -115,9 +118,9 @@ def _value(column: str, value: Any) -> Any:
     try:
         made = pa.scalar(value, kind)
     except (pa.ArrowException, TypeError, ValueError, OverflowError):
-        raise FormatError(f"filter on {column}: {value!r} is no {kind}") from None
+        raise FormatError(f"filter on {column}: {value!r} is not a value of type {kind}") from None
     if not made.is_valid:
-        raise FormatError(f"filter on {column}: null equals nothing; filter the result instead")
+        raise FormatError(f"filter on {column}: no value equals null; filter the result instead")
     return value
 
 

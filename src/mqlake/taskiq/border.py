@@ -1,4 +1,4 @@
-"""What mqlake uses of taskiq."""
+"""The parts of taskiq that mqlake uses."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ class _Options(msgspec.Struct, frozen=True):
 
 
 class _FailureWatch(TaskiqMiddleware):
-    """Knows whether a task has failed since somebody asked."""
+    """Remembers whether a task has failed since the last query."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -73,7 +73,7 @@ class _FailureWatch(TaskiqMiddleware):
 
 
 class RocketmqBroker(AsyncBroker):
-    """Sends tasks to a topic, and gives workers those that no other worker has.
+    """Sends tasks to a topic, and gives each worker tasks that no other worker has.
 
         broker = RocketmqBroker("localhost:9876")
 
@@ -86,10 +86,10 @@ class RocketmqBroker(AsyncBroker):
         name_servers: "host:port", several separated by `;`.
         topic: the queue, created if missing.
         group: the consumer group of all workers.
-        visibility_timeout: seconds after which the tasks of a dead worker are redelivered; a worker
-            that lives extends it for as long as a task runs.
-        prefetch: tasks that a worker receives in a single call, 32 at most.
-        queues: queues of the topic if it is created, on each broker.
+        visibility_timeout: seconds after which the tasks of a dead worker are redelivered; a live
+            worker extends it for as long as a task runs.
+        prefetch: the maximum number of tasks that a worker receives in a single call, up to 32.
+        queues: the number of queues of a new topic, on each broker.
 
     Raises:
         FormatError: an option cannot be used.
@@ -136,7 +136,7 @@ class RocketmqBroker(AsyncBroker):
         await super().startup()
 
     async def shutdown(self) -> None:
-        """Give back the tasks that are not finished, and close the connections."""
+        """Give back the unfinished tasks, and close the connections."""
         try:
             await super().shutdown()
         finally:
@@ -150,7 +150,7 @@ class RocketmqBroker(AsyncBroker):
         """Store a task; return once a broker has acknowledged it.
 
         Raises:
-            MqlakeError: no broker has acknowledged it, or its labels cannot be read.
+            MqlakeError: no broker has acknowledged the task, or its labels cannot be read.
         """
         now = SystemClock().milliseconds()
         sent = Message(
@@ -168,7 +168,7 @@ class RocketmqBroker(AsyncBroker):
         consumer = SimpleConsumer(
             self._name_servers, self._group, self._topic, invisible=seconds, is_from_first=True
         )
-        # It is closed after what it has received was acknowledged or given back.
+        # The consumer is closed after the received messages were acknowledged or given back.
         await self._stack.enter_async_context(consumer)
         extending = asyncio.create_task(keep_extended(self._held, seconds))
         self._stack.push_async_callback(_cancel, extending)
@@ -203,7 +203,7 @@ class RocketmqBroker(AsyncBroker):
     async def _refuse(
         self, consumer: SimpleConsumer, popping: asyncio.Future[Sequence[PoppedMessage]]
     ) -> None:
-        """Give back what a pop returns that nobody waits for any more."""
+        """Give back the messages of a pop that nobody waits for any more."""
         try:
             found = await popping
         except MqlakeError as error:
@@ -213,7 +213,7 @@ class RocketmqBroker(AsyncBroker):
         await log_failures(backs, "a task was not given back, and is redelivered later")
 
     def _held(self) -> set[Delivery]:
-        """Return what is not finished, without what failed tasks have left unacknowledged.
+        """Return the unfinished tasks, without those that failed tasks have left unacknowledged.
 
         A traceback keeps the run of such a task in a cycle of references, and thereby its message.
         """
@@ -226,7 +226,7 @@ class RocketmqBroker(AsyncBroker):
             try:
                 await delivery.ack()
             except MqlakeError as error:
-                # It is tried further; taskiq would only report a task that failed.
+                # The acknowledgement is retried; taskiq would only report a task that failed.
                 _log.warning("task of message %s: %s", delivery.message.message_id, error)
 
         # Nobody can acknowledge the message any more when taskiq has dropped this function.
@@ -241,7 +241,7 @@ class RocketmqBroker(AsyncBroker):
 
 
 def _abandon(loop: asyncio.AbstractEventLoop, window: PrefetchWindow, delivery: Delivery) -> None:
-    """Extend a message no more; from any thread."""
+    """Stop extending a message; may be called from any thread."""
     if not loop.is_closed():
         loop.call_soon_threadsafe(window.drop, delivery)
 

@@ -1,4 +1,4 @@
-"""When a task is to be delivered, by its labels."""
+"""The delivery time of a task, from its labels."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def delivery_time(labels: Mapping[str, object], now: int) -> int | None:
     """
     delay, eta = labels.get("delay"), labels.get("eta")
     if delay is not None and eta is not None:
-        raise FormatError("a task has one of the labels delay and eta")
+        raise FormatError("a task can have only one of the labels delay and eta")
     due = None
     if delay is not None:
         due = now + _milliseconds(delay)

@@ -9,7 +9,7 @@
 
 Clients of other packages take `running.name_server`.
 
-`mqlake.testing.fixtures` has it as a fixture of pytest. Both need `pip install 'mqlake[store]'`.
+`mqlake.testing.fixtures` has it as a pytest fixture. Both need `pip install 'mqlake[store]'`.
 """
 
 from __future__ import annotations

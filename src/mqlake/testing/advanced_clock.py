@@ -1,4 +1,4 @@
-"""A clock that tests put forward."""
+"""A clock that tests advance."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from mqlake.storage.clock import SystemClock
 
 
 class AdvancedClock:
-    """This machine's clock, and as much more as it was put forward."""
+    """This machine's clock, plus the time by which it was advanced."""
 
     def __init__(self) -> None:
         self._system = SystemClock()
@@ -21,11 +21,11 @@ class AdvancedClock:
         return self._system.monotonic() + self._milliseconds / 1000
 
     def advance(self, seconds: float) -> None:
-        """Put it forward.
+        """Advance the clock.
 
         Raises:
-            ValueError: by less than nothing.
+            ValueError: the time is negative.
         """
         if not seconds >= 0:
-            raise ValueError(f"a clock goes forward, not by {seconds} seconds")
+            raise ValueError(f"a clock cannot go back: {seconds} seconds is negative")
         self._milliseconds += round(1000 * seconds)

@@ -1,7 +1,8 @@
-"""`mqlake.testing.broker` as a fixture of pytest.
+"""`mqlake.testing.broker` as a pytest fixture.
 
-In `conftest.py`: `from mqlake.testing.fixtures import broker`. Each test that asks for it gets a
-new broker; one that serves many tests is a fixture of that scope around `mqlake.testing.broker`.
+In `conftest.py`: `from mqlake.testing.fixtures import broker`. Each test that uses it gets a new
+broker. To share a broker between tests, write a fixture of a wider scope around
+`mqlake.testing.broker`.
 """
 
 from __future__ import annotations
@@ -15,6 +16,6 @@ from mqlake.testing import running_broker
 
 @pytest.fixture
 def broker() -> Generator[running_broker.RunningBroker]:
-    """Give a broker and a name server on free ports, on a store of their own."""
+    """Yield a broker and a name server on free ports, with a new store."""
     with running_broker.broker() as running:
         yield running

@@ -26,7 +26,7 @@ _SMALL: dict[str, object] = {
     "maxHashSlotNum": 100_000,
     "maxIndexNum": 400_000,
     "brokerName": "broker-a",
-    "channelExpiredTimeout": 86_400_000,  # clients look silent only after `advance` by a day
+    "channelExpiredTimeout": 86_400_000,  # clients expire only after `advance` by a day
 }
 
 
@@ -34,8 +34,8 @@ class RunningBroker:
     """A broker that runs in a thread of this process.
 
     Attributes:
-        address: where it listens, "ip:port".
-        name_server: the name server that knows it, "ip:port".
+        address: the address of the broker, "ip:port".
+        name_server: the address of its name server, "ip:port".
         store: the directory of its store.
     """
 
@@ -49,7 +49,7 @@ class RunningBroker:
         self._stop = asyncio.Event()
 
     def call(self, function: Callable[[Broker], Awaitable[T]]) -> T:
-        """Return what a coroutine function returns; it gets the broker, in its event loop."""
+        """Run a coroutine function with the broker, in its event loop; return the result."""
 
         async def run() -> T:
             return await function(self._broker)
@@ -57,23 +57,23 @@ class RunningBroker:
         return asyncio.run_coroutine_threadsafe(run(), self._loop).result()
 
     def advance(self, seconds: float) -> None:
-        """Put the broker's clock forward; what is due by then is done within a moment.
+        """Advance the broker's clock. What is due by then is done within a moment.
 
-        Messages with a delay or a delivery time are delivered, so are those that a consumer gave
-        back; popped messages become visible; old messages are removed. Clients keep the real time,
-        and so do the intervals at which a broker checks transactions.
+        Messages with a delay or a delivery time are delivered, and so are those that a consumer had
+        redelivered; popped messages become visible; expired messages are removed. Clients use the
+        real time, and so do the intervals at which a broker checks transactions.
 
         Raises:
-            ValueError: by less than nothing.
+            ValueError: the time is negative.
         """
         self._clock.advance(seconds)
 
     def producer(self, **options: Any) -> Producer:
-        """Return a producer for this broker, to be entered with `with`."""
+        """Return a producer for this broker, to be used with `with`."""
         return Producer(self.name_server, **options)
 
     def consumer(self, group: str, topics: Topics, **options: Any) -> Consumer:
-        """Return a consumer for this broker, to be entered with `with`.
+        """Return a consumer for this broker, to be used with `with`.
 
         It begins at the first message, unless `settings` say otherwise.
         """
@@ -81,11 +81,11 @@ class RunningBroker:
         return Consumer(self.name_server, group, topics, **options)
 
     def stop(self) -> None:
-        """Have the broker stop; the end of the block waits for that."""
+        """Stop the broker; the end of the block waits for that."""
         self._loop.call_soon_threadsafe(self._stop.set)
 
     async def stopped(self) -> None:
-        """Wait, in the broker's event loop, until it is to stop."""
+        """Wait, in the broker's event loop, until the broker must stop."""
         await self._stop.wait()
 
 
@@ -94,11 +94,11 @@ def broker(store: Path | str | None = None, **settings: object) -> Generator[Run
     """Run a broker and a name server until the block ends.
 
     Args:
-        store: directory of the store; without it, a new one that is removed in the end.
-        settings: under the names of `broker.conf`; without `listenPort`, a free port is chosen.
+        store: directory of the store; if None, a new one that is removed at the end.
+        settings: by their names in `broker.conf`; without `listenPort`, a free port is chosen.
 
     Raises:
-        MqlakeError: wrong settings, or the broker cannot be started, or does not stop cleanly.
+        MqlakeError: a setting is wrong, or the broker cannot be started, or does not stop cleanly.
     """
     if store is None:
         with (

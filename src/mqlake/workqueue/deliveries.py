@@ -1,4 +1,4 @@
-"""Messages that a consumer has received and not finished."""
+"""Messages that a consumer has received but not finished."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ _PAUSE = 0.2
 _LATER = 1.0
 """Seconds between the tries after the first ones."""
 _MOST = 32
-"""Messages of one pop."""
+"""Maximum number of messages of one pop."""
 
 _log = logging.getLogger(__name__)
 
 
 class PrefetchWindow:
-    """How many messages a consumer may have that are not finished; on the event loop.
+    """Limits how many unfinished messages a consumer has; used on the event loop.
 
     Attributes:
         limit: the prefetch count, 0 for no limit.
-        readers: how many queues are read for the consumer.
-        held: the messages that are not finished.
+        readers: the number of queues that are read for the consumer.
+        held: the unfinished messages.
     """
 
     def __init__(self) -> None:
@@ -45,17 +45,17 @@ class PrefetchWindow:
     def share(self) -> int:
         """Return how many messages one reader may ask for now.
 
-        A reader does not know what the others are about to receive. What is over the limit goes
-        back to the broker, which takes a second or two: shares keep that rare.
+        A reader does not know what the others are about to receive. Messages over the limit go back
+        to the broker, which takes a second or two: sharing the limit keeps that rare.
         """
         return max(min(1, self.room), self.room // max(1, self.readers))
 
     def wake(self) -> None:
-        """Have those who wait for a change look again."""
+        """Wake those who wait for a change."""
         self._changed.set()
 
     async def changed(self) -> None:
-        """Wait until the limit, or what is held, has changed."""
+        """Wait until the limit, or the number of held messages, has changed."""
         self._changed.clear()
         await self._changed.wait()
 
@@ -71,7 +71,7 @@ class PrefetchWindow:
         task.add_done_callback(self._late.discard)
 
     async def end(self, seconds: float) -> None:
-        """Give the background tasks some seconds, and cancel the others."""
+        """Give the background tasks some seconds, then cancel those that are left."""
         if self._late:
             _, unfinished = await asyncio.wait(self._late, timeout=seconds)
             for task in unfinished:
@@ -79,13 +79,13 @@ class PrefetchWindow:
 
 
 class Delivery:
-    """A message that no other consumer gets before it is acknowledged or given back.
+    """A message that no other consumer gets until it is acknowledged or given back.
 
-    Its coroutines run one after the other: an extension changes the receipt, and an acknowledgement
+    Its coroutines run one after another: an extension changes the receipt, and an acknowledgement
     with the old receipt would not count.
 
     Attributes:
-        is_lost: whether another consumer got the message meanwhile.
+        is_lost: whether another consumer received the message meanwhile.
     """
 
     def __init__(
@@ -105,15 +105,15 @@ class Delivery:
         """Acknowledge the message: it is never redelivered.
 
         Raises:
-            MqlakeError: the broker does not confirm it. It is tried further in the background; if
-                that fails, too, the message is redelivered.
+            MqlakeError: the broker does not confirm it. The acknowledgement is retried in the
+                background; if that also fails, the message is redelivered.
         """
         async with self._lock:
             if not self._is_finished:
                 await self._finish(None)
 
     async def give_back(self) -> None:
-        """Let the message be redelivered at once.
+        """Have the message redelivered at once.
 
         Raises:
             MqlakeError: the broker does not confirm it: the message is redelivered later.
@@ -183,7 +183,7 @@ class Delivery:
 
 
 async def log_failures(works: Iterable[Awaitable[object]], what: str) -> None:
-    """Await all of these at once; log what fails."""
+    """Await all of these at the same time; log failures."""
     for result in await asyncio.gather(*works, return_exceptions=True):
         if isinstance(result, BaseException):
             _log.warning("%s: %s", what, result)

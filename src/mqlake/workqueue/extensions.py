@@ -9,14 +9,14 @@ from typing import NoReturn
 from mqlake.workqueue.deliveries import Delivery
 
 _AT_ONCE = 16
-"""Messages that are extended at once."""
+"""Maximum number of messages that are extended at the same time."""
 
 
 async def keep_extended(held: Callable[[], Iterable[Delivery]], seconds: float) -> NoReturn:
-    """Extend all messages that are held, long before they would be redelivered, until cancelled.
+    """Extend all held messages, long before they would be redelivered, until cancelled.
 
     Args:
-        held: returns the messages that are not finished.
+        held: returns the unfinished messages.
         seconds: after which a message is redelivered.
     """
     turns = asyncio.Semaphore(_AT_ONCE)

@@ -1,4 +1,4 @@
-"""Which errors of the client pass by themselves."""
+"""Distinguish temporary errors of the client from permanent ones."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ _PASSING = frozenset(
         ResponseCode.TOPIC_NOT_EXIST,
     )
 )
-"""What the same broker may answer otherwise a little later: it starts, stops or is overloaded, or
-the topic is created again by the retry."""
+"""Response codes after which the same broker may accept a later request: it starts, stops or is
+overloaded, or the retry creates the topic again.
+"""
 
 
 def is_final(error: MqlakeError) -> bool:
-    """Return whether a broker or the client refused a request for a reason that does not pass."""
+    """Return whether a broker or the client refused a request for a permanent reason."""
     if isinstance(error, (RefusedError, BrokerError, RemotingError)):
         return error.code not in _PASSING
     return isinstance(error, FormatError)

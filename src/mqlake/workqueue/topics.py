@@ -23,7 +23,7 @@ class QueueTopics:
 
     Args:
         group: the consumer group of the queues.
-        queues: of a topic that is created, on each broker.
+        queues: the number of queues of a new topic, on each broker.
     """
 
     def __init__(self, admin: Admin, group: str, queues: int) -> None:
@@ -34,7 +34,7 @@ class QueueTopics:
         """Return whether a topic exists.
 
         Raises:
-            MqlakeError: no name server answers: that does not mean that there is none.
+            MqlakeError: no name server answers, so it is unknown whether the topic exists.
         """
         try:
             await self._admin.route(topic)
@@ -57,7 +57,7 @@ class QueueTopics:
         """Create a topic on all brokers if it does not exist.
 
         Args:
-            queues: on each broker; None for as many as a queue has.
+            queues: on each broker; None for the default of this object.
 
         Raises:
             MqlakeError: it does not exist, and cannot be created.
@@ -72,11 +72,11 @@ class QueueTopics:
         self._known.add(topic)
 
     def forget(self, topic: str) -> None:
-        """Look again whether a topic exists before it is used."""
+        """Forget whether a topic exists, so that this is checked before the next use."""
         self._known.discard(topic)
 
     async def size(self, topic: str, group: str) -> int:
-        """Return how many messages a group has not acknowledged; roughly, while it is read."""
+        """Return the approximate number of messages that a group has not acknowledged."""
         try:
             ends = await admin_topics.status(self._admin, topic)
         except RemotingError as error:
@@ -106,9 +106,9 @@ class QueueTopics:
                     raise
 
     async def _wait(self, topic: str) -> None:
-        """Wait until name servers know a topic that was created."""
+        """Wait until the name servers know a topic that was created."""
         deadline = asyncio.get_running_loop().time() + _PATIENCE
         while not await self.exists(topic):
             if asyncio.get_running_loop().time() >= deadline:
-                raise MqlakeError(f"topic {topic} was created, and no name server knows it")
+                raise MqlakeError(f"topic {topic} was created, but no name server knows it yet")
             await asyncio.sleep(_AGAIN)

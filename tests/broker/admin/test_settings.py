@@ -122,7 +122,7 @@ def test_a_change_that_cannot_be_kept_is_an_error_and_not_in_effect(tmp_path: Pa
         async with running(tmp_path / "store", config=config) as broker:
             before = broker.parts.settings
             config.unlink()
-            match = "as they were, since they could not be kept: "
+            match = "unchanged, because they could not be stored: "
             code = await refused(broker, UPDATE, body=b"fileReservedTime=9", match=match)
             assert code == ResponseCode.SYSTEM_ERROR
             assert broker.parts.settings is before
@@ -207,7 +207,9 @@ def test_nothing_changes_once_a_broker_stops(tmp_path: Path) -> None:
             for function in broker.parts.on_stop:
                 if (waits := function()) is not None:
                     await waits
-            code = await refused(broker, UPDATE, body=b"traceOn=false", match="the broker stops")
+            code = await refused(
+                broker, UPDATE, body=b"traceOn=false", match="the broker is stopping"
+            )
             assert code == ResponseCode.SERVICE_NOT_AVAILABLE
 
     asyncio.run(check())
@@ -217,7 +219,7 @@ def test_too_many_settings_are_refused(tmp_path: Path) -> None:
     async def check() -> None:
         async with running(tmp_path) as broker:
             body = b"traceOn=false\n" * 10_000
-            await refused(broker, UPDATE, body=body, match="bytes of settings, more than 32768")
+            await refused(broker, UPDATE, body=body, match="bytes; the maximum is 32768")
             assert broker.parts.settings.trace_on
 
     asyncio.run(check())

@@ -164,7 +164,7 @@ def test_thresholds_for_cold_data_are_kept(tmp_path: Path) -> None:
             assert found["configTable"] == {"g": 1000}
             await done(broker, RequestCode.REMOVE_COLD_DATA_FLOW_CTR_CONFIG, body=b"g")
             assert json.loads(bytes((await done(broker, get)).body))["configTable"] == {}
-            assert await refused(broker, update, body=b"g=x", match="no number") == 29
+            assert await refused(broker, update, body=b"g=x", match="not a number") == 29
             mode = RequestCode.SET_COMMITLOG_READ_MODE
             answer = await done(broker, mode, ReadAheadHeader(mode=1))
             assert answer.remark == "set commitlog readahead mode success, mode: 1"

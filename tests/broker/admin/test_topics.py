@@ -67,8 +67,8 @@ def kept(path: Path) -> set[str]:
         (wanted("T", write_queue_nums=70_000), "cannot have 70000 queues"),
         (wanted("T", read_queue_nums=-1), "cannot have -1 queues"),
         (wanted("T", attributes="+colour=red"), "not supported"),
-        (wanted("T", attributes="+queue.type=Other"), "not supported, only BatchCQ, SimpleCQ"),
-        (wanted("T", attributes="message.type=FIFO"), "+name=value or -name is wanted"),
+        (wanted("T", attributes="+queue.type=Other"), "not supported; use BatchCQ, SimpleCQ"),
+        (wanted("T", attributes="message.type=FIFO"), "write +name=value or -name"),
     ],
 )
 def test_a_wrong_topic_is_refused(tmp_path: Path, header: object, match: str) -> None:

@@ -73,7 +73,7 @@ def test_an_attempt_id_that_is_too_long(tmp_path: Path) -> None:
             long = notification(attempt_id="x" * 256)
             answer = await broker.ask(RequestCode.NOTIFICATION, long)
             assert answer.code == ResponseCode.INVALID_PARAMETER
-            assert "attemptId has 256 characters, and 255 are allowed" in str(answer.remark)
+            assert "attemptId has 256 characters; the maximum is 255" in str(answer.remark)
 
     asyncio.run(run())
 

@@ -72,7 +72,7 @@ def test_an_attempt_id_that_is_too_long(tmp_path: Path) -> None:
                 long = header(order=order, attempt_id="x" * 256)
                 answer = await broker.ask(RequestCode.POP_MESSAGE, long)
                 assert answer.code == ResponseCode.INVALID_PARAMETER
-                assert "attemptId has 256 characters, and 255 are allowed" in str(answer.remark)
+                assert "attemptId has 256 characters; the maximum is 255" in str(answer.remark)
             assert len(await pop(broker, order=True, attempt_id="x" * 255)) == 1
 
     asyncio.run(run())

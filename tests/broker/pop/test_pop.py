@@ -347,7 +347,7 @@ def test_no_receipt(tmp_path: Path, receipt: str) -> None:
             (found,) = await pop(broker)
             answer = await change(broker, found._replace(receipt=receipt), 5)
             assert answer.code == ResponseCode.INVALID_PARAMETER
-            assert "no receipt" in str(answer.remark)
+            assert "not a receipt" in str(answer.remark)
 
     asyncio.run(test())
 

@@ -36,7 +36,7 @@ def test_by_key(tmp_path: Path) -> None:
 
             answer = await query(broker, "all", 5)
             assert bodies(answer) == [b"95", b"96", b"97", b"98", b"99"]
-            assert "newest 5 of more" in (answer.remark or "")
+            assert "only the newest 5 messages" in (answer.remark or "")
             assert len(bodies(await query(broker, "all", 1000))) == 64, "maxMsgsNumBatch"
             assert len(bodies(await query(broker, "all", 1, is_unique_key=True))) == 32
             assert len(bodies(await query(broker, "t1", index_type="T"))) == 25

@@ -11,6 +11,7 @@ import pytest
 from mqlake.errors import MqlakeError
 from mqlake.programs.ports import free_port
 from mqlake.protocol.codes import RequestCode, ResponseCode
+from mqlake.protocol.replication import NOT_COUNTED
 from tests.broker.live.observing import change
 from tests.broker.replication.slaves import (
     FILES,
@@ -273,6 +274,27 @@ def test_a_slave_that_is_ahead_is_sent_nothing_when_the_log_has_grown(tmp_path: 
             assert await slave.frame() == (wanted, b"")
 
     on_a_master(tmp_path, test)
+
+
+def test_one_who_only_reads_is_sent_the_log_and_not_counted(tmp_path: Path) -> None:
+    async def test(broker: Running) -> None:
+        await fill(broker, 3)
+        reader = await slave_of(broker)
+        reader.report(1)
+        await whole(reader, end(broker), 1)
+        assert server(broker).in_sync == 1
+        reader.report(NOT_COUNTED)
+        await until(lambda: not server(broker).in_sync)
+        for _ in range(3):  # its heartbeats keep the connection, and it is sent what comes
+            at = end(broker)
+            await fill(broker, 1)
+            await whole(reader, end(broker), at)
+            reader.report(NOT_COUNTED)
+        first = await slave_of(broker)
+        first.report(NOT_COUNTED)
+        await first.closed()
+
+    on_a_master(tmp_path, test, brokerRole="SYNC_MASTER", slaveTimeout=200)
 
 
 def test_a_slave_that_asks_for_what_is_gone_is_not_in_sync(tmp_path: Path) -> None:

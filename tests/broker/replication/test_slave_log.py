@@ -324,8 +324,8 @@ def test_a_connection_that_ends_in_a_record_is_made_again(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("data", "words"),
     [
-        (encode_head(-5, 10), "not the head"),
-        (encode_head(0, -10), "not the head"),
+        (encode_head(-5, 10), "not the header"),
+        (encode_head(0, -10), "not the header"),
         (b"HTTP/1.1 400 Bad Request\r\n\r\n", ""),
         (encode_head(0, 100) + b"\0" * 100, "nothing was written here"),
         (encode_head(0, 100) + b"\xff" * 100, "master's log at physical offset 0"),
@@ -383,12 +383,12 @@ def test_others_are_served_while_many_short_frames_are_taken(tmp_path: Path) -> 
 
     async def test(slave: Running) -> None:
         turning = asyncio.create_task(turn())
-        await problem(slave, "not the head")
+        await problem(slave, "not the header")
         turning.cancel()
         assert turns > beats
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("mqlake.broker.replication.slave_log._TURN", 0)
+        patch.setattr("mqlake.broker.replication.reception._TURN", 0)
         with_a_master(tmp_path, lead, test)
 
 
@@ -431,7 +431,7 @@ def test_a_slave_reports_when_it_has_nothing_new(tmp_path: Path) -> None:
     async def test(slave: Running) -> None:
         await until(lambda: end(slave) > 0)
         data = follower(slave)
-        await until(lambda: data.is_activated)
+        await until(lambda: data.reception.is_activated)
 
     with_a_master(tmp_path, lead, test)
 

@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from mqlake.broker.replication.ha_server import HaServer
+from mqlake.broker.replication.slave_log import SlaveLog
+from mqlake.errors import MqlakeError
 from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.store.settings import BrokerRole
 from tests.broker.live.observing import change
@@ -132,5 +135,60 @@ def test_a_broker_that_cannot_listen_for_slaves_stays_a_slave(tmp_path: Path) ->
                 await send(one, 3)
                 await until(lambda: end(two) == end(one))
                 assert follower(two).problem is None
+
+    asyncio.run(run())
+
+
+def test_the_settings_file_keeps_the_old_role_if_nothing_works(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    conf = tmp_path / "broker.conf"
+    conf.write_text("brokerRole=SLAVE\nbrokerId=1\n")
+
+    async def refuse(_: object) -> None:
+        raise MqlakeError("nothing listens")
+
+    async def run() -> None:
+        async with running(tmp_path / "store", conf, **SLAVE) as broker:
+            monkeypatch.setattr(HaServer, "start", refuse)
+            monkeypatch.setattr(SlaveLog, "start", refuse)
+            answer = await broker.ask(
+                RequestCode.UPDATE_BROKER_CONFIG, body=b"brokerRole=ASYNC_MASTER\n"
+            )
+            assert answer.code == ResponseCode.SYSTEM_ERROR
+            assert "not copied until a restart" in (answer.remark or "")
+            assert broker.parts.settings.is_slave
+
+    asyncio.run(run())
+    assert conf.read_text() == "brokerRole=SLAVE\nbrokerId=1\n"
+
+
+def test_a_promotion_dispatches_in_turns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Others are served while a slave that has received much becomes the master."""
+
+    async def run() -> None:
+        async with running(tmp_path / "one", **FILES) as one:
+            given = SLAVE | {"haMasterAddress": server(one).address}
+            async with running(tmp_path / "two", **given) as two:
+                store = two.parts.store
+                monkeypatch.setattr(type(store), "_tick_soon", lambda _: None)
+                monkeypatch.setattr(type(store), "_tick_now", lambda _: None)
+                await send(one, 200)
+                await until(lambda: end(two) == end(one))
+                monkeypatch.setattr("mqlake.store.owned_store.LONGEST_TURN", 0)
+                turns = 0
+
+                async def count() -> None:
+                    nonlocal turns
+                    while store.watermarks.dispatched < end(two):
+                        await asyncio.sleep(0)
+                        turns += 1
+
+                begin = store.watermarks.dispatched
+                counting = asyncio.create_task(count())
+                await store.copying.lead()
+                await counting
+                assert store.watermarks.dispatched == end(two) > begin
+                assert turns > 1
 
     asyncio.run(run())

@@ -66,12 +66,12 @@ CASES: dict[str, tuple[Ask, ResponseCode, str]] = {
     "a body that is too long": (
         send("Orders", b"x" * 2001),
         ResponseCode.MESSAGE_ILLEGAL,
-        "more than maxMessageSize, 2000",
+        "the maximum (maxMessageSize) is 2000",
     ),
     "properties that are too long": (
         send("Orders", properties="A\x01" + "x" * 33_000 + "\x02"),
         ResponseCode.MESSAGE_ILLEGAL,
-        "properties take 33",
+        "properties have 33",
     ),
     "a batch to a retry topic": (
         batch_to_retry_topic,

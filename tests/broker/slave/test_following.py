@@ -177,9 +177,9 @@ async def of_master(path: Path) -> AsyncIterator[tuple[Master, Running]]:
     await server.start("127.0.0.1", port)
     async with running(path, **SLAVE) as slave:
         topics = {name: Topic(name, 4, 4) for name in ("Orders", "Others")}
-        slave.parts.topics.follow(topics, DataVersion(5, 0, 1000))
+        list(slave.parts.topics.follow(topics, DataVersion(5, 0, 1000)))
         groups = {"readers": SubscriptionGroup("readers")}
-        slave.parts.groups.follow(groups, {"readers": {"Orders": 4}}, DataVersion(5, 0, 1000))
+        list(slave.parts.groups.follow(groups, {"readers": {"Orders": 4}}, DataVersion(5, 0, 1000)))
         known = slave.parts.store.config.consumer_offsets
         for _ in known.follow({"Orders@readers": {0: 9}}, DataVersion(5, 0, 1000)):
             pass

@@ -14,7 +14,7 @@ from mqlake.protocol import naming
 from mqlake.protocol.codes import ResponseCode
 from mqlake.store.settings import BrokerRole
 from tests.broker.running import running, to
-from tests.broker.slave.pairs import SLAVE, name_server, switch, until
+from tests.broker.slave.pairs import SLAVE, name_server, pair, switch, until
 from tests.broker.slave.test_refusals import copied
 
 DELAYED = "DELAY\x011\x02UNIQ_KEY\x01A\x02"
@@ -44,6 +44,28 @@ def test_a_slave_that_is_promoted_goes_on_where_its_master_was(tmp_path: Path) -
             assert await addresses(names) == {0: broker.address}
             assert "TBW102" in broker.parts.topics
             assert set(naming.SYSTEM_GROUPS) <= set(broker.parts.groups)
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("is_restarted", [False, True])
+def test_a_slave_that_is_promoted_knows_every_topic_with_messages(
+    tmp_path: Path, is_restarted: bool
+) -> None:
+    """It copies its master's topics once a minute."""
+
+    async def run() -> None:
+        async with pair(tmp_path) as (one, other):
+            await until(lambda: other.parts.topics.get("TBW102") is not None)
+            await one.send(to("Newest"))
+            end = one.parts.store.watermarks.end
+            await until(lambda: other.parts.store.watermarks.dispatched == end)
+            if not is_restarted:
+                switch(other, BrokerRole.ASYNC_MASTER, 0)
+                assert other.parts.topics.get("Newest") is not None
+        if is_restarted:
+            async with running(tmp_path / "slave") as promoted:
+                assert promoted.parts.topics.get("Newest") is not None
 
     asyncio.run(run())
 

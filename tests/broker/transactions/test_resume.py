@@ -57,7 +57,7 @@ def test_what_is_no_half_message_is_refused(
 ) -> None:
     async def check() -> None:
         async with running(tmp_path) as broker:
-            await refused(broker, CODE, put(broker, topic, properties), match="no half message")
+            await refused(broker, CODE, put(broker, topic, properties), match="not a half message")
             assert broker.records(HALF_TOPIC) == []
 
     asyncio.run(check())

@@ -6,6 +6,7 @@ import argparse
 import sys
 from concurrent.futures import ProcessPoolExecutor
 
+from mqlake.broker.pull import warm_up as pull_kernels
 from mqlake.broker.send import warm_up as send_kernels
 from mqlake.dispatch import warm_up as dispatch_kernels
 from tests.client.faults import page
@@ -30,6 +31,7 @@ def main() -> int:
     outcomes: list[Outcome] = []
     # A broker that compiles kernels does nothing else for seconds, which looks like a fault.
     dispatch_kernels.load(export=False)
+    pull_kernels.load()
     send_kernels.load()
     with ProcessPoolExecutor(min(arguments.jobs, runs)) as pool:
         for outcome in pool.map(run, range(first, first + runs)):

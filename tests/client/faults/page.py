@@ -17,10 +17,10 @@ Written by `python -m tests.client.faults --nightly`.
 
 In each run, producers send single messages, batches, messages with sharding keys and transactions,
 and two or more consumers of one group read them, concurrently (even seeds) or in order (odd seeds).
-Connections are cut, also in the middle of frames, stalled, slowed, refused, accepted by nobody, or
-lost by the broker alone. The broker, a process of its own, is killed with SIGKILL or stopped, and
-started again. The name server is stopped and started again. Consumers join and leave. Then the
-faults end and everything must be consumed.
+Connections are cut (also in the middle of frames), stalled, slowed, refused, never accepted, or
+dropped by the broker alone. The broker, in a process of its own, is killed with SIGKILL or stopped,
+and started again. The name server is stopped and started again. Consumers join and leave. Then the
+faults end, and everything must be consumed.
 """
 
 _INVARIANTS = f"""\
@@ -29,15 +29,16 @@ _INVARIANTS = f"""\
 - Each acknowledged message is consumed at least once, and so is each message that is stored.
 - A message whose send raised `NotStoredError` or `NoRouteError`, or whose transaction was rolled
   back, is never consumed.
-- Each repeated delivery has a cause near it: a retry, a change of the group's members, or a fault.
+- Each repeated delivery has a cause shortly before it: a retry, a change of the group's members, or
+  a fault.
 - Consumers in order never see a message for the first time after a later one of its queue was
-  finished.
-- A committed offset never passes an unfinished message.
-- A consumer that reaches nobody uses less than {MOST_CPU:.0%} of a processor.
+  processed.
+- A committed offset never passes an unprocessed message.
+- A consumer without any connection uses less than {MOST_CPU:.0%} of a processor.
 - Everything is consumed and committed within {DRAIN:g} s after the faults.
 - Closing leaves no task, no socket and no object of the client.
 
-A failing seed is run again by `{command(0).replace("--seed 0", "--seed N")}`.
+`{command(0).replace("--seed 0", "--seed N")}` repeats a seed.
 """
 
 

@@ -15,10 +15,10 @@ TITLE = "Hostile broker"
 _INTRODUCTION = """\
 Written by `python -m tests.client.hostile_broker --nightly`.
 
-Producers and all kinds of consumers talk to a broker and a name server whose answers are mutated:
-header fields, bodies, codes, flags, lengths and frames, answers that are missing or come twice, and
-floods of requests that nobody expects. Then all answers are good again. Connections are objects and
-time is virtual, so that a case of minutes takes less than a second.
+Producers and all kinds of consumers talk to a broker and a name server whose responses are mutated:
+header fields, bodies, codes, flags, lengths and frames; responses are missing or duplicated, and
+floods of unexpected requests arrive. Then all responses are correct again. Connections are objects
+and time is virtual, so that minutes take less than a second.
 """
 
 _INVARIANTS = f"""\
@@ -27,10 +27,10 @@ _INVARIANTS = f"""\
 - A call returns, or raises a subclass of `MqlakeError`, within {LONGEST:g} s.
 - Nothing else is raised in the background or logged as an exception.
 - The memory of the process grows by less than {MOST_MEMORY >> 20} MiB in a case.
-- Within {LONGEST:g} s of good answers, the same clients send, poll, pop and receive again.
+- Within {LONGEST:g} s of correct responses, the same clients send, poll, pop and receive again.
 - Closing leaves no task.
 
-A failing case is run again by `{command(0).replace("--seed 0", "--seed N")}`.
+`{command(0).replace("--seed 0", "--seed N")}` repeats a case.
 """
 
 

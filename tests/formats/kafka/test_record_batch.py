@@ -105,7 +105,7 @@ def test_the_check_sum_covers_all_but_offset_length_epoch() -> None:
         seen = versions.read_header(bytes(data[:HEADER_SIZE]), 0, 0, 1 << 30) if at > 11 else None
         if at >= 17:
             assert seen is not None
-            with pytest.raises(FormatError, match="check sum"):
+            with pytest.raises(FormatError, match="checksum"):
                 versions.check(seen, bytes(data))
         elif seen is not None and seen.magic == 2:
             versions.check(seen, bytes(data))

@@ -64,8 +64,9 @@ def _text(stream: io.TextIOWrapper) -> str:
 TARGETS = (
     Target(
         "commands",
-        "`mqlake inspect`, `verify` and `query` on such stores: exit code 0, 1 or 2, one line on"
-        " stderr with 2 and nothing else, JSON that is JSON, no control characters on a terminal.",
+        "`mqlake inspect`, `verify` and `query` on such stores: the exit code is 0, 1 or 2; with "
+        "2, and only then, stderr has one line; JSON is valid; a terminal gets no control "
+        "characters.",
         mutated,
         0.0005,
     ),

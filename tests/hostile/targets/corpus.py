@@ -47,7 +47,7 @@ def _records(files: Files) -> list[Record]:
 TARGETS = (
     Target(
         "corpus",
-        "Stores that once made something fail, through all targets that take stores.",
+        "Stores that caused a failure before, through all targets that take stores.",
         replayed,
         0.0,
     ),

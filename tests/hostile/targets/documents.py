@@ -131,9 +131,9 @@ _ANYTHING: tuple[Callable[[bytes], object], ...] = (
 TARGETS = (
     Target(
         "documents",
-        "Mutated `config/*.json`, checkpoints, ConsumeQueueExt and batch units, ids and names,"
-        " read as what they are and as everything else: a value or a `FormatError`; no unsafe"
-        " name is taken as a topic.",
+        "Mutated `config/*.json`, checkpoints, ConsumeQueueExt and batch units, ids and names, "
+        "each read as its own format and as all others: a value or a `FormatError`; no unsafe "
+        "name is accepted as a topic.",
         mutated,
         0.08,
     ),

@@ -111,8 +111,8 @@ def _relinked(data: bytes, slots: int, count: int, kernel: Kernel) -> object:
 TARGETS = (
     Target(
         "index",
-        "Look-ups (`walk_chain`, `lookup_many`), `relink` and opening of mutated index files:"
-        " the compiled kernels and their twin agree, every chain ends.",
+        "Lookups (`walk_chain`, `lookup_many`), `relink` and opening of mutated index files: the "
+        "compiled kernels and their twin agree, and every chain ends.",
         mutated,
         0.08,
     ),

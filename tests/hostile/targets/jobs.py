@@ -165,10 +165,10 @@ def _index_files(files: Files) -> list[bytes]:
 TARGETS = (
     Target(
         "rebuild-verify",
-        "Such stores on a disk: `rebuild` and `verify`. A rebuild into another directory leaves the"
-        " store as it was and makes nothing but the three parts, the number of tasks changes no"
-        " byte, every queue and index entry names a record that asks for it; `verify` never raises,"
-        " and finds no fault with the entries that a rebuild in place has made.",
+        "Such stores on a disk: `rebuild` and `verify`. A rebuild into another directory leaves "
+        "the store unchanged and creates only the three parts; the number of tasks changes no "
+        "byte; every queue and index entry points at a record that it belongs to. `verify` never "
+        "raises, and finds no error in the entries of a rebuild in place.",
         mutated,
         0.006,
     ),

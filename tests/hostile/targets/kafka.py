@@ -166,15 +166,15 @@ def exploding(case: Case) -> None:
 TARGETS = (
     Target(
         "kafka-batches",
-        "Mutated record batches and message sets of Kafka, every other one with a good check sum,"
-        " and its small files: values or a `FormatError`.",
+        "Mutated record batches and message sets of Kafka, every other one with a correct "
+        "checksum, and Kafka's small files: values or a `FormatError`.",
         batches,
         0.8,
     ),
     Target(
         "kafka-scan",
-        "`BatchScan` and `RecordScan` over logs of such batches: the compiled kernels and plain"
-        " Python give the same batches, records and damage.",
+        "`BatchScan` and `RecordScan` over logs of such batches: the compiled kernels and plain "
+        "Python return the same batches, records and damage.",
         scans,
         0.15,
     ),
@@ -187,16 +187,16 @@ TARGETS = (
     ),
     Target(
         "kafka-partitions",
-        "Partitions with mutated, missing and cut files: read under both isolation levels, searched"
-        " by time, verified and recovered; damage lies inside of its file, what was recovered is"
-        " whole.",
+        "Partitions with mutated, missing and truncated files: read under both isolation levels, "
+        "searched by time, verified and recovered; damage is inside its file, and a recovered "
+        "partition is valid.",
         whole_partitions,
         0.02,
     ),
     Target(
         "kafka-bombs",
-        "Batches of each codec that grow to 48 MiB, from 2 KiB at the least, with a limit of 1 MiB:"
-        " refused, in bounded memory.",
+        "Batches of each codec that decompress to 48 MiB, the smallest from 2 KiB, with a limit "
+        "of 1 MiB: refused, in bounded memory.",
         exploding,
         0.0005,
     ),

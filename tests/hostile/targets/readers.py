@@ -132,9 +132,9 @@ def _is_in_log(reader: StoreReader, found: Record) -> None:
 TARGETS = (
     Target(
         "reader",
-        "Small stores with mutated, missing, added and renamed files: `inspect` and every query of"
-        " `StoreReader`. Each message answered is in the log and is what was asked for; no path"
-        " leaves the store; hostile topic names of users are refused.",
+        "Small stores with mutated, missing, added and renamed files: `inspect` and every query "
+        "of `StoreReader`. Each returned message is in the log and matches the query; no path "
+        "leaves the store; hostile topic names of users are refused.",
         mutated,
         0.012,
     ),

@@ -62,8 +62,8 @@ def check(case: Case, data: bytes) -> Fault:
 TARGETS = (
     Target(
         "record",
-        "`record.check` and `record.decode` on mutated records: they agree, the parts lie inside"
-        " of the record, the topic is safe as a path.",
+        "`record.check` and `record.decode` on mutated records: they agree, the parts are inside "
+        "the record, and the topic is safe as a path.",
         mutated,
         0.40,
     ),

@@ -251,30 +251,31 @@ def runs(case: Case) -> None:
 TARGETS = (
     Target(
         "runs-bounds-checked",
-        "Runs of sends and of batches, some with hostile values, some with bytes changed: what the"
-        " kernels take of them is what reading the frames one by one says. Bounds-checked.",
+        "Runs of sends and of batches, some with hostile values, some with changed bytes: the "
+        "kernels read the same as a reader of single frames. Bounds-checked.",
         runs,
         0.4,
         bounds_checked=True,
     ),
     Target(
         "frames",
-        "Mutated frames of remoting, JSON and binary: read the same whole and in pieces, written"
-        " again the same, or refused with a reason; no more is held than one frame.",
+        "Mutated remoting frames, JSON and binary: read the same whole and in pieces, and written "
+        "again the same, or refused with a reason; at most one frame is held in memory.",
         frames,
         4.0,
     ),
     Target(
         "name-server",
-        "Requests of all codes with hostile fields and bodies to a running name server, and frames"
-        " that are none: each request is answered, none is an accident, it starts again.",
+        "Requests of all codes with hostile fields and bodies, and invalid frames, to a running "
+        "name server: each request is answered, none causes an internal error, and the server "
+        "restarts.",
         to_name_server,
         0.2,
     ),
     Target(
         "broker",
-        "The same to a running broker, which is stopped and started on its store now and then; no"
-        " file is outside of the store.",
+        "The same to a running broker, which is restarted on its store from time to time; no file "
+        "is outside the store.",
         to_broker,
         0.4,
     ),

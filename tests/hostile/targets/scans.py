@@ -118,9 +118,9 @@ def _compare_with_parts(case: Case, data: bytes, base: int, whole: Seen, kernel:
 
 
 _SAYS = (
-    "`SegmentScan` over segments of mutated records, cut and resynchronised anywhere: the compiled"
-    " kernels, their twin and the plain scan give the same records, gaps, queues and key hashes;"
-    " two parts make up the whole; every byte is accounted for."
+    "`SegmentScan` over segments of mutated records, cut and resynchronised at any position: the "
+    "compiled kernels, their twin and the plain scan return the same records, gaps, queues and "
+    "key hashes; two parts equal the whole; every byte is accounted for."
 )
 
 TARGETS = (

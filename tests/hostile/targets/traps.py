@@ -99,9 +99,9 @@ def _counted_crc() -> Iterator[list[int]]:
 TARGETS = (
     Target(
         "traps",
-        "Segments in which every few bytes a record starts whose body reaches to the end and fails:"
-        " the bytes that `SegmentScan`, the plain scan and `inspect` read in vain grow with the"
-        " segment, not with its square.",
+        "Segments in which, every few bytes, an invalid record starts whose body extends to the "
+        "end: the bytes that `SegmentScan`, the plain scan and `inspect` read for nothing grow "
+        "with the segment, not with its square.",
         nested,
         0.0001,
     ),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -213,13 +214,13 @@ def test_the_archive_of_another_store_is_refused(tmp_path: Path) -> None:
     shutil.rmtree(growing.path)
     other = GrowingStore(growing.path, seed=7)
     other.grow(70)
-    with pytest.raises(StoreError, match="it is the archive of another store, or this one was"):
+    with pytest.raises(StoreError, match="it is the archive of another store, or this"):
         archived(other.path, to)
-    with pytest.raises(StoreError, match="it is the archive of another store, or this one was"):
+    with pytest.raises(StoreError, match="it is the archive of another store, or this"):
         open_place(str(other.path), str(to))
-    with pytest.raises(StoreError, match=r"no segment in it, and .* goes up to"):
+    with pytest.raises(StoreError, match=r"no segment in it, but .* ends at"):
         open_place(str(tmp_path / "wrong"), str(to))
-    with pytest.raises(StoreError, match=r"no manifest\.json in it, so it is no archive"):
+    with pytest.raises(StoreError, match=r"no manifest\.json in it, so it is not an archive"):
         open_place(str(other.path), str(tmp_path))
 
 
@@ -272,21 +273,33 @@ def test_a_manifest_that_cannot_be(case: str, tmp_path: Path) -> None:
         read_manifest(LocalDirectory(to))
 
 
-def test_two_runs_at_once_do_not_undo_each_other(tmp_path: Path) -> None:
+@pytest.mark.parametrize("moment", [1, 2, 3, 5, 8, 13, "before the manifest", "after it"])
+def test_two_runs_at_once_do_not_undo_each_other(moment: int | str, tmp_path: Path) -> None:
+    """Each object that a manifest names is that of the run which wrote the manifest."""
     growing, to = GrowingStore(tmp_path / "store"), tmp_path / "archive"
     growing.grow(60)
 
     class Interrupted(LocalTarget):
-        is_first = True
+        puts = 0
 
         def put(self, path: str, size: int, chunks: Iterable[bytes]) -> None:
-            if self.is_first:
-                self.is_first = False
-                archived(growing.path, to)
+            self.puts += 1
+            is_manifest = path == "manifest.json" and not (to / "manifest.json").exists()
+            if self.puts == moment or (is_manifest and moment == "before the manifest"):
+                self._other()
             super().put(path, size, chunks)
+            if is_manifest and moment == "after it":
+                self._other()
 
-    with pytest.raises(JobError, match="another run writes this archive"):
+        def _other(self) -> None:
+            growing.grow(20)
+            archived(growing.path, to)
+
+    refused = pytest.raises(JobError, match="another run writes to this archive")
+    with refused if moment in (1, "after it") else suppress(JobError):
         archive(growing.path, Interrupted(to))
+    checked(to)
+    archived(growing.path, to)
     checked(to)
 
 
@@ -307,5 +320,5 @@ def test_damage_of_an_archive_is_found(change: str, tmp_path: Path) -> None:
     (damage,) = check(LocalDirectory(to), LocalEngine(1)).damage
     assert damage.file == f"commitlog/{segment.name}"
     if change == "shorter":
-        with pytest.raises(StoreError, match="and the archive's manifest says"):
+        with pytest.raises(StoreError, match="but the archive's manifest says"):
             ArchivedDirectory(LocalDirectory(to)).open(f"commitlog/{segment.name}")

@@ -182,7 +182,7 @@ def test_a_wrong_unit_is_named_by_its_place(whole: Path, tmp_path: Path) -> None
 
     assert damage.file == str(file(path, 3).relative_to(path))
     assert (damage.offset, damage.length) == (2 * UNIT_SIZE, UNIT_SIZE)
-    assert "the record asks for" in damage.reason
+    assert "the record requires" in damage.reason
 
 
 def test_a_missing_unit_is_named_by_the_place_after_the_last_one(

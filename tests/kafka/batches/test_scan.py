@@ -115,5 +115,5 @@ def test_kernels_are_chosen_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("MQLAKE_KERNEL", name)
         assert kernels.is_compiled(file) == expected
     monkeypatch.setenv("MQLAKE_KERNEL", "fast")
-    with pytest.raises(MqlakeError, match="no kernels called 'fast'"):
+    with pytest.raises(MqlakeError, match="no kernels named 'fast'"):
         kernels.is_compiled(file)

@@ -192,7 +192,7 @@ def test_a_wrong_check_sum_costs_one_batch(broken: Broken) -> None:
         one.offset,
         one.length,
     )
-    assert one.reason.startswith("check sum")
+    assert one.reason.startswith("checksum")
 
 
 def test_a_wrong_length_costs_what_comes_before_the_next_index_entry(broken: Broken) -> None:
@@ -307,5 +307,5 @@ def test_an_index_that_is_all_hole_takes_no_memory(tmp_path: Path) -> None:
     path = golden.copy(tmp_path / golden.name)
     with (path / f"{golden.logs[0].stem}.index").open("r+b") as file:
         file.truncate(1 << 40)
-    with local(path) as partition, pytest.raises(StoreError, match="268435456 at most"):
+    with local(path) as partition, pytest.raises(StoreError, match="the maximum is 268435456"):
         list(partition.records())

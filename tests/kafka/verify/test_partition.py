@@ -84,19 +84,19 @@ def test_a_base_offset_which_no_check_sum_covers(tmp_path: Path) -> None:
     damage = changed.change(".log", batch["position"] + 7, bytes([batch["baseOffset"] - 4]))
     assert damage[-1].file.endswith(".log")
     assert damage[-1].reason == (
-        f"begins at offset {batch['baseOffset'] - 4}, where {batch['baseOffset']} is next"
+        f"begins at offset {batch['baseOffset'] - 4}, but the next offset is {batch['baseOffset']}"
     )
 
 
 @pytest.mark.parametrize(
     ("suffix", "at", "new", "reason"),
     [
-        (".index", 3, b"\1", "no batch ends at offset 1 at 2441"),
-        (".index", 7, b"\0", "no batch ends at offset 15 at"),
+        (".index", 3, b"\1", "no batch that ends at offset 1 at 2441"),
+        (".index", 7, b"\0", "no batch that ends at offset 15 at"),
         (".timeindex", 7, b"\0", "is not the largest timestamp up to offset 15"),
         (".timeindex", 11, b"\1", "is not the largest timestamp up to offset 1,"),
-        (".txnindex", 9, b"\x77", "no transaction of producer 119 ends at 16"),
-        (".txnindex", 25, b"\2", "no transaction of producer 5 ends at 2"),
+        (".txnindex", 9, b"\x77", "there is no transaction of producer 119 that ends at 16"),
+        (".txnindex", 25, b"\2", "there is no transaction of producer 5 that ends at 2"),
     ],
 )
 def test_index_entries(tmp_path: Path, suffix: str, at: int, new: bytes, reason: str) -> None:

@@ -204,7 +204,7 @@ def test_transactions(tmp_path: Path) -> None:
 def test_offsets_that_are_there_already(tmp_path: Path, first: int) -> None:
     partition = OwnedPartition(tmp_path)
     fill(partition, 20)
-    with pytest.raises(InvalidOffsetError, match="where 20 is next"):
+    with pytest.raises(InvalidOffsetError, match="the next offset is 20"):
         partition.append_batches(record_batch.encode(first, records(first, 5)))
     partition.append_batches(record_batch.encode(25, records(25, 5)))
     assert partition.log_end_offset == 30
@@ -218,7 +218,7 @@ def test_what_is_no_batch(tmp_path: Path, data: bytes) -> None:
         partition.append_batches(data)
     damaged = bytearray(record_batch.encode(0, records(0, 1)))
     damaged[-1] ^= 1
-    with pytest.raises(FormatError, match="check sum"):
+    with pytest.raises(FormatError, match="checksum"):
         partition.append_batches(bytes(damaged))
     assert partition.active.size == 0
     partition.close()

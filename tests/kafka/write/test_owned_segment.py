@@ -201,7 +201,7 @@ def test_a_log_larger_than_positions_can_say(tmp_path: Path) -> None:
     path = tmp_path / "00000000000000000000.log"
     with path.open("wb") as file:
         file.truncate(1 << 31)
-    with pytest.raises(StoreError, match="2147483647 at most"):
+    with pytest.raises(StoreError, match="maximum of a segment is 2147483647"):
         OwnedSegment(LocalOwnedDirectory(tmp_path), "", 0, SMALL)
 
 

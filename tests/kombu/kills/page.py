@@ -20,8 +20,8 @@ Written by `python -m tests.kombu.kills --nightly`.
 In each run, a program sends Celery tasks to `mqlake broker`, and {WORKERS} workers with pools of
 processes run them (`acks_late`, a visibility timeout of {VISIBILITY} s). Meanwhile a worker with
 its pool, a process of a pool, the broker, or a worker and the broker together are killed with
-SIGKILL, or a worker or the broker is stopped with SIGTERM. What was killed is started again within
-a second, on the same store. Then the kills end and everything must run.
+SIGKILL, or a worker or the broker is stopped with SIGTERM. Each is started again within a second,
+on the same store. Then the kills end, and everything must run.
 """
 
 _INVARIANTS = f"""\
@@ -29,11 +29,11 @@ _INVARIANTS = f"""\
 
 - Each task for which `delay()` returned runs to its end, at least once.
 - Within {DRAIN:g} s after the last kill, everything has run and is acknowledged.
-- A worker or a broker that is asked to stop ends with exit code 0.
+- A worker or a broker that is stopped with SIGTERM ends with exit code 0.
 
 A task runs again if its worker was killed, or if the broker was killed just after it was received
-or acknowledged ([celery.md](celery.md), "What is guaranteed"). A failing seed is run again by
-`{command(0).replace("--seed 0", "--seed N")}`.
+or acknowledged ([celery.md](celery.md), "What is guaranteed").
+`{command(0).replace("--seed 0", "--seed N")}` repeats a seed.
 """
 
 

@@ -16,24 +16,24 @@ PAGE = Path(__file__).parents[3] / "docs" / "compatibility.md"
 _HEAD = """\
 # Compatibility with RocketMQ's integration tests
 
-For those who want to know how far mqlake behaves like a RocketMQ broker: the results of RocketMQ's
-own integration tests against mqlake and against Java's brokers.
+*For teams that move from RocketMQ: the results of RocketMQ's own integration tests against mqlake
+and against Java's brokers.*
 
 **{passed} of {run} test methods pass against mqlake, {java} of {java_run} against RocketMQ
-{release} itself.** A method of which one of the two says "not run" was left out of the last runs.
+{release} itself.** A method marked "not run" was not part of the last runs on that side.
 
 The tests are the compiled classes of `org.apache.rocketmq:rocketmq-test:{release}`, unchanged, with
-RocketMQ's Java clients. Against Java's brokers they run as they are: a name server and three
-brokers in the process of the test. Against mqlake, a base class of the same name stands earlier on
-the class path and connects them to one `mqlake namesrv` and three `mqlake broker` processes.
-What a test does with the object of a broker goes to the broker's process: settings with
-`updateBrokerConfig` (those that mqlake does not have change nothing), reads of offsets, topics,
-queue entries and watermarks as requests, restarts as restarts. Hooks for a broker's requests are
-called by the clients that send them. Each class has a JVM of its own, a method may take {limit:.0f}
-seconds, and a method that fails is run once more.
+RocketMQ's Java clients. Against Java's brokers, a name server and three brokers run in the process
+of the test. Against mqlake, another base class of the same name comes first on the class path: it
+connects the tests to one `mqlake namesrv` and three `mqlake broker` processes. If a test uses the
+Java object of a broker, this class sends a request to the broker's process instead:
+`updateBrokerConfig` for settings (without effect if mqlake does not have the setting), and queries
+for offsets, topics, queue entries and watermarks. It restarts the process if a test restarts a
+broker. A hook for a broker's requests is called by the client that sends them. Each class has a JVM
+of its own. A method may take {limit:.0f} seconds, and runs once more if it fails.
 
-Left out are tests that RocketMQ itself ignores, and those of broker containers, DLedger, the
-controller and the gRPC proxy.
+Tests that RocketMQ itself ignores are left out, and so are the tests of broker containers, DLedger,
+the controller and the gRPC proxy.
 
 `python -m tests.peer.compatibility --nightly` runs all of them and writes this page;
 `make test` runs a fast selection.

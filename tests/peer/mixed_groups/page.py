@@ -16,21 +16,21 @@ _INTRODUCTION = f"""\
 Written by `python -m tests.peer.mixed_groups --nightly`.
 
 One to {MOST} consumers of RocketMQ's client 5.5.0 and one to {MOST} of mqlake's share each group,
-join and leave every few seconds. Each group's topic has {QUEUES} queues and gets 30 to 50 messages
-a second; handlers fail now and then. Four groups live side by side: concurrent, in order,
-broadcasting, and one that the broker lets pop. First with the real broker 5.5.0, then with
-mqlake's.
+and join and leave every few seconds. Each group's topic has {QUEUES} queues and gets 30 to 50
+messages a second; handlers fail from time to time. There are four groups: concurrent, in order,
+broadcasting, and one whose consumers pop by a setting at the broker. They run with RocketMQ's
+broker 5.5.0 first, then with mqlake's.
 """
 
 _INVARIANTS = f"""\
 ### Invariants
 
-- Each acknowledged message is finished by a member at most {PATIENCE:g} s after the last send;
-  in broadcasting, by each member that is there.
-- A committed offset never passes a message that no member has finished, of either kind.
-- In order, no two members handle messages of a queue at a time, and nobody sees a message for the
-  first time after a later one was finished.
-- Each repeated delivery follows a failure, or a change of the group by a few seconds.
+- Each acknowledged message is processed by a member at most {PATIENCE:g} s after the last send;
+  with broadcasting, by each present member.
+- A committed offset never passes a message that no member, Java or Python, has processed.
+- In order, no two members handle messages of a queue at the same time, and no member sees a message
+  for the first time after a later one was processed.
+- Each repeated delivery follows a failure, or a change of the group within a few seconds.
 - Members leave within 30 s.
 """
 

@@ -15,6 +15,7 @@ import org.apache.rocketmq.remoting.protocol.RemotingSerializable;
 public final class Peer {
     private static final Members MEMBERS = new Members();
     private static Held held;
+    private static Producers producers;
 
     public static void main(String[] arguments) throws Exception {
         var requests = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
@@ -57,6 +58,13 @@ public final class Peer {
                 return MEMBERS.events();
             case "send":
                 return Traffic.send(request[1], lists[0][0], Integer.parseInt(lists[0][1]));
+            case "produce":
+                producers = new Producers(request[1], lists[0][0], Integer.parseInt(lists[0][1]));
+                return Map.of();
+            case "produced":
+                return producers.take();
+            case "produce no more":
+                return producers.stop();
             case "lag":
                 return Traffic.lag(request[1], lists[0][0], lists[0][1], Integer.parseInt(lists[0][2]));
             case "die":

@@ -176,10 +176,10 @@ def test_each_body_names_its_schema_in_the_registry() -> None:
     assert found[-3:] == rows
     assert [fault for _, fault in found[3:-3]] == [
         "the registry has no schema 9",
-        "schema 3 is of type JSON, not AVRO",
-        "schema 4 refers to other subjects: give the whole schema",
-        "it lacks Confluent's prefix",
-        "it lacks Confluent's prefix",
+        "schema 3 has type JSON, not AVRO",
+        "schema 4 refers to other subjects: pass the whole schema",
+        "the body lacks Confluent's prefix",
+        "the body lacks Confluent's prefix",
     ]
     # A number is asked for once, whether it exists or not.
     assert sorted(server.asked) == [

@@ -193,18 +193,16 @@ def test_confluents_framing() -> None:
     wanted = DEFAULTS | {"id": 3}
     assert found[:2] == [(wanted, None), (wanted, None)]
     assert [fault for _, fault in found[2:]] == [
-        "it lacks Confluent's prefix",
-        "it lacks Confluent's prefix",
-        "Confluent's prefix is cut off",
+        "the body lacks Confluent's prefix",
+        "the body lacks Confluent's prefix",
+        "Confluent's prefix is truncated",
     ]
 
 
 def test_what_has_no_columns_is_refused() -> None:
-    with pytest.raises(
-        FormatError, match=r"no message 'shop\.Oder'; the nearest one is shop\.Order"
-    ):
+    with pytest.raises(FormatError, match=r"no message 'shop\.Oder'; the nearest is shop\.Order"):
         RECIPE._replace(message="shop.Oder").columns()
-    with pytest.raises(FormatError, match="not a set of descriptors"):
+    with pytest.raises(FormatError, match="not a descriptor file"):
         RECIPE._replace(descriptors=b"\xff").columns()
     with pytest.raises(FormatError, match=r"message shop\.Node contains itself"):
         RECIPE._replace(message="shop.Node").columns()

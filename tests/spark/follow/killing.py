@@ -1,57 +1,57 @@
-"""Kill drivers again and again while a store grows; say what the table then lacks or has twice."""
+"""Kill drivers again and again while stores grow; say what their tables then lack or have twice."""
 
 from __future__ import annotations
 
-import random
 import signal
-import subprocess
-import sys
 import time
-from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol
 
 from deltalake.exceptions import DeltaError
 from pyiceberg.exceptions import NoSuchTableError
 from sqlalchemy.exc import OperationalError
 
 from mqlake.spark.follow.options import Format
-from mqlake.store import BlockingMessageStore, Message
-from tests.spark.follow.tables import data_files, read
+from tests.spark.follow.drivers import LONGEST, Driver, Drivers, Followed, Kind
+from tests.spark.follow.tables import Row, data_files, read
 
-ROOT = Path(__file__).parents[3]
-TOPICS = ("Orders", "%RETRY%G", "支付")
 PUTS = 60
 """Messages that are put in each life: more than a micro-batch takes."""
 
-LONGEST = 300
-"""Seconds that a life may take."""
+KINDS = (
+    Kind("delta"),
+    Kind("iceberg"),
+    Kind("parquet"),
+    Kind("delta", "keys"),
+    Kind("iceberg", "keys"),
+)
 
 
 @dataclass
 class Outcome:
-    """What came of one format.
+    """What came of the table of one kind.
 
     Attributes:
         kills: lives that ended with kill -9.
         others: lives that ended by themselves, with what they said.
         messages: in the store at the end.
-        lost, doubled: queue and queue offset of messages that the table lacks, or has again.
+        lost, doubled: messages that the table lacks, or has again.
         wrong: those whose body differs.
         files: data files at the end.
-        growths: lives after which the table had more messages than before.
+        growths: lives after which the table was another than before.
     """
 
-    format: Format
+    kind: Kind
     kills: int = 0
     messages: int = 0
     files: int = 0
     growths: int = 0
-    others: list[str] = field(default_factory=list)
-    lost: list[object] = field(default_factory=list)
-    doubled: list[object] = field(default_factory=list)
-    wrong: list[object] = field(default_factory=list)
+    others: list[str] = field(default_factory=list[str])
+    lost: list[object] = field(default_factory=list[object])
+    doubled: list[object] = field(default_factory=list[object])
+    wrong: list[object] = field(default_factory=list[object])
     seconds: float = 0.0
 
     @property
@@ -59,86 +59,87 @@ class Outcome:
         return len(self.others) + len(self.lost) + len(self.doubled) + len(self.wrong)
 
 
-class Killing:
-    """A store, a table, and drivers that do not live long."""
+class Truth(Protocol):
+    """A store, and what its table should have."""
 
-    def __init__(self, scratch: Path, format_: Format, seed: int) -> None:
-        self.outcome = Outcome(format_)
-        self.store, self.table = scratch / "store", scratch / "table"
-        self._seed, self._chance = seed, random.Random(seed)
+    messages: int
+
+    def put(self, count: int) -> None:
+        """Put messages into the store."""
+        ...
+
+    def compare(self, rows: Sequence[Row], outcome: Outcome, *, is_last: bool) -> None:
+        """Note what is wrong with the rows of the table; some may be missing until the end."""
+        ...
+
+
+class Watched:
+    """A store, its table, and what came of them."""
+
+    def __init__(self, scratch: Path, kind: Kind, truth: Callable[[Path], Truth]) -> None:
+        self.outcome = Outcome(kind)
+        store, self._table = scratch / "store", scratch / "table"
+        self.followed = Followed(str(store), str(self._table), kind)
+        self.truth = truth(store)
         self._seen = 0
-        self._sent: dict[tuple[str, int, int], bytes] = {}
-        self._put()
 
-    def live(self, number: int) -> None:
-        """Let the store grow, and a driver live and be killed; look at the table."""
-        self._put()
-        arguments = [self.store, self.outcome.format, self.table, f"{self._seed}/{number}"]
-        ran = subprocess.run(
-            [sys.executable, "-m", "tests.spark.follow.life", *map(str, arguments)],
-            cwd=ROOT,
-            capture_output=True,
-            timeout=LONGEST,
-            check=False,
-        )
-        if ran.returncode == -signal.SIGKILL:
-            self.outcome.kills += 1
-        else:
-            self.outcome.others.append(ran.stderr.decode(errors="replace")[-2000:])
-        self._compare(is_last=False)
-
-    def finish(self, follow: Callable[[Path, Format, Path], None]) -> Outcome:
-        """Let one driver live until all is in the table; compare."""
-        follow(self.store, self.outcome.format, self.table)
-        self._compare(is_last=True)
-        self.outcome.messages = len(self._sent)
-        self.outcome.files = len(data_files(self.outcome.format, self.table))
-        return self.outcome
-
-    def _put(self) -> None:
-        settings = {"mappedFileSizeCommitLog": 1 << 16}
-        with BlockingMessageStore.open(self.store, settings) as store:
-            for _ in range(PUTS):
-                topic, queue = self._chance.choice(TOPICS), self._chance.randrange(3)
-                body = self._chance.randbytes(self._chance.randint(0, 900))
-                result = store.put(Message(topic, body, queue_id=queue))
-                assert result.queue_offset is not None
-                self._sent[topic, queue, result.queue_offset] = body
-
-    def _compare(self, *, is_last: bool) -> None:
+    def look(self, *, is_last: bool = False) -> None:
+        """Compare the table with what it should have."""
+        format_ = Format(self.outcome.kind.format)
         try:
-            found = read(self.outcome.format, self.table)
+            found = read(format_, self._table)
         except (DeltaError, NoSuchTableError, OperationalError):
             assert not is_last
             return  # there is no table yet
-        if not found.num_rows:
-            return
-        columns = [found[name].to_pylist() for name in ("topic", "queueId", "queueOffset")]
-        bodies = found["body"].to_pylist()
-        keys = list(zip(*columns, strict=True))
-        self.outcome.doubled += [key for key, count in Counter(keys).items() if count > 1]
-        pairs = zip(keys, bodies, strict=True)
-        self.outcome.wrong += [key for key, body in pairs if self._sent.get(key) != body]
-        self.outcome.growths += not is_last and len(keys) > self._seen
-        self._seen = len(keys)
-        if is_last:
-            self.outcome.lost += [key for key in self._sent if key not in set(keys)]
+        if found.num_columns:
+            rows = found.to_pylist()
+            self.truth.compare(rows, self.outcome, is_last=is_last)
+            now = max((row["physicalOffset"] for row in rows), default=0)
+            self.outcome.growths += not is_last and now > self._seen
+            self._seen = now
+        self.outcome.messages = self.truth.messages
+        self.outcome.files = len(data_files(format_, self._table))
 
 
 def run(
     scratch: Path,
-    format_: Format,
+    truths: dict[Kind, Callable[[Path], Truth]],
     kills: int,
     seed: int,
-    follow: Callable[[Path, Format, Path], None],
-    tell: Callable[[Outcome], None] = lambda _: None,
-) -> Outcome:
-    """Kill so many drivers; `follow` then finishes the table."""
+    finish: Callable[[Sequence[Followed]], None],
+    tell: Callable[[list[Outcome]], None] = lambda _: None,
+) -> list[Outcome]:
+    """Kill so many drivers, each of which follows one store into a table of each kind.
+
+    Args:
+        finish: follows what is left, without a kill.
+    """
     start = time.monotonic()
-    killing = Killing(scratch, format_, seed)
-    for number in range(kills):
-        killing.live(number)
-        tell(killing.outcome)
-    outcome = killing.finish(follow)
-    outcome.seconds = time.monotonic() - start
-    return outcome
+    all_ = [Watched(scratch / str(at), *pair) for at, pair in enumerate(truths.items())]
+    followed, outcomes = [one.followed for one in all_], [one.outcome for one in all_]
+    with Drivers() as drivers:
+        for number in range(kills):
+            for one in all_:
+                one.truth.put(PUTS)
+            driver = drivers.next(is_last=number == kills - 1)
+            driver.live(seed, number, followed)
+            said = driver.end(LONGEST)
+            for one in all_:
+                note_death(one.outcome, driver, said)
+                one.look()
+            tell(outcomes)
+    for one in all_:
+        one.truth.put(PUTS)
+    finish(followed)
+    for one in all_:
+        one.look(is_last=True)
+        one.outcome.seconds = time.monotonic() - start
+    return outcomes
+
+
+def note_death(outcome: Outcome, driver: Driver, said: str) -> None:
+    """Count a kill, or note how a driver ended by itself."""
+    if driver.process.returncode == -signal.SIGKILL:
+        outcome.kills += 1
+    else:
+        outcome.others.append(said)

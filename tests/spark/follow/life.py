@@ -1,7 +1,8 @@
-"""One life of a driver that follows a store, and its death: `python -m tests.spark.follow.life …`.
+"""One life of a driver that follows stores, and its death: `python -m tests.spark.follow.life`.
 
-The death comes as kill -9 would: at a step of a commit that a seed draws, or at a time that it
-draws, counted from the first micro-batch.
+It starts Spark, and waits for a line with what to follow (`drivers.Life`). The death comes as
+kill -9 would: at a step of a commit that a seed draws, or at a time that it draws, counted from the
+first micro-batch. The tables take turns at that; the others are killed at whatever they are doing.
 """
 
 from __future__ import annotations
@@ -12,13 +13,17 @@ import signal
 import sys
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from mqlake.spark.follow import job as following
 from mqlake.spark.follow.options import FollowOptions, Format
 from mqlake.spark.follow.table import LakeTable, open_table
-from mqlake.spark.session import open_session
+from mqlake.spark.session import Session, open_session
+from tests.spark.follow.drivers import Followed, Life
 
 BATCH = 40
 """Messages of a micro-batch."""
@@ -95,13 +100,30 @@ def _in(seconds: float) -> threading.Timer:
 
 
 def main() -> None:
-    store, format_, out, seed, *column = sys.argv[1:]
-    chance = random.Random(seed)
-    key = column[0] if column else None
-    given = options(Path(store), Format(format_), Path(out), once=False, upsert_by=key)
-    following.open_table = lambda wanted: Mortal(open_table(wanted), chance)  # type: ignore[assignment]
     with open_session("local[2]") as session:
-        following.follow(session, given)
+        line = sys.stdin.buffer.readline()
+        if not line:
+            return
+        life = msgspec.json.decode(line, type=Life)
+        chance = random.Random(life.seed)
+        mortal = life.tables[life.number % len(life.tables)].out
+
+        def opened(given: FollowOptions) -> LakeTable:
+            table: Any = open_table(given)
+            return Mortal(table, chance) if str(given.out) == mortal else table  # type: ignore[return-value]
+
+        following.open_table = opened
+        with ThreadPoolExecutor(len(life.tables)) as threads:
+            running = [threads.submit(_follow, session, one) for one in life.tables]
+            for one in as_completed(running):
+                print(one.exception(), file=sys.stderr, flush=True)
+                os._exit(1)  # a driver must not end by itself
+
+
+def _follow(session: Session, one: Followed) -> None:
+    key, format_ = one.kind.column, Format(one.kind.format)
+    given = options(Path(one.store), format_, Path(one.out), once=False, upsert_by=key)
+    following.follow(session, given)
 
 
 if __name__ == "__main__":

@@ -16,14 +16,17 @@ TITLE = "Killed drivers"
 _INTRODUCTION = f"""\
 Written by `python -m tests.spark.follow --nightly`.
 
-A store grows, and `mqlake follow` brings it into a table, {BATCH} messages a micro-batch, merging
-small files every third one. Its driver is killed (`kill -9`): before or after it asks the table for
-its columns, commits a batch, looks for small files or replaces them, or up to seconds later; a seed
-draws it. The next one goes on from the checkpoint. After each kill, and when a last driver was let
-live, the table is read with the format's own library (delta-rs, PyIceberg).
+Stores grow, and one driver runs `mqlake follow` for each of them, {BATCH} messages per micro-batch,
+merging small files every third batch. Each store has a table of another kind; tables "by key" have
+the newest message of each key (`--upsert-by`). The driver is killed (`kill -9`) at a random moment
+of one of them: before or after it reads the table's columns, commits a batch, lists small files or
+replaces them, or up to seconds later. The next driver continues at the checkpoints. After each
+kill, and after a last driver that is not killed, the tables are read with the format's own library
+(delta-rs, PyIceberg, pyarrow).
 
-A violation is a message that is in the table twice, that is not in it at the end, or whose body is
-another one, and a driver that ended by itself.
+A violation is a message that is in a table twice, that is missing at the end, or whose body is
+different, a key that is there twice or does not have its newest message at the end, or a driver
+that ends by itself.
 """
 
 
@@ -33,22 +36,25 @@ def write(outcomes: Sequence[Outcome], seed: int, path: Path = PATH) -> None:
 
 
 def _lines(outcomes: Sequence[Outcome], seed: int) -> Iterator[str]:
-    kills = sum(outcome.kills for outcome in outcomes)
+    kills = max(outcome.kills for outcome in outcomes)
     violations = sum(outcome.violations for outcome in outcomes)
     packages = ("pyspark", "deltalake", "pyiceberg", "pyarrow")
     yield _INTRODUCTION
-    yield f"**{kills:,} kills, {violations} violations**, on {datetime.now(UTC):%Y-%m-%d}."
+    yield (
+        f"**{kills:,} kills of {len(outcomes)} tables, {violations} violations**, on "
+        f"{datetime.now(UTC):%Y-%m-%d}."
+    )
     yield ""
     yield f"Seed {seed}; on {machine()}. {versions()}."
     yield ", ".join(f"{name} {version(name)}" for name in packages) + "."
     yield ""
-    yield "| table | kills | lives that committed | messages | files | minutes | violations |"
+    yield "| table | kills | drivers that committed | messages | files | minutes | violations |"
     yield "| --- | ---: | ---: | ---: | ---: | ---: | ---: |"
     for outcome in outcomes:
         yield (
-            f"| {outcome.format} | {outcome.kills:,} | {outcome.growths:,} | {outcome.messages:,}"
+            f"| {outcome.kind} | {outcome.kills:,} | {outcome.growths:,} | {outcome.messages:,}"
             f" | {outcome.files:,} | {outcome.seconds / 60:.1f} | {outcome.violations} |"
         )
     for outcome in outcomes:
         for what in (*outcome.others, *outcome.lost, *outcome.doubled, *outcome.wrong):
-            yield f"\n```\n{outcome.format}: {what}\n```"
+            yield f"\n```\n{outcome.kind}: {what}\n```"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +11,12 @@ import pytest
 from deltalake import DeltaTable, Field
 from pyiceberg.types import LongType
 
+from mqlake.errors import DiskError
 from mqlake.jobs.local import LocalEngine
 from mqlake.spark.classic import ClassicSession
 from mqlake.spark.follow import CheckReport, FollowOptions, Format, check, follow, replay
 from mqlake.spark.follow.dead_letters import options_of
+from mqlake.spark.follow.micro_batch import MicroBatches
 from mqlake.spark.follow.table import open_table
 from mqlake.store import BlockingMessageStore, Message, StoreReader
 from tests.golden import store
@@ -21,7 +24,6 @@ from tests.spark.follow.tables import iceberg
 
 pytestmark = [
     pytest.mark.spark,
-    pytest.mark.xdist_group("spark"),
     pytest.mark.timeout(900),  # several queries each
 ]
 
@@ -122,6 +124,38 @@ def test_rows_that_the_table_refuses(
     put(path, 300, 310)
     assert follow(session, given).messages == 10
     assert checked(given).rows.count == 310
+
+
+def test_rows_refused_only_when_a_batch_runs_again(
+    session: ClassicSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its damage is noted, `follow` is killed, and is started again with other columns."""
+    path = tmp_path / "store"
+    columns = ("topic", "body", "storeTimestamp", "physicalOffset")
+    given = options(path, Format.DELTA, tmp_path / "table", columns=columns)
+    put(path, 0, 100)
+    follow(session, given)
+    put(path, 100, 300)
+    with StoreReader.open(path) as reader:
+        hit = reader.get("A", 0, 60, 1).records[0]
+    flip(path, hit.physical_offset + 90)  # in the body
+    with monkeypatch.context() as patched:
+        patched.setattr(MicroBatches, "_commit", killed)
+        with pytest.raises(DiskError, match="killed"):
+            follow(session, given)
+    assert [one["kind"] for one in letters(given)] == ["damage"]
+
+    DeltaTable(given.out).alter.add_columns([Field("tags", "long")])  # pyright: ignore[reportArgumentType]
+    wider = options(path, Format.DELTA, given.out, columns=(*columns, "tags"))
+    report = follow(session, wider)
+    assert (report.messages, report.dead_letters) == (0, 199)
+    checks = checked(wider)
+    assert (checks.rows.count, checks.refused.count, checks.records.count) == (100, 199, 299)
+    assert Counter(one["kind"] for one in letters(wider)) == {"damage": 1, "refused": 199}
+
+
+def killed(*_: Any) -> None:
+    raise DiskError("killed")
 
 
 def test_what_a_log_lost_is_noted(session: ClassicSession, tmp_path: Path) -> None:

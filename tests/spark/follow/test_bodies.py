@@ -21,7 +21,6 @@ from tests.spark.follow.test_follow import options
 from tests.spark.union.kept_lake import union_rows
 
 spark = pytest.mark.spark
-in_spark = pytest.mark.xdist_group("spark")
 
 SCHEMA = "json:id bigint, size int, at timestamp, lines array<struct<sku string, count int>>"
 
@@ -35,7 +34,7 @@ def put(path: Path, *bodies: bytes, topic: str = "Orders") -> None:
 @pytest.mark.parametrize(
     ("text", "given", "message"),
     [
-        ("xml", {}, "--decode xml: one of json"),
+        ("xml", {}, "--decode xml: unknown format; use json"),
         ("json", {}, "give the columns"),
         ("avro:x.avsc", {"mesage": "m"}, "the nearest is message"),
     ],
@@ -54,7 +53,6 @@ def test_a_schema_in_a_file(tmp_path: Path) -> None:
 
 
 @spark
-@in_spark
 @pytest.mark.parametrize("format_", Format)
 def test_columns_of_bodies(session: ClassicSession, tmp_path: Path, format_: Format) -> None:
     path, out = tmp_path / "store", tmp_path / "table"
@@ -86,7 +84,6 @@ def test_columns_of_bodies(session: ClassicSession, tmp_path: Path, format_: For
 
 
 @spark
-@in_spark
 def test_refused_bodies_are_replayed(session: ClassicSession, tmp_path: Path) -> None:
     path, out = tmp_path / "store", tmp_path / "table"
     put(path, b'{"id": 1}')
@@ -104,7 +101,6 @@ def test_refused_bodies_are_replayed(session: ClassicSession, tmp_path: Path) ->
 
 
 @spark
-@in_spark
 def test_fields_of_one_name(session: ClassicSession, tmp_path: Path) -> None:
     put(tmp_path / "store", b"{}")
     given = options(tmp_path / "store", Format.DELTA, tmp_path / "table")

@@ -22,19 +22,18 @@ from mqlake.jobs.local import LocalEngine
 from mqlake.jobs.verify import verify
 from mqlake.spark.classic import ClassicSession
 from mqlake.spark.follow.derived_files import dispatch
+from mqlake.spark.follow.identity import held
 from mqlake.spark.follow.job import FollowReport, follow
 from mqlake.spark.follow.options import FollowOptions, Format, StoreQuery
 from mqlake.store import BlockingMessageStore, Message, StoreReader
 from tests.golden import store
-from tests.spark.follow import killing, life
 from tests.spark.follow.tables import data_files, read
 from tests.spark.source.rows import as_recorded, in_order
 from tests.spark.source.truth import comparable, expected_rows
 from tests.store.log_copies import copy_log
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = [pytest.mark.spark]
 
-KILLS = 2
 
 SMALL = {"mappedFileSizeCommitLog": 1 << 16}
 
@@ -93,6 +92,22 @@ def test_an_empty_store_is_an_empty_table(
     assert read(format_, tmp_path / "table")["body"].to_pylist() == [b"first"]
 
 
+def test_a_driver_was_killed_while_it_recorded_its_first_batch(
+    session: ClassicSession, tmp_path: Path
+) -> None:
+    with BlockingMessageStore.open(tmp_path / "store") as live:
+        live.put(Message("A", b"first"))
+    given = options(tmp_path / "store", Format.DELTA, tmp_path / "table")
+    with held(given):
+        pass
+    offsets = given.checkpoint / "offsets"
+    for name in (".0.5e0f1c9e.tmp", "..0.5e0f1c9e.tmp.crc"):
+        offsets.mkdir(exist_ok=True)
+        (offsets / name).write_bytes(b"v1")
+    assert follow(session, given).messages == 1
+    assert sorted(path.name for path in offsets.glob("[0-9]*")) == ["0"]
+
+
 def test_a_growing_store(session: ClassicSession, tmp_path: Path) -> None:
     path, out = tmp_path / "store", tmp_path / "table"
     stop = threading.Event()
@@ -120,23 +135,43 @@ def test_a_growing_store(session: ClassicSession, tmp_path: Path) -> None:
     assert Counter(read(Format.DELTA, out)["body"].to_pylist()) == Counter(bodies)
 
 
+def test_small_files_are_merged_while_nothing_arrives(
+    session: ClassicSession, tmp_path: Path
+) -> None:
+    path, out = tmp_path / "store", tmp_path / "table"
+    stop = threading.Event()
+    reports: list[FollowReport] = []
+    given = options(
+        path, Format.DELTA, out, once=False, processing_time="0 seconds", target_lag=0,
+        compact_every=3,
+    )  # fmt: skip
+
+    def run() -> None:
+        reports.append(follow(session, given, stop))
+
+    with BlockingMessageStore.open(path, SMALL) as live:
+        live.put(Message("A", b"0"))
+        follower = threading.Thread(target=run)
+        follower.start()
+        try:
+            for number in range(1, 4):
+                wait_for((out / "_delta_log").exists, follower)
+                wait_for(lambda count=number: read(Format.DELTA, out).num_rows == count, follower)
+                if number < 3:
+                    live.put(Message("A", b"%d" % number))
+            wait_for(lambda: len(data_files(Format.DELTA, out)) == 1, follower)
+        finally:
+            stop.set()
+            follower.join()
+    assert [(one.batches, one.files_merged) for one in reports] == [(3, 3)]
+    assert sorted(read(Format.DELTA, out)["body"].to_pylist()) == [b"0", b"1", b"2"]
+
+
 def wait_for(condition: Any, thread: threading.Thread) -> None:
     """Wait until something is so, as long as the thread lives."""
     while not condition():
         assert thread.is_alive()
         thread.join(0.2)
-
-
-@pytest.mark.timeout(900)  # each life starts a JVM
-@pytest.mark.parametrize("format_", [Format.DELTA, Format.ICEBERG])
-def test_killed_drivers(session: ClassicSession, tmp_path: Path, format_: Format) -> None:
-    def finish(path: Path, format_: Format, out: Path) -> None:
-        follow(session, life.options(path, format_, out, once=True))
-
-    outcome = killing.run(tmp_path, format_, KILLS, 20, finish)
-    assert (outcome.kills, outcome.violations) == (KILLS, 0), outcome
-    assert outcome.growths
-    assert outcome.messages == (KILLS + 1) * killing.PUTS
 
 
 def test_the_program_stops_on_sigterm(tmp_path: Path) -> None:

@@ -16,6 +16,8 @@ from mqlake.spark.follow import parquet_table
 from mqlake.spark.follow.compaction import merge
 from mqlake.spark.follow.options import Format, partition_parts
 from mqlake.spark.follow.table import LakeTable, open_table
+from mqlake.spark.reading.conditions import AnyText
+from mqlake.spark.union.parquet_lake import ParquetLake
 from tests.spark.follow.tables import (
     COLUMNS,
     FOLLOWER,
@@ -165,7 +167,7 @@ def test_tables_of_others(tmp_path: Path) -> None:
 
     (tmp_path / "p").mkdir()
     (tmp_path / "p" / "somebody.parquet").touch()
-    with pytest.raises(JobError, match="no table of mqlake's, and it is not empty"):
+    with pytest.raises(JobError, match="not empty, and not a table of mqlake"):
         open_table(options(tmp_path / "p", Format.PARQUET))
 
 
@@ -281,6 +283,22 @@ def test_plain_files_wait_for_others_only_so_long(tmp_path: Path) -> None:
     add(large, 1, [row(1)])
     assert compact(large, is_last=False) == 1
     assert numbers(Format.PARQUET, path) == [0, 1]
+
+
+@pytest.mark.parametrize("topic", ["支付" * 20, "%RETRY%" + "长" * 80, "x" * 249])
+def test_topics_that_are_too_long_for_a_directory(tmp_path: Path, topic: str) -> None:
+    given = options(tmp_path, Format.PARQUET, target_file_size=1)
+    for number in range(2):
+        table = open_table(given)
+        add(table, number, [row(number, topic), row(number + 10, topic + "2")])
+        table.replace([merge(job) for job in table.merges(is_last=True)])
+        assert {file.topic for file in open_table(given).files()} == {topic, topic + "2"}
+    rows = [one for batch in table.scan(("topic", "queueOffset")) for one in batch.to_pylist()]
+    assert sorted(one["queueOffset"] for one in rows if one["topic"] == topic) == [0, 1]
+    lake = ParquetLake(tmp_path)
+    assert {file.topic for file in lake.files(())} == {topic, topic + "2"}
+    assert len(lake.files((AnyText("topic", (topic,)),))) == 2
+    assert numbers(Format.PARQUET, tmp_path) == [0, 1, 10, 11]
 
 
 def test_remains_of_a_killed_attempt_go(tmp_path: Path) -> None:

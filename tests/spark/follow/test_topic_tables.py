@@ -122,7 +122,6 @@ def test_plain_files_have_one_table(tmp_path: Path) -> None:
 
 
 @pytest.mark.spark
-@pytest.mark.xdist_group("spark")
 @with_versions
 def test_follow(session: ClassicSession, tmp_path: Path, format_: Format) -> None:
     path, out = tmp_path / "store", tmp_path / "lake"
@@ -150,7 +149,6 @@ def test_follow(session: ClassicSession, tmp_path: Path, format_: Format) -> Non
 
 
 @pytest.mark.spark
-@pytest.mark.xdist_group("spark")
 def test_a_table_that_refuses_stops_no_other(session: ClassicSession, tmp_path: Path) -> None:
     path, out = tmp_path / "store", tmp_path / "lake"
     given = query_options(path, Format.DELTA, out, is_per_topic=True)

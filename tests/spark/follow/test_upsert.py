@@ -5,10 +5,6 @@
 
 from __future__ import annotations
 
-import random
-import signal
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -25,48 +21,23 @@ from mqlake.spark.follow.job import follow
 from mqlake.spark.follow.options import FollowOptions, Format, chosen_columns
 from mqlake.spark.follow.replaying import replay
 from mqlake.store import BlockingMessageStore, Message
-from tests.spark.follow import life
-from tests.spark.follow.killing import LONGEST, ROOT
+from tests.spark.follow.drivers import Kind
+from tests.spark.follow.killing import Outcome
 from tests.spark.follow.tables import read
 from tests.spark.follow.test_follow import options
+from tests.spark.follow.truths import Keyed
 from tests.spark.union.kept_lake import union_rows
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = [pytest.mark.spark]
 
 with_versions = pytest.mark.parametrize("format_", [Format.DELTA, Format.ICEBERG])
-Model = dict[tuple[str, str], bytes]
-KILLS = 2
 
 
-class Keyed:
-    """A store whose messages have keys, and what a table by key should have."""
-
-    def __init__(self, path: Path, seed: int) -> None:
-        self.path, self._chance = path, random.Random(seed)
-        self.model: Model = {}
-        self.plain: list[bytes] = []
-
-    def put(self, count: int) -> None:
-        with BlockingMessageStore.open(self.path) as store:
-            for _ in range(count):
-                topic, key = self._chance.choice("AB"), f"k{self._chance.randrange(25)}"
-                body = b"" if self._chance.random() < 0.2 else self._chance.randbytes(20)
-                keys = [key, "x"] if self._chance.random() < 0.9 else []
-                store.put(Message(topic, body, keys=keys))
-                if not keys:
-                    self.plain.append(body)
-                elif body:
-                    self.model[topic, " ".join(keys)] = body
-                else:
-                    self.model.pop((topic, " ".join(keys)), None)
-
-    def compare(self, format_: Format, out: Path) -> None:
-        rows = read(format_, out).to_pylist()
-        keyed = [row for row in rows if row["keys"]]
-        found = {(row["topic"], " ".join(row["keys"])): row["body"] for row in keyed}
-        assert len(found) == len(keyed)
-        assert found == self.model
-        assert sorted(row["body"] for row in rows if not row["keys"]) == sorted(self.plain)
+def compare(keyed: Keyed, format_: Format, out: Path) -> None:
+    outcome = Outcome(Kind(format_, "keys"))
+    keyed.compare(read(format_, out).to_pylist(), outcome, is_last=True)
+    assert outcome.violations == 0, outcome
+    assert keyed.model
 
 
 def by_key(path: Path, format_: Format, out: Path, **others: Any) -> FollowOptions:
@@ -83,9 +54,9 @@ def test_the_newest_message_of_each_key(
     for _ in range(2):
         keyed.put(100)
         follow(session, given)
-        keyed.compare(format_, out)
+        compare(keyed, format_, out)
     follow(session, given)
-    keyed.compare(format_, out)
+    compare(keyed, format_, out)
     assert not list((out / "_mqlake" / "keys").iterdir())
 
 
@@ -98,25 +69,6 @@ def test_tables_by_topic(session: ClassicSession, tmp_path: Path) -> None:
     both = [row for topic in "AB" for row in read(Format.DELTA, out / topic).to_pylist()]
     found = {(row["topic"], " ".join(row["keys"])): row["body"] for row in both if row["keys"]}
     assert found == keyed.model
-
-
-@pytest.mark.timeout(900)  # each life starts a JVM
-@with_versions
-def test_killed_drivers(session: ClassicSession, tmp_path: Path, format_: Format) -> None:
-    keyed, out = Keyed(tmp_path / "store", 3), tmp_path / "table"
-    for number in range(KILLS):
-        keyed.put(60)
-        arguments = [keyed.path, format_, out, f"9/{number}", "keys"]
-        ran = subprocess.run(
-            [sys.executable, "-m", "tests.spark.follow.life", *map(str, arguments)],
-            cwd=ROOT,
-            capture_output=True,
-            timeout=LONGEST,
-            check=False,
-        )
-        assert ran.returncode == -signal.SIGKILL, ran.stderr
-    follow(session, life.options(keyed.path, format_, out, once=True, upsert_by="keys"))
-    keyed.compare(format_, out)
 
 
 def test_keys_in_bodies(session: ClassicSession, tmp_path: Path) -> None:

@@ -46,14 +46,14 @@ def test_options_about_brokers_mean_nothing() -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"startingofset": "earliest"}, "no option 'startingofset'; the nearest one is startingO"),
-        ({"subscribe": "a", "assign": '{"a": [0]}'}, "assign and subscribe exclude each other"),
+        ({"startingofset": "earliest"}, "no option 'startingofset'; the nearest is startingO"),
+        ({"subscribe": "a", "assign": '{"a": [0]}'}, "assign and subscribe cannot be combined"),
         ({"isolation.level": "serializable"}, "not one of read_uncommitted, read_committed"),
-        ({"columns": "offset,valeu"}, "no column 'valeu'; the nearest one is value"),
+        ({"columns": "offset,valeu"}, "no column 'valeu'; the nearest is value"),
         ({"startingOffsets": "latest"}, "a batch query cannot start at the latest offset"),
         (
             {"isolation.level": "read_committed", "kafka.isolation.level": "read_committed"},
-            "are the same: give one",
+            "are the same: give only one",
         ),
     ],
 )
@@ -70,12 +70,12 @@ def test_no_path() -> None:
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"subscribe": "plain-none,no"}, StoreError, "there is no topic 'no'"),
-        ({"assign": '{"plain-none": [0, 7]}'}, StoreError, "there is no partition plain-none-7"),
+        ({"subscribe": "plain-none,no"}, StoreError, "topic 'no' does not exist"),
+        ({"assign": '{"plain-none": [0, 7]}'}, StoreError, "partition plain-none-7 does not exist"),
         (
             {"subscribe": "txn", "startingOffsets": '{"empty": {"0": 1}}'},
             FormatError,
-            "starting offsets name empty-0, which is not there or not subscribed to",
+            "starting offsets name empty-0, which does not exist or is not subscribed to",
         ),
         (
             {"subscribe": "txn", "endingOffsets": '{"txn": {"0": 99999}}'},
@@ -90,7 +90,7 @@ def test_what_is_not_there(options: dict[str, str], error: type[Exception], mess
 
 
 def test_no_log_directory(tmp_path: Path) -> None:
-    with pytest.raises(StoreError, match="no partition in it; path is the log directory itself"):
+    with pytest.raises(StoreError, match="no partition in it; path must be the log directory"):
         batch_rows(tmp_path)
 
 
@@ -139,7 +139,7 @@ def test_damage(tmp_path: Path) -> None:
     data = bytearray(log.read_bytes())
     data[70] ^= 1
     log.write_bytes(data)
-    with pytest.raises(FormatError, match=f"{log.name}, byte 0: check sum"):
+    with pytest.raises(FormatError, match=f"{log.name}, byte 0: checksum"):
         batch_rows(tmp_path)
     rows = batch_rows(tmp_path, failOnDataLoss=False)
     assert 0 < 3000 - len(rows) < 100

@@ -16,7 +16,7 @@ from tests.spark.kafka_log.rows import as_recorded, batch_rows, in_order
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = [pytest.mark.spark]
 
 
 def test_the_schema_is_that_of_sparks_kafka_source(spark: SparkSession) -> None:
@@ -85,12 +85,12 @@ def test_filters_of_one_query_are_not_used_for_another(pushing: SparkSession) ->
 
 def test_errors_say_what_is_wrong(spark: SparkSession, tmp_path: Path) -> None:
     reader = spark.read.format("kafka-log")
-    with pytest.raises(Exception, match="no option 'startingofsets'; the nearest one is startingO"):
+    with pytest.raises(Exception, match="no option 'startingofsets'; the nearest is startingO"):
         reader.option("startingOfsets", "earliest").load(str(tmp_path))
-    with pytest.raises(Exception, match="no partition in it; path is the log directory"):
+    with pytest.raises(Exception, match="no partition in it; path must be the log directory"):
         spark.read.format("kafka-log").load(str(tmp_path)).count()
     wrong = spark.read.format("kafka-log").schema("offset int").load(str(tmp_path))
-    with pytest.raises(Exception, match="column offset is of type bigint, not int"):
+    with pytest.raises(Exception, match="column offset has type bigint, not int"):
         wrong.count()
 
 

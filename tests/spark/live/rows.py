@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from mqlake.spark.live.options import LiveOptions, live_options
-from mqlake.spark.live.plan import Task, plan_batch
+from mqlake.spark.live.plan import plan_batch
 from mqlake.spark.live.read import read
+from mqlake.spark.live.task import Task
 from mqlake.spark.reading.conditions import Selection
 from mqlake.spark.reading.schema import arrow_schema
 from mqlake.spark.source.columns import spark_schema

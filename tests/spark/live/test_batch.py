@@ -163,8 +163,9 @@ def test_pushed_filters(running: RunningBroker, topic: NumberedTopic, rows: list
 @pytest.mark.parametrize(
     ("options", "sizes"),
     [
-        ({}, [100] * 3),
-        ({"minPartitions": 2}, [100] * 3),
+        ({}, [300]),
+        ({"minPartitions": 2}, [200, 100]),
+        ({"minPartitions": 3}, [100] * 3),
         ({"minPartitions": 6}, [50] * 6),
         ({"maxRecordsPerPartition": 40}, [33, 33, 34] * 3),
     ],
@@ -197,10 +198,10 @@ def test_all_topics_but_internal_ones(running: RunningBroker, topic: NumberedTop
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"subscribe": "Nowhere"}, "there is no topic 'Nowhere'"),
+        ({"subscribe": "Nowhere"}, "topic 'Nowhere' does not exist"),
         ({"subscribePattern": "Nowhere.*"}, "no topic matches"),
-        ({"assign": '{"TOPIC": [7]}'}, "there is no queue TOPIC-7"),
-        ({"assign": '{"TOPIC": {"broker-z": [0]}}'}, "there is no queue TOPIC-broker-z-0"),
+        ({"assign": '{"TOPIC": [7]}'}, "queue TOPIC-7 does not exist"),
+        ({"assign": '{"TOPIC": {"broker-z": [0]}}'}, "queue TOPIC-broker-z-0 does not exist"),
         (
             {"subscribe": "TOPIC", "startingOffsets": '{"TOPIC": {"0": 101}}'},
             "has offsets 0 to 100, not 101",

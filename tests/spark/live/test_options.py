@@ -19,7 +19,7 @@ def test_which_of_both(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not is_live({"path": "store"})
     assert is_live({"NAMESERVER": "a:1"})
     assert is_live({"rocketmq.namesrvAddr": "a:1"})
-    with pytest.raises(FormatError, match="options path and nameServer exclude each other"):
+    with pytest.raises(FormatError, match="options path and nameServer cannot be combined"):
         is_live({"path": "store", **NAMES})
 
 
@@ -57,7 +57,7 @@ def test_offsets_by_broker() -> None:
         ({"accessPath": "scan"}, "option accessPath is for store directories"),
         ({"brokerName": "a"}, "option brokerName is for store directories"),
         ({"groupid": "a b"}, "option groupId: "),
-        ({"subscribs": "A"}, "there is no option 'subscribs'; the nearest one is subscribe"),
+        ({"subscribs": "A"}, "there is no option 'subscribs'; the nearest is subscribe"),
         ({"namesrvAddr": "c:1"}, "options nameServer and namesrvAddr are the same"),
         ({"retryTimeout": "soon"}, "is not a duration"),
         (
@@ -69,7 +69,7 @@ def test_offsets_by_broker() -> None:
                 "startingOffsets": '{"T": {"a": {"0": 9}}}',
                 "endingOffsets": '{"T": {"a": {"0": 8}}}',
             },
-            "T-a-0 would start at 9, behind its end at 8",
+            "T-a-0 would start at 9, after its end at 8",
         ),
     ],
 )

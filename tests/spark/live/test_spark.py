@@ -17,7 +17,7 @@ from tests.spark.source.test_spark import rows_of
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = [pytest.mark.spark]
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from tests.store.record_crcs import without_crc
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = [pytest.mark.spark]
 
 
 def save(frame: DataFrame, path: Path, mode: str = "append", **options: Any) -> None:
@@ -128,21 +128,21 @@ def message_of(error: pytest.ExceptionInfo[BaseException]) -> str:
     ("columns", "options", "message"),
     [
         (["'b' as body"], {}, "there is neither a column topic nor an option topic"),
-        (["'t' as topic"], {}, "there is no column body"),
+        (["'t' as topic"], {}, "column body is missing"),
         (
             ["'b' as body", "'t' as topic", "1 as queueID", "'x' as keyz"],
             {},
-            "the sink has no column 'keyz'; the nearest one is keys",
+            "the sink has no column 'keyz'; the nearest is keys",
         ),
         (
             ["'b' as body", "1.5 as topic"],
             {},
-            "column topic is decimal(2,1); it has to be string",
+            "column topic has type decimal(2,1); it must be string",
         ),
-        (["'b' as body"], {"topik": "t"}, "no option 'topik'; the nearest one is topic"),
+        (["'b' as body"], {"topik": "t"}, "no option 'topik'; the nearest is topic"),
         (["'b' as body"], {"mode": "overwrite", "topic": "t"}, "mode overwrite would delete"),
         (["cast(null as string) as body"], {"topic": "t"}, "a row has no body: it is null"),
-        (["'b' as body"], {"topic": "a/b"}, "not usable as a topic: 'a/b'"),
+        (["'b' as body"], {"topic": "a/b"}, "not a valid topic name: 'a/b'"),
     ],
 )
 def test_errors(
@@ -165,7 +165,7 @@ def test_targets_that_are_refused(spark: SparkSession, tmp_path: Path) -> None:
     other = tmp_path / "other"
     other.mkdir()
     (other / "file").touch()
-    with pytest.raises(Exception, match=r"neither a store nor empty \(it has 'file'\)"):
+    with pytest.raises(Exception, match=r"neither a store nor empty \(it contains 'file'\)"):
         save(frame, other)
 
     path = tmp_path / "store"
@@ -176,5 +176,5 @@ def test_targets_that_are_refused(spark: SparkSession, tmp_path: Path) -> None:
         save(frame, path)
     save(frame, path)
     (path / "abort").touch()
-    with pytest.raises(Exception, match=r"the store was not closed \(it has 'abort'\)"):
+    with pytest.raises(Exception, match=r"the store was not closed \(it contains 'abort'\)"):
         save(frame, path)

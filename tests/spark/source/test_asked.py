@@ -13,10 +13,10 @@ from tests.golden import store
 from tests.spark.source.rows import batch_rows
 
 CASES = [
-    ({"subscribe": "TopicA,Nowhere"}, "there is no topic 'Nowhere' in it"),
-    ({"assign": '{"Nowhere":[0]}'}, "there is no topic 'Nowhere' in it"),
+    ({"subscribe": "TopicA,Nowhere"}, "topic 'Nowhere' does not exist"),
+    ({"assign": '{"Nowhere":[0]}'}, "topic 'Nowhere' does not exist"),
     ({"assign": '{"TopicA":[0,999]}'}, "topic 'TopicA' has no queue 999"),
-    ({"subscribePattern": "Topic[xyz]"}, "no topic in it matches 'Topic\\[xyz\\]'"),
+    ({"subscribePattern": "Topic[xyz]"}, "no topic matches 'Topic\\[xyz\\]'"),
 ]
 
 
@@ -50,5 +50,5 @@ def test_a_log_without_anything_else_has_its_topics(tmp_path: Path) -> None:
         batch_rows(golden.path, subscribe="TopicA")
     )
     assert batch_rows(bare, subscribePattern="Topic[AB]")
-    with pytest.raises(StoreError, match="there is no topic 'Nowhere'"):
+    with pytest.raises(StoreError, match="topic 'Nowhere' does not exist"):
         batch_rows(bare, subscribe="Nowhere")

@@ -15,7 +15,7 @@ from tests.odd.world import World, drawn, put
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = [pytest.mark.spark]
 
 
 def test_rows_of_odd_messages(spark: SparkSession, tmp_path: Path) -> None:

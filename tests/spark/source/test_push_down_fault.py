@@ -10,7 +10,7 @@ from tests.golden import store
 from tests.spark.conftest import PUSH_DOWN
 from tests.spark.source.truth import expected_rows
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = [pytest.mark.spark]
 
 
 def test_only_releases_without_the_fault_are_safe(spark: SparkSession) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -212,6 +213,20 @@ def test_available_now_leaves_what_comes_later(growing: GrowingStore) -> None:
     assert [len(rows) for rows in query.sink.values()] == [8, 8, 8, 6]
 
 
+@pytest.mark.parametrize("dispatched", [True, False])
+def test_a_batch_takes_about_so_many_bytes(tmp_path: Path, *, dispatched: bool) -> None:
+    store = GrowingStore(tmp_path / "store", dispatched=dispatched)
+    store.grow(200)
+    query = engine(store, maxBytesPerTrigger=3000)
+    query.run_all()
+    assert query.keys == store.keys
+    ends = [rows[-1]["physicalOffset"] for rows in query.sink.values()]
+    assert len(ends) > 4
+    # Without a record near enough of those queues that are asked, a batch goes on to the segment's
+    # end.
+    assert all(after - before < 3000 + 4096 for before, after in pairwise(ends))
+
+
 def test_a_batch_waits_for_enough_messages(
     growing: GrowingStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -248,7 +263,7 @@ def test_retention_that_overtakes_the_query(growing: GrowingStore) -> None:
     while kept <= Position.read(query.reader.reportLatestOffset() or {}).physical_offset:
         kept = growing.drop_first_segment()
 
-    with pytest.raises(StoreError, match=f"the log begins at {kept}; what was between"):
+    with pytest.raises(StoreError, match=f"the log begins at {kept}; messages from"):
         query.trigger()
 
     query.restart(asked(growing, failOnDataLoss="false"))
@@ -264,7 +279,7 @@ def test_a_log_that_was_cut(growing: GrowingStore, tmp_path: Path) -> None:
         file.unlink()
     other.grow(4)
     query.restart()
-    with pytest.raises(StoreError, match="the log has been cut, or it is another one"):
+    with pytest.raises(StoreError, match="the log was cut, or is another one"):
         query.trigger()
     query.restart(asked(growing, failOnDataLoss="false"))
     assert query.trigger() == 0

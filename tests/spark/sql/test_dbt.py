@@ -20,7 +20,6 @@ SECONDS = 900
 
 pytestmark = [
     pytest.mark.spark,
-    pytest.mark.xdist_group("spark"),
     pytest.mark.timeout(3 * SECONDS),
     pytest.mark.skipif(
         DBT is None, reason="dbt is not installed: pip install 'dbt-spark[session]'"

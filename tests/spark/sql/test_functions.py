@@ -16,7 +16,7 @@ from tests.golden import store
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = [pytest.mark.spark]
 
 Ask = Callable[[str], list[dict[str, Any]]]
 

@@ -13,7 +13,6 @@ from tests.golden import store
 pytestmark = [
     pytest.mark.nightly,  # two sessions with Hive, one after the other
     pytest.mark.spark,
-    pytest.mark.xdist_group("spark"),
     pytest.mark.usefixtures("alone"),
 ]
 

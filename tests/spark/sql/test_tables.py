@@ -18,7 +18,7 @@ from tests.spark.servers import ROOT
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = [pytest.mark.spark]
 
 Sql = Callable[[str], list[tuple[Any, ...]]]
 
@@ -92,10 +92,10 @@ def test_a_table_with_columns_takes_its_options_from_the_query(sql: Sql, path: P
 
 def test_options_are_checked_when_the_table_is_created(sql: Sql, path: Path) -> None:
     wrong = {
-        "path 'X', subscrib 'TopicA'": "no option 'subscrib'; the nearest one is subscribe",
-        "path 'X', minPartitions '0'": "option minPartitions: '0' is not a whole number from 1",
+        "path 'X', subscrib 'TopicA'": "no option 'subscrib'; the nearest is subscribe",
+        "path 'X', minPartitions '0'": "option minPartitions: '0' is not an integer of at least 1",
         "subscribe 'TopicA'": "option path is missing",
-        "path 'X', secretKey 'hidden'": "option secretkey: a table would show it to everybody",
+        "path 'X', secretKey 'hidden'": "option secretkey: a table would show it to everyone",
     }
     temporary = sql("SHOW TABLES")  # views of the session, if other tests have left some
     for options, message in wrong.items():
@@ -103,7 +103,7 @@ def test_options_are_checked_when_the_table_is_created(sql: Sql, path: Path) -> 
             sql(f"CREATE TABLE e USING rocketmq OPTIONS ({options.replace('X', str(path))})")
     assert sql("SHOW TABLES") == temporary
     sql(f"CREATE TABLE e USING rocketmq LOCATION '{path}'")
-    with pytest.raises(Exception, match="no option 'subscrib'; the nearest one is subscribe"):
+    with pytest.raises(Exception, match="no option 'subscrib'; the nearest is subscribe"):
         sql("SELECT * FROM e WITH (subscrib 'TopicA')")
 
 

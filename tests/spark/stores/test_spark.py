@@ -19,7 +19,7 @@ from tests.spark.source.truth import expected_rows
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = [pytest.mark.spark]
 
 
 def counts(frame: DataFrame) -> dict[str, int]:

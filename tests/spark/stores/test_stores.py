@@ -162,10 +162,13 @@ def test_offsets_by_broker(two: dict[str, GrowingStore]) -> None:
     ("more", "message"),
     [
         ({"startingOffsets": '{"A": {"0": 3}}'}, "A-0 may be in several stores: write"),
-        ({"startingOffsets": '{"A": {"broker-x": {"0": 3}}}'}, "no store of broker 'broker-x'"),
-        ({"brokerName": "x"}, "option brokerName is for one store, and path names several"),
-        ({"archive": "x"}, "option archive is for one store"),
-        ({"paths": "x"}, "is not a list of texts as JSON"),
+        ({"startingOffsets": '{"A": {"broker-x": {"0": 3}}}'}, "broker 'broker-x' has no store"),
+        (
+            {"brokerName": "x"},
+            "option brokerName is valid for one store only, but path",
+        ),
+        ({"archive": "x"}, "option archive is valid for one store"),
+        ({"paths": "x"}, "is not a JSON list of strings"),
     ],
 )
 def test_options_that_several_stores_refuse(
@@ -177,7 +180,7 @@ def test_options_that_several_stores_refuse(
 
 def test_one_store_twice_is_refused(two: dict[str, GrowingStore], tmp_path: Path) -> None:
     path = two["broker-a"].path
-    with pytest.raises(FormatError, match="are both of broker broker-a"):
+    with pytest.raises(FormatError, match="both belong to broker broker-a"):
         rows_of({"path": f"{path},{path}/"})
     shutil.copytree(path, tmp_path / "copy")
     two["broker-a"].drop_first_segment()
@@ -192,7 +195,7 @@ def test_a_topic_has_to_be_in_one_of_the_stores(two: dict[str, GrowingStore]) ->
     two["broker-b"].grow(5, ("Only",))
     rows = rows_of({"path": paths(two), "subscribe": "Only", "columns": COLUMNS})
     assert [row["brokerName"] for row in rows] == ["broker-b"] * 5
-    with pytest.raises(StoreError, match="there is no topic 'None' in it"):
+    with pytest.raises(StoreError, match="topic 'None' does not exist"):
         rows_of({"path": paths(two), "subscribe": "None"})
 
 

@@ -25,11 +25,8 @@ def main() -> int:
     arguments = parser.parse_args()
     seed = int(time.time() // DAY) if arguments.seed is None else arguments.seed
     formats = [Format(arguments.format)] if arguments.format else [*Format]
-    outcomes: list[watching.Outcome] = []
-    for format_ in formats:
-        with tempfile.TemporaryDirectory() as scratch:
-            run = watching.run(Path(scratch), format_, arguments.kills, seed, _tell)
-        outcomes.append(run)
+    with tempfile.TemporaryDirectory() as scratch:
+        outcomes = watching.run(Path(scratch), formats, arguments.kills, seed, _tell)
     if arguments.nightly:
         page.write(outcomes, seed)
     for outcome in outcomes:
@@ -37,13 +34,11 @@ def main() -> int:
     return 1 if any(outcome.violations for outcome in outcomes) else 0
 
 
-def _tell(outcome: watching.Outcome) -> None:
-    print(
-        f"{outcome.format}: {outcome.kills:,} kills, {outcome.reads:,} reads,"
-        f" {outcome.violations} violations",
-        file=sys.stderr,
-        flush=True,
-    )
+def _tell(outcomes: list[watching.Outcome]) -> None:
+    each = "; ".join(f"{one.format}: {one.reads:,} reads" for one in outcomes)
+    violations = sum(one.violations for one in outcomes)
+    line = f"{outcomes[0].kills:,} kills, {violations} violations; {each}"
+    print(line, file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

@@ -91,7 +91,7 @@ class KeptLake:
         batches = [batch for task in tasks for batch in log_reading.read(task, schema)]
         files = write_all(self.table.shape(FOLLOWER, self.batch), batches)
         if is_committed:
-            self.table.commit(FOLLOWER, self.batch, files, end=CommittedEnd(end, mark))
+            self.table.commit(FOLLOWER, self.batch, files, end=CommittedEnd(end, mark, self.batch))
             self.end, self.batch = end, self.batch + 1
 
     def compact(self) -> None:

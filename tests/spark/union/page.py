@@ -15,14 +15,14 @@ TITLE = "Union reads"
 _INTRODUCTION = """\
 Written by `python -m tests.spark.union --nightly`.
 
-A store grows, and `mqlake follow` brings it into a table, 40 messages a micro-batch, merging small
-files every third one. Its driver is killed (`kill -9`) as in "Killed drivers", and the next one
-goes on. Meanwhile segments of the log that the table has are deleted, and the table and the log are
-read as one, again and again: each time all messages that were ever put are expected, with the
-values that the directory source gave.
+Stores grow, and one driver runs `mqlake follow` for each of them into a table of another format, 40
+messages per micro-batch, merging small files every third batch. The driver is killed (`kill -9`) as
+in "Killed drivers", and the next one continues. Meanwhile, segments of a log that are already in
+its table are deleted, and table and log are read as one, again and again. Each read must return all
+messages that were ever put, with the values that the directory source returned.
 
-A violation is a message that a query lacks, has twice, or has with other values, and a driver that
-ended by itself.
+A violation is a message that a query lacks, returns twice, or returns with other values, or a
+driver that ends by itself.
 """
 
 
@@ -32,14 +32,14 @@ def write(outcomes: Sequence[Outcome], seed: int, path: Path = PATH) -> None:
 
 
 def _lines(outcomes: Sequence[Outcome], seed: int) -> Iterator[str]:
-    kills = sum(outcome.kills for outcome in outcomes)
+    kills = max(outcome.kills for outcome in outcomes)
     reads = sum(outcome.reads for outcome in outcomes)
     violations = sum(outcome.violations for outcome in outcomes)
     packages = ("pyspark", "deltalake", "pyiceberg", "pyarrow")
     yield _INTRODUCTION
     yield (
-        f"**{reads:,} reads during {kills:,} kills, {violations} violations**, on "
-        f"{datetime.now(UTC):%Y-%m-%d}."
+        f"**{reads:,} reads during {kills:,} kills of {len(outcomes)} tables, {violations} "
+        f"violations**, on {datetime.now(UTC):%Y-%m-%d}."
     )
     yield ""
     yield f"Seed {seed}; on {machine()}. {versions()}."

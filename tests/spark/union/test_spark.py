@@ -19,7 +19,7 @@ from tests.spark.source.truth import comparable, expected_rows
 from tests.spark.union import watching
 from tests.spark.union.kept_lake import KeptLake
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = [pytest.mark.spark]
 
 SMALL = {"mappedFileSizeCommitLog": 1 << 16}
 
@@ -96,8 +96,7 @@ def test_an_acknowledged_message_is_in_the_next_query(
 
 
 @pytest.mark.timeout(900)  # each life starts a JVM
-@pytest.mark.parametrize("format_", [Format.DELTA, Format.ICEBERG])
-def test_reads_while_a_driver_is_killed(tmp_path: Path, format_: Format) -> None:
-    outcome = watching.run(tmp_path, format_, 1, 21)
-    assert (outcome.kills, outcome.violations) == (1, 0), outcome
-    assert outcome.reads
+def test_reads_while_a_driver_is_killed(tmp_path: Path) -> None:
+    for outcome in watching.run(tmp_path, list(Format), 1, 21):
+        assert (outcome.kills, outcome.violations) == (1, 0), outcome
+        assert outcome.reads

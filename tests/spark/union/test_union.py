@@ -15,6 +15,7 @@ from deltalake import DeltaTable
 from mqlake.errors import FormatError, JobError, StoreError
 from mqlake.jobs.archive.job import archive
 from mqlake.spark.data_source import RocketMQDataSource
+from mqlake.spark.follow.committed_end import CommittedEnd
 from mqlake.spark.follow.identity import Identity, note_query
 from mqlake.spark.follow.options import Format
 from mqlake.spark.reading.conditions import (
@@ -128,7 +129,7 @@ def test_tables_with_other_partitions(
     lake.take(50)
     for name, (selection, holds) in SELECTIONS.items():
         assert lake.rows(selection) == [row for row in lake.expected() if holds(row)], name
-    with pytest.raises(StoreError, match="there is no topic 'C'"):
+    with pytest.raises(StoreError, match="topic 'C' does not exist"):
         lake.rows(subscribe="C")
 
 
@@ -221,7 +222,7 @@ def test_topics_that_do_not_exist(tmp_path: Path, format_: Format) -> None:
     lake.take()
     wrong: list[dict[str, Any]] = [{"subscribe": "A,C"}, {"assign": '{"C": [0]}'}]
     for given in wrong:
-        with pytest.raises(StoreError, match="there is no topic 'C'"):
+        with pytest.raises(StoreError, match="topic 'C' does not exist"):
             lake.rows(**given)
     assert lake.rows(subscribe="C", failOnDataLoss="false") == []
 
@@ -244,7 +245,7 @@ def test_a_log_that_is_another_one(tmp_path: Path) -> None:
         lake.rows(path=other.store.path)
     lake.grow(80)
     lake.take()
-    with pytest.raises(StoreError, match="the log has been cut, or it is another one"):
+    with pytest.raises(StoreError, match="the log was cut, or is another one"):
         lake.rows(path=other.store.path)
 
 
@@ -254,7 +255,7 @@ def test_a_log_that_was_deleted_before_the_table_had_it(tmp_path: Path) -> None:
     lake.grow(80)
     lake.store.drop_first_segment()
     begin = lake.store.drop_first_segment()
-    with pytest.raises(StoreError, match="was deleted before mqlake follow came to it"):
+    with pytest.raises(StoreError, match="were deleted before mqlake follow read them"):
         lake.rows()
     there = [row for row in lake.expected() if not lake.end <= row["physicalOffset"] < begin]
     assert lake.rows(failOnDataLoss="false") == there
@@ -320,13 +321,13 @@ def test_wrong_options(tmp_path: Path) -> None:
     for text, given in wrong.items():
         with pytest.raises(FormatError, match=text):
             lake.rows(**given)
-    with pytest.raises(FormatError, match="a streaming query reads the log alone"):
+    with pytest.raises(FormatError, match="a streaming query reads only the log"):
         read_options(lake.given(), streaming=True)
-    with pytest.raises(JobError, match="no table that mqlake follow keeps"):
+    with pytest.raises(JobError, match="mqlake follow does not write this table"):
         lake.rows(table=tmp_path)
-    with pytest.raises(FormatError, match=r"option table: .* is no directory"):
-        lake.rows(table="s3://bucket/table")
-    with pytest.raises(JobError, match="no such table in the catalog"):
+    with pytest.raises(FormatError, match=r"option table: .* is neither a directory nor on an"):
+        lake.rows(table="ftp://bucket/table")
+    with pytest.raises(JobError, match="the catalog does not have this table"):
         lake.rows(table="a.b", catalog=f"sqlite:///{tmp_path}/catalog.db")
 
 
@@ -365,3 +366,24 @@ def test_topics_of_several_stores(tmp_path: Path, source: dict[str, str]) -> Non
     wrong = FormatError if source else StoreError
     with pytest.raises(wrong, match="topic 'Z'"):
         union_rows({**given, "subscribe": "C,Z"})
+
+
+@pytest.mark.parametrize("format_", list(Format))
+def test_an_end_that_an_earlier_mqlake_did_not_note(tmp_path: Path, format_: Format) -> None:
+    """It committed a batch after that of the noted end: the checkpoint says where it ends."""
+    lake = KeptLake(tmp_path, format_)
+    lake.take(8)
+    noted = lake.end
+    lake.take(5)
+    newest = lake.batch - 1
+    lake.grow(10)
+    lake.table.commit(FOLLOWER, newest, [], end=CommittedEnd(noted, None, newest - 1))
+    _write_checkpoint(lake, newest, lake.end)
+    assert lake.rows() == lake.expected()
+
+
+def _write_checkpoint(lake: KeptLake, batch: int, end: int) -> None:
+    """Write what Spark keeps of a batch that it has not noted as done."""
+    offsets = lake.options.checkpoint / "offsets"
+    offsets.mkdir(parents=True)
+    (offsets / str(batch)).write_text(f'v1\n{{}}\n{{"physicalOffset":{end}}}')

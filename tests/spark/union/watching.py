@@ -8,10 +8,10 @@ from __future__ import annotations
 import random
 import signal
 import subprocess
-import sys
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -22,13 +22,18 @@ from mqlake.spark.follow.options import Format
 from mqlake.spark.source.options import read_options
 from mqlake.spark.union.followed import open_followed
 from mqlake.store import BlockingMessageStore, Message
-from tests.spark.follow.killing import LONGEST, ROOT, TOPICS
+from tests.spark.follow.drivers import LONGEST, Driver, Drivers, Followed, Kind
+from tests.spark.follow.truths import TOPICS
 from tests.spark.source.rows import batch_rows
 from tests.spark.union.kept_lake import union_rows
 
 COLUMNS = "topic,queueId,queueOffset,storeTimestamp,physicalOffset,keys,body"
 SETTINGS = {"mappedFileSizeCommitLog": 1 << 16}
 MOST_PUTS = 30
+PAUSE = 2
+"""How many times as long as it took to look there is a pause: what looks need of the machine,
+drivers lack.
+"""
 
 Key = tuple[str, int, int]
 
@@ -71,31 +76,14 @@ class Watching:
     def __init__(self, scratch: Path, format_: Format, seed: int) -> None:
         self.outcome = Outcome(format_)
         self._store, self._table = scratch / "store", scratch / "table"
-        self._seed, self._chance = seed, random.Random(seed)
+        self.followed = Followed(str(self._store), str(self._table), Kind(format_))
+        self._chance = random.Random(seed)
         self._truth: dict[Key, dict[str, Any]] = {}
         self._given = {"path": str(self._store), "table": str(self._table), "columns": COLUMNS}
         self._put()
 
-    def live(self, number: int) -> None:
-        """Let a driver live and be killed; put, delete and read meanwhile and after it."""
-        given = [self._store, self.outcome.format, self._table, f"{self._seed}/{number}"]
-        command = [sys.executable, "-m", "tests.spark.follow.life", *map(str, given)]
-        with subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True) as driver:
-            end = time.monotonic() + LONGEST
-            while driver.poll() is None and time.monotonic() < end:
-                self._step()
-            if driver.poll() is None:
-                driver.kill()
-                self.outcome.others.append("a driver lived too long")
-            assert driver.stderr is not None
-            said = driver.stderr.read()
-        if driver.returncode == -signal.SIGKILL:
-            self.outcome.kills += 1
-        else:
-            self.outcome.others.append(said[-2000:])
-        self._step()
-
-    def _step(self) -> None:
+    def step(self) -> None:
+        """Put, delete, read."""
         if self._chance.random() < 0.2:
             self._put()
         if self._chance.random() < 0.2:
@@ -142,22 +130,50 @@ class Watching:
         self.outcome.from_log += late
 
 
-def _key(row: dict[str, Any]) -> Key:
-    return row["topic"], row["queueId"], row["queueOffset"]
-
-
 def run(
     scratch: Path,
-    format_: Format,
+    formats: Sequence[Format],
     kills: int,
     seed: int,
-    tell: Callable[[Outcome], None] = lambda _: None,
-) -> Outcome:
-    """Kill so many drivers."""
+    tell: Callable[[list[Outcome]], None] = lambda _: None,
+) -> list[Outcome]:
+    """Kill so many drivers, each of which follows one store into a table of each format."""
     start = time.monotonic()
-    watching = Watching(scratch, format_, seed)
-    for number in range(kills):
-        watching.live(number)
-        tell(watching.outcome)
-    watching.outcome.seconds = time.monotonic() - start
-    return watching.outcome
+    all_ = [Watching(scratch / one, one, seed + at) for at, one in enumerate(formats)]
+    outcomes = [one.outcome for one in all_]
+    with Drivers() as drivers:
+        for number in range(kills):
+            driver = drivers.next(is_last=number == kills - 1)
+            driver.live(seed, number, [one.followed for one in all_])
+            _watch(all_, driver)
+            tell(outcomes)
+    for outcome in outcomes:
+        outcome.seconds = time.monotonic() - start
+    return outcomes
+
+
+def _watch(all_: Sequence[Watching], driver: Driver) -> None:
+    """Put, delete and read while a driver lives, and after its death."""
+    end = time.monotonic() + LONGEST
+    while driver.process.poll() is None and time.monotonic() < end:
+        before = time.monotonic()
+        for one in all_:
+            one.step()
+        _wait(driver, PAUSE * (time.monotonic() - before))
+    is_killed = driver.process.poll() == -signal.SIGKILL
+    said = driver.end()
+    for one in all_:
+        if is_killed:
+            one.outcome.kills += 1
+        else:
+            one.outcome.others.append(said or "a driver lived too long")
+        one.step()
+
+
+def _wait(driver: Driver, seconds: float) -> None:
+    with suppress(subprocess.TimeoutExpired):
+        driver.process.wait(seconds)
+
+
+def _key(row: dict[str, Any]) -> Key:
+    return row["topic"], row["queueId"], row["queueOffset"]

@@ -215,7 +215,7 @@ def test_properties_up_to_32767_bytes_the_record_crc_among_them(appends_crc: boo
     before = log.state()
     results = log.put(*(message(**one) for one in exceed))
     assert {result.status for result in results} == {PutStatus.PROPERTIES_SIZE_EXCEEDED}
-    assert all("32768 bytes, more than 32767" in result.reason for result in results)
+    assert all("32768 bytes; the maximum is 32767" in result.reason for result in results)
     assert log.state() == before
 
 

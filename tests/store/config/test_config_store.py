@@ -279,7 +279,7 @@ def test_a_shorter_table_leaves_no_rest_of_the_longer_one(tmp_path: Path) -> Non
 def test_two_damaged_files_are_an_error_of_one_line(golden_config: Path) -> None:
     for name in ("topics.json", "topics.json.bak"):
         (golden_config / "config" / name).write_bytes(b"{:")
-    with pytest.raises(StoreError, match=r"config/topics\.json: .*no good backup") as caught:
+    with pytest.raises(StoreError, match=r"config/topics\.json: .*no valid backup") as caught:
         open_config(golden_config)
     assert "\n" not in str(caught.value)
 

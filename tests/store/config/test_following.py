@@ -32,8 +32,8 @@ def test_all_tables_are_kept_with_the_masters_version(tmp_path: Path) -> None:
     config.consumer_offsets.commit("old", "Old", 0, 1)
     config.delay_offsets.set(1, 2)
     config.persist()
-    config.topics.follow({"New": Topic("New", 2, 2)}, MASTERS)
-    config.groups.follow({"new": SubscriptionGroup("new")}, MASTERS)
+    list(config.topics.follow({"New": Topic("New", 2, 2)}, MASTERS))
+    list(config.groups.follow({"new": SubscriptionGroup("new")}, MASTERS))
     config.groups.follow_forbidden({"new": {"New": 4}, "none": {}})
     follow(config.consumer_offsets, {"New@new": {0: 5}})
     config.delay_offsets.follow({2: 3}, MASTERS)
@@ -60,7 +60,11 @@ def test_members_that_only_the_replaced_entry_had_are_gone(tmp_path: Path) -> No
         topic["later"] = True
     path.write_text(fastjson.dumps(table))
     config = open_config(tmp_path)
-    config.topics.follow({"Same": Topic("Same", 1, 1), "Changed": Topic("Changed", 2, 2)}, MASTERS)
+    list(
+        config.topics.follow(
+            {"Same": Topic("Same", 1, 1), "Changed": Topic("Changed", 2, 2)}, MASTERS
+        )
+    )
     config.persist()
     found = read(tmp_path, "topics.json")["topicConfigTable"]
     assert {name for name, topic in found.items() if "later" in topic} == {"Same"}

@@ -93,7 +93,7 @@ def test_nothing_is_written_after_the_end(tmp_path: Path) -> None:
         await keeping.kept(config.topics)
         await keeping.end()
         config.topics.ensure("B", 1)
-        with pytest.raises(StoreError, match="not on the disk"):
+        with pytest.raises(StoreError, match="not durable"):
             await keeping.kept(config.topics)
         assert names(tmp_path) == {"A"}
 

@@ -113,7 +113,7 @@ def test_in_a_file_that_was_given(tmp_path: Path) -> None:
     assert path.stat().st_mode & 0o777 == 0o600
     assert [each.name for each in path.parent.iterdir()] == ["broker.conf"]
     path.unlink()
-    with pytest.raises(StoreError, match=r"broker\.conf: the file is gone; put it back"):
+    with pytest.raises(StoreError, match=r"broker\.conf: the file no longer exists; restore it"):
         change(PropertiesFile.given(link), maxMessageSize="3")
 
 

@@ -166,7 +166,7 @@ def test_the_longest_properties_arrive(again: Again, kind: str, filler: bytes) -
         again.settle(kind, put)
     refused = again.send(kind, pairs_of(filler, size + 1))
     assert refused.status is PutStatus.PROPERTIES_SIZE_EXCEEDED
-    assert "more than" in refused.reason
+    assert "the maximum is" in refused.reason
 
     found = {record.body: record for record in again.records()}
     for body, data in sent.items():

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from mqlake.dispatch.digest import MOST_RECORDS, Digest, Digester
+from mqlake.dispatch.kernel import is_compiled
 from mqlake.errors import DiskError, StoreError
 from mqlake.formats import sys_flag
 from mqlake.formats.consume_queue import ENTRY, QueueEntry, tags_code
@@ -54,6 +57,30 @@ def test_ticks_of_any_size_write_the_same_files(each: int, tmp_path: Path) -> No
 
     records = list(read_log(tmp_path))
     assert len(sent) == len(records) == store.dispatcher.count
+    assert queue_files(records, 200) == read_queue_files(tmp_path)
+    assert index_files(records, 7, 40, Dialect.V5_5) == read_index_files(tmp_path)
+
+
+@pytest.mark.skipif(not is_compiled(), reason="only compiled kernels do so")
+def test_a_tick_of_few_messages_is_one_call(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = LiveParts(tmp_path, SETTINGS)
+    taken: list[int] = []
+    digest = Digester.digest
+
+    def noted(digester: Digester, *what: Any) -> Digest | None:
+        found = digest(digester, *what)
+        taken.append(found.rows if found else 0)
+        return found
+
+    monkeypatch.setattr(Digester, "digest", noted)
+    for count in (1, 2, MOST_RECORDS, MOST_RECORDS + 1):
+        sent = [Message("T", b"", keys="k", queue_id=number % 3) for number in range(count)]
+        store.put_many(sent)  # At most 110 bytes each: a file has room for 148 of them.
+    # The last ones lie in two files: they are read in windows.
+    assert [rows for rows in taken if rows][:2] == [1, 2]
+    records = list(read_log(tmp_path))
     assert queue_files(records, 200) == read_queue_files(tmp_path)
     assert index_files(records, 7, 40, Dialect.V5_5) == read_index_files(tmp_path)
 

@@ -201,8 +201,8 @@ def test_what_is_no_store_is_said_in_one_line(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     (tmp_path / "empty").mkdir()
     for name, reason in {
-        "missing": "no such directory",
-        "file": "a store is a directory, this is a file",
+        "missing": "the directory does not exist",
+        "file": "this is a file; a store is a directory",
         "empty": "no commitlog/ in it",
     }.items():
         with pytest.raises(StoreError, match=reason) as caught:

@@ -11,7 +11,7 @@ from mqlake.errors import DiskError, StoreError
 from mqlake.formats import record
 from mqlake.formats.file_name import segment_name
 from mqlake.formats.record import FRAME_SIZE
-from mqlake.storage.local_owned import LocalOwnedDirectory
+from mqlake.storage.local_owned import LocalOwnedDirectory, LocalOwnedFile
 from mqlake.storage.protocol import OwnedDirectory
 from mqlake.store.log.owned_log import NextFileError, OwnedCommitLog, open_owned_log
 from tests.crash.disk import RecordedDisk
@@ -234,7 +234,7 @@ def test_reading_copies_nothing_and_outlives_deletion(tmp_path: Path) -> None:
     assert not (tmp_path / path(0)).exists()
     assert view == b"\1" * 20
     assert log.min_offset == SIZE
-    with pytest.raises(StoreError, match=r"the log has \[1000, 1600\), not 20 bytes at .* 10"):
+    with pytest.raises(StoreError, match=r"the log has \[1000, 1600\): no 20 bytes at .* 10"):
         log.read(10, 20)
 
 
@@ -243,7 +243,9 @@ def test_reading_copies_nothing_and_outlives_deletion(tmp_path: Path) -> None:
 )
 def test_reading_what_is_not_there(disk: RecordedDisk, offset_and_size: tuple[int, int]) -> None:
     log = filled(disk, 600)
-    with pytest.raises(StoreError, match="not"):
+    with pytest.raises(
+        StoreError, match=r"the log has \[0, 600\): no -?\d+ bytes at physical offset"
+    ):
         log.read(*offset_and_size)
     assert log.read(0, 600) == b"\1" * 600
 
@@ -339,3 +341,42 @@ def test_many_rolls_keep_few_files_open(tmp_path: Path) -> None:
     assert open_files() - before <= 2 * (64 + 12)
     log.close()
     assert open_files() <= before
+
+
+def test_a_log_begins_elsewhere_without_a_file_that_was_prepared(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = open_log(LocalOwnedDirectory(tmp_path), size=4096)
+
+    def full(*_: object) -> None:
+        raise DiskError("full", 28)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(LocalOwnedFile, "reserve", full)
+        with pytest.raises(DiskError):
+            log.append(b"x" * 100)
+    log.begin_at(4096)
+    log.append(b"x" * 100)
+    names = [file.name for file in (tmp_path / "commitlog").iterdir()]
+    assert names == [segment_name(4096)]
+    assert content(LocalOwnedDirectory(tmp_path), 4096)[:100] == b"x" * 100
+
+
+def test_a_log_that_could_not_begin_elsewhere_can_try_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    directory = LocalOwnedDirectory(tmp_path)
+    log = open_log(directory, size=4096)
+    log.append(b"x" * 100)
+
+    def broken(_: str) -> None:
+        raise DiskError("broken", 5)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(directory, "sync_directory", broken)
+        with pytest.raises(DiskError):
+            log.begin_at(4096)
+    log.begin_at(4096)
+    log.append(b"y" * 100)
+    assert [segment.base for segment in log.segments] == [4096]
+    assert content(directory, 4096)[:100] == b"y" * 100

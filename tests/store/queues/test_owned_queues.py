@@ -140,6 +140,20 @@ def test_a_topic_goes_a_file_at_a_time(tmp_path: Path) -> None:
     assert (queues.min_offset("T", 0), queues.max_offset("T", 0)) == (0, 1)
 
 
+def test_a_queue_stays_from_the_moment_when_it_has_later_messages(tmp_path: Path) -> None:
+    queues, before = make(tmp_path), entry(7).physical_offset
+    queues.append("T", 0, 0, entries(0, 7))
+    queues.append("T", 1, 0, entries(0, 8))
+    queues.append("T", 2, 0, entries(0, 7))
+    removal = queues.removal("T", before)
+    assert next(removal) is None
+    queues.append("T", 0, 7, entries(7, 8))
+    assert list(removal) == [None, (2, 7)]
+    assert queues.queues() == [("T", 0), ("T", 1)]
+    assert (queues.min_offset("T", 0), queues.max_offset("T", 0)) == (5, 8)
+    assert (queues.min_offset("T", 1), queues.max_offset("T", 1)) == (0, 8)
+
+
 def test_a_topic_may_go_while_it_is_synced(tmp_path: Path) -> None:
     queues = make(tmp_path)
     queues.append("T", 0, 0, entries(0, 7))
@@ -258,7 +272,7 @@ def test_a_closed_file_that_somebody_removed_fails_the_sync() -> None:
     queues.close()
     (gone, *_) = disk.names("consumequeue/T/0")
     disk.bystander().remove(f"consumequeue/T/0/{gone}")
-    with pytest.raises(SyncError, match="somebody removed it"):
+    with pytest.raises(SyncError, match="the file was removed"):
         queues.sync()
 
 

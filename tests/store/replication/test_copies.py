@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
 
-from mqlake.store import Message, MessageStore, PutError
+from mqlake.store import Message, MessageStore, PutError, message_store
 from mqlake.store.append.put_result import PutStatus
 from mqlake.store.live_settings import LiveSettings
 from mqlake.store.replication.copies import Copies
+from mqlake.store.replication.in_sync_set import InSyncSet
+from mqlake.store.services import Job
 from mqlake.store.settings import make_settings
 
 SYNC = {"brokerRole": "SYNC_MASTER", "mappedFileSizeCommitLog": 1 << 16, "slaveTimeout": 60_000}
@@ -114,6 +117,37 @@ def test_a_put_is_acknowledged_once_a_slave_has_it(tmp_path: Path, flush: str) -
         await asyncio.wait_for(put, 30)
 
     on_a_store(tmp_path, test, flushDiskType=flush)
+
+
+_RUN_IN_THREAD = MessageStore._run_in_thread
+
+
+def slowly(store: MessageStore, job: Job) -> None:
+    """Run a job as a slow disk does: what was put is dispatched before."""
+    time.sleep(0.1)
+    _RUN_IN_THREAD(store, job)
+
+
+def test_what_is_durable_is_sent_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Under a controller it is confirmed only once the slaves have it, so they are told before."""
+    monkeypatch.setattr(message_store, "LOOK_INTERVAL", 60)
+    monkeypatch.setattr(MessageStore, "_run_in_thread", slowly)
+
+    async def test(store: MessageStore, _: object) -> None:
+        store.copies.in_sync_set = InSyncSet(0)
+        store.copies.in_sync_set.set((0, 1), 1)
+        durable = asyncio.Event()
+
+        def grown() -> None:
+            if 0 < store.copying.end == store.watermarks.end:
+                durable.set()
+
+        store.copying.grown = grown
+        put = asyncio.ensure_future(store.put(message()))
+        await asyncio.wait_for(durable.wait(), 30)
+        put.cancel()
+
+    on_a_store(tmp_path, test, flushDiskType="SYNC_FLUSH")
 
 
 def test_without_a_slave_the_answer_comes_at_once(tmp_path: Path) -> None:

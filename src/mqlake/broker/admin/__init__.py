@@ -1,1 +1,1 @@
-"""What those who look after a broker ask of it (upstream: `AdminBrokerProcessor`)."""
+"""Requests of administrators to a broker (upstream: `AdminBrokerProcessor`)."""

@@ -27,13 +27,13 @@ TOPIC_ATTRIBUTES: Final[Mapping[str, Allowed]] = {
     QUEUE_TYPE: frozenset((SIMPLE_QUEUES, BATCH_QUEUES)),
     "cleanup.policy": frozenset(("DELETE",)),
 }
-"""Which attributes a topic may have here, with which values."""
+"""The attributes that a topic may have here, and their values."""
 GROUP_ATTRIBUTES: Final[Mapping[str, Allowed]] = {PRIORITY_FACTOR: range(FULL_FACTOR + 1)}
-"""Which attributes a group may have here, with which values: none of those of lite topics."""
+"""The attributes that a group may have here, and their values: none of those of lite topics."""
 
 
 FIXED: Final = frozenset((QUEUE_TYPE,))
-"""Attributes that a topic keeps as it was made: its files depend on them."""
+"""Attributes that cannot change after a topic's creation: its files depend on them."""
 
 _DEFAULTS = {QUEUE_TYPE: SIMPLE_QUEUES}
 
@@ -42,7 +42,7 @@ def check_fixed(old: Mapping[str, str], new: Mapping[str, str]) -> None:
     """Check that an existing topic keeps the attributes that cannot change.
 
     Raises:
-        RemotingError: one is to change.
+        RemotingError: such an attribute would change.
     """
     for name in FIXED:
         default = _DEFAULTS.get(name)
@@ -59,7 +59,7 @@ def changed(
     """Return attributes after changes.
 
     Raises:
-        RemotingError: an attribute that is not known, or a value that it cannot have.
+        RemotingError: an attribute is unknown, or cannot have the value.
     """
     result = dict(attributes)
     for signed, value in changes.items():
@@ -71,7 +71,7 @@ def changed(
             continue
         if not _is_allowed(value, known[name]):
             wanted = _described(known[name])
-            raise _refused(f"attribute {name}: {value} is not supported, only {wanted}")
+            raise _refused(f"attribute {name}: {value} is not supported; use {wanted}")
         result[name] = value
     return result
 

@@ -12,10 +12,10 @@ T = TypeVar("T")
 
 
 def admin_body(kind: type[T], request: Command, settings: BrokerSettings) -> T:
-    """Return what the JSON body of an administrative request says.
+    """Return the content of a JSON body of an administrative request.
 
     Raises:
-        BodyError: it is no such JSON.
-        RemotingError: it is longer than `maxAdminBodySize`.
+        BodyError: the body is not valid JSON of this kind.
+        RemotingError: the body is longer than `maxAdminBodySize`.
     """
     return request_body(kind, request, settings.max_admin_body_size, "maxAdminBodySize")

@@ -1,7 +1,7 @@
 """Limits on reading what is no longer in the page cache.
 
-mqlake has none: it reads mapped files in the page cache's own order. Thresholds are kept and shown,
-as tools expect, and limit nothing (upstream: `ColdDataCgCtrService`).
+mqlake has no such limits: it reads mapped files in the page cache's own order. Thresholds are kept
+and shown, as tools expect, and limit nothing (upstream: `ColdDataCgCtrService`).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _LONGEST_BODY: Final = 65_536
 _LONGEST_NUMBER: Final = 20
 _SHOWN: Final = 80
 _NORMAL, _RANDOM = 0, 1
-"""Of `madvise`."""
+"""Values of `madvise`."""
 
 
 class ColdDataAdmin:
@@ -39,7 +39,7 @@ class ColdDataAdmin:
         self._thresholds: dict[str, int] = {}
 
     def routes(self) -> Sequence[Route]:
-        """Return what serves each request code."""
+        """Return the handler of each request code."""
         return (
             Route(RequestCode.UPDATE_COLD_DATA_FLOW_CTR_CONFIG, self._update, Permission.UPDATE),
             Route(RequestCode.REMOVE_COLD_DATA_FLOW_CTR_CONFIG, self._remove, Permission.UPDATE),
@@ -59,7 +59,7 @@ class ColdDataAdmin:
         except ValueError:
             threshold = None
         if threshold is None:
-            reason = f"the threshold of {group[:_SHOWN]} is no number: {text[:_SHOWN]}"
+            reason = f"the threshold of {group[:_SHOWN]} is not a number: {text[:_SHOWN]}"
             raise RemotingError(ResponseCode.INVALID_PARAMETER, reason)
         if (fault := naming.group_fault(group)) is not None:
             raise RemotingError(ResponseCode.INVALID_PARAMETER, fault)

@@ -1,4 +1,4 @@
-"""Say who is connected, and pass questions on to consumers."""
+"""List connected clients, and forward requests to consumers."""
 
 from __future__ import annotations
 
@@ -30,20 +30,20 @@ from mqlake.remoting.route import Answer, Route
 from mqlake.remoting.slices import Job
 
 Later = Answer | Coroutine[Any, Any, Answer]
-"""An answer, at once if it is short."""
+"""An answer, which is returned at once if it is short."""
 
 _PATIENCE = 10.0
-"""Seconds that a consumer has to answer (upstream: `Broker2Client.callClient`)."""
+"""Seconds within which a consumer must answer (upstream: `Broker2Client.callClient`)."""
 
 
 class ConnectionAdmin:
-    """Answers questions about clients."""
+    """Answers requests about clients."""
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
 
     def routes(self) -> Sequence[Route]:
-        """Return what serves each request code."""
+        """Return the handler of each request code."""
         return (
             Route(RequestCode.GET_CONSUMER_CONNECTION_LIST, self._consumers, Permission.READ),
             Route(RequestCode.GET_PRODUCER_CONNECTION_LIST, self._producers, Permission.READ),
@@ -122,7 +122,7 @@ class ConnectionAdmin:
         return await self._ask(request, request.header(ConsumerHeader))
 
     async def _consume(self, _peer: Peer, request: Command) -> Command:
-        """Let one consumer consume one message, whatever it has consumed."""
+        """Have one consumer consume one message, whatever it has consumed before."""
         header = request.header(ConsumerHeader)
         try:
             _, physical_offset = decode_message_id(header.msg_id or "")
@@ -130,7 +130,7 @@ class ConnectionAdmin:
             raise RemotingError(ResponseCode.SYSTEM_ERROR, str(error)) from None
         message = self._parts.store.reads.raw_at(physical_offset)
         if message is None:
-            reason = f"no message {header.msg_id} on this broker"
+            reason = f"there is no message {header.msg_id} on this broker"
             raise RemotingError(ResponseCode.SYSTEM_ERROR, reason)
         fields = {"brokerName": self._parts.settings.broker_name}
         return await self._ask(request, header, message, fields)
@@ -159,7 +159,7 @@ class ConnectionAdmin:
         return response(asked, answer.code, answer.fields, answer.body, answer.remark)
 
     async def _status(self, _peer: Peer, asked: Command) -> Command:
-        """Ask the consumers of a group where each stands in a topic's queues."""
+        """Ask the consumers of a group for their offsets in a topic's queues."""
         header = asked.header(ConsumerStatusHeader)
         group = self._parts.clients.consumers.get(header.group)
         if group is None:
@@ -185,7 +185,7 @@ class ConnectionAdmin:
 
 
 def _queues_of(body: Body) -> msgspec.Raw:
-    """Return the table of queues in what a consumer answered, as it stands there."""
+    """Return the table of queues in a consumer's answer, unchanged."""
     text = bytes(body)
     start = text.find(b'"messageQueueTable":')
     inner = text[start + len(b'"messageQueueTable":') : text.rfind(b"}")] if start >= 0 else b"{}"

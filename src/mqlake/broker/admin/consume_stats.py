@@ -1,4 +1,4 @@
-"""Where groups stand in the queues, who consumes what, and from when the messages are."""
+"""Offsets and lag of groups, the groups of topics, and the age of messages."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ from mqlake.remoting.route import Answer, Route
 from mqlake.remoting.slices import Job
 
 Later = Answer | Coroutine[Any, Any, Answer]
-"""An answer, at once if it is short."""
+"""An answer, which is returned at once if it is short."""
 
 
 class ConsumeStatsAdmin:
-    """Answers questions about how far groups are."""
+    """Answers requests about the progress of groups."""
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
@@ -47,7 +47,7 @@ class ConsumeStatsAdmin:
         self._static_topics = parts.static_topics
 
     def routes(self) -> Sequence[Route]:
-        """Return what serves each request code."""
+        """Return the handler of each request code."""
         return (
             Route(RequestCode.GET_CONSUME_STATS, self._group, Permission.READ),
             Route(RequestCode.GET_BROKER_CONSUME_STATS, self._all, Permission.READ),
@@ -69,9 +69,9 @@ class ConsumeStatsAdmin:
         return response(request, body=_encode(pairs, tps))
 
     def _wanted(self, header: ConsumeStatsHeader) -> list[Topic]:
-        """Return the topics asked for; without any, those that the group has offsets of.
+        """Return the requested topics; by default, those for which the group has offsets.
 
-        Not those that its consumers do not subscribe to any more (upstream:
+        Topics to which its consumers no longer subscribe are left out (upstream:
         `getTopicsForCollectingConsumeStats`).
         """
         names = [name.strip() for name in (header.topic_list or "").split(";") if name.strip()]
@@ -96,11 +96,12 @@ class ConsumeStatsAdmin:
     def _table(
         self, group: str, topic: Topic, queues: int, pairs: list[bytes], sums: list[int]
     ) -> Job[None]:
-        """Append where a group stands in each queue of a topic.
+        """Append a group's offset in each queue of a topic.
 
         Args:
             pairs: entries of a table of queues.
-            sums: how many messages it has not consumed, and how many it has pulled of them.
+            sums: the number of messages that it has not consumed, and of those that it has pulled
+                and not consumed.
 
         Raises:
             RemotingError: the answer would have too many entries.
@@ -124,7 +125,7 @@ class ConsumeStatsAdmin:
             raise RemotingError(ResponseCode.SYSTEM_ERROR, reason)
 
     def _queue(self, group: str, topic: str, queue_id: int) -> OffsetWrapper:
-        # In a static topic, the group may stand in another broker's stretch of the logic queue.
+        # In a static topic, the group may be in another broker's stretch of the logic queue.
         least = -1 if topic in self._static_topics else 0
         committed = self._offsets.query(group, topic, queue_id)
         offset = least if committed is None else max(0, committed)
@@ -134,7 +135,7 @@ class ConsumeStatsAdmin:
         return OffsetWrapper(end, offset, pulled, self._time(topic, queue_id, offset - 1))
 
     def _time(self, topic: str, queue_id: int, offset: int) -> int:
-        """Return the store time of a message, 0 where it is not there."""
+        """Return the store time of a message, 0 if it does not exist."""
         low, high = self._reads.queue(topic, queue_id)
         if not low <= offset < high:
             return 0

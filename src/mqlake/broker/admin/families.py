@@ -1,4 +1,4 @@
-"""Everything that answers administrative requests."""
+"""All families of administrative requests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Make, change, remove and list consumer groups."""
+"""Create, change, delete and list consumer groups."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class GroupAdmin:
         self._parts = parts
 
     def routes(self) -> Sequence[Route]:
-        """Return what serves each request code."""
+        """Return the handler of each request code."""
         return (
             Route(RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, self._update, Permission.CREATE),
             Route(
@@ -95,13 +95,13 @@ class GroupAdmin:
         return response(request)
 
     def _with_changes(self, group: SubscriptionGroup) -> SubscriptionGroup:
-        """Return a group whose attributes are those that it has, after the changes it names."""
+        """Return a group whose attributes are its current ones with the requested changes."""
         old = self._parts.groups.get(group.group_name)
         attributes = changed(old.attributes if old else {}, group.attributes, GROUP_ATTRIBUTES)
         return msgspec.structs.replace(group, attributes=attributes)
 
     def _check(self, group: SubscriptionGroup) -> None:
-        """Refuse a group with a name, or a configuration, that it cannot have."""
+        """Refuse a group with an invalid name or configuration."""
         name, settings = group.group_name, self._parts.settings
         fault = naming.group_fault(name)
         if fault is not None:
@@ -109,15 +109,15 @@ class GroupAdmin:
         most = settings.max_topic_queue_nums
         if not 0 <= group.retry_queue_nums <= most:
             reason = (
-                f"group[{name}] cannot have retryQueueNums {group.retry_queue_nums}, only 0 to"
-                f" {most} (maxTopicQueueNums)"
+                f"group[{name}] cannot have retryQueueNums {group.retry_queue_nums}; allowed "
+                f"are 0 to {most} (maxTopicQueueNums)"
             )
             raise RemotingError(ResponseCode.INVALID_PARAMETER, reason)
         size, most = len(encode_body(group)), settings.max_group_config_size
         if size > most:
             reason = (
-                f"group[{name}] has a configuration of {size} bytes, and {most} are allowed"
-                " (maxGroupConfigSize)"
+                f"group[{name}] has a configuration of {size} bytes; the maximum is {most} "
+                "(maxGroupConfigSize)"
             )
             raise RemotingError(ResponseCode.INVALID_PARAMETER, reason)
         self._parts.groups.check_room(name)
@@ -160,7 +160,7 @@ class GroupAdmin:
                 yield
 
     async def _forbid(self, _peer: Peer, request: Command) -> Answer:
-        """Change, and answer, whether a group may pull a topic."""
+        """Set, and answer, whether a group may pull a topic."""
         header = request.header(GroupForbiddenHeader)
         groups, name, topic = self._parts.groups, header.group, header.topic
         bits = groups.forbidden(name, topic)
@@ -172,7 +172,7 @@ class GroupAdmin:
         return await self._once_kept(response(request, body=encode_body(found), remark=""))
 
     def _check_forbidden(self, name: str, topic: str, bits: int) -> None:
-        """Refuse what would forbid something to a group, or of a topic, that does not exist."""
+        """Refuse to forbid something to a group, or of a topic, that does not exist."""
         if not bits:
             return
         if name not in self._parts.groups:
@@ -190,7 +190,7 @@ class GroupAdmin:
             raise RemotingError(ResponseCode.SYSTEM_ERROR, reason)
 
     def _get(self, _peer: Peer, request: Command) -> Command:
-        # Upstream creates the group here: clients behind RocketMQ's proxy ask for it first of all.
+        # Upstream creates the group here: clients behind RocketMQ's proxy request it first of all.
         found = self._parts.groups.get_or_make(request.header(GroupNameHeader).group)
         if found is None:
             reason = "No group in this broker"

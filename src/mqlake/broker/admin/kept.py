@@ -1,4 +1,4 @@
-"""Answer changes of topics and groups once they are on the disk (upstream: `ConfigManager`)."""
+"""Answer changes of topics and groups once they are durable (upstream: `ConfigManager`)."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from mqlake.store.config.config_entries import KeptTable
 async def once_kept(
     parts: Parts, table: KeptTable, answer: Answer | Coroutine[Any, Any, Answer]
 ) -> Answer:
-    """Return an answer once a table is on the disk with the changes that led to it.
+    """Return an answer once a table, with the changes that led to the answer, is durable.
 
     Raises:
-        RemotingError: the disk refused it.
+        RemotingError: the disk refused the change.
     """
     found = await answer if isinstance(answer, Coroutine) else answer
     try:

@@ -1,4 +1,4 @@
-"""Let go of what is not needed any more; requests about what mqlake does not have."""
+"""Remove what is no longer needed; and requests about features that mqlake does not have."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _FILE_ENGINE, _ROCKSDB_ENGINE = "F", "R"
 
 
 class MaintenanceAdmin:
-    """Answers requests that clean up, and those about RocksDB."""
+    """Answers requests to clean up, and requests about RocksDB."""
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
 
     def routes(self) -> Sequence[Route]:
-        """Return what serves each request code."""
+        """Return the handler of each request code."""
         return (
             Route(RequestCode.DELETE_EXPIRED_COMMITLOG, self._clean, Permission.UPDATE),
             Route(RequestCode.CLEAN_EXPIRED_CONSUMEQUEUE, self._clean_queues, Permission.UPDATE),
@@ -47,7 +47,7 @@ class MaintenanceAdmin:
         return response(request)
 
     async def _clean_topics(self, _peer: Peer, request: Command) -> Command:
-        """Remove the queues of topics that are no topics any more."""
+        """Remove the queues of deleted topics."""
         store, topics = self._parts.store, self._parts.topics
         for topic in store.reads.topics():
             is_one = topic in topics or topics.is_system(topic)
@@ -57,8 +57,8 @@ class MaintenanceAdmin:
         return response(request)
 
     def _check_queues(self, _peer: Peer, request: Command) -> Command:
-        """There is one kind of consume queue here, so there is nothing to compare."""
-        body = {"checkStatus": _CHECK_OK, "checkResult": "no RocksDB consume queues in this store"}
+        """There is only one kind of consume queue here, so there is nothing to compare."""
+        body = {"checkStatus": _CHECK_OK, "checkResult": "this store has no RocksDB consume queues"}
         return response(request, body=encode_body(body))
 
     def _export(self, _peer: Peer, request: Command) -> Command:
@@ -71,7 +71,7 @@ class MaintenanceAdmin:
         return response(request, remark="export done.")
 
     def _switch_timer(self, _peer: Peer, request: Command) -> Command:
-        """There is one timer engine, that of files: to switch to it changes nothing."""
+        """There is only one timer engine, that of files: switching to it changes nothing."""
         invalid = ResponseCode.INVALID_PARAMETER
         if not self._parts.settings.timer_wheel_enable:
             raise RemotingError(invalid, "broker timerWheelEnable is false")

@@ -1,4 +1,4 @@
-"""Let groups stand elsewhere."""
+"""Reset, copy and limit the offsets of groups."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ from mqlake.remoting.route import Answer, Route
 from mqlake.remoting.slices import Job
 
 Later = Answer | Coroutine[Any, Any, Answer]
-"""An answer, at once if it is short."""
+"""An answer, which is returned at once if it is short."""
 
 _NO_LIMIT = 2**63 - 1
 
 
 class OffsetAdmin:
-    """Answers requests that change where groups stand."""
+    """Answers requests that change offsets of groups."""
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
         self._offsets = parts.store.config.consumer_offsets
 
     def routes(self) -> Sequence[Route]:
-        """Return what serves each request code."""
+        """Return the handler of each request code."""
         return (
             Route(RequestCode.INVOKE_BROKER_TO_RESET_OFFSET, self._reset, Permission.UPDATE),
             Route(RequestCode.CLONE_GROUP_OFFSET, self._clone, Permission.UPDATE),
@@ -47,7 +47,7 @@ class OffsetAdmin:
         return self._parts.slices.serve(peer, self._reset_all(request), is_kept=True)
 
     def _reset_all(self, request: Command) -> Job[Command]:
-        """Set offsets that the group's consumers take with their next pull."""
+        """Set offsets that the group's consumers apply with their next pull."""
         header = request.header(ResetOffsetHeader)
         topic = self._parts.topics.get(header.topic)
         if topic is None:
@@ -109,13 +109,13 @@ class OffsetAdmin:
         return response(request)
 
     def _check_all(self, group: str, topic: str, queue_ids: Iterable[int]) -> None:
-        """Refuse offsets for which there is no room, before any of them is set."""
+        """Refuse offsets that would exceed the limit, before any of them is set."""
         known = self._offsets.query_topic(group, topic)
         if more := sum(queue_id not in known for queue_id in queue_ids):
             check_offsets(self._parts, group, topic, more)
 
     def _check_one(self, group: str, topic: str, queue_id: int) -> None:
-        """Look again: others have been served meanwhile."""
+        """Check again: others have been served meanwhile."""
         if not self._offsets.has(group, topic, queue_id):
             check_offsets(self._parts, group, topic)
 
@@ -123,7 +123,7 @@ class OffsetAdmin:
         return self._parts.slices.serve(peer, self._corrections(request))
 
     def _corrections(self, request: Command) -> Job[Command]:
-        """Say where the slowest of a topic's groups stands, no limit where that is this one."""
+        """Return the offset of a topic's slowest group; no limit if it is this group."""
         header = request.header(CorrectionOffsetHeader)
         ignored = set((header.filter_groups or "").split(","))
         slowest: dict[int, int] = {}

@@ -1,4 +1,4 @@
-"""Parts of a table, for slaves that ask for it a page at a time."""
+"""Pages of a table, for slaves that request it a page at a time."""
 
 from __future__ import annotations
 
@@ -19,13 +19,14 @@ def page(
     known: str | None,
     version: DataVersion,
 ) -> tuple[list[str], bool]:
-    """Return the names of the entries to answer, and whether those are all.
+    """Return the names of the entries to answer, and whether these are all.
 
     Args:
-        first: how many entries the slave has; None, as the next two, if it asks for no page.
-        most: how many it wants.
-        known: the version of those that it has, as JSON. If it is another one than now, it begins
-            at the first entry again.
+        first: the number of entries that the slave has; None, like the next two, if it requests no
+            page.
+        most: the maximum number of entries.
+        known: the version of the slave's entries, as JSON. If it differs from the current one, the
+            answer begins at the first entry again.
         version: of the table.
     """
     if first is None and most is None and known is None:
@@ -33,7 +34,7 @@ def page(
     start = max(0, first or 0) if _is_same(known, version) else 0
     count = min(_MOST if most is None else max(1, most), _MOST)
     found = list(islice(names, start, start + count + 1))
-    # RocketMQ's slaves ask no more if a single entry is left.
+    # RocketMQ's slaves stop asking if a single entry is left.
     rest = list(islice(names, start + count + 1, start + count + 2)) if len(found) > count else []
     return found[:count] if rest else found, False
 

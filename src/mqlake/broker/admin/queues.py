@@ -18,18 +18,18 @@ from mqlake.remoting.route import Answer, Route
 from mqlake.remoting.slices import Job
 
 _MOST = 10_000
-"""Entries that one answer has at most."""
+"""Maximum number of entries in one answer."""
 _A_READ = 256
 
 
 class QueueAdmin:
-    """Answers questions about entries of queues."""
+    """Answers requests about entries of queues."""
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
 
     def routes(self) -> Sequence[Route]:
-        """Return what serves each request code."""
+        """Return the handler of each request code."""
         return (Route(RequestCode.QUERY_CONSUME_QUEUE, self._entries, Permission.READ),)
 
     def _entries(self, peer: Peer, request: Command) -> Answer | Coroutine[Any, Any, Answer]:

@@ -1,4 +1,4 @@
-"""What a broker tells of its state under the names that tools read (upstream: `getRuntimeInfo`)."""
+"""A broker's state, under the names that tools read (upstream: `getRuntimeInfo`)."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from mqlake.remoting.connection import Peer
 from mqlake.remoting.route import Route
 
 VERSION = "V5_5_0"
-"""The release whose protocol the broker speaks: tools read it."""
+"""The release whose protocol the broker speaks; tools read it."""
 
 _POOLS = {"send": 10_000, "pull": 100_000, "litePull": 100_000, "query": 20_000, "ack": 100_000}
-"""Queues of thread pools that tools read of, and the capacities that RocketMQ gives them."""
+"""The queues of thread pools in the answer, with the capacities that RocketMQ gives them."""
 _UNLIMITED = 2**31 - 1
 _UNITS = "KMGTPE"
 
 
 class RuntimeAdmin:
-    """Answers questions about the broker's state."""
+    """Answers requests about the broker's state."""
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
@@ -35,7 +35,7 @@ class RuntimeAdmin:
         self._started = self._store.clock.milliseconds()
 
     def routes(self) -> Sequence[Route]:
-        """Return what serves each request code."""
+        """Return the handler of each request code."""
         return (
             Route(RequestCode.GET_BROKER_RUNTIME_INFO, self._runtime, Permission.READ),
             Route(RequestCode.VIEW_BROKER_STATS_DATA, self._stats, Permission.READ),
@@ -128,9 +128,10 @@ class RuntimeAdmin:
         }
 
     def _services(self) -> dict[str, object]:
-        """Return what went wrong; nothing if all is well, so that tools see what RocketMQ shows.
+        """Return failures; empty without a failure, so that tools see what RocketMQ shows.
 
-        How often each service failed, why it fails now, what was set aside, why nothing is taken.
+        For each service: how often it failed, and why it fails now. Also: how many messages were
+        set aside, and why messages are refused.
         """
         health = self._store.health
         facts: dict[str, object] = {
@@ -151,7 +152,7 @@ class RuntimeAdmin:
         return {**dict.fromkeys(names, 0), **dict.fromkeys(rates, 0.0)}
 
     def _queues(self) -> dict[str, object]:
-        """There are no pools of threads, so nothing waits for one."""
+        """Return empty queues: there are no thread pools, so no request waits for one."""
         facts: dict[str, object] = {
             "EndTransactionQueueSize": 0,
             "EndTransactionThreadPoolQueueCapacity": 100_000,
@@ -180,7 +181,10 @@ def readable_size(size: int) -> str:
 
 
 def _thrice(rate: float) -> str:
-    """Return a rate as RocketMQ shows the ones of 10, 60 and 600 seconds; here that of a minute."""
+    """Return a rate three times, as RocketMQ shows its rates of 10, 60 and 600 seconds.
+
+    Here all three are the rate of a minute.
+    """
     return f"{rate} {rate} {rate}"
 
 

@@ -32,10 +32,12 @@ ABSENT = {
     "useTLS": "false",
     "clientCallbackExecutorThreads": str(os.cpu_count() or 1),
 }
-"""What tools read beside the settings: what a broker has not, and the machine's processors."""
+"""What tools read in addition to the settings: features that a broker lacks, and the number of
+processors.
+"""
 
 _LONGEST: Final = 32_768
-"""Bytes of a request to change settings: all settings take a sixth of that."""
+"""Maximum bytes of a request to change settings: all settings need a sixth of that."""
 
 _log: Final = logging.getLogger(__name__)
 
@@ -43,7 +45,7 @@ _log: Final = logging.getLogger(__name__)
 class SettingsAdmin:
     """Answers requests about settings.
 
-    A change is on the disk before it takes effect, and takes effect before it is answered.
+    A change is durable before it takes effect, and takes effect before it is answered.
     """
 
     def __init__(self, parts: Parts) -> None:
@@ -55,7 +57,7 @@ class SettingsAdmin:
         parts.on_stop.append(self._stop)
 
     def routes(self) -> Sequence[Route]:
-        """Return what serves each request code."""
+        """Return the handler of each request code."""
         return (
             Route(RequestCode.GET_BROKER_CONFIG, self._get, Permission.READ),
             Route(RequestCode.UPDATE_BROKER_CONFIG, self._update, Permission.UPDATE),
@@ -69,10 +71,13 @@ class SettingsAdmin:
 
     async def _update(self, peer: Peer, request: Command) -> Command:
         if self._is_stopped:
-            reason = "settings are not changed any more: the broker stops"
+            reason = "settings can no longer be changed: the broker is stopping"
             raise RemotingError(ResponseCode.SERVICE_NOT_AVAILABLE, reason)
         if len(request.body) > _LONGEST:
-            reason = f"{len(request.body)} bytes of settings, more than {_LONGEST}: send fewer"
+            reason = (
+                f"the settings have {len(request.body)} bytes; the maximum is {_LONGEST}: send "
+                "fewer"
+            )
             raise RemotingError(ResponseCode.INVALID_PARAMETER, reason)
         changes = parse_properties(bytes(request.body).decode("utf-8", "replace"))
         if refused := sorted(changes.keys() & RESTART):
@@ -80,9 +85,12 @@ class SettingsAdmin:
             raise RemotingError(
                 ResponseCode.NO_PERMISSION, f"{reason} broker.conf, and start the broker again"
             )
-        # RocketMQ passes over names that it does not know.
+        if self._parts.settings.enable_controller_mode and changes.keys() & ROLE:
+            reason = "the controller says who the master is; use mqadmin electMaster"
+            raise RemotingError(ResponseCode.NO_PERMISSION, reason)
+        # RocketMQ ignores unknown names.
         known = {name: value for name, value in changes.items() if name in NOW | ROLE}
-        # A change goes on to its end when its client is gone or the broker stops.
+        # A change is completed even if its client disconnects or the broker stops.
         task = asyncio.create_task(self._change(known))
         self._changes.add(task)
         task.add_done_callback(self._changes.discard)
@@ -99,7 +107,7 @@ class SettingsAdmin:
             try:
                 await asyncio.to_thread(self._parts.settings_file.change, BrokerSettings, kept)
             except StoreError as error:
-                reason = f"the settings are as they were, since they could not be kept: {error}"
+                reason = f"the settings are unchanged, because they could not be stored: {error}"
                 _log.error("%s", reason)
                 raise RemotingError(ResponseCode.SYSTEM_ERROR, reason) from None
             if ROLE.isdisjoint(values):
@@ -116,26 +124,26 @@ class SettingsAdmin:
         """Promote or demote this broker.
 
         Raises:
-            RemotingError: SYSTEM_ERROR: it has its old role, and keeps that.
+            RemotingError: SYSTEM_ERROR: the broker keeps its old role.
         """
         old = texts(self._parts.settings)
         try:
             await self._parts.replication.switch(new)
-        except StoreError as error:
+        except Exception as error:
             kept = {name: old[name] for name in ROLE}
             await asyncio.to_thread(self._parts.settings_file.change, BrokerSettings, kept)
-            raise RemotingError(ResponseCode.SYSTEM_ERROR, str(error)) from None
+            raise RemotingError(ResponseCode.SYSTEM_ERROR, str(error)) from error
         # Only now does a new master listen for slaves.
         self._parts.names.changed()
 
     async def _stop(self) -> None:
-        """Let changes end before the store, whose directory they may write to, is closed."""
+        """Let changes end before the store, to whose directory they may write, is closed."""
         self._is_stopped = True
         await asyncio.gather(*self._changes, return_exceptions=True)
 
 
 def _with_id(settings: BrokerSettings, values: Mapping[str, str]) -> Mapping[str, str]:
-    """Return changes in which a new role has a broker id: 0 a master's, 1 a slave's."""
+    """Return changes in which a new role has a broker id: 0 for a master, 1 for a slave."""
     role = values.get("brokerRole")
     if role is None or "brokerId" in values:
         return values
@@ -146,10 +154,10 @@ def _with_id(settings: BrokerSettings, values: Mapping[str, str]) -> Mapping[str
 
 
 def _with(settings: BrokerSettings, values: Mapping[str, str]) -> BrokerSettings:
-    """Return settings with other values.
+    """Return settings with new values.
 
     Raises:
-        RemotingError: INVALID_PARAMETER: a value that its setting cannot have.
+        RemotingError: INVALID_PARAMETER: a setting cannot have the value.
     """
     try:
         with warnings.catch_warnings():

@@ -1,4 +1,4 @@
-"""What an administrator may make of a topic."""
+"""Checks of administrators' changes to topics."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ PERMISSIONS = PERM_READ | PERM_WRITE | PERM_INHERIT
 
 
 def check_topic(parts: Parts, topic: Topic) -> None:
-    """Refuse a topic that cannot be created, or changed so.
+    """Refuse a topic that cannot be created or changed as requested.
 
     Raises:
-        RemotingError: its name, queues, permission or type are not allowed, or there is no room.
+        RemotingError: its name, queues, permission or type are not allowed, or a limit is reached.
     """
     name = topic.topic_name
     fault = naming.topic_fault(name)
@@ -27,24 +27,24 @@ def check_topic(parts: Parts, topic: Topic) -> None:
     for queues in (topic.read_queue_nums, topic.write_queue_nums):
         if not 0 <= queues <= most:
             reason = (
-                f"the topic[{name}] cannot have {queues} queues, only 0 to {most}"
-                " (maxTopicQueueNums)"
+                f"the topic[{name}] cannot have {queues} queues; allowed are 0 to {most} "
+                "(maxTopicQueueNums)"
             )
             raise RemotingError(ResponseCode.INVALID_PARAMETER, reason)
     if topic.perm & ~PERMISSIONS:
-        reason = f"the topic[{name}] cannot have perm {topic.perm}, only 0 to {PERMISSIONS}"
+        reason = f"the topic[{name}] cannot have perm {topic.perm}; allowed are 0 to {PERMISSIONS}"
         raise RemotingError(ResponseCode.INVALID_PARAMETER, reason)
     if len(topic.topic_filter_type) > _LONGEST_TYPE:
-        reason = f"the topic[{name}] has a topicFilterType of over {_LONGEST_TYPE} characters"
+        reason = f"the topic[{name}] has a topicFilterType of more than {_LONGEST_TYPE} characters"
         raise RemotingError(ResponseCode.INVALID_PARAMETER, reason)
     parts.topics.check_room(name)
 
 
 def refuse_system(parts: Parts, name: str) -> None:
-    """Refuse a change of a topic of the broker itself.
+    """Refuse a change of one of the broker's own topics.
 
     Raises:
-        RemotingError: it is one, and `validateSystemTopicWhenUpdateTopic` is on.
+        RemotingError: it is such a topic, and `validateSystemTopicWhenUpdateTopic` is on.
     """
     is_checked = parts.settings.validate_system_topic_when_update_topic
     if is_checked and parts.topics.is_system(name):

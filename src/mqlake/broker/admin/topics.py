@@ -1,4 +1,4 @@
-"""Make, change, remove and list topics; say where their queues stand."""
+"""Create, change, delete and list topics; show the offsets of their queues."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from mqlake.remoting.route import Answer, Route
 from mqlake.remoting.slices import Job
 
 Later = Answer | Coroutine[Any, Any, Answer]
-"""An answer, at once if it is short."""
+"""An answer, which is returned at once if it is short."""
 
 
 class TopicAdmin:
@@ -44,7 +44,7 @@ class TopicAdmin:
         self._parts = parts
 
     def routes(self) -> Sequence[Route]:
-        """Return what serves each request code."""
+        """Return the handler of each request code."""
         return (
             Route(RequestCode.UPDATE_AND_CREATE_TOPIC, self._update, Permission.CREATE),
             Route(RequestCode.UPDATE_AND_CREATE_TOPIC_LIST, self._update_list, Permission.CREATE),
@@ -122,7 +122,7 @@ class TopicAdmin:
         refuse_system(self._parts, name)
 
     async def _remove(self, name: str) -> None:
-        """Remove a topic and, if the settings say so, the retry topics of what was popped of it."""
+        """Remove a topic and, if the settings say so, the retry topics of its popped messages."""
         names = [name]
         if self._parts.settings.clear_retry_topic_when_delete_topic:
             groups = self._parts.store.config.consumer_offsets.groups_of(name)
@@ -213,6 +213,6 @@ class TopicAdmin:
 
 
 def _pop_retry_topics(topic: str, group: str) -> tuple[str, str]:
-    """Return the topics of popped messages that come again, in either form of their name."""
+    """Return the retry topics of popped messages, in both forms of their name."""
     retry = naming.retry_topic(group)
     return f"{retry}_{topic}", f"{retry}+{topic}"

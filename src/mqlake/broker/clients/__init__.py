@@ -1,4 +1,4 @@
-"""Who is connected: producers and consumers by group, and what they subscribe to.
+"""The connected clients: producers and consumers by group, and their subscriptions.
 
 Upstream: `ClientManageProcessor`, `ConsumerManager`, `ProducerManager`.
 """

@@ -1,4 +1,4 @@
-"""The groups of producers and consumers that have clients connected.
+"""The groups of producers and consumers with connected clients.
 
 Upstream: `ConsumerManager`, `ProducerManager`, `DefaultConsumerIdsChangeListener`.
 """
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 M = TypeVar("M", bound=Members)
 
 _LOOK_INTERVAL = 10.0
-"""Seconds between looks for clients that are gone without a word."""
+"""Seconds between checks for clients that are gone without notice."""
 
 _log = logging.getLogger(__name__)
 
 
 class Clients:
-    """Who is connected to a broker. A client leaves with its connection.
+    """The clients that are connected to a broker. A client leaves with its connection.
 
     Attributes:
         producers, consumers: groups that have a client, by name.
@@ -43,7 +43,7 @@ class Clients:
         self._now = parts.store.clock.milliseconds
         self._notices = Notices(parts.slices)
         self._turns = count()
-        # The groups that a connection has clients in.
+        # The groups of each connection's clients.
         self._groups_of: dict[Peer, tuple[set[str], set[str]]] = {}
         # Producers by id, then by group and connection.
         self._producers_with: dict[str, dict[tuple[str, Peer], Client]] = {}
@@ -58,7 +58,7 @@ class Clients:
         return members.find(client_id) if members else None
 
     def producer(self, group: str) -> Client | None:
-        """Return a producer of a group, another one each time."""
+        """Return a producer of a group, a different one each time."""
         members = self.producers.get(group)
         if not members:
             return None
@@ -66,7 +66,7 @@ class Clients:
         return clients[next(self._turns) % len(clients)] if clients else None
 
     def producer_with_id(self, client_id: str) -> Client | None:
-        """Return the producer, of whatever group, that has an id."""
+        """Return the producer of any group that has an id."""
         return next(iter(self._producers_with.get(client_id, {}).values()), None)
 
     def groups_of(self, topic: str) -> set[str]:
@@ -76,7 +76,7 @@ class Clients:
     # Come
 
     def client(self, peer: Peer, client_id: str, language: str, version: int) -> Client:
-        """Return a client that is there now."""
+        """Return a client that is connected now."""
         return Client(peer, client_id, language, version, self._now())
 
     def add_producer(self, group: str, client: Client) -> None:
@@ -99,14 +99,17 @@ class Clients:
             self._count += 1
             self._joined(client.peer)[0].add(group)
             _log.info(
-                "producer %s of group %s came: %s", client.client_id, group, client.peer.address
+                "producer %s of group %s connected: %s",
+                client.client_id,
+                group,
+                client.peer.address,
             )
 
     def add_consumer(self, data: ConsumerData, client: Client, *, keep: bool = False) -> None:
-        """Note a consumer's heartbeat, and tell the others of its group if something changed.
+        """Note a consumer's heartbeat, and notify the others of its group if something changed.
 
         Args:
-            keep: its subscriptions are those of the last time.
+            keep: whether its subscriptions are those of the previous heartbeat.
 
         Raises:
             RemotingError: there are too many clients, or subscriptions.
@@ -125,7 +128,7 @@ class Clients:
             self._count += 1
             self._joined(client.peer)[1].add(name)
             _log.info(
-                "consumer %s of group %s came: %s", client.client_id, name, client.peer.address
+                "consumer %s of group %s connected: %s", client.client_id, name, client.peer.address
             )
         if not keep:
             before = group.size
@@ -137,7 +140,7 @@ class Clients:
             self._tell(group)
 
     def _check_room(self, client: Client) -> None:
-        """Refuse a client that would be one too many."""
+        """Refuse a client that would exceed the limit."""
         settings = self._parts.settings
         most, groups = settings.max_groups_per_heartbeat, self._groups_of.get(client.peer)
         if groups is not None and len(groups[0]) + len(groups[1]) >= most:
@@ -148,26 +151,28 @@ class Clients:
         most = settings.max_client_nums
         if self._count >= most:
             reason = (
-                f"client {client.client_id} is not taken: {most} clients are connected already"
-                " (maxClientNums)"
+                f"client {client.client_id} is refused: {most} clients are connected already "
+                "(maxClientNums)"
             )
             raise RemotingError(ResponseCode.SYSTEM_ERROR, reason)
 
     def _check_subscriptions(self, data: ConsumerData, group: ConsumerGroup | None) -> None:
-        """Refuse subscriptions that are too many, or take too much memory with all others."""
+        """Refuse subscriptions that are too many, or need too much memory together with all
+        others.
+        """
         settings, name = self._parts.settings, data.group_name
         count, most = len(data.subscription_data_set), settings.max_subscriptions_per_group
         if count > most:
             reason = (
-                f"group {name} is not taken: it subscribes to {count} topics, and {most} are"
-                " allowed (maxSubscriptionsPerGroup)"
+                f"group {name} is refused: it subscribes to {count} topics, and the maximum "
+                f"is {most} (maxSubscriptionsPerGroup)"
             )
             raise RemotingError(ResponseCode.SYSTEM_ERROR, reason)
         size = sum(map(size_of, data.subscription_data_set)) - (group.size if group else 0)
         if self._subscribed + size > settings.max_subscriptions_size:
             reason = (
-                f"group {name} is not taken: the subscriptions of all groups would take over"
-                f" {settings.max_subscriptions_size} bytes (maxSubscriptionsSize)"
+                f"group {name} is refused: the subscriptions of all groups would exceed "
+                f"{settings.max_subscriptions_size} bytes (maxSubscriptionsSize)"
             )
             raise RemotingError(ResponseCode.SYSTEM_ERROR, reason)
 
@@ -181,7 +186,7 @@ class Clients:
     # Go
 
     def remove_producer(self, group: str, peer: Peer) -> None:
-        """Forget a producer that has said that it goes."""
+        """Remove a producer that has unregistered."""
         members = self.producers.get(group)
         client = members.at(peer) if members else None
         if client is not None and self._leave(self.producers, group, peer):
@@ -190,7 +195,7 @@ class Clients:
                 self._groups_of[peer][0].discard(group)
 
     def remove_consumer(self, group: str, peer: Peer) -> None:
-        """Forget a consumer that has said that it goes, and tell the others of its group."""
+        """Remove a consumer that has unregistered, and notify the others of its group."""
         members = self.consumers.get(group)
         if members is None or not self._leave(self.consumers, group, peer):
             return
@@ -249,7 +254,7 @@ class Clients:
     # Tell
 
     def _tell(self, group: ConsumerGroup) -> None:
-        """Let the consumers of a group share its queues anew."""
+        """Have the consumers of a group rebalance."""
         settings = self._parts.groups.get(group.group)
         is_wanted = settings is None or settings.notify_consumer_ids_changed_enable
         if (

@@ -9,12 +9,12 @@ from mqlake.protocol.bodies.heartbeat import BROADCASTING, ConsumerData, Subscri
 from mqlake.remoting.connection import Peer
 
 _OBJECT = 64
-"""Bytes that a small object takes, its place in a container included."""
+"""Bytes of a small object, including its place in a container."""
 
 
 @dataclass(slots=True, eq=False)
 class Client:
-    """A client as one connection of it says it is.
+    """A client as it describes itself on one of its connections.
 
     Attributes:
         seen: when it last sent a heartbeat, milliseconds since 1970.
@@ -28,7 +28,10 @@ class Client:
 
 
 class Members:
-    """The clients of one group of producers, or of consumers. One has an entry a connection."""
+    """The clients of one group of producers, or of consumers.
+
+    A client has one entry for each connection.
+    """
 
     def __init__(self, group: str) -> None:
         self.group = group
@@ -46,7 +49,7 @@ class Members:
 
     @property
     def client_ids(self) -> list[str]:
-        """The ids of all clients, once each, in the order in which they came."""
+        """The ids of all clients, once each, in the order of their arrival."""
         if self._ids is None:
             self._ids = list(dict.fromkeys(client.client_id for client in self))
         return self._ids
@@ -60,7 +63,7 @@ class Members:
         return next((client for client in self if client.client_id == client_id), None)
 
     def update(self, client: Client) -> bool:
-        """Note that a client is there; say whether it is new."""
+        """Note that a client is connected; return whether it is new."""
         old = self._clients.get(client.peer)
         self._clients[client.peer] = client
         if old is None or old.client_id != client.client_id:
@@ -68,7 +71,7 @@ class Members:
         return old is None
 
     def remove(self, peer: Peer) -> bool:
-        """Forget a connection; say whether it was there."""
+        """Remove a connection; return whether it existed."""
         self._ids = None
         return self._clients.pop(peer, None) is not None
 
@@ -78,9 +81,9 @@ class ConsumerGroup(Members):
 
     Attributes:
         subscriptions: by topic.
-        consume_type, message_model, consume_from_where: as the last heartbeat said.
-        fingerprint: of the last heartbeat, 0 where it had none.
-        size: about how many bytes of memory the subscriptions take.
+        consume_type, message_model, consume_from_where: those of the last heartbeat.
+        fingerprint: of the last heartbeat, 0 if it had none.
+        size: the approximate memory of the subscriptions, in bytes.
     """
 
     def __init__(self, group: str) -> None:
@@ -96,11 +99,11 @@ class ConsumerGroup(Members):
 
     @property
     def is_broadcasting(self) -> bool:
-        """Whether each consumer gets all messages."""
+        """Return whether each consumer gets all messages."""
         return self.message_model == BROADCASTING
 
     def subscribe(self, wanted: Iterable[Subscription]) -> bool:
-        """Let these be the subscriptions; say whether topics came or went.
+        """Replace the subscriptions; return whether topics were added or removed.
 
         A subscription with a smaller version does not replace one with a greater.
         """
@@ -114,7 +117,7 @@ class ConsumerGroup(Members):
 
 
 def size_of(subscription: Subscription) -> int:
-    """Return about how many bytes of memory a subscription takes."""
+    """Return the approximate memory of a subscription, in bytes."""
     texts = len(subscription.topic) + len(subscription.sub_string)
     tags = sum(_OBJECT + len(tag) for tag in subscription.tags_set)
     return 6 * _OBJECT + texts + tags + _OBJECT * len(subscription.code_set)

@@ -1,4 +1,4 @@
-"""Tell the consumers of a group that one came or went, so that they share the queues anew.
+"""Notify the consumers of a group that one joined or left, so that they rebalance.
 
 Upstream: `Broker2Client.notifyConsumerIdsChanged`.
 """
@@ -15,13 +15,13 @@ from mqlake.protocol.headers.clients import ConsumerGroupHeader
 from mqlake.remoting.slices import Job, Slices
 
 _DELAY = 0.02
-"""Seconds in which further changes of a group are told together with the first one.
+"""Seconds within which further changes of a group are notified together with the first one.
 
-Where many consumers come at once, each would tell all others of each."""
+If many consumers join at the same time, each would otherwise notify all others."""
 
 
 class Notices:
-    """What is about to be told."""
+    """Pending notifications."""
 
     def __init__(self, slices: Slices) -> None:
         self._loop, self._slices = asyncio.get_running_loop(), slices
@@ -29,7 +29,7 @@ class Notices:
         self._is_due = False
 
     def tell(self, group: ConsumerGroup) -> None:
-        """Tell all consumers that are in a group then, within a few milliseconds."""
+        """Notify all current consumers of a group within a few milliseconds."""
         if not self._is_due:
             self._is_due = True
             self._loop.call_later(_DELAY, self._begin)
@@ -39,7 +39,7 @@ class Notices:
         self._slices.start(self._send())
 
     def _send(self) -> Job[None]:
-        """Tell the groups that have changed, those too that change meanwhile."""
+        """Notify the groups that have changed, including those that change meanwhile."""
         while self._groups:
             name = next(iter(self._groups))
             group = self._groups.pop(name)

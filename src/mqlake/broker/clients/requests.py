@@ -35,7 +35,7 @@ from mqlake.remoting.slices import Job
 
 _LONGEST_ID = 1024
 _LONGEST_GROUP = 255
-"""Characters of a producer group's name, as RocketMQ's clients check it."""
+"""Maximum characters of a producer group's name, as RocketMQ's clients check it."""
 _CLIENTS = Permission.PUBLISH | Permission.SUBSCRIBE
 _READERS = Permission.SUBSCRIBE | Permission.READ
 
@@ -43,13 +43,13 @@ _log = logging.getLogger(__name__)
 
 
 class ClientRequests:
-    """What clients tell a broker about themselves."""
+    """Serves what clients tell a broker about themselves."""
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
 
     def routes(self) -> Sequence[Route]:
-        """Return what serves each request code."""
+        """Return the handler of each request code."""
         return (
             Route(RequestCode.HEART_BEAT, self._heartbeat, _CLIENTS),
             Route(RequestCode.UNREGISTER_CLIENT, self._unregister, _CLIENTS),
@@ -87,16 +87,17 @@ class ClientRequests:
         if self._parts.settings.reject_pull_consumer_enable and consumer.consume_type == ACTIVE:
             return False
         if self._parts.groups.get_or_make(consumer.group_name) is None:
-            _log.warning("no heartbeat of group %r is taken: no such group", consumer.group_name)
+            _log.warning(
+                "a heartbeat of group %r is ignored: the group does not exist", consumer.group_name
+            )
             return False
         return True
 
     def _is_changed(self, name: str, data: Heartbeat) -> bool:
-        """Say whether the client is to tell its subscriptions anew.
+        """Return whether the client must send its subscriptions again.
 
-        Upstream asks when the fingerprint is another one. One that it does not know is another
-        one too, if the subscriptions are left out: those of a client that was here before a
-        restart.
+        Upstream asks for them if the fingerprint differs. An unknown fingerprint also differs if
+        the heartbeat contains no subscriptions: those of a client from before a restart.
         """
         group = self._parts.clients.consumers.get(name)
         if group is None:
@@ -118,7 +119,7 @@ class ClientRequests:
         self._parts.clients.consumers[name].fingerprint = data.heartbeat_fingerprint
 
     def _unregister(self, peer: Peer, request: Command) -> Answer | Coroutine[Any, Any, Answer]:
-        # Like heartbeats, so that it does not overtake one of the same connection.
+        # It is processed like heartbeats, so that it does not overtake one of the same connection.
         return self._parts.slices.serve(peer, self._leave(peer, request), is_kept=True)
 
     def _leave(self, peer: Peer, request: Command) -> Job[Command]:
@@ -156,21 +157,21 @@ class ClientRequests:
 
 
 def _check(data: Heartbeat, most: int) -> None:
-    """Refuse a heartbeat that names too much.
+    """Refuse a heartbeat that is too large.
 
     Raises:
-        RemotingError: it has too many groups, or too long names.
+        RemotingError: it has too many groups, or names that are too long.
     """
     count = len(data.consumer_data_set) + len(data.producer_data_set)
     if count > most:
         reason = (
-            f"the heartbeat names {count} groups, and {most} are allowed (maxGroupsPerHeartbeat)"
+            f"the heartbeat names {count} groups; the maximum is {most} (maxGroupsPerHeartbeat)"
         )
         raise RemotingError(ResponseCode.INVALID_PARAMETER, reason)
     if len(data.client_id) > _LONGEST_ID:
-        reason = f"the clientID has {len(data.client_id)} characters: {_LONGEST_ID} are allowed"
+        reason = f"the clientID has {len(data.client_id)} characters; the maximum is {_LONGEST_ID}"
         raise RemotingError(ResponseCode.INVALID_PARAMETER, reason)
     for producer in data.producer_data_set:
         if len(producer.group_name) > _LONGEST_GROUP:
-            reason = f"a producer group has a name of over {_LONGEST_GROUP} characters"
+            reason = f"the name of a producer group exceeds {_LONGEST_GROUP} characters"
             raise RemotingError(ResponseCode.INVALID_PARAMETER, reason)

@@ -1,1 +1,1 @@
-"""Which messages a subscription chooses: by tags, or by a SQL92 expression over properties."""
+"""The messages that a subscription selects: by tags, or by a SQL92 expression over properties."""

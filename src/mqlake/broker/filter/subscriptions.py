@@ -1,4 +1,4 @@
-"""What a subscription chooses: an expression of tags, or a condition over properties.
+"""What a subscription selects: an expression of tags, or a condition over properties.
 
 Upstream: `FilterAPI`, `ExpressionType`, `ConsumerFilterManager`.
 """
@@ -21,20 +21,20 @@ _LONG = 64
 
 
 class Choice(NamedTuple):
-    """Which messages of a topic are wanted.
+    """The messages of a topic that are selected.
 
     Attributes:
-        tags: an expression of tags, for the store to go by; None where `condition` decides.
-        condition: over properties; None where `tags` decides.
+        tags: an expression of tags, which the store evaluates; None if `condition` decides.
+        condition: over properties; None if `tags` decides.
     """
 
     tags: str | None = None
     condition: Evaluate | None = None
 
     def holds(self, properties: Mapping[str, str]) -> bool:
-        """Say whether the condition holds for a message with these properties.
+        """Return whether the condition is true for a message with these properties.
 
-        Where its values do not compare, it does not.
+        If its values cannot be compared, it is not.
         """
         if self.condition is None:
             return True
@@ -45,12 +45,12 @@ class Choice(NamedTuple):
 
 
 def is_by_tags(expression_type: str | None) -> bool:
-    """Say whether an expression of this type is one of tags."""
+    """Return whether an expression of this type is one of tags."""
     return not expression_type or expression_type == "TAG"
 
 
 def is_costly(expression: str | None, expression_type: str | None) -> bool:
-    """Say whether `choice` would take long: 12 microseconds for a character."""
+    """Return whether `choice` would take long: 12 microseconds for a character."""
     return (
         expression is not None
         and len(expression) >= _LONG
@@ -60,26 +60,26 @@ def is_costly(expression: str | None, expression_type: str | None) -> bool:
 
 
 def not_supported(settings: BrokerSettings, expression_type: str | None) -> str | None:
-    """Return why a broker does not filter by expressions of a type, None where it does."""
+    """Return why a broker does not filter by expressions of a type, None if it does."""
     if is_by_tags(expression_type) or settings.enable_property_filter:
         return None
     return f"The broker does not support consumer to filter message by {expression_type}"
 
 
 def choice(settings: BrokerSettings, expression: str | None, expression_type: str | None) -> Choice:
-    """Return what an expression chooses.
+    """Return what an expression selects.
 
     Raises:
-        ExpressionError: it is no expression of its type, or too long.
+        ExpressionError: the text is not an expression of its type, or is too long.
     """
     most = settings.max_filter_expression_size
     if expression and len(expression) > most:
         raise ExpressionError(
-            f"the filter expression has {len(expression)} characters, and {most} are allowed"
-            " (maxFilterExpressionSize)"
+            f"the filter expression has {len(expression)} characters; the maximum is {most} "
+            "(maxFilterExpressionSize)"
         )
     if is_by_tags(expression_type):
         return Choice(tags=expression)
     if expression_type != SQL92:
-        raise ExpressionError(f"there are no filters of type {expression_type}; TAG and {SQL92}")
+        raise ExpressionError(f"there are no filters of type {expression_type}; use TAG or {SQL92}")
     return Choice(condition=compile_expression(expression or ""))

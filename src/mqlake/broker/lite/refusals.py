@@ -14,7 +14,7 @@ from mqlake.remoting.connection import Peer
 from mqlake.remoting.route import Route
 
 LITE_TOPIC_NAME = LITE_TOPIC.encode()
-"""Found in the properties of every message to a lite topic."""
+"""Present in the properties of every message to a lite topic."""
 
 _REASON = (
     "this broker has no lite topics: use a topic with a tag or a property to filter by"
@@ -35,18 +35,18 @@ _CODES = {
 
 
 class LiteTopics:
-    """Refuses what is asked about lite topics."""
+    """Refuses requests about lite topics."""
 
     def __init__(self, parts: Parts) -> None:
-        """Take the parts that every family is made with; none of them is needed."""
+        """Accept the parts with which every family is created; none of them is needed."""
 
     def routes(self) -> Sequence[Route]:
-        """Return what serves each request code."""
+        """Return the handler of each request code."""
         return [Route(code, _refuse, permission) for code, permission in _CODES.items()]
 
 
 def refuse_message(properties: bytes) -> None:
-    """Refuse a message to a lite topic: whoever subscribes to that topic would never get it.
+    """Refuse a message to a lite topic: its subscribers would never get it.
 
     Raises:
         RemotingError: the message names a lite topic.
@@ -56,6 +56,7 @@ def refuse_message(properties: bytes) -> None:
 
 
 def _refuse(_peer: Peer, request: Command) -> Command:
-    # Upstream's first words for codes that a broker does not serve: clients look for the code.
+    # These are upstream's first words for codes that a broker does not serve: clients search for
+    # the code.
     remark = f" request type {request.code} not supported: {_REASON}"
     return response(request, ResponseCode.REQUEST_CODE_NOT_SUPPORTED, remark=remark)

@@ -1,4 +1,4 @@
-"""LOCK_BATCH_MQ, UNLOCK_BATCH_MQ: queues for one consumer of a group alone, to keep their order.
+"""LOCK_BATCH_MQ, UNLOCK_BATCH_MQ: queues that one consumer of a group locks, to keep their order.
 
 Upstream: `RebalanceLockManager`.
 """

@@ -1,4 +1,4 @@
-"""Who has which queue for itself.
+"""The locks on queues, and their owners.
 
 Upstream: `RebalanceLockManager`. A lock ends when it is not renewed for a minute, and not when its
 owner's connection ends: the owner may be working on the queue still, and takes its lock for good
@@ -14,7 +14,7 @@ from mqlake.protocol.bodies.message_queue import MessageQueue
 from mqlake.remoting.slices import Job
 
 LIFETIME = 60_000
-"""Milliseconds after which a lock that was not renewed is free."""
+"""Milliseconds after which a lock expires if it is not renewed."""
 
 
 @dataclass(slots=True)
@@ -39,8 +39,8 @@ class QueueLocks:
         return self._count
 
     def lock(self, group: str, client_id: str, queue: MessageQueue) -> bool:
-        """Lock a queue that is free, renew the lock of one that the client has; say whether it has
-        the queue now.
+        """Lock a free queue, or renew a client's lock; return whether the client now owns the
+        queue.
         """
         locks, now = self._groups.setdefault(group, {}), self._now()
         lock = locks.get(queue)
@@ -51,7 +51,7 @@ class QueueLocks:
         return True
 
     def unlock(self, group: str, client_id: str, queue: MessageQueue) -> None:
-        """Free a queue if the client has it."""
+        """Unlock a queue if the client owns it."""
         locks = self._groups.get(group, {})
         lock = locks.get(queue)
         if lock is not None and lock.client_id == client_id:
@@ -64,17 +64,17 @@ class QueueLocks:
             del self._groups[group]
 
     def owner(self, group: str, queue: MessageQueue) -> str | None:
-        """Return the id of the client that has a queue, None where it is free."""
+        """Return the id of the client that owns a queue, None if the queue is free."""
         lock = self._groups.get(group, {}).get(queue)
         return lock.client_id if lock and self._now() - lock.renewed <= LIFETIME else None
 
     def are_held(self, group: str) -> bool:
-        """Say whether a client of a group has any queue for itself."""
+        """Return whether a client of a group owns any queue."""
         oldest = self._now() - LIFETIME
         return any(lock.renewed >= oldest for lock in self._groups.get(group, {}).values())
 
     def expire(self) -> Job[None]:
-        """Forget the locks that are over."""
+        """Remove expired locks."""
         oldest = self._now() - LIFETIME
         for group, locks in list(self._groups.items()):
             for queue, lock in list(locks.items()):

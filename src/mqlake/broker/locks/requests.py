@@ -20,18 +20,18 @@ from mqlake.remoting.route import Answer, Route
 from mqlake.remoting.slices import Job
 
 _LONGEST_NAME = 1024
-"""Characters of a topic, broker, group or client id."""
+"""Maximum characters of a topic, broker, group or client id."""
 
 
 class LockRequests:
-    """What consumers ask that keep the order of their queues."""
+    """Serves consumers that keep the order of their queues."""
 
     def __init__(self, parts: Parts) -> None:
         self._parts, self._locks = parts, parts.locks
         parts.repeating.every(LIFETIME / 1000, self._expire)
 
     def routes(self) -> Sequence[Route]:
-        """Return what serves each request code."""
+        """Return the handler of each request code."""
         return (
             Route(RequestCode.LOCK_BATCH_MQ, self._lock, Permission.SUBSCRIBE),
             Route(RequestCode.UNLOCK_BATCH_MQ, self._unlock, Permission.SUBSCRIBE),
@@ -74,11 +74,11 @@ class LockRequests:
         body = admin_body(LockQueues, request, settings)
         count, most = len(body.mq_set), settings.max_lock_batch_size
         if count > most:
-            reason = f"{count} queues, and {most} are allowed in one request (maxLockBatchSize)"
+            reason = f"the request names {count} queues; the maximum is {most} (maxLockBatchSize)"
             raise RemotingError(ResponseCode.INVALID_PARAMETER, reason)
         names = (each for queue in body.mq_set for each in (queue.topic, queue.broker_name))
         longest = max(map(len, names), default=0)
         if max(longest, len(body.consumer_group), len(body.client_id)) > _LONGEST_NAME:
-            reason = f"a name has over {_LONGEST_NAME} characters"
+            reason = f"a name exceeds {_LONGEST_NAME} characters"
             raise RemotingError(ResponseCode.INVALID_PARAMETER, reason)
         return body

@@ -1,4 +1,4 @@
-"""What clients ask of offsets.
+"""Requests of clients about offsets.
 
 QUERY_CONSUMER_OFFSET, UPDATE_CONSUMER_OFFSET; GET_MAX_OFFSET, GET_MIN_OFFSET,
 SEARCH_OFFSET_BY_TIMESTAMP, GET_EARLIEST_MSG_STORETIME.
@@ -35,14 +35,14 @@ from mqlake.remoting.route import Answer, Route
 from mqlake.store.port import Boundary
 
 Later = Answer | Coroutine[Any, Any, Answer]
-"""An answer, at once unless another broker has to be asked."""
+"""An answer, which is returned at once unless another broker must be asked."""
 
 _NO_BATCH = -1
-"""What upstream answers as the min offset of a batch consume queue without a unit."""
+"""Upstream's answer for the min offset of a batch consume queue without a unit."""
 
 
 class OffsetRequests:
-    """Answers what clients ask of offsets, and keeps what groups commit."""
+    """Answers requests about offsets, and stores what groups commit."""
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
@@ -54,7 +54,7 @@ class OffsetRequests:
         )
 
     def routes(self) -> Sequence[Route]:
-        """Return what serves each request code."""
+        """Return the handler of each request code."""
         return (
             Route(
                 RequestCode.QUERY_CONSUMER_OFFSET,
@@ -72,7 +72,7 @@ class OffsetRequests:
             Route(RequestCode.GET_EARLIEST_MSG_STORETIME, self._earliest, Permission.READ),
         )
 
-    # Of consumer groups
+    # Offsets of consumer groups
 
     def _query(self, _peer: Peer, request: Command) -> Later:
         header = request.header(QueryConsumerOffsetHeader)
@@ -105,9 +105,9 @@ class OffsetRequests:
         return response(request, header=OffsetHeader(offset=offset))
 
     def _is_young(self, topic: str, queue_id: int) -> bool:
-        """Say whether a queue still has its first message, and that is likely to be in memory.
+        """Return whether a queue still has its first message, and that is likely to be in memory.
 
-        A new group then begins with it, wherever it wants to begin.
+        A new group then begins with it, wherever it asks to begin.
         """
         queue = self._reads.queue(topic, queue_id)
         if queue.min_offset > 0 or queue.max_offset == 0:
@@ -147,7 +147,7 @@ class OffsetRequests:
             reason = f"Offset is null, topic is {topic}"
             raise RemotingError(ResponseCode.INVALID_PARAMETER, reason)
         if not 0 <= queue_id < MOST_QUEUES:
-            reason = f"QueueId {queue_id} of topic {topic} is not within 0 and {MOST_QUEUES - 1}"
+            reason = f"QueueId {queue_id} of topic {topic} is not between 0 and {MOST_QUEUES - 1}"
             raise RemotingError(ResponseCode.INVALID_PARAMETER, reason)
         if not self._offsets.has(group, topic, queue_id):
             check_offsets(self._parts, group, topic)
@@ -157,7 +157,7 @@ class OffsetRequests:
         self._offsets.commit(group, topic, queue_id, offset)
         return response(request)
 
-    # Of queues
+    # Offsets of queues
 
     def _max(self, _peer: Peer, request: Command) -> Later:
         header = request.header(QueueHeader)

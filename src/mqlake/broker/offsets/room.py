@@ -1,4 +1,4 @@
-"""How many offsets groups may have."""
+"""The limit of offsets that groups may have."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from mqlake.protocol.errors import RemotingError
 
 
 def has_room(parts: Parts, more: int = 1) -> bool:
-    """Say whether so many offsets more may be kept (`maxConsumerOffsetNums`)."""
+    """Return whether so many more offsets may be stored (`maxConsumerOffsetNums`)."""
     offsets = parts.store.config.consumer_offsets
     return len(offsets) + more <= parts.settings.max_consumer_offset_nums
 
 
 def check_offsets(parts: Parts, group: str, topic: str, more: int = 1) -> None:
-    """Refuse offsets of a group in queues of a topic that would be too many with all others.
+    """Refuse offsets of a group in queues of a topic that would exceed the limit.
 
     Raises:
         RemotingError: there would be more than `maxConsumerOffsetNums`.
@@ -25,8 +25,8 @@ def check_offsets(parts: Parts, group: str, topic: str, more: int = 1) -> None:
     )
     if not has_room(parts, more):
         reason = (
-            f"the offset of group {group} in topic {topic} is not kept: there are {len(offsets)}"
-            f" offsets, and {most} are allowed (maxConsumerOffsetNums); delete groups or topics,"
-            " or raise the setting"
+            f"the offset of group {group} in topic {topic} is not stored: there are "
+            f"{len(offsets)} offsets, and the maximum is {most} (maxConsumerOffsetNums); "
+            "delete groups or topics, or raise the setting"
         )
         raise RemotingError(ResponseCode.SYSTEM_ERROR, reason)

@@ -31,13 +31,13 @@ from mqlake.remoting.connection import Peer
 from mqlake.remoting.slices import Job
 
 _MOST_BITS = 1 << 16
-"""Bits of an entry that are looked at: a pop with a filter passes over messages."""
+"""Bits of an entry that are examined: a pop with a filter skips messages."""
 _NO_MESSAGE = ResponseCode.NO_MESSAGE
 _ILLEGAL = ResponseCode.MESSAGE_ILLEGAL
 
 
 class Acknowledging:
-    """Takes back what was popped."""
+    """Serves acknowledgements of popped messages."""
 
     def __init__(
         self,
@@ -107,7 +107,7 @@ class Acknowledging:
             self._acknowledge(key, receipt, offsets)
 
     def _acknowledge(self, key: QueueKey, receipt: Receipt, offsets: list[int]) -> None:
-        """Acknowledge in memory, else behind the check point in the revive topic."""
+        """Acknowledge in memory, otherwise in the revive topic after the check point."""
         point_key = Key(*key, receipt.start_offset, receipt.pop_time)
         pop = self._in_flight.find(point_key)
         if pop is None:
@@ -146,17 +146,19 @@ class Acknowledging:
     # CHANGE_MESSAGE_INVISIBLETIME
 
     def change_time(self, peer: Peer, request: Command) -> Command:
-        """Let a message come again at another time; answer what the new receipt is made of."""
+        """Change when a message is redelivered; answer the parts of the new receipt."""
         header = request.header(ChangeInvisibleTimeHeader)
         receipt = self._receipt(header.extra_info)
         key = self._queue(header, peer)
         low, high = self._store.reads.queue(header.topic, header.queue_id)
         if not low <= header.offset < high:
-            raise RemotingError(_NO_MESSAGE, f"no message {header.offset}, there are {low}~{high}")
+            raise RemotingError(
+                _NO_MESSAGE, f"there is no message {header.offset}; the queue has {low}~{high}"
+            )
         now = self._store.clock.milliseconds()
         longest = self._parts.settings.timer_max_delay_sec * 1000
         if not 0 <= header.invisible_time <= longest:
-            reason = f"invisibleTime {header.invisible_time} is not within 0 and {longest} ms"
+            reason = f"invisibleTime {header.invisible_time} is not between 0 and {longest} ms"
             raise RemotingError(ResponseCode.INVALID_PARAMETER, f"{reason} (timerMaxDelaySec)")
         if receipt.is_ordered:
             return self._change_ordered(request, header, key, receipt, now)
@@ -173,7 +175,7 @@ class Acknowledging:
         )
         end = self._revive_topic.put_point(point, receipt.revive_queue_id)
         if end is None:
-            raise RemotingError(ResponseCode.SYSTEM_ERROR, "the new check point was not taken")
+            raise RemotingError(ResponseCode.SYSTEM_ERROR, "the new check point was refused")
         pop = self._in_flight.find(Key(*key, receipt.start_offset, receipt.pop_time))
         if pop is not None:
             pop.needs = end
@@ -226,9 +228,9 @@ class Acknowledging:
 
 
 def _first_bits(data: bytes) -> Iterator[int]:
-    """Yield which bits are set, the lowest ones, as many as a pop has messages at most.
+    """Yield which bits are set, among the lowest ones, as many as the maximum of messages in a pop.
 
-    Upstream goes through all; those of no message of the pop change nothing there either.
+    Upstream examines all; bits of no message of the pop change nothing there either.
     """
     bits = int.from_bytes(data[: _MOST_BITS // 8], "little")
     for _ in range(MOST_MESSAGES):

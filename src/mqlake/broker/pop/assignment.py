@@ -40,11 +40,11 @@ from mqlake.remoting.slices import Job
 _KNOWN_FOR = 10.0
 """Seconds after which a name server is asked again."""
 _MOST_KNOWN = 1000
-"""Routes that are kept; the oldest one goes first."""
+"""Maximum number of cached routes; the oldest one is dropped first."""
 
 
 class AssignmentRequests:
-    """Says which queues are a consumer's, and whether it pulls or pops them."""
+    """Decides which queues a consumer owns, and whether it pulls or pops them."""
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
@@ -55,7 +55,7 @@ class AssignmentRequests:
         parts.followed[RequestCode.GET_ALL_MESSAGE_REQUEST_MODE] = self._follow
 
     async def query(self, _peer: Peer, request: Command) -> Command:
-        """Answer which queues of a topic are a consumer's."""
+        """Answer which queues of a topic a consumer owns."""
         asked = decode_body(AssignmentQuery, request.body)
         mode = self._mode(asked.topic, asked.consumer_group)
         queues = self._share(asked, mode, await self._queues(asked.topic))
@@ -65,7 +65,7 @@ class AssignmentRequests:
         return response(request, body=encode_body(Assignments(assignments)))
 
     def set_mode(self, peer: Peer, request: Command) -> Command:  # noqa: ARG002
-        """Note whether a group is to pull or to pop a topic."""
+        """Set whether a group pulls or pops a topic."""
         wanted = decode_body(RequestMode, request.body)
         topic, group = wanted.topic, wanted.consumer_group
         if topic.startswith(RETRY_PREFIX):
@@ -88,8 +88,8 @@ class AssignmentRequests:
         most = self._parts.settings.max_answer_entries
         if self._count >= most:
             reason = (
-                f"the mode of group {group} in topic {topic} is not kept: there are {most} modes"
-                " (maxAnswerEntries); raise the setting"
+                f"the mode of group {group} in topic {topic} is not stored: there are {most} "
+                "modes (maxAnswerEntries); raise the setting"
             )
             raise RemotingError(ResponseCode.SYSTEM_ERROR, reason)
 
@@ -108,7 +108,7 @@ class AssignmentRequests:
         return response(request, body=b'{"messageRequestModeMap":{' + b",".join(topics) + b"}}")
 
     def _follow(self, body: Body) -> Job[None]:
-        """Replace all modes by those that a master answers; these have no version."""
+        """Replace all modes by those of a master; these have no version."""
         members = yield from read_members(body)
         modes = yield from request_modes(members)
         if modes != self._modes:
@@ -137,7 +137,9 @@ class AssignmentRequests:
     def _share(
         self, asked: AssignmentQuery, mode: MessageRequestMode, queues: list[MessageQueue] | None
     ) -> list[MessageQueue] | None:
-        """Return a consumer's queues; None where that cannot be said: it goes on as before."""
+        """Return a consumer's queues; None if they are unknown, and the consumer keeps those that
+        it has.
+        """
         if queues is None or asked.message_model == BROADCASTING:
             return queues
         members = self._parts.clients.consumers.get(asked.consumer_group)
@@ -163,18 +165,19 @@ class AssignmentRequests:
 
 
 class _Routes:
-    """Where topics are, as name servers said lately."""
+    """The routes of topics, as name servers answered recently."""
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
         self._now = parts.store.clock.monotonic
-        # Until when each route is believed, in the order in which they were learned.
+        # The time until which each route is valid, in the order of arrival.
         self._known: dict[str, tuple[float, TopicRouteData | None]] = {}
 
     async def of(self, topic: str) -> TopicRouteData | None:
         """Return a topic's route, None if no name server knows it or no topic can have the name."""
         if topic_fault(topic) is not None:
-            # A name server closes the connection of a request that is too long: this broker's own.
+            # A name server closes the connection of a request that is too long, which would be this
+            # broker's own.
             return None
         until, route = self._known.get(topic, (0.0, None))
         if self._now() < until:

@@ -1,8 +1,8 @@
-"""What is popped and acknowledged, as the revive topic keeps it.
+"""Popped and acknowledged messages, as stored in the revive topic.
 
 Upstream: `PopCheckPoint`, `AckMsg`, `BatchAckMsg`. A check point says which messages of a queue are
-out and until when; acknowledgements that come after it was put are put behind it. Both wait as
-timer messages until the time is over.
+out and until when; acknowledgements that come after it was put are put after it. Both wait as timer
+messages until the time is over.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from mqlake.store.append.message import Message
 
 REVIVE_GROUP = "CID_RMQ_SYS_REVIVE_GROUP"
 BEFORE_ACKS = 1000
-"""So many milliseconds before the acknowledgements the check point leaves the timer."""
+"""Milliseconds by which the check point leaves the timer before the acknowledgements."""
 
 _CHECK_POINT, _ACK, _BATCH_ACK = "ck", "ack", "bAck"
 MOST_MESSAGES = 64
-"""Messages of a check point, so many bits it has for their acknowledgements."""
+"""Maximum number of messages of a check point: its bits for acknowledgements."""
 
 
 class Key(NamedTuple):
@@ -38,11 +38,11 @@ class Key(NamedTuple):
 
 
 class CheckPoint(msgspec.Struct, omit_defaults=True):
-    """Messages that are out; `count` of them, at `start_offset` plus each of `distances`.
+    """Popped messages; `count` of them, at `start_offset` plus each of `distances`.
 
     Attributes:
-        bits: which are acknowledged, the lowest for the first.
-        puts: how often it was put again, as text; None for never.
+        bits: which are acknowledged; the lowest is for the first.
+        puts: how often it was put again, as text; None if never.
     """
 
     start_offset: int = msgspec.field(name="so")
@@ -60,12 +60,12 @@ class CheckPoint(msgspec.Struct, omit_defaults=True):
 
     @property
     def key(self) -> Key:
-        """Return what its acknowledgements name."""
+        """Return the key that its acknowledgements contain."""
         return Key(self.topic, self.group, self.queue_id, self.start_offset, self.pop_time)
 
     @property
     def revive_time(self) -> int:
-        """Return until when the messages are out."""
+        """Return until when the messages are invisible."""
         return self.pop_time + self.invisible_time
 
     @property
@@ -80,7 +80,7 @@ class CheckPoint(msgspec.Struct, omit_defaults=True):
         return [offset for number, offset in enumerate(self.offsets) if not self.bits >> number & 1]
 
     def acknowledge(self, queue_offset: int) -> None:
-        """Note that a message was consumed; nothing where it is none of these."""
+        """Note that a message was consumed; do nothing if it is none of these."""
         distance = queue_offset - self.start_offset
         if not self.distances and 0 <= distance < min(self.count, MOST_MESSAGES):
             self.bits |= 1 << distance
@@ -102,7 +102,7 @@ class Ack(msgspec.Struct, omit_defaults=True):
 
     @property
     def key(self) -> Key:
-        """Return what its check point is known by."""
+        """Return the key of its check point."""
         return Key(self.topic, self.group, self.queue_id, self.start_offset, self.pop_time)
 
     @property
@@ -112,7 +112,7 @@ class Ack(msgspec.Struct, omit_defaults=True):
 
 
 def point_message(point: CheckPoint, topic: str, queue_id: int) -> Message:
-    """Return the message of the revive topic that keeps a check point."""
+    """Return the message of the revive topic that stores a check point."""
     parts = (point.topic, point.queue_id, point.start_offset, point.group, point.pop_time)
     key = "@".join(map(str, (*parts, point.broker_name, _CHECK_POINT)))
     due = point.revive_time - BEFORE_ACKS
@@ -122,10 +122,10 @@ def point_message(point: CheckPoint, topic: str, queue_id: int) -> Message:
 def ack_message(
     key: Key, offsets: Sequence[int], broker_name: str, due: int, topic: str, queue_id: int
 ) -> Message:
-    """Return the message of the revive topic that keeps an acknowledgement of messages.
+    """Return the message of the revive topic that stores an acknowledgement of messages.
 
     Args:
-        due: until when they were out, milliseconds.
+        due: until when they were invisible, milliseconds.
     """
     ack = Ack(key.start_offset, key.group, key.topic, key.queue_id, key.pop_time, broker_name)
     if len(offsets) == 1:
@@ -151,7 +151,7 @@ def _message(
 
 
 def read(record: Record) -> CheckPoint | Ack | None:
-    """Return what a message of the revive topic keeps, None where that is nothing."""
+    """Return the content of a message of the revive topic, None if it has none."""
     kind = {_CHECK_POINT: CheckPoint, _ACK: Ack, _BATCH_ACK: Ack}.get(record.tags or "")
     if kind is None:
         return None

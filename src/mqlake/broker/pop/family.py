@@ -1,4 +1,4 @@
-"""All that pop consumption needs, put together."""
+"""All parts of pop consumption, put together."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _REVIVE_INTERVAL = 1.0
 
 
 class PopConsumption:
-    """Answers pop consumers; gives messages out again that they do not acknowledge."""
+    """Serves pop consumers; redelivers messages that they do not acknowledge."""
 
     def __init__(self, parts: Parts) -> None:
         self._parts, self._store = parts, parts.store
@@ -52,7 +52,7 @@ class PopConsumption:
             parts.on_stop.append(self._stop)
 
     def routes(self) -> Sequence[Route]:
-        """Return what serves each request code."""
+        """Return the handler of each request code."""
         return (
             Route(RequestCode.POP_MESSAGE, self._requests.pop, Permission.SUBSCRIBE),
             Route(RequestCode.PEEK_MESSAGE, self._peeking.peek, Permission.SUBSCRIBE),
@@ -85,7 +85,7 @@ class PopConsumption:
             self._revive_topic.look(self._store.clock.milliseconds())
 
     def _revive(self) -> None:
-        """Revive what is due; a slave leaves that to its master, and begins once it is one."""
+        """Revive what is due; a slave leaves that to its master, and begins once it is a master."""
         if self._parts.settings.is_slave:
             self._revival = None
             return
@@ -94,11 +94,11 @@ class PopConsumption:
         self._revival.look()
 
     def _stop(self) -> None:
-        """Keep on the disk what was known in memory only, and that the groups are behind it."""
+        """Store what was known only in memory, and that the groups have passed it."""
         for pop in self._in_flight.all():
             self._revive_topic.keep(pop)
         try:
             self._store.sync_log()
         except DiskError:
-            return  # the next start finds the groups' offsets before these pops
+            return  # The next start finds the groups' offsets before these pops.
         self._in_flight.commit(self._store.watermarks.flushed)

@@ -1,4 +1,4 @@
-"""Messages that are out, as long as this is known in memory only.
+"""Popped messages that are known only in memory.
 
 Upstream: `PopBufferMergeService`. What is acknowledged soon leaves no trace on the disk but the
 group's offset. That moves on in the order of the queue, up to the first pop of which a message is
@@ -26,15 +26,15 @@ class QueueKey(NamedTuple):
 
 
 class Pop:
-    """What one pop took out of a queue.
+    """The messages of one pop from a queue.
 
     Attributes:
-        point: which messages, and until when.
-        revive_queue_id: where its check point goes, should it have to.
-        next_offset: queue offset behind the pop.
-        needs: physical offset behind what its acknowledged messages depend on; 0 for nothing.
-        settled_at: physical offset behind which lies nothing that the messages depend on; None
-            while one of them is out and only this knows it.
+        point: the messages, and until when they are invisible.
+        revive_queue_id: the queue for its check point, if it needs one.
+        next_offset: queue offset after the pop.
+        needs: physical offset after what its acknowledged messages depend on; 0 if nothing.
+        settled_at: physical offset after everything that the messages depend on; None while one of
+            them is invisible and known only here.
     """
 
     __slots__ = ("needs", "next_offset", "point", "revive_queue_id", "settled_at")
@@ -69,15 +69,15 @@ class InFlight:
         return len(self._pops)
 
     def next_offset(self, key: QueueKey) -> int | None:
-        """Return where the next pop of a queue begins, None where that is not known here."""
+        """Return where the next pop of a queue begins, None if that is unknown here."""
         queue = self._queues.get(key)
         return queue.next_offset if queue else None
 
     def add(self, pop: Pop, look_at: int) -> None:
-        """Note a pop; one without messages moves the offset only.
+        """Note a pop; a pop without messages only moves the offset.
 
         Args:
-            look_at: when `due` is to return it (milliseconds).
+            look_at: when `due` returns it (milliseconds).
         """
         point = pop.point
         key = QueueKey(point.topic, point.group, point.queue_id)
@@ -98,11 +98,11 @@ class InFlight:
         heappush(self._by_time, (look_at, self._number, pop))
 
     def find(self, key: Key) -> Pop | None:
-        """Return the pop of which a check point would have this key, None where it is settled."""
+        """Return the pop whose check point would have this key, None if it is settled."""
         return self._pops.get(key)
 
     def settle(self, pop: Pop, settled_at: int) -> None:
-        """Note that a pop needs memory no more once the log is on the disk up to an offset."""
+        """Note that a pop is no longer needed in memory once the log is durable up to an offset."""
         pop.settled_at = settled_at
         self._pops.pop(pop.point.key, None)
         point = pop.point
@@ -114,7 +114,7 @@ class InFlight:
             queue.waiting += 1
 
     def due(self, now: int) -> Iterator[Pop]:
-        """Yield the pops, once each, that are to be looked at by now and are not settled."""
+        """Yield the pops, once each, that are due for a check by now and are not settled."""
         while self._by_time and self._by_time[0][0] <= now:
             pop = heappop(self._by_time)[2]
             if pop.settled_at is None:
@@ -125,7 +125,7 @@ class InFlight:
         return list(self._pops.values())
 
     def commit(self, flushed: int) -> None:
-        """Move the groups' offsets on as far as the log is on the disk."""
+        """Advance the groups' offsets as far as the log is durable."""
         for key, queue in list(self._queues.items()):
             if queue.waiting:
                 offset = queue.kept.take(flushed)
@@ -136,7 +136,7 @@ class InFlight:
                 del self._queues[key]
 
     def forget(self, key: QueueKey) -> None:
-        """Forget the pops of a queue: the group goes on elsewhere, or is gone."""
+        """Forget the pops of a queue: the group was reset or deleted."""
         queue = self._queues.pop(key, None)
         for pop in queue.pops if queue else ():
             pop.settled_at = 0

@@ -1,4 +1,4 @@
-"""A small table of the broker's in `config/`, written whole when it has changed.
+"""A small table of the broker in `config/`, which is written whole when it has changed.
 
 Upstream: `ConfigManager`, for `ConsumerOrderInfoManager` and `MessageRequestModeManager`.
 """
@@ -28,17 +28,17 @@ _log = logging.getLogger(__name__)
 
 
 class KeptTable(Generic[C]):
-    """One table: found at the start, written a few seconds after each change and at the stop.
+    """One table: loaded at the start, written a few seconds after each change and at the stop.
 
-    However long the table is, this holds the event loop for a moment at a time: the file's members
-    are gathered a slice at a time, and are encoded and written in another thread.
+    However long the table is, this blocks the event loop only briefly: the file's members are
+    collected a slice at a time, and are encoded and written in another thread.
 
     Attributes:
-        found: what the file held at the start.
+        found: the content of the file at the start.
 
     Args:
-        gather: returns the job that returns the file's members by name. What it returns must not
-            change any more.
+        gather: returns the job that returns the file's members by name. The members must no longer
+            change.
 
     Raises:
         FormatError: the file and its backup are both damaged.

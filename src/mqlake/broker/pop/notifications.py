@@ -31,7 +31,7 @@ from mqlake.remoting.slices import Job, run_at_once
 
 
 class Notifications:
-    """Tells clients whether there is something to pop, and how many wait for it."""
+    """Tells clients whether there is something to pop, and how many requests wait for it."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class Notifications:
         self._now = parts.store.clock.milliseconds
 
     def notify(self, peer: Peer, request: Command) -> Answer | Coroutine[Any, Any, Answer]:
-        """Answer whether there is something to pop, once there is."""
+        """Answer whether there is something to pop, as soon as there is."""
         header = request.header(NotificationHeader)
         check_attempt_id(header.attempt_id)
         topic = self._check_topic(header.topic, header.consumer_group, header.queue_id, peer)
@@ -110,7 +110,7 @@ class _WaitingNotification:
     ) -> None:
         self.peer, self._family = peer, family
         self._request = request
-        # What the header has besides is not kept while the request waits.
+        # The other header fields are not kept while the request waits.
         is_needed = header.attempt_id is None or bool(header.order)
         self._header = header if is_needed else msgspec.structs.replace(header, attempt_id=None)
 

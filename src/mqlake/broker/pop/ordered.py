@@ -1,4 +1,4 @@
-"""Pops in order: nothing behind what is not acknowledged (upstream: `ConsumerOrderInfoManager`)."""
+"""Pops in order: nothing after an unacknowledged message (upstream: `ConsumerOrderInfoManager`)."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from mqlake.remoting.slices import Job
 _FORGET_AFTER = 24 * 60 * 60 * 1000
 _SEPARATOR = "@"
 _LONGEST_ATTEMPT_ID = 255
-"""Characters of an attempt id; those of clients are UUIDs."""
+"""Maximum characters of an attempt id; those of clients are UUIDs."""
 
 
 @dataclass(slots=True)
 class _InHand:
-    """What a group has in hand of a queue; times in milliseconds.
+    """The messages of a queue that a group has popped in order; times in milliseconds.
 
     Attributes:
         offsets: queue offsets of the messages.
-        visible: when a message comes again, where that is not the end of the invisible time.
-        counts: how often a message was popped before, where it was.
+        visible: when a message is redelivered, if that is not the end of the invisible time.
+        counts: how often a message was popped before, if it was.
         acked: queue offsets that are acknowledged.
     """
 
@@ -44,7 +44,7 @@ class _InHand:
 
     @property
     def free_at(self) -> int:
-        """When nothing of it blocks the queue any more; 0 where all is acknowledged."""
+        """When none of it blocks the queue any more; 0 if all are acknowledged."""
         until = self.pop_time + self.invisible_time
         waiting = (self.visible.get(at, until) for at in self.offsets if at not in self.acked)
         return max(waiting, default=0)
@@ -57,7 +57,7 @@ class _InHand:
 
 
 class Ordered:
-    """What groups have in hand of the queues that they pop in order."""
+    """The messages that groups have popped in order."""
 
     def __init__(self, parts: Parts) -> None:
         self._now = parts.store.clock.milliseconds
@@ -70,14 +70,14 @@ class Ordered:
                     self._queues[QueueKey(topic, group, queue_id)] = _loaded(info)
 
     def is_blocked(self, key: QueueKey, attempt_id: str | None = None) -> bool:
-        """Say whether a queue has to wait; never for the attempt that has it in hand."""
+        """Return whether a queue must wait; never for the attempt that has popped it."""
         found = self._queues.get(key)
         if found is None or (attempt_id is not None and found.attempt_id == attempt_id):
             return False
         return self._now() < found.free_at
 
     def free_at(self, key: QueueKey) -> int:
-        """Return when a queue is free (ms); 0 where nothing of it is in hand."""
+        """Return when a queue is free (ms); 0 if no message of it is popped."""
         found = self._queues.get(key)
         return found.free_at if found else 0
 
@@ -90,7 +90,7 @@ class Ordered:
         offsets: Sequence[int],
         info: PopInfo,
     ) -> None:
-        """Note that messages are in hand now; say so in the answer."""
+        """Note that messages are popped now; add that to the answer."""
         old = self._queues.get(key)
         new = _InHand(attempt_id, pop_time, invisible_time, list(offsets))
         if old is not None and attempt_id is not None and old.attempt_id == attempt_id:
@@ -106,7 +106,7 @@ class Ordered:
     def acknowledge(self, key: QueueKey, queue_offset: int, pop_time: int) -> int | None:
         """Note that a message was consumed; return the offset to commit.
 
-        None where another pop has the queue in hand by now; -1 where the message is none of these.
+        None if another pop has the queue by now; -1 if the message is none of these.
         """
         found = self._queues.get(key)
         if found is None:
@@ -120,14 +120,14 @@ class Ordered:
         return found.next_offset
 
     def change_time(self, key: QueueKey, queue_offset: int, pop_time: int, visible: int) -> None:
-        """Let a message come again at another time (ms)."""
+        """Change when a message is redelivered (ms)."""
         found = self._queues.get(key)
         if found is not None and found.pop_time == pop_time and queue_offset in found.offsets:
             found.visible[queue_offset] = visible
             self._file.change()
 
     def forget(self, key: QueueKey) -> None:
-        """Let nothing of a queue be in hand."""
+        """Release all messages of a queue."""
         if self._queues.pop(key, None) is not None:
             self._file.change()
 
@@ -146,15 +146,15 @@ class Ordered:
 
 
 def check_attempt_id(attempt_id: str | None) -> None:
-    """Refuse an attempt id that is too long to be kept.
+    """Refuse an attempt id that is too long to store.
 
     Raises:
-        RemotingError: it is.
+        RemotingError: the id is too long.
     """
     if attempt_id is not None and len(attempt_id) > _LONGEST_ATTEMPT_ID:
         reason = (
-            f"the attemptId has {len(attempt_id)} characters, and {_LONGEST_ATTEMPT_ID} are"
-            " allowed; use a UUID"
+            f"the attemptId has {len(attempt_id)} characters; the maximum is "
+            f"{_LONGEST_ATTEMPT_ID}; use a UUID"
         )
         raise RemotingError(ResponseCode.INVALID_PARAMETER, reason)
 

@@ -1,4 +1,4 @@
-"""PEEK_MESSAGE: look at what a pop would return (upstream: `PeekMessageProcessor`)."""
+"""PEEK_MESSAGE: return what a pop would return (upstream: `PeekMessageProcessor`)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _WRONG_OFFSET = (Status.OFFSET_TOO_SMALL, Status.OFFSET_OVERFLOW_BADLY)
 
 
 class Peeking:
-    """Answers with messages that stay where they are: nothing is taken or noted."""
+    """Answers with messages without popping them."""
 
     def __init__(
         self, parts: Parts, reading: Reading, rounds: Rounds, check_topic: CheckTopic

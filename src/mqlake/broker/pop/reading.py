@@ -1,4 +1,4 @@
-"""Take messages out of the queues of a topic, for one pop.
+"""Read messages from the queues of a topic, for one pop.
 
 Upstream: `PopMessageProcessor.popMsgFromTopic`, `popMsgFromQueue`, `getPopOffset`.
 """
@@ -31,22 +31,22 @@ from mqlake.store.results import Status
 from mqlake.store.stored import read_stored
 
 FROM_FIRST = 0
-"""`initMode`: a group that has no offset begins at the first message, else at the last."""
+"""`initMode`: a group without an offset begins at the first message, otherwise at the last."""
 
 _MOST_TRIES = 8
 _IN_MEMORY = 0.4
-"""Share of the machine's memory in which the end of the log is taken to be."""
+"""Share of the machine's memory that is assumed to contain the end of the log."""
 _WRONG_OFFSET = (Status.OFFSET_TOO_SMALL, Status.OFFSET_OVERFLOW_BADLY, Status.OFFSET_FOUND_NULL)
 
 
 @dataclass(slots=True)
 class PopRead:
-    """What a client asks for.
+    """The parameters of a client's pop.
 
     Attributes:
-        topic: as the client calls it; messages of its retry topic get this name.
+        topic: the client's name of the topic; messages of its retry topic get this name.
         init_mode: where a group without an offset begins.
-        is_ordered: each queue in its order.
+        is_ordered: whether each queue is read in its order.
     """
 
     topic: str
@@ -61,12 +61,12 @@ class PopRead:
 
 @dataclass(slots=True)
 class Taken:
-    """What a pop has so far.
+    """What a pop has read so far.
 
     Attributes:
-        rest: how many messages are left in the queues that were looked at.
-        free_at: when (ms) the first of those queues is free that have to wait; None for none.
-        refusal: why messages of one of those queues were not taken; None for no reason.
+        rest: the number of messages left in the queues that were read.
+        free_at: when (ms) the first waiting queue is free; None if none waits.
+        refusal: why messages of one of those queues were not popped; None if there is no reason.
     """
 
     pop_time: int
@@ -79,7 +79,7 @@ class Taken:
 
 
 class Reading:
-    """Reads queues on behalf of groups, and notes what is out."""
+    """Reads queues for groups, and notes popped messages."""
 
     def __init__(
         self, parts: Parts, in_flight: InFlight, ordered: Ordered, revive_topic: ReviveTopic
@@ -89,16 +89,16 @@ class Reading:
         self._in_flight, self._ordered, self._revive_topic = in_flight, ordered, revive_topic
 
     def start(self, wanted: PopRead) -> Taken:
-        """Return a pop that has nothing yet."""
+        """Return a pop that has read nothing yet."""
         revive = ORDERED if wanted.is_ordered else self._revive_topic.next_revive_queue()
         return Taken(self._store.clock.milliseconds(), revive)
 
     def take(self, wanted: PopRead, topic: str, queue_id: int, taken: Taken) -> Job[None]:
-        """Take what there is in a queue, up to what is wanted in all."""
+        """Read the messages of a queue, up to the total that is wanted."""
         key = QueueKey(topic, wanted.group, queue_id)
         self._take_reset(key)
         for number in range(1, _MOST_TRIES + 1):
-            # Each time from the start: others may have popped meanwhile.
+            # Start again each time: others may have popped meanwhile.
             following, is_done = self._try(wanted, key, taken)
             if is_done or number == _MOST_TRIES:
                 high = self._store.reads.queue(topic, queue_id).max_offset
@@ -110,7 +110,7 @@ class Reading:
         """Read a queue once.
 
         Returns:
-            The offset after what was taken, None if nothing may be; whether that is all there is.
+            The offset after the messages, None if none may be popped; and whether these are all.
         """
         try:
             offset = self._next_offset(key, wanted.init_mode)
@@ -134,7 +134,7 @@ class Reading:
         return following, is_done
 
     def unread(self, key: QueueKey) -> tuple[int, int]:
-        """Return where a group goes on in a queue, and how many messages are there."""
+        """Return where a group continues in a queue, and how many messages there are."""
         low, high = self._store.reads.queue(key.topic, key.queue_id)
         known = self._offsets.query(key.group, key.topic, key.queue_id)
         offset = max(low if known is None else known, self._in_flight.next_offset(key) or 0)
@@ -153,11 +153,11 @@ class Reading:
         self._offsets.commit(key.group, key.topic, key.queue_id, offset)
 
     def _next_offset(self, key: QueueKey, init_mode: int) -> int | None:
-        """Return where a group goes on in a queue; None if it has nothing there, and no offset.
+        """Return where a group continues in a queue; None if it has nothing there, and no offset.
 
         Raises:
-            RemotingError: no more offsets may be kept, and no message may be taken without one: it
-                would be taken again and again.
+            RemotingError: no more offsets may be stored, and without one, messages would be popped
+                again and again.
         """
         known = self._offsets.query(key.group, key.topic, key.queue_id)
         if known is None:
@@ -170,10 +170,10 @@ class Reading:
         return max(known, self._in_flight.next_offset(key) or 0)
 
     def _first_offset(self, key: QueueKey, init_mode: int) -> int:
-        """Return where a group begins in a queue of which it has no offset.
+        """Return where a group without an offset begins in a queue.
 
-        At the last message, unless the client or the topic says at the first. As upstream: at the
-        first, too, if the whole queue is so young that it is in memory.
+        This is the last message, unless the client or the topic asks for the first. As in upstream,
+        it is also the first if the whole queue is so young that it is in memory.
         """
         low, high = self._store.reads.queue(key.topic, key.queue_id)
         if init_mode == FROM_FIRST or key.topic.startswith(RETRY_PREFIX):
@@ -188,7 +188,7 @@ class Reading:
         begin = self._store.watermarks.end if head is None else head.physical_offset
         return self._store.watermarks.end - begin <= _IN_MEMORY * memory
 
-    # What is there
+    # What is available
 
     def _read(self, wanted: PopRead, key: QueueKey, offset: int, most: int) -> LiveGetResult:
         tags = wanted.choice.tags
@@ -197,11 +197,11 @@ class Reading:
     def _keep(
         self, wanted: PopRead, key: QueueKey, start: int, result: LiveGetResult, taken: Taken
     ) -> bool:
-        """Note what was read as being out; say whether there was anything that is wanted."""
+        """Note the messages as popped; return whether any is selected."""
         chosen = self._chosen(wanted, result)
         offsets = [record.queue_offset for record, _ in chosen]
         if offsets:
-            start = min(start, offsets[0])  # an inner batch may begin before what was asked for
+            start = min(start, offsets[0])  # An inner batch may begin before the requested offset.
         if wanted.is_ordered:
             self._keep_ordered(wanted, key, start, offsets, result, taken)
         elif result.next_offset > start:
@@ -265,7 +265,7 @@ class Reading:
     def _body(
         self, wanted: PopRead, record: Record, data: memoryview, start: int, taken: Taken
     ) -> bytes | memoryview:
-        """Return a record for the client, under the name of the topic that it asked for."""
+        """Return a record for the client, under the name of the requested topic."""
         if record.topic == wanted.topic:
             return data
         receipt = Receipt(
@@ -285,7 +285,8 @@ class Reading:
         if len(properties) > MAX_LENGTH:
             properties = edit(properties, [name for name in OPTIONAL if name != POP_RECEIPT])
         if len(properties) > MAX_LENGTH:
-            # Clients make the receipt of a message without one, and tell by its topic where it is.
+            # If a message has no receipt, clients create one, and use its topic to tell where it
+            # is.
             return data
         return records.encode(
             topic=wanted.topic,

@@ -27,7 +27,7 @@ from mqlake.remoting.slices import Job, run_at_once
 
 _MOST_MESSAGES = 32
 _LATE = 500
-"""Milliseconds after the end of its poll time from which a pop is not looked at."""
+"""Milliseconds after the end of its poll time from which a pop is not served."""
 
 _INVALID = ResponseCode.INVALID_PARAMETER
 _FORBIDDEN = ResponseCode.NO_PERMISSION
@@ -38,17 +38,17 @@ CheckTopic = Callable[[str, str, int, Peer], Topic]
 
 
 def check_count(messages: int, who: str) -> None:
-    """Refuse a request that asks for more messages than one answer has.
+    """Refuse a request for more messages than one answer can have.
 
     Raises:
-        RemotingError: it does.
+        RemotingError: the request asks for too many.
     """
     if messages > _MOST_MESSAGES:
         raise RemotingError(_INVALID, f"{who}'s num is greater than {_MOST_MESSAGES}")
 
 
 class PopRequests:
-    """Answers what asks for messages to pop."""
+    """Serves requests to pop messages."""
 
     def __init__(self, parts: Parts, reading: Reading, waiting: Waiting, rounds: Rounds) -> None:
         self._parts, self._reading = parts, reading
@@ -97,16 +97,16 @@ class PopRequests:
         waits = _WaitingPop(self, peer, request.bare(), header)
         self._waiting.add(name, group, queue_id, waits, left)
         if self._waiting.news != news:
-            # Something came meanwhile, maybe into a queue that had been looked into.
+            # Messages arrived meanwhile, perhaps in a queue that was already read.
             self._waiting.wake(name, group, queue_id)
         return None
 
     def _left(self, header: PopHeader) -> int:
-        """Return for how long (ms) a request may still wait."""
+        """Return how long (ms) a request may still wait."""
         return header.poll_time - (self._now() - header.born_time if header.born_time else 0)
 
     def try_again(self, peer: Peer, request: Command, header: PopHeader) -> Job[bool]:
-        """Answer a request that waits if there is something now; say whether it was answered."""
+        """Answer a waiting request if there is something now; return whether it was answered."""
         try:
             topic, wanted = self._check(header, peer)
             taken = yield from self._take(header, wanted, self._round(header, topic, wanted))
@@ -118,7 +118,7 @@ class PopRequests:
         return bool(taken.bodies)
 
     def give_up(self, peer: Peer, request: Command, header: PopHeader) -> None:
-        """Answer a request that has waited for long enough."""
+        """Answer a request whose time is up."""
         peer.answer(request, self._nothing(request, header))
 
     def _nothing(self, request: Command, header: PopHeader) -> Command:
@@ -189,13 +189,13 @@ class PopRequests:
         return topic, wanted
 
     def _check_again(self, header: PopHeader) -> None:
-        """Check that messages that are not acknowledged can come again."""
+        """Check that unacknowledged messages can be redelivered."""
         settings = self._parts.settings
         longest = settings.timer_max_delay_sec * 1000
         if not 0 <= header.invisible_time <= longest:
             reason = (
-                f"invisibleTime {header.invisible_time} is not within 0 and {longest} ms"
-                " (timerMaxDelaySec)"
+                f"invisibleTime {header.invisible_time} is not between 0 and {longest} ms "
+                "(timerMaxDelaySec)"
             )
             raise RemotingError(_INVALID, reason)
         if header.order or header.topic.startswith(RETRY_PREFIX):
@@ -210,7 +210,7 @@ class PopRequests:
         """Return the topic of that name if a group may pop one of its queues.
 
         Raises:
-            RemotingError: it may not.
+            RemotingError: the group may not.
         """
         topic = self._parts.topics.get(name)
         if topic is None:
@@ -259,7 +259,7 @@ class _WaitingPop:
 
 
 def _bare(header: PopHeader) -> PopHeader:
-    """Return what a request that waits needs of its header."""
+    """Return the parts of its header that a waiting request needs."""
     return msgspec.structs.replace(
         header,
         attempt_id=header.attempt_id if header.order else None,

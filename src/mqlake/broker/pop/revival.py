@@ -1,6 +1,6 @@
-"""Read the revive topic: check points whose time is over, and what was acknowledged of them.
+"""Read the revive topic: expired check points, and their acknowledgements.
 
-Upstream: `PopReviveService`. What an earlier process, or RocketMQ, has left there goes on too.
+Upstream: `PopReviveService`. Check points of an earlier process, or of RocketMQ, are handled too.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _LONGEST_WAIT = 60_000
 
 
 class _Horizon(NamedTuple):
-    """Acknowledgements due before `time` (ms) lie before physical offset `log_end`."""
+    """Acknowledgements due before `time` (ms) are before physical offset `log_end`."""
 
     time: int
     log_end: int
@@ -44,10 +44,10 @@ class Revival:
         self._horizon = _Horizon(0, 0)
 
     def look(self) -> None:
-        """Revive what is due; once a second.
+        """Revive what is due; called once a second.
 
-        A check point waits until the timer has delivered all that was to be delivered before its
-        time, and all of that was read here.
+        A check point waits until the timer has delivered everything that is due before the check
+        point's time, and until all of that was read here.
         """
         horizon = self._horizon
         is_readable = self._store.watermarks.dispatched >= horizon.log_end
@@ -69,13 +69,13 @@ class _ReviveQueue:
         self._offsets = self._store.config.consumer_offsets
         self._points: dict[Key, _Point] = {}
         self._kept = AfterFlush[int]()
-        # As upstream keeps it: the offset of the last message that is done with.
+        # As in upstream: the offset of the last finished message.
         known = self._offsets.query(REVIVE_GROUP, revive_topic.topic, queue_id)
         self._done = -1 if known is None else known
         self._next = self._done + 1
 
     def read(self) -> bool:
-        """Take in what has come; say whether that is all."""
+        """Read what has arrived; return whether the end of the queue was reached."""
         for _ in range(_MOST_READS):
             found = self._store.reads.get(
                 self._revive_topic.topic,
@@ -93,7 +93,7 @@ class _ReviveQueue:
 
     def _take(self, what: CheckPoint | Ack | None, record: Record) -> None:
         if isinstance(what, CheckPoint):
-            # It left the timer a second before its time; one that says otherwise is damaged.
+            # It left the timer a second before its time. One with another time is damaged.
             due = min(what.revive_time, record.store_timestamp + _LONGEST_WAIT)
             self._points[what.key] = _Point(what, due, record.queue_offset)
         elif what is not None and (found := self._points.get(what.key)) is not None:
@@ -101,12 +101,12 @@ class _ReviveQueue:
                 found.point.acknowledge(offset)
 
     def revive(self, until: int) -> None:
-        """Revive the check points whose time was over then (ms)."""
+        """Revive the check points that expired before `until` (ms)."""
         for key, found in list(self._points.items()):
             if found.due > until:
                 continue
             if not self._revive_topic.revive(found.point):
-                break  # the store takes nothing now
+                break  # The store accepts no messages now.
             del self._points[key]
         waiting = (found.revive_offset for found in self._points.values())
         done = min(waiting, default=self._next) - 1
@@ -115,7 +115,7 @@ class _ReviveQueue:
             self._kept.add(self._store.watermarks.end, done)
 
     def commit(self) -> None:
-        """Keep how far all is done, once what was put is on the disk."""
+        """Commit the offset before which all is finished, once the revived messages are durable."""
         done = self._kept.take(self._store.watermarks.flushed)
         if done is not None:
             self._offsets.commit(REVIVE_GROUP, self._revive_topic.topic, self._queue_id, done)

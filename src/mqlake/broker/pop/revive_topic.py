@@ -1,4 +1,4 @@
-"""Check points on the disk, and what becomes of messages that nobody acknowledged.
+"""Check points on disk, and the redelivery of messages that nobody acknowledged.
 
 Upstream: `PopBufferMergeService`, `PopReviveService`.
 """
@@ -29,7 +29,7 @@ from mqlake.store.append.put_result import PutResult
 from mqlake.store.stored import Stored, message_of, read_stored, returned_once_more
 
 _AGAIN = 1000
-"""Milliseconds after which what the store did not take is tried again."""
+"""Milliseconds after which messages that the store refused are tried again."""
 
 _log = logging.getLogger(__name__)
 
@@ -49,7 +49,7 @@ class ReviveTopic:
         self._rests_until = 0
 
     def next_revive_queue(self) -> int:
-        """Return a queue of the revive topic, each in its turn."""
+        """Return the next queue of the revive topic in turn."""
         self._turn = (self._turn + 1) % max(1, self._parts.settings.revive_queue_num)
         return self._turn
 
@@ -59,23 +59,24 @@ class ReviveTopic:
         return min(point.revive_time, point.pop_time + stay)
 
     def look(self, now: int) -> None:
-        """Settle what was in memory for long enough; move the groups' offsets on."""
+        """Settle what was in memory long enough; advance the groups' offsets."""
         if now >= self._rests_until:
             for pop in self._in_flight.due(now):
                 is_early = pop.point.revive_time > now
                 if not (self.keep(pop) if is_early else self._revive(pop, now)):
-                    # The store takes nothing now, so the others wait too.
+                    # The store accepts nothing now, so the others wait, too.
                     self._rests_until = now + _AGAIN
                     break
         self._in_flight.commit(self._store.watermarks.flushed)
 
     def keep(self, pop: Pop) -> bool:
-        """Put the check point of a pop to the revive topic: memory needs it no more.
+        """Put the check point of a pop to the revive topic, so that it is no longer needed in
+        memory.
 
-        One that can never be put stays in memory until its messages come again.
+        A check point that can never be put stays in memory until its messages are redelivered.
 
         Returns:
-            False if the store takes nothing now; it is tried again later.
+            False if the store accepts nothing now; it is tried again later.
         """
         put = self._put(point_message(pop.point, self.topic, pop.revive_queue_id))
         if put.count:
@@ -94,21 +95,21 @@ class ReviveTopic:
         return True
 
     def put_point(self, point: CheckPoint, revive_queue_id: int) -> int | None:
-        """Put a check point; return the physical offset behind it, None where it was refused."""
+        """Put a check point; return the physical offset after it, None if it was refused."""
         put = self._put(point_message(point, self.topic, revive_queue_id))
         return put.physical_offset + put.size if put.count else None
 
     def put_ack(self, key: Key, offsets: list[int], due: int, revive_queue_id: int) -> None:
-        """Put an acknowledgement of messages that are out until `due` (ms).
+        """Put an acknowledgement of messages that are invisible until `due` (ms).
 
-        One that is refused is lost: the messages come again.
+        A refused acknowledgement is lost: the messages are redelivered.
         """
         name = self._parts.settings.broker_name
         message = ack_message(key, offsets, name, due, self.topic, revive_queue_id)
         if not self._put(message).count:
             _log.warning(
-                "%s, queue %d: group %.255s's acknowledgement of %d messages from offset %d on was"
-                " not kept; they come again",
+                "%s, queue %d: group %.255s's acknowledgement of %d messages from offset %d "
+                "on was not stored; they are redelivered",
                 key.topic,
                 key.queue_id,
                 key.group,
@@ -125,12 +126,12 @@ class ReviveTopic:
     # Revive
 
     def revive(self, point: CheckPoint) -> bool:
-        """Put the messages that are not acknowledged to the group's retry topic.
+        """Put the unacknowledged messages to the group's retry topic.
 
-        Nothing is left to do where the topic or the group is gone, or a message was removed.
+        Nothing is left to do if the topic or the group was deleted, or a message was removed.
 
         Returns:
-            Whether all is done; what is is not done again.
+            Whether everything is done; finished parts are not repeated.
         """
         topic, group = normal_topic(point.topic, point.group), point.group
         is_known = topic in self._parts.topics and group in self._parts.groups
@@ -143,7 +144,7 @@ class ReviveTopic:
         return True
 
     def _put_to_retry_topic(self, point: CheckPoint, queue_offset: int) -> bool:
-        """Put a message again, or set it aside; return whether it is done with."""
+        """Put a message again, or set it aside; return whether it is finished."""
         low, high = self._store.reads.queue(point.topic, point.queue_id)
         if not low <= queue_offset < high:
             return True
@@ -169,7 +170,7 @@ class ReviveTopic:
 
     def _again(self, point: CheckPoint, stored: Stored) -> Message:
         record = stored.record
-        # A delay is not waited for again (upstream does).
+        # A delay is not applied again (in upstream it is).
         is_first = FIRST_POP_TIME not in record.properties
         added = {FIRST_POP_TIME: str(point.pop_time)} if is_first else None
         data = edit(stored.properties, (DELAY,), added)
@@ -178,7 +179,7 @@ class ReviveTopic:
         return msgspec.structs.replace(message, reconsume_times=returned_once_more(record))
 
     def _retry_queue(self, point: CheckPoint, queue_id: int) -> tuple[str, int]:
-        """Return the retry topic and the queue to which a message of a queue goes."""
+        """Return the retry topic and the queue for a message of a queue."""
         name = self._retry_topic(point)
         if not self._parts.settings.use_separate_retry_queue:
             self._provide(point, name, QUEUES, 0)
@@ -196,14 +197,15 @@ class ReviveTopic:
         return retry_topic(point.topic, point.group, is_v2=is_v2)
 
     def _provide(self, point: CheckPoint, name: str, queues: int, queue_id: int) -> None:
-        """Create a retry topic that is missing, or give it more queues, if that can be done."""
+        """Create a missing retry topic, or add queues to it, if possible."""
         is_v2_written = self._parts.settings.auto_message_version_on_topic_len
         if retry_topic_fault(name, is_v2_written=is_v2_written) is not None:
             return
         topic = self._parts.topics.make(name, queues)
         fewest = min(topic.read_queue_nums, topic.write_queue_nums)
         if queues > fewest:
-            # Never fewer, unlike upstream: nobody would read what the others hold.
+            # The number of queues never decreases, unlike in upstream: nobody would read the
+            # messages of the others.
             read, write = (
                 max(queues, each) for each in (topic.read_queue_nums, topic.write_queue_nums)
             )

@@ -1,4 +1,4 @@
-"""Which queues a pop looks into, and in what order.
+"""The queues that a pop reads, and their order.
 
 Upstream: `PopMessageProcessor.processRequest`, `popMsgFromTopic`.
 """
@@ -14,18 +14,18 @@ from mqlake.protocol.retry_topics import retry_topics
 
 ALL_QUEUES = -1
 _SHORT = 64
-"""Queues that are looked into in one go."""
+"""Queues that are read in a single call."""
 _WORD = 32
 _SPREAD = 0x9E3779B9
-"""2^32 divided by the golden ratio: spreads numbers that differ by whatever step evenly."""
+"""2^32 divided by the golden ratio: it distributes numbers with any step evenly."""
 
 
 class Round(NamedTuple):
-    """Queues of one topic or more.
+    """Queues of one or more topics.
 
     Attributes:
-        turn: each topic's queues are looked into from another one on each time.
-        topics: the names, and the ids of the queues that are looked into.
+        turn: each topic's queues are read from a different one on each time.
+        topics: the names, and the ids of the queues that are read.
     """
 
     turn: int
@@ -33,7 +33,7 @@ class Round(NamedTuple):
 
     @property
     def is_short(self) -> bool:
-        """Whether it takes little time, if each queue does."""
+        """Return whether it takes little time, if each queue does."""
         return sum(len(ids) for _, ids in self.topics) <= _SHORT
 
     def queues(self) -> Iterator[tuple[str, int]]:
@@ -51,15 +51,15 @@ class Rounds:
         self._turn = 0
 
     def are_short(self, name: str) -> bool:
-        """Say whether a round over all queues of a topic takes little time."""
+        """Return whether a round over all queues of a topic takes little time."""
         topic = self._parts.topics.get(name)
         return topic is None or topic.read_queue_nums <= _SHORT
 
     def next(self, topic: Topic, queue_id: int, group: str, *, is_ordered: bool) -> Round:
         """Return the next round of a group over a queue of a topic, or `ALL_QUEUES`.
 
-        Retry topics belong to it, unless the queues are to be popped in order. By priority, queues
-        are looked into from the highest priority on, and not in turns.
+        It includes retry topics, unless the queues are popped in order. By priority, queues are
+        read from the highest priority on, and not in turn.
         """
         self._turn += 1
         settings, percent = self._parts.settings, self._percent()
@@ -85,11 +85,11 @@ class Rounds:
         return Round(turn, [*retries, own] if is_retry_first else [own, *retries])
 
     def _percent(self) -> int:
-        """Return a number below 100, another one for each round: all are equally frequent."""
+        """Return a number below 100, a different one for each round: all are equally frequent."""
         return (self._turn * _SPREAD % (1 << _WORD)) * 100 >> _WORD
 
     def _factor(self, topic: Topic, group: str) -> int:
-        """Return how many percent of the rounds are by priority."""
+        """Return the percentage of the rounds that are by priority."""
         if topic.attributes.get(MESSAGE_TYPE) != PRIORITIES:
             return 0
         found = self._parts.groups.get(group)

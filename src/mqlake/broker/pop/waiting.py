@@ -18,7 +18,7 @@ from mqlake.remoting.slices import Job
 _log = logging.getLogger(__name__)
 
 _LONGEST = 5 * 60.0
-"""Seconds that a request waits at most."""
+"""Maximum seconds that a request waits."""
 
 Turn = tuple[str, str]
 """Topic and group."""
@@ -30,7 +30,7 @@ class Waits(Protocol):
     peer: Peer
 
     def try_again(self) -> Job[bool]:
-        """Answer if there is something now; say whether it did."""
+        """Answer if there is something now; return whether it did."""
         ...
 
     def give_up(self) -> None:
@@ -42,9 +42,9 @@ class _Waiter:
     """A request in a queue of requests.
 
     Attributes:
-        is_held_back: it is looked at once its connection has read what was written.
-        is_trying: it is looked at now, a slice at a time.
-        is_over: its time was up meanwhile.
+        is_held_back: whether it is tried only once its connection has read what was written.
+        is_trying: whether it is being tried now, a slice at a time.
+        is_over: whether its time was up meanwhile.
     """
 
     __slots__ = (
@@ -66,10 +66,10 @@ class _Waiter:
 
 
 class _Line:
-    """Turns of which something has arrived, in the order in which they are served.
+    """Groups of requests for which something has arrived, in the order in which they are served.
 
     Attributes:
-        arrived: the queues in which something has.
+        arrived: the queues in which messages have arrived.
     """
 
     def __init__(self) -> None:
@@ -78,7 +78,7 @@ class _Line:
 
 
 class _Listener:
-    """Told by the dispatcher of messages in one topic."""
+    """Notified by the dispatcher of messages in one topic."""
 
     def __init__(self, tell: Callable[[int], None]) -> None:
         self._tell = tell
@@ -89,14 +89,14 @@ class _Listener:
         self._tell(queue_id)
 
     def closed(self) -> None:
-        """Nothing to do: the broker answers nobody any more."""
+        """Do nothing: the broker no longer answers."""
 
 
 class Waiting:
     """The requests that wait for messages of a topic, each for one queue or for all.
 
-    Those of topics with very many queues have a line of their own, in which they wait for each
-    other only.
+    Requests for topics with very many queues have a separate line, in which they wait only for each
+    other.
     """
 
     def __init__(self, parts: Parts, rounds: Rounds) -> None:
@@ -105,7 +105,7 @@ class Waiting:
         self._queues: dict[Turn, dict[int, dict[_Waiter, None]]] = {}
         self._listeners: dict[str, _Listener] = {}
         self._line, self._long_line = _Line(), _Line()
-        # Queues in which something has arrived, by topic, and nobody has been woken for yet.
+        # Queues with new messages, by topic, for which nobody has been woken yet.
         self._arrived: dict[str, set[int]] = {}
         self._is_waking = False
         self._wakes = 0
@@ -115,7 +115,7 @@ class Waiting:
 
     @property
     def news(self) -> tuple[int, int]:
-        """What differs from before if there may be something to pop that was not there."""
+        """A value that changes if there may be something new to pop."""
         return self._wakes, self._parts.store.watermarks.dispatched
 
     def count(self, topic: str, group: str, queue_id: int) -> int:
@@ -123,13 +123,13 @@ class Waiting:
         return len(self._queues.get((topic, group), {}).get(queue_id, ()))
 
     def is_full(self, topic: str, group: str, queue_id: int) -> bool:
-        """Say whether no more may wait."""
+        """Return whether the maximum of waiting requests is reached."""
         settings = self._parts.settings
         is_full = self.count(topic, group, queue_id) > settings.pop_polling_size
         return is_full or len(self._parking) >= settings.max_pop_polling_size
 
     def add(self, topic: str, group: str, queue_id: int, what: Waits, milliseconds: int) -> None:
-        """Let a request wait, so long at most."""
+        """Let a request wait, for a maximum time."""
         turn = (topic, group)
         waiter = _Waiter(what, turn, queue_id)
         seconds = min(milliseconds / 1000, _LONGEST)
@@ -141,7 +141,7 @@ class Waiting:
             self._listen(name).turns.add(turn)
 
     def wake(self, topic: str, group: str, queue_id: int) -> None:
-        """Let those try again soon that wait for a queue of a topic, or for all of them."""
+        """Let the requests try again soon that wait for a queue of a topic, or for all of them."""
         self._wakes += 1
         if (topic, group) in self._queues:
             self._queue_up((topic, group), (queue_id,))
@@ -154,7 +154,7 @@ class Waiting:
         line.arrived.setdefault(turn, set()).update(queue_ids)
 
     def wake_at(self, time: int, topic: str, group: str, queue_id: int) -> None:
-        """Do so at a time (ms), unless that will be done already."""
+        """Do so at a time (ms), unless it is already scheduled for that time."""
         key = (topic, group, queue_id)
         if key in self._to_wake:
             return
@@ -192,7 +192,9 @@ class Waiting:
             self._is_waking = False
 
     def _wake_turns(self, name: str, queue_ids: set[int]) -> Job[None]:
-        """Let those try again that wait for a topic; who begins to wait meanwhile sees the news."""
+        """Let the requests try again that wait for a topic; those that begin to wait meanwhile see
+        the new messages.
+        """
         listener = self._listeners.get(name)
         if listener is None:
             return
@@ -201,7 +203,7 @@ class Waiting:
             if waiting is None:
                 listener.turns.discard(turn)
             elif name != turn[0]:
-                # A message of the retry topic is for whoever waits, whatever for.
+                # A message of the retry topic is for any waiting request.
                 self._queue_up(turn, (ALL_QUEUES,))
             else:
                 self._queue_up(turn, [each for each in waiting if each in queue_ids])
@@ -215,7 +217,7 @@ class Waiting:
                 turn = next(iter(line.arrived))
                 queue_ids = line.arrived.pop(turn)
                 waiting = self._queues.get(turn, {})
-                # Who waits for one queue can use what is in the retry topic, too.
+                # A request for one queue can use messages of the retry topic, too.
                 wanted = set(waiting) if ALL_QUEUES in queue_ids else {ALL_QUEUES, *queue_ids}
                 for queue_id in sorted(wanted & set(waiting)):
                     yield from self._serve_queue(turn, queue_id)
@@ -246,12 +248,12 @@ class Waiting:
             self.wake(*waiter.turn, waiter.queue_id)
 
     def _try_again(self, waiter: _Waiter) -> Job[bool]:
-        """Let a request try; one that fails gives up, and does not keep the others waiting."""
+        """Let a request try; one that fails is dropped, and does not affect the others."""
         waiter.is_trying = True
         try:
             is_answered = yield from waiter.what.try_again()
         except Exception:  # noqa: BLE001 (see above)
-            _log.exception("%s: a request that waits failed", waiter.peer.address)
+            _log.exception("%s: a waiting request failed", waiter.peer.address)
             waiter.what.give_up()
             return True
         finally:

@@ -1,4 +1,4 @@
-"""PULL_MESSAGE, LITE_PULL_MESSAGE: messages of a queue, at once or once there are some.
+"""PULL_MESSAGE, LITE_PULL_MESSAGE: return messages of a queue, at once or when some arrive.
 
 Upstream: `PullMessageProcessor`, `DefaultPullMessageResultHandler`, `PullRequestHoldService`.
 """

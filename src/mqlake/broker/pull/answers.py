@@ -1,4 +1,4 @@
-"""What a consumer is told of a pull.
+"""The responses to a pull.
 
 Upstream: `PullMessageProcessor.composeResponseHeader`.
 """
@@ -20,7 +20,7 @@ _CODES = {
     Status.FOUND: ResponseCode.SUCCESS,
     Status.NO_MATCHED_MESSAGE: ResponseCode.PULL_RETRY_IMMEDIATELY,
     Status.MESSAGE_WAS_REMOVING: ResponseCode.PULL_RETRY_IMMEDIATELY,
-    # Entries go on behind what is missing; upstream lets the consumer wait before it looks there.
+    # Entries continue after the missing part. Upstream's consumer waits before it reads there.
     Status.OFFSET_FOUND_NULL: ResponseCode.PULL_RETRY_IMMEDIATELY,
     Status.NO_MESSAGE_IN_QUEUE: ResponseCode.PULL_NOT_FOUND,
     Status.OFFSET_OVERFLOW_ONE: ResponseCode.PULL_NOT_FOUND,
@@ -29,14 +29,14 @@ _CODES = {
 }
 
 OFFSET_RESET = "OFFSET_RESET"
-"""What `GetMessageStatus` calls a group's offset that was set from outside."""
+"""The name in `GetMessageStatus` for a group's offset that an administrator has reset."""
 
 _OFFSETS = {"nextBeginOffset": "%d", "minOffset": "%d", "maxOffset": "%d"}
 _MOST_TEMPLATES = 64
 
 
 def code_of(found: Found, offset: int) -> int:
-    """Return the response code of what was found from an offset on."""
+    """Return the response code for what was found from an offset on."""
     if found.status is Status.NO_MESSAGE_IN_QUEUE and offset:
         return ResponseCode.PULL_OFFSET_MOVED
     return _CODES[found.status]
@@ -55,14 +55,14 @@ def answer(
     """Return the response to a pull, or its frame.
 
     Args:
-        suggested: the id, among the brokers of this name, of the one to pull from next.
-        delta: of a logic queue: what clients add to the queue offsets of messages.
+        suggested: the id, among the brokers of this name, of the broker to pull from next.
+        delta: for a logic queue: what clients add to the queue offsets of messages.
     """
     flags = topic.topic_sys_flag, group.group_sys_flag, suggested
     offsets = found.next_offset, found.min_offset, found.max_offset
     if code == ResponseCode.SUCCESS and delta is None:
         size = sum(map(len, found.pieces))
-        template = _messages(request.serialization, remark, *flags)
+        template = messages_template(request.serialization, remark, topic, group, suggested)
         head = template.fill(*offsets, request.opaque, body=size)
         return b"".join((head, *found.pieces))
     values = dict(zip(_OFFSETS, map(str, offsets), strict=True))
@@ -74,11 +74,22 @@ def answer(
     return response(request, code, _flags(*flags) | values, remark=remark)
 
 
+def messages_template(
+    serialization: int, remark: str, topic: Topic, group: SubscriptionGroup, suggested: int
+) -> FrameTemplate:
+    """Return the response with messages, without the offsets, the opaque and the messages.
+
+    The gaps are the next, the least and the greatest offset.
+    """
+    flags = topic.topic_sys_flag, group.group_sys_flag, suggested
+    return _messages(serialization, remark, *flags)
+
+
 @lru_cache(_MOST_TEMPLATES)
 def _messages(
     serialization: int, remark: str, topic_flag: int, group_flag: int, suggested: int
 ) -> FrameTemplate:
-    """Return the answer with messages, but for what differs from pull to pull."""
+    """Return the response with messages, without the parts that differ between pulls."""
     request = Command(0, serialization=serialization)
     made = response(request, header=_flags(topic_flag, group_flag, suggested), remark=remark)
     return frame_template(made, _OFFSETS)

@@ -1,4 +1,4 @@
-"""What is checked of a pull before the queue is read, in upstream's order.
+"""The checks of a pull before the queue is read, in upstream's order.
 
 Upstream: `PullMessageProcessor.processRequest`.
 """
@@ -19,7 +19,7 @@ from mqlake.protocol.headers.pull import HAS_SUBSCRIPTION, PullHeader
 
 
 class Allowed(NamedTuple):
-    """A pull that may be served: of which topic, for which group, and what is wanted of it."""
+    """A pull that may be served: its topic, its group, and which messages it chooses."""
 
     topic: Topic
     group: SubscriptionGroup
@@ -33,7 +33,7 @@ class PullChecks:
         self._parts = parts
 
     def check(self, request: Command, header: PullHeader, address: str) -> Allowed:
-        """Return what a pull asks for.
+        """Return a pull's topic, group and choice of messages.
 
         Raises:
             RemotingError: the answer to a pull that is not served.
@@ -52,7 +52,7 @@ class PullChecks:
         return Allowed(topic, group, wanted)
 
     def is_costly(self, header: PullHeader) -> bool:
-        """Say whether checking a pull takes long, since its expression has to be parsed."""
+        """Return whether checking a pull takes long, because its expression must be parsed."""
         if header.sys_flag & HAS_SUBSCRIPTION:
             return is_costly(header.subscription, header.expression_type)
         consumers = self._parts.clients.consumers.get(header.consumer_group)
@@ -102,7 +102,7 @@ class PullChecks:
     def _subscription(
         self, header: PullHeader, group: SubscriptionGroup
     ) -> tuple[str | None, str | None]:
-        """Return the expression, and its type, that the group's heartbeats told."""
+        """Return the expression, and its type, from the group's heartbeats."""
         name, topic = header.consumer_group, header.topic
         consumers = self._parts.clients.consumers.get(name)
         if consumers is None:

@@ -1,9 +1,8 @@
 """Pulls that wait for messages.
 
-A pull waits in its queue's list until something arrives there, its time is up, or its connection
-is closed. An arrival only notes that its queue has news; the pulls are looked at afterwards, a
-slice at a time, a few of each queue by turns. Upstream looks at all of them every five seconds
-too.
+A pull waits in its queue's list until a message arrives there, its time is up, or its connection is
+closed. An arrival only notes that its queue has news. The pulls are examined afterwards in slices,
+a few of each queue in turn. Upstream also examines all of them every five seconds.
 Upstream: `PullRequestHoldService`, `NotifyMessageArrivingListener`.
 """
 
@@ -25,33 +24,33 @@ from mqlake.remoting.slices import Job, Slices
 from mqlake.store.port import Arrivals
 
 LONGEST = 3600.0
-"""Seconds that a pull waits at most, whatever it asks for."""
+"""Maximum seconds that a pull waits, whatever it requests."""
 _ANY_OFFSET = 1 << 63
 _IN_TURN = 16
-"""Pulls of one queue that are served before those of another one."""
+"""Pulls of one queue that are served before those of another queue."""
 
 
 class Outcome(Enum):
-    """What became of a pull that was looked at again."""
+    """The result of examining a waiting pull again."""
 
     ANSWERED = auto()
     WAITS = auto()
-    """Nothing for it has arrived."""
+    """No message for it has arrived."""
     IS_BEHIND = auto()
-    """There is more that it has not seen; others are served in between."""
+    """The queue has more that it has not examined; others are served in between."""
 
 
 @dataclass(slots=True, eq=False)
 class WaitingPull:
-    """A pull without an answer.
+    """A pull without a response.
 
     Attributes:
-        seen: the queue offset before which nothing is wanted of what there is.
-        deadline: loop time at which it is answered, come what may.
-        stretch: if it is from a logic queue.
+        seen: the queue offset before which no existing message matches.
+        deadline: loop time at which it is answered in any case.
+        stretch: set if it is from a logic queue.
         moment: see `Parked`.
-        queue: where it waits; None when it does not.
-        is_held_back: it is looked at once its connection has read what was written.
+        queue: where it waits; None if it does not wait.
+        is_held_back: it is examined after its connection has read what was written.
         is_over: its time was up while it was held back.
     """
 
@@ -68,11 +67,11 @@ class WaitingPull:
 
 
 class LongPolls:
-    """The pulls of one broker that wait.
+    """The waiting pulls of one broker.
 
     Args:
-        serve: called with a pull and whether its time is up. It answers, or says that the pull
-            waits on; it always answers one whose time is up, and raises nothing.
+        serve: called with a pull and whether its time is up. It answers the pull, or returns that
+            the pull continues to wait. It always answers a pull whose time is up, and never raises.
     """
 
     def __init__(
@@ -94,7 +93,7 @@ class LongPolls:
         return self._parking.of(peer)
 
     def deadline(self, milliseconds: int) -> float:
-        """Return the loop time at which a pull is answered that waits so long."""
+        """Return the loop time at which a pull that waits this long is answered."""
         return self._loop.time() + min(max(milliseconds, 0) / 1000, LONGEST)
 
     def wait(self, pull: WaitingPull) -> None:
@@ -114,15 +113,15 @@ class LongPolls:
         queue.count += 1
 
     def look_again(self, topic: str) -> None:
-        """Look at all pulls of a topic that wait: what they read has changed."""
+        """Examine all waiting pulls of a topic: what they read has changed."""
         if (found := self._topics.get(topic)) is not None:
             for queue_id in list(found.queues):
                 found.arrived(queue_id, _ANY_OFFSET)
 
     def make_room(self, peer: Peer) -> list[WaitingPull]:
-        """Return pulls that wait no longer, so that one of a connection can: the greediest's.
+        """Release waiting pulls of the largest connection, to make room for one of `peer`.
 
-        None where no other connection has more pulls that wait.
+        None if no other connection has more waiting pulls.
         """
         greediest, pulls = self._parking.greediest()
         if greediest is None or self.of(greediest) <= self.of(peer) + 1:
@@ -133,7 +132,7 @@ class LongPolls:
         return pulls
 
     def _note(self, queue: _Queue) -> None:
-        """Look at the pulls of a queue later in this round: the dispatcher is still at work."""
+        """Examine the pulls of a queue later in this round: the dispatcher is still at work."""
         self._ready[queue] = None
         if not self._is_serving:
             self._is_serving = True
@@ -157,7 +156,7 @@ class LongPolls:
 
     def _look_at(self, pull: WaitingPull, queue: _Queue) -> None:
         if pull.queue is not queue or pull.peer.is_closed:
-            return  # answered, or about to be forgotten
+            return  # It was answered, or is about to be removed.
         if pull.peer.is_choked:
             self._hold_back(pull)
             return
@@ -179,7 +178,7 @@ class LongPolls:
             self._unread.add(pull.peer, pull)
 
     def _look_again(self, pull: WaitingPull) -> None:
-        """Look at a pull that was held back until its connection had read enough."""
+        """Examine a pull that was held back until its connection had read enough."""
         pull.is_held_back = False
         if pull.is_over:
             self._serve(pull, True)
@@ -196,7 +195,7 @@ class LongPolls:
             self._serve(pull, True)
 
     def _forget(self, pull: WaitingPull) -> None:
-        """Take a pull out of its queue."""
+        """Remove a pull from its queue."""
         queue = pull.queue
         if queue is None:
             return
@@ -207,7 +206,7 @@ class LongPolls:
             topic = queue.topic
             del topic.queues[queue.queue_id]
             if not topic.queues:
-                del self._topics[topic.name]  # and the arrivals forget it
+                del self._topics[topic.name]  # The arrivals drop it, too.
 
     def stop(self) -> None:
         """Answer all of them now."""
@@ -218,14 +217,14 @@ class LongPolls:
 
 
 class _Queue:
-    """The pulls of one queue that wait.
+    """The waiting pulls of one queue.
 
     Attributes:
-        waiting: those that are looked at after the next arrival, in order.
-        woken: those that are to be looked at now; some may have been answered since.
-        has_news: something arrived that those in `waiting` have not been looked at for.
-        max_offset: the end of the queue when something arrived last.
-        count: pulls that wait, in either.
+        waiting: those to examine after the next arrival, in order.
+        woken: those to examine now; some may have been answered since.
+        has_news: a message arrived for which those in `waiting` were not examined yet.
+        max_offset: the end of the queue at the last arrival.
+        count: the number of pulls in both.
     """
 
     __slots__ = ("count", "has_news", "max_offset", "queue_id", "topic", "waiting", "woken")
@@ -238,7 +237,7 @@ class _Queue:
         self.max_offset = self.count = 0
 
     def next(self) -> WaitingPull | None:
-        """Return the next pull to be looked at, None where there is none."""
+        """Return the next pull to examine, or None."""
         if not self.woken:
             if not self.has_news:
                 return None
@@ -262,4 +261,4 @@ class _Topic:
             self._note(queue)
 
     def closed(self) -> None:
-        """Nothing to do: all were answered when the broker began to stop."""
+        """Do nothing: all pulls were answered when the broker began to stop."""

@@ -1,7 +1,7 @@
 """Read a queue for a pull.
 
-Tags are left to the store, which goes by their hashes; the consumer compares the tags themselves.
-A condition over properties needs the records decoded.
+The store filters tags by their hashes; the consumer compares the tags themselves. A condition on
+properties needs decoded records.
 """
 
 from __future__ import annotations
@@ -18,19 +18,21 @@ from mqlake.store.results import Status
 from mqlake.store.settings import StoreSettings
 
 _MOST_AT_ONCE = 256
-"""Messages that are decoded at once at most, where few are chosen."""
+"""Maximum number of messages that are decoded at once if few are chosen."""
 _LOOKS = 32
 _LONGEST = 0.005
-"""Seconds after which what was chosen among `_LOOKS` messages or a multiple of them is enough: a
-condition may take long to evaluate."""
+"""Seconds after which the messages chosen so far are enough; checked after each `_LOOKS` messages.
+
+A condition may take long to evaluate.
+"""
 
 
 class Found(NamedTuple):
-    """What a pull finds.
+    """The result of a pull.
 
     Attributes:
-        messages: how many.
-        pieces: their records as they lie in the log, one behind the other.
+        messages: the number of messages.
+        pieces: their records as they are in the log, consecutively.
         next_offset: the queue offset to pull from next.
         min_offset, max_offset: of the queue.
     """
@@ -44,7 +46,7 @@ class Found(NamedTuple):
 
 
 class PullRead(NamedTuple):
-    """What a pull wants: messages of a queue, so many of so many bytes in all at most."""
+    """The request of a pull: messages of a queue, with a maximum number and total size."""
 
     topic: str
     queue_id: int
@@ -55,7 +57,7 @@ class PullRead(NamedTuple):
 
 
 def read(reads: Reads, wanted: PullRead, settings: StoreSettings) -> Found:
-    """Return the chosen messages from an offset on, as many as limits allow, perhaps none."""
+    """Return the chosen messages from an offset on, within the limits; may be empty."""
     topic, queue_id, offset, most, most_bytes, choice = wanted
     if choice.condition is None:
         got = reads.get(
@@ -68,7 +70,7 @@ def read(reads: Reads, wanted: PullRead, settings: StoreSettings) -> Found:
 
 
 def warm_up(reads: Reads, wanted: PullRead, settings: StoreSettings) -> Callable[[], object] | None:
-    """Return what has to be done in another thread before `read`, None where that keeps nobody."""
+    """Return a job to run in another thread before `read`, or None if `read` would not block."""
     topic, queue_id, offset, most, _, choice = wanted
     if choice.condition is None:
         return reads.warm_up(topic, queue_id, offset, most, tags=choice.tags, exact=False)
@@ -113,10 +115,10 @@ def _read_by_condition(reads: Reads, wanted: PullRead, settings: StoreSettings) 
 
 
 def _found(got: LiveGetResult, chosen: list[memoryview], at: int) -> Found:
-    """Return what was chosen before a queue offset, at which others go on."""
+    """Return what was chosen before a queue offset; the next read continues there."""
     status = Status.FOUND if chosen else Status.NO_MATCHED_MESSAGE
     return Found(status, len(chosen), chosen, at, got.min_offset, got.max_offset)
 
 
-# A read that finds something, or nothing, at the entries it went through.
+# Statuses of a read that examined entries, whether or not a message matched.
 _MOVES = frozenset((Status.FOUND, Status.NO_MATCHED_MESSAGE, Status.MESSAGE_WAS_REMOVING))

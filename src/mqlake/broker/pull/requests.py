@@ -17,13 +17,15 @@ from mqlake.broker.pull.answers import OFFSET_RESET, answer
 from mqlake.broker.pull.checks import Allowed, PullChecks
 from mqlake.broker.pull.long_polls import LongPolls, Outcome, WaitingPull
 from mqlake.broker.pull.reading import Found, PullRead, read, warm_up
+from mqlake.broker.pull.runs import PullRuns
+from mqlake.broker.pull.standing import StandingPulls
 from mqlake.broker.pull.which_broker import WhichBroker
 from mqlake.broker.static_topics.mappings import LogicQueue
 from mqlake.broker.static_topics.offsets import LogicOffsets
 from mqlake.broker.static_topics.pulls import PullOffsets, StretchPull, pull_from
 from mqlake.client.cluster import MASTER
 from mqlake.protocol.codes import RequestCode, ResponseCode
-from mqlake.protocol.command import Command, response
+from mqlake.protocol.command import Command, Serialization, response
 from mqlake.protocol.errors import RemotingError
 from mqlake.protocol.headers.pull import (
     COMMITS_OFFSET,
@@ -41,7 +43,7 @@ from mqlake.store.results import Status
 
 _TOO_MANY = "TOO_MANY_PULLS_WAIT"
 _PAUSE = 1.0
-"""Seconds to wait before a pull is answered that another broker has found nothing for."""
+"""Seconds before a forwarded pull is answered if the other broker found no messages."""
 _PULLED = frozenset(
     (
         ResponseCode.SUCCESS,
@@ -51,13 +53,13 @@ _PULLED = frozenset(
     )
 )
 _READERS = 2
-"""Threads that wait for the disk where consumers are far behind."""
+"""Threads that wait for the disk for consumers that lag far."""
 
 _log = logging.getLogger(__name__)
 
 
 class _Pull(NamedTuple):
-    """A pull that may be served; `stretch` if it is from a logic queue."""
+    """A pull that may be served; `stretch` is set if it is from a logic queue."""
 
     request: Command
     header: PullHeader
@@ -67,7 +69,7 @@ class _Pull(NamedTuple):
 
 
 class PullRequests:
-    """Serves pulls, at once or when there is something to serve."""
+    """Serves pulls, at once or when messages arrive."""
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
@@ -75,6 +77,8 @@ class PullRequests:
         self._offsets = parts.store.config.consumer_offsets
         self._checks = PullChecks(parts)
         self._which_broker = WhichBroker(parts)
+        self._standing = StandingPulls(parts)
+        self._runs = PullRuns(parts, self._standing)
         self._static_topics = parts.static_topics
         self._logic_offsets = LogicOffsets(
             parts.static_topics.broker_name, self._reads, self._offsets, parts.forwarder
@@ -85,9 +89,16 @@ class PullRequests:
         parts.on_stop.append(self._stop)
 
     def routes(self) -> Sequence[Route]:
-        """Return what serves each request code."""
+        """Return the handler of each request code."""
         return (
-            Route(RequestCode.PULL_MESSAGE, self._pull, Permission.SUBSCRIBE, PullHeader),
+            Route(
+                RequestCode.PULL_MESSAGE,
+                self._pull,
+                Permission.SUBSCRIBE,
+                PullHeader,
+                self._runs.take,
+                tuple(Serialization),
+            ),
             Route(RequestCode.LITE_PULL_MESSAGE, self._pull, Permission.SUBSCRIBE),
         )
 
@@ -97,6 +108,9 @@ class PullRequests:
 
     def _pull(self, peer: Peer, request: Command) -> Answer | Coroutine[Any, Any, Answer]:
         header = request.header(PullHeader)
+        answered = self._standing.serve(request, header)
+        if answered is not None:
+            return answered
         if self._checks.is_costly(header):
             job = self._parse(peer, request, header)
             parsed = self._parts.slices.serve(peer, job, size=len(request.body))
@@ -144,25 +158,25 @@ class PullRequests:
         return self._serve(peer, pull) if job is None else self._serve_cold(peer, pull, job)
 
     def _commit(self, header: PullHeader, queue_id: int, offset: int) -> None:
-        """Commit the offset that a pull brings; without room for it, serve the pull all the same.
+        """Commit the offset in a pull. If the table is full, serve the pull nevertheless.
 
-        The client hears of it when it commits by itself, as it does every few seconds.
+        The client gets the error when it commits separately, as it does every few seconds.
         """
         group, topic = header.consumer_group, header.topic
         if has_room(self._parts) or self._offsets.has(group, topic, queue_id):
             self._offsets.commit(group, topic, queue_id, offset)
 
     def _commit_in(self, queue: LogicQueue, header: PullHeader) -> None:
-        """Commit the offset that a pull from a logic queue brings, if this broker has it.
+        """Commit the offset in a pull from a logic queue, if this broker has that offset.
 
-        Otherwise the client commits it by itself, as it does every few seconds.
+        Otherwise the client commits it separately, as it does every few seconds.
         """
         item, offset = self._logic_offsets.place_of(queue, header.commit_offset)
         if item.bname == self._static_topics.broker_name:
             self._commit(header, item.queue_id, offset)
 
     async def _forward(self, request: Command, stretch: StretchPull) -> Command:
-        """Answer a pull by what the broker of its stretch answers."""
+        """Answer a pull with the response of its stretch's broker."""
         code, header = RequestCode.PULL_MESSAGE, stretch.forwarded()
         answered = await self._parts.forwarder.ask(stretch.item.bname, code, header)
         if answered.code not in _PULLED:
@@ -175,17 +189,17 @@ class PullRequests:
         )
         found = stretch.answered(offsets, header.queue_offset)
         if found.code == ResponseCode.PULL_NOT_FOUND:
-            # The next stretch has no first offset yet: who asks at once again, asks in vain.
+            # The next stretch has no first offset yet: repeating the pull at once would not help.
             await asyncio.sleep(min(_PAUSE, max(0, stretch.header.suspend_timeout_millis) / 1000))
         known.next_begin_offset, known.min_offset, known.max_offset = found[1:]
         known.offset_delta, known.suggest_which_broker_id = stretch.delta, MASTER
         return response(request, found.code, known, bytes(answered.body), answered.remark)
 
     def _check(self, peer: Peer, request: Command, header: PullHeader, offset: int) -> _Pull:
-        """Return a pull that may be served from an offset on.
+        """Return a pull that may be served, from an offset on.
 
         Raises:
-            RemotingError: the answer to one that may not.
+            RemotingError: the response to a pull that may not be served.
         """
         allowed = self._checks.check(request, header, peer.address)
         settings = self._parts.settings
@@ -204,7 +218,7 @@ class PullRequests:
         return found
 
     def _take_reset(self, pull: _Pull) -> Command | bytes | None:
-        """Return the answer to a group whose offset was set from outside, None where it was not."""
+        """Return the response to a group whose offset was reset, or None if it was not."""
         if not self._parts.settings.use_server_side_reset_offset:
             return None
         topic, queue_id = pull.header.topic, pull.header.queue_id
@@ -224,19 +238,23 @@ class PullRequests:
         )
 
     async def _serve_cold(self, peer: Peer, pull: _Pull, job: Callable[[], object]) -> Answer:
-        """Serve a pull once another thread has waited for the disk, and others meanwhile."""
+        """Serve a pull after another thread has waited for the disk. Others do not wait."""
         await asyncio.get_running_loop().run_in_executor(self._disk, job)
-        return self._serve(peer, pull)
+        return self._serve(peer, pull, may_stand=False)
 
-    def _serve(self, peer: Peer, pull: _Pull) -> Answer:
-        """Answer a pull, or let it wait."""
+    def _serve(self, peer: Peer, pull: _Pull, *, may_stand: bool = True) -> Answer:
+        """Answer a pull, or let it wait.
+
+        Args:
+            may_stand: whether nothing can have changed since the pull was checked.
+        """
         found = self._read(pull.wanted)
         header = pull.header
         code, found = self._which_broker.judged(found, header.queue_offset)
         stretch = pull.stretch
         may_wait = header.sys_flag & MAY_SUSPEND and not (stretch and stretch.has_next)
         if code == ResponseCode.PULL_NOT_FOUND and self._which_broker.is_redirected(found):
-            # Messages are at the master first: the consumer waits there.
+            # Messages arrive at the master first, so the consumer waits there.
             code, may_wait = ResponseCode.PULL_RETRY_IMMEDIATELY, 0
         if code == ResponseCode.PULL_NOT_FOUND and may_wait:
             self._check_room(peer)
@@ -248,10 +266,12 @@ class PullRequests:
             waiting = WaitingPull(peer, request, header, seen, deadline, stretch)
             self._waiting.wait(waiting)
             return None
+        if stretch is None and may_stand:
+            self._standing.note(pull.request, header, pull.allowed, pull.wanted, found)
         return self._answer(pull, code, found, header.queue_offset)
 
     def _check_room(self, peer: Peer) -> None:
-        """Refuse a pull that would be one too many that waits, or pulls of who has the most."""
+        """Refuse a pull, or older pulls of the largest connection, if too many pulls wait."""
         settings, waiting, busy = self._parts.settings, self._waiting, self._parts.busy
         own, most = waiting.of(peer), settings.pull_polling_size
         if own >= most:
@@ -298,10 +318,10 @@ class PullRequests:
     # Pulls that have waited
 
     def _serve_again(self, waiting: WaitingPull, is_over: bool) -> Outcome:
-        """Answer a pull, or let it wait on.
+        """Answer a pull, or let it continue to wait.
 
         Args:
-            is_over: it has waited long enough.
+            is_over: whether it has waited long enough.
         """
         request = waiting.request
         try:
@@ -330,7 +350,7 @@ class PullRequests:
         code, found = self._which_broker.judged(found, waiting.seen)
         if code not in (ResponseCode.PULL_NOT_FOUND, ResponseCode.PULL_RETRY_IMMEDIATELY):
             return self._answer(pull, code, found, waiting.seen)
-        # What has come is not what is wanted: it need not be looked at again.
+        # The new messages do not match: they need not be examined again.
         waiting.seen = found.next_offset
         if not is_over:
             return Outcome.IS_BEHIND if waiting.seen < found.max_offset else Outcome.WAITS
@@ -340,7 +360,7 @@ class PullRequests:
         return self._answer(pull, code, found, waiting.seen)
 
     def _ask_again(self, request: Command, stretch: StretchPull) -> Command:
-        """Have a consumer pull the same offset again: another broker may have it by now."""
+        """Make a consumer pull the same offset again: another broker may have it by now."""
         at = stretch.logical
         header = PullAnswerHeader(next_begin_offset=at, min_offset=0, max_offset=at)
         return response(request, ResponseCode.PULL_RETRY_IMMEDIATELY, header)

@@ -1,4 +1,4 @@
-"""Which of the brokers of one name a consumer is to pull from next.
+"""Choose the broker, among those of one name, that a consumer pulls from next.
 
 Upstream: `PullMessageProcessor.composeResponseHeader`.
 """
@@ -21,7 +21,7 @@ _PHYSICAL_OFFSET = Struct(">q")
 
 
 class WhichBroker:
-    """Sends consumers that lag to a slave, and those that do not to the master."""
+    """Directs consumers that lag to a slave, and the others to the master."""
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
@@ -35,7 +35,7 @@ class WhichBroker:
         return MASTER if self._has_master else group.broker_id
 
     def judged(self, found: Found, offset: int) -> tuple[int, Found]:
-        """Return the response code of what was found from an offset on, and what to answer.
+        """Return the response code for what was found from an offset on, and what to answer.
 
         A slave that lags, or kept less, moves no consumer to another offset: its master has what
         is missing. Upstream: `nextOffsetCorrection`.
@@ -44,11 +44,11 @@ class WhichBroker:
         if code != ResponseCode.PULL_OFFSET_MOVED or not self._parts.settings.is_slave:
             return code, found
         if found.status is Status.OFFSET_TOO_SMALL and not self._has_master:
-            return code, found  # nobody has it
+            return code, found  # No broker has it.
         return ResponseCode.PULL_NOT_FOUND, found._replace(next_offset=offset)
 
     def is_redirected(self, found: Found) -> bool:
-        """Say whether this is a slave whose consumers wait for messages at the master."""
+        """Return whether this is a slave whose consumers wait for messages at the master."""
         return self._has_master and not self._is_old(found)
 
     @property
@@ -56,7 +56,7 @@ class WhichBroker:
         return self._parts.settings.is_slave and self._parts.replicas.master_answers
 
     def _is_old(self, found: Found) -> bool:
-        """Say whether messages are so far from the log's end that they may not be in memory."""
+        """Return whether messages are so far from the log's end that they may not be in memory."""
         if not found.pieces:
             return False
         (at,) = _PHYSICAL_OFFSET.unpack_from(found.pieces[-1], PHYSICAL_OFFSET_AT)

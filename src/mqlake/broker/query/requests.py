@@ -1,4 +1,4 @@
-"""QUERY_MESSAGE, VIEW_MESSAGE_BY_ID. Messages are answered as they lie in the log."""
+"""QUERY_MESSAGE, VIEW_MESSAGE_BY_ID. Messages are answered as they are in the log."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from mqlake.remoting.connection import Peer
 from mqlake.remoting.route import Route
 
 _UNIQUE_KEYS = 32
-"""Messages with one unique key that are answered at most (`defaultQueryMaxNum`)."""
+"""Maximum number of messages with one unique key in an answer (`defaultQueryMaxNum`)."""
 
 _UNIQUE_KEY_TYPE = "U"
 _MOST_BYTES = 8 << 20
-"""Bytes of the messages that one answer has at most, unless the newest one alone has more."""
+"""Maximum bytes of the messages in one answer, unless the newest one alone has more."""
 
 
 class QueryRequests:
@@ -34,7 +34,7 @@ class QueryRequests:
         self._reads = parts.store.reads
 
     def routes(self) -> Sequence[Route]:
-        """Return what serves each request code."""
+        """Return the handler of each request code."""
         return (
             Route(RequestCode.QUERY_MESSAGE, self._query, Permission.SUBSCRIBE | Permission.READ),
             Route(RequestCode.VIEW_MESSAGE_BY_ID, self._view, Permission.READ),
@@ -63,11 +63,15 @@ class QueryRequests:
             reason = "can not find message, maybe time range not correct"
             return response(request, ResponseCode.QUERY_NOT_FOUND, answer, remark=reason)
         is_cut = found.truncated or len(pieces) < len(found.records)
-        remark = f"the newest {len(pieces)} of more; ask for a range of time" if is_cut else None
+        remark = (
+            f"only the newest {len(pieces)} messages are returned; ask for a range of time"
+            if is_cut
+            else None
+        )
         return response(request, header=answer, body=body, remark=remark)
 
     def _pieces(self, records: list[Record]) -> list[bytes | memoryview]:
-        """Return the bytes of messages, of the newest ones if all would be too many."""
+        """Return the bytes of messages; only of the newest ones if all would be too many."""
         pieces: list[bytes | memoryview] = []
         room = _MOST_BYTES
         for record in reversed(records):

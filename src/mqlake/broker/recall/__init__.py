@@ -1,1 +1,1 @@
-"""RECALL_MESSAGE: delayed messages are taken back before they are delivered."""
+"""RECALL_MESSAGE: recall delayed messages before they are delivered."""

@@ -1,7 +1,7 @@
 """RECALL_MESSAGE (upstream: `RecallMessageProcessor`).
 
-A producer takes back a message that waits for its time: a message that says so is put into the
-timer's slot of the first, and the two end there together.
+A producer recalls a message that waits for its time: a recall message is put into the timer's slot
+of the first, and the two end there together.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ _BODY = b"0"
 
 
 class Recalls:
-    """Takes delayed messages back."""
+    """Recalls delayed messages."""
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
 
     def routes(self) -> Sequence[Route]:
-        """Return what serves each request code."""
+        """Return the handler of each request code."""
         return (Route(RequestCode.RECALL_MESSAGE, self._recall, Permission.PUBLISH),)
 
     async def _recall(self, peer: Peer, asked: Command) -> Command:
@@ -41,7 +41,9 @@ class Recalls:
         region = self._parts.settings.region_id
         try:
             return await self._recalled(peer, asked, header, region)
-        except RemotingError as refused:  # clients trace a failed recall, too, if there is a region
+        except (
+            RemotingError
+        ) as refused:  # Clients trace a failed recall, too, if there is a region.
             fields = RecallAnswerHeader(region=region)
             return response(asked, refused.code, fields, remark=refused.remark)
 

@@ -1,7 +1,7 @@
-"""Which bytes a slave asks its master for, and what is checked before any is appended.
+"""Which bytes a slave requests from its master, and the checks before any byte is appended.
 
-A slave asks for some bytes that it has, and compares: a log that has gone another way is found at
-once. Upstream's slave asks from its end on, and appends whatever follows.
+A slave first requests some bytes that it already has, and compares them: this finds a log that has
+diverged at once. Upstream's slave requests bytes from its end on, and appends whatever follows.
 """
 
 from __future__ import annotations
@@ -20,26 +20,33 @@ from mqlake.store.port import LogCopying
 OVERLAP = 64 << 10
 """Bytes before the log's end that are compared at each connection."""
 SIZE_FIELD = 4
-"""A request for offset 0 gets the last file of the log, not the first: so the first byte that can
-be asked for is another one. After the first record's size, which follows from what is in it."""
+"""The first byte that can be requested by its offset.
+
+A request for offset 0 returns the last file of the log, not the first. The bytes before this one
+are the first record's size, which follows from the record's content.
+"""
 _INT = Struct(">i")
 
 _log = logging.getLogger(__name__)
 
 
 class Begin(Enum):
-    """How a slave with an empty log asks for the master's."""
+    """How a slave with an empty log requests the master's."""
 
     UNKNOWN = 0
-    """For offset 0: where the first file is the last one, that is all of it."""
+    """From offset 0: this is the whole log if the first file is the last one."""
     FIRST_BYTE = 1
-    """For the first byte that can be asked for."""
+    """From the first byte that can be requested."""
     LAST_FILE = 2
-    """For offset 0: wherever the master begins then."""
+    """From offset 0, wherever the master then begins."""
+    FIRST_FILE = 3
+    """For offset 0, which means the first file under a controller."""
+    OWN_LAST_FILE = 4
+    """Where a log that is not empty has its last file: the master may lack those before it."""
 
 
 class BeginOtherwiseError(Exception):
-    """The master's log is to be asked for in another way, in `begin`."""
+    """The master's log must be requested in another way: as in `begin`."""
 
     def __init__(self, begin: Begin) -> None:
         super().__init__(begin.name)
@@ -47,21 +54,29 @@ class BeginOtherwiseError(Exception):
 
 
 class DivergedError(StoreError):
-    """This log and the master's cannot be one: following it is of no use until somebody acts."""
+    """This log and the master's cannot be one: following it is of no use until somebody acts.
+
+    Attributes:
+        at: physical offset of the first byte that is another one; None if none was compared.
+    """
+
+    def __init__(self, reason: str, at: int | None = None) -> None:
+        super().__init__(reason)
+        self.at = at
 
 
 class Comparison:
-    """The beginning of one connection to a master: until what comes is new.
+    """The beginning of one connection to a master, until new bytes arrive.
 
     Args:
         first: physical offset of this log's first byte.
-        master: where the master's log is, None if it is not known.
+        master: the range of the master's log, or None if unknown.
         since: compare from this physical offset on, if that is before the usual one.
-        begin: how to ask for the log if this one is empty.
+        begin: how to request the log if this one is empty.
 
     Attributes:
-        request: the physical offset to ask for.
-        is_over: all that was asked for is compared, so that what comes is appended.
+        request: the physical offset to request.
+        is_over: whether all requested bytes that exist here were compared; later ones are appended.
     """
 
     def __init__(
@@ -75,78 +90,96 @@ class Comparison:
         self._copying, self._first, self._master = copying, first, master
         self._since, self._begin = since, begin
         self._start = bytearray()
+        self._is_empty = copying.is_empty
         self.is_over = False
         self.request = self._request()
         self._next = self.request
 
     def _request(self) -> int:
         copying, master = self._copying, self._master
-        if copying.is_empty:
+        if self._is_empty:
+            if self._begin is Begin.FIRST_FILE:
+                return 0
             start = master.start if master else 0
             return start or (SIZE_FIELD if self._begin is Begin.FIRST_BYTE else 0)
         end = copying.expected
         if master is not None and end > master.end:
             raise DivergedError(
                 f"this log ends at physical offset {end}, and its master's at {master.end}: it is"
-                " ahead; make this broker the master, or start it with an empty store"
+                " ahead"
             )
         if master is not None and end < master.start:
             raise DivergedError(
                 f"this log ends at physical offset {end}, and its master's begins at"
-                f" {master.start}: what is between is gone; start this slave with an empty store"
+                f" {master.start}: what is between is gone"
             )
         least = max(self._first, master.start if master else 0)
         usual = end - OVERLAP
         wanted = max(least, usual if self._since is None else min(usual, self._since))
+        if self._begin is Begin.OWN_LAST_FILE:
+            wanted = max(wanted, min(copying.last_file, end))
         return wanted or min(SIZE_FIELD, end)
 
     def heartbeat(self, offset: int) -> None:
-        """Take a heartbeat: the master has nothing more before this offset.
+        """Handle a heartbeat: the master has nothing more before this offset.
 
         Raises:
             DivergedError: it lacks what this log has.
-            BeginOtherwiseError: its first file is gone.
+            BeginOtherwiseError: its first file is gone, or some of those that were asked for.
         """
-        if self._copying.is_empty:
+        if self._is_empty:
             if self.request == SIZE_FIELD and not self._start:
                 raise BeginOtherwiseError(Begin.LAST_FILE)
+            if self._begin is Begin.UNKNOWN and self.request == 0 < offset:
+                # Its last file is empty, and there are others.
+                raise BeginOtherwiseError(Begin.FIRST_BYTE)
             return
         if self.is_over:
             return
         if offset < self._copying.expected:
+            if self._next == self.request < self._copying.last_file:
+                raise BeginOtherwiseError(Begin.OWN_LAST_FILE)
             raise DivergedError(
                 f"this log ends at physical offset {self._copying.expected}, and its master has"
-                f" nothing from {offset} on: its log is shorter, or begins later; start this slave"
-                " with an empty store, or make it the master"
+                f" nothing from {offset} on: its log is shorter, or begins later"
             )
 
+    def shared(self, piece: Piece) -> int:
+        """Return how many bytes of what has arrived this log has, too."""
+        if self._is_empty:
+            return 0
+        return min(len(piece.data), max(self._copying.expected - piece.offset, 0))
+
     def take(self, piece: Piece) -> memoryview | bytes:
-        """Return the bytes to append of what has arrived; none if it was only compared.
+        """Return the part of a piece to append; empty if it was only compared.
 
         Raises:
-            DivergedError: they differ from what this log has.
-            BeginOtherwiseError: the log does not begin with them.
-            StoreError: they do not follow what came before.
+            DivergedError: the bytes differ from this log's.
+            BeginOtherwiseError: the log does not begin with these bytes.
+            StoreError: the bytes do not follow the previous ones.
         """
-        if self._copying.is_empty and not self._start and self._next != piece.offset:
+        if self._is_empty and not self._start and self._next != piece.offset:
             self._begin_later(piece)
         if piece.offset != self._next:
             raise StoreError(
                 f"the master sends physical offset {piece.offset} instead of {self._next}"
             )
         self._next += len(piece.data)
-        if self._copying.is_empty and self.request == SIZE_FIELD:
+        if self._is_empty and self.request == SIZE_FIELD:
             return self._first_record(piece.data)
-        if self._copying.is_empty:
-            self._copying.begin_at(piece.offset)
-        shared = min(len(piece.data), max(self._copying.expected - piece.offset, 0))
+        if self._is_empty:
+            self._begin_log(piece.offset)
+        shared = self.shared(piece)
         self._compare(piece.offset, piece.data[:shared])
         self.is_over = self._next >= self._copying.expected
         return piece.data[shared:]
 
     def _begin_later(self, piece: Piece) -> None:
-        """Take the master's last file for the first one, if there is no other way."""
+        """Use the master's last file as the first one, if there is no other way."""
         if self.request:
+            return
+        if self._begin is Begin.FIRST_FILE:
+            self._next = piece.offset
             return
         if self._begin is not Begin.LAST_FILE:
             raise BeginOtherwiseError(Begin.FIRST_BYTE)
@@ -157,6 +190,10 @@ class Comparison:
         )
         self._next = piece.offset
 
+    def _begin_log(self, offset: int) -> None:
+        self._copying.begin_at(offset)
+        self._is_empty = False
+
     def _compare(self, offset: int, data: memoryview) -> None:
         while data:
             own = self._copying.part(offset, len(data))
@@ -164,7 +201,8 @@ class Comparison:
                 at = next(at for at, (a, b) in enumerate(zip(own, data, strict=False)) if a != b)
                 raise DivergedError(
                     f"this log and its master's differ at physical offset {offset + at}: they have"
-                    " gone different ways; start this slave with an empty store"
+                    " gone different ways",
+                    offset + at,
                 )
             if not own:
                 raise StoreError(f"this log has nothing at physical offset {offset}")
@@ -178,16 +216,16 @@ class Comparison:
             if len(self._start) > self._copying.largest_record:
                 raise StoreError("the master's log begins with no record: it has no end")
             return b""
-        self._copying.begin_at(0)
+        self._begin_log(0)
         self.is_over = True
         return _INT.pack(size) + self._start
 
 
 def first_record_size(data: bytes | bytearray) -> int | None:
-    """Return the size of a record from what follows its size; None if more of it is needed.
+    """Return the size of a record from the bytes after its size field; None if more are needed.
 
     Raises:
-        StoreError: this is no record.
+        StoreError: these bytes are not a record's.
     """
     longest_head = record.HEAD_SIZES[-1]
     if len(data) < longest_head:

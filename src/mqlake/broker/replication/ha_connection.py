@@ -1,4 +1,4 @@
-"""One slave of a master: its reports, and the log that it is sent.
+"""One slave of a master: its reports, and the log that is sent to it.
 
 Upstream: `DefaultHAConnection`.
 """
@@ -12,20 +12,25 @@ from collections.abc import Callable, Sequence
 from mqlake.broker.replication.rate import Rate
 from mqlake.broker.settings import BrokerSettings
 from mqlake.errors import FormatError, StoreError
-from mqlake.protocol.replication import ReportReader, encode_head
+from mqlake.protocol.replication import NOT_COUNTED, ReportReader, encode_head
 from mqlake.store.live_settings import Current
 from mqlake.store.port import Copy, Store
 
 _FAR_BEHIND = 4 << 20
-"""Bytes that a slave lacks from which on its log is read in another thread: the disk may be asked
-for it, and all others would have to wait."""
+"""If a slave lacks more bytes than this, another thread reads the log for it.
+
+Such a read may wait for the disk, and all others would have to wait, too.
+"""
 _READ = 1 << 20
-"""Bytes that are read so at once."""
+"""Bytes that are read so at once, and sent in one frame. RocketMQ's slaves take frames of up to
+4 MiB, heads included."""
+_SMALL = 64 << 10
+"""Bytes that are copied to be sent in one call with their head."""
 
 _log = logging.getLogger(__name__)
 
 
-class _EndedError(Exception):
+class EndedError(Exception):
     """The connection is over, for this reason."""
 
 
@@ -34,10 +39,12 @@ class HaConnection:
 
     Attributes:
         address: the slave's "host:port".
+        broker_id: the slave's broker id; only under a controller.
         acknowledged: physical offset before which the slave has the log; -1 before its first
             report.
-        transferred_from: physical offset of the first byte of the next frame; -1 before it asked.
-        caught_up: called when the slave came to be in sync, or left.
+        transferred_from: physical offset of the first byte of the next frame; -1 before the
+            slave's request.
+        caught_up: called when the slave comes into sync, or falls out of it.
     """
 
     def __init__(
@@ -58,10 +65,15 @@ class HaConnection:
         self._more = asyncio.Event()
         self._last_write = self._loop.time()
         self._copy: Copy | None = None
+        self._is_served = False
         self.acknowledged = self.transferred_from = -1
+        self.broker_id: int | None = None
         self.caught_up: Callable[[], object] = lambda: None
         self._was_in_sync = False
         self._report_reader = ReportReader()
+        self._buffer: memoryview | None = None
+        # A frame is written once the one before it has left the buffer, which is used again.
+        writer.transport.set_write_buffer_limits(high=0)
 
     # What `haStatus` shows
 
@@ -82,6 +94,11 @@ class HaConnection:
 
     # The connection
 
+    def close(self, reason: str) -> None:
+        """End the connection, for this reason."""
+        _log.warning("slave %s: %s", self.address, reason)
+        self._writer.transport.abort()
+
     def wake(self) -> None:
         """Send what was appended."""
         self._more.set()
@@ -96,7 +113,7 @@ class HaConnection:
             tasks = [asyncio.create_task(each) for each in (self._receive(), self._send())]
             done, _ = await asyncio.wait(tasks, return_when="FIRST_COMPLETED")
             done.pop().result()
-        except (_EndedError, StoreError, FormatError) as error:
+        except (EndedError, StoreError, FormatError) as error:
             return str(error)
         except OSError as error:
             return error.strerror or str(error)
@@ -104,17 +121,21 @@ class HaConnection:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
-            if self._copy is not None:
-                self._store.copies.leave(self._copy)
-                self._copy = None
+            self._leave()
         return "it ended"
 
+    def _leave(self) -> None:
+        """Stop counting the slave."""
+        if self._copy is not None:
+            self._store.copies.leave(self._copy)
+            self._copy = None
+
     async def _reports(self) -> list[int]:
-        """Return the first and the last of the reports that come next.
+        """Return the first and the last of the next reports.
 
         Raises:
-            _EndedError: the connection is over.
-            FormatError: that is no report.
+            EndedError: the connection is over.
+            FormatError: the bytes are not a report.
         """
         patience = self._settings.ha_housekeeping_interval / 1000
         while True:
@@ -122,21 +143,43 @@ class HaConnection:
                 async with asyncio.timeout(patience):
                     data = await self._reader.read(1 << 12)
             except TimeoutError:
-                raise _EndedError(f"no report for {patience:g} s") from None
+                raise EndedError(f"no report for {patience:g} s") from None
             if not data:
-                raise _EndedError("it closed the connection")
-            if offsets := self._report_reader.feed(data):
+                raise EndedError("it closed the connection")
+            if offsets := self._offsets(data):
                 return offsets
+
+    def _offsets(self, data: bytes) -> list[int]:
+        """Return the first and the last report in received bytes.
+
+        Raises:
+            FormatError: the bytes are not reports.
+        """
+        return self._report_reader.feed(data)
+
+    def _head(self, offset: int, size: int) -> bytes:
+        """Return the head of a frame with `size` bytes from a physical offset on."""
+        return encode_head(offset, size)
 
     async def _receive(self) -> None:
         while True:
             self._acknowledge(await self._reports())
 
+    def _start_of(self, wanted: int) -> int:
+        """Return the physical offset of the first byte to send: 0 requests the last file."""
+        return wanted or self._store.copying.last_file
+
     def _begin(self, wanted: int) -> None:
-        """Begin where the slave asks for it: 0 means the start of the last file."""
+        """Begin at the offset that the slave requests; 0 means the start of the last file.
+
+        Raises:
+            FormatError: the report is not a request.
+        """
+        if wanted == NOT_COUNTED:
+            raise FormatError("its first report asks for no part of the log")
         copying, watermarks = self._store.copying, self._store.watermarks
         self.acknowledged = wanted
-        self.transferred_from = wanted or copying.last_file
+        self.transferred_from = self._start_of(wanted)
         if wanted > copying.end:
             _log.error(
                 "slave %s: asks for physical offset %d, and this log ends at %d: its log is another"
@@ -156,18 +199,25 @@ class HaConnection:
             )
             return
         _log.info("slave %s: asks for physical offset %d", self.address, wanted)
-        self._copy = self._store.copies.join(wanted)
+        self._is_served = True
+        self._copy = self._store.copies.join(wanted, self.broker_id)
         self._note_sync()
 
     def _acknowledge(self, offsets: Sequence[int]) -> None:
-        """Note what the slave has.
+        """Note which part of the log the slave has.
 
         Raises:
-            _EndedError: it cannot have that: it was not sent it.
+            EndedError: it acknowledges bytes that were not sent to it.
         """
         for offset in offsets:
+            if offset == NOT_COUNTED:
+                if self._copy is not None:
+                    _log.info("slave %s: it only reads, and is not counted", self.address)
+                    self._leave()
+                    self._note_sync()
+                continue
             if offset > self.transferred_from:
-                raise _EndedError(
+                raise EndedError(
                     f"it acknowledges physical offset {offset}, and was sent nothing from"
                     f" {self.transferred_from} on"
                 )
@@ -190,27 +240,27 @@ class HaConnection:
 
     @property
     def _is_more(self) -> bool:
-        # A slave that is not counted is sent nothing, however long the log becomes.
-        return self._copy is not None and self.transferred_from < self._store.copying.end
+        # A slave whose log differs is sent nothing, however long this log becomes.
+        return self._is_served and self.transferred_from < self._store.copying.end
 
     def _check_kept(self) -> None:
-        """Make sure that retention has not overtaken the slave.
+        """Check that retention has not overtaken the slave.
 
         Raises:
-            _EndedError: it has. A slave of mqlake's finds out when it connects again.
+            EndedError: it has. A slave of mqlake reports this when it connects again.
         """
         first = self._store.watermarks.min_offset
         if self.transferred_from < first:
-            raise _EndedError(
+            raise EndedError(
                 f"it was sent the log up to physical offset {self.transferred_from} only, and this"
                 f" log begins at {first} now; start it with an empty store"
             )
 
     async def _send_waiting(self) -> None:
-        """Send what there is.
+        """Send the bytes that the slave lacks.
 
         Raises:
-            _EndedError: what comes next is not kept any more.
+            EndedError: retention has removed the next bytes.
         """
         copying, most = self._store.copying, self._settings.ha_transfer_batch_size
         while self._is_more:
@@ -221,33 +271,38 @@ class HaConnection:
             if copying.end - offset <= _FAR_BEHIND:
                 await self._send_frame(copying.part(offset, most))
                 continue
-            read = copying.reading(offset, max(_READ, most))
-            data = memoryview(await self._loop.run_in_executor(None, read))
-            self._check_kept()  # else the file may have been closed before it was read
-            if not data:
+            buffer = self._buffer = self._buffer or memoryview(bytearray(max(_READ, most)))
+            read = copying.reading(offset, buffer)
+            size = await self._loop.run_in_executor(None, read)
+            self._check_kept()  # Otherwise the file may have been closed before it was read.
+            if not size:
                 raise StoreError(f"the log cannot be read at physical offset {offset}")
-            for at in range(0, len(data), most):
-                await self._send_frame(data[at : at + most])
+            await self._send_frame(buffer[:size])
+        self._buffer = None
 
     async def _send_frame(self, data: memoryview) -> None:
         size = len(data)
-        frame = b"".join((encode_head(self.transferred_from, size), data))
+        head = self._head(self.transferred_from, size)
         # Before the write: its acknowledgement may come while this waits for the slave to read.
         self.transferred_from += size
         self._rate.add(size, self._loop.time())
-        await self._write(frame)
+        if size > _SMALL:
+            self._writer.write(head)
+            await self._write(data)
+        else:
+            await self._write(b"".join((head, data)))
         await asyncio.sleep(0)  # others are served
 
     async def _wait(self) -> None:
-        """Return once there may be more, or a heartbeat was due and is sent."""
+        """Return when there may be more to send, or after sending a heartbeat that was due."""
         interval = self._settings.ha_send_heartbeat_interval / 1000
         try:
             async with asyncio.timeout_at(self._last_write + interval):
                 await self._more.wait()
         except TimeoutError:
-            await self._write(encode_head(self.transferred_from, 0))
+            await self._write(self._head(self.transferred_from, 0))
 
-    async def _write(self, data: bytes) -> None:
+    async def _write(self, data: bytes | memoryview) -> None:
         self._last_write = self._loop.time()
         self._writer.write(data)
         await self._writer.drain()

@@ -19,22 +19,22 @@ from mqlake.store.port import Store
 from mqlake.store.settings import BrokerRole
 
 _MOST = 256
-"""Connections that are served at the same time."""
+"""Maximum number of connections."""
 _ENOUGH = 64 << 10
-"""Bytes that a connection holds for a slave that does not read, besides one frame."""
+"""Bytes, besides one frame, that a connection buffers for a slave that does not read."""
 
 _LOOK = 0.01
-"""Seconds between looks whether slaves have everything."""
+"""Seconds between checks whether slaves have everything."""
 
 _log = logging.getLogger(__name__)
 
 
 class HaServer:
-    """Sends the commit log to slaves, each from where it asks for it.
+    """Sends the commit log to slaves, to each from the offset that it requests.
 
     Attributes:
-        connections: of the slaves that are connected.
-        address: the "host:port" that slaves are told; "" while nobody listens.
+        connections: of the connected slaves.
+        address: the "host:port" that slaves are given; "" while nobody listens.
     """
 
     def __init__(self, settings: Current[BrokerSettings], store: Store) -> None:
@@ -54,11 +54,11 @@ class HaServer:
         return self._store.copies.in_sync
 
     async def start(self) -> None:
-        """Listen.
+        """Listen for slaves.
 
         Raises:
-            MqlakeError: the port that was asked for is taken; or the port after `listenPort` is,
-                and the role is SYNC_MASTER.
+            MqlakeError: the configured port is in use; or the port after `listenPort` is, and the
+                role is SYNC_MASTER.
         """
         settings = self._settings.now
         wanted = settings.ha_listen_port
@@ -91,7 +91,7 @@ class HaServer:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def drain(self, seconds: float) -> None:
-        """Return once the slaves that are in sync have the whole log, or after so many seconds."""
+        """Return once all slaves in sync have the whole log, or after this many seconds."""
         deadline = self._loop.time() + seconds
         while self._loop.time() < deadline:
             if not any(each.is_in_sync and each.lacks for each in self.connections):
@@ -103,7 +103,7 @@ class HaServer:
             connection.wake()
 
     def _report_missing(self) -> None:
-        """Log when a SYNC_MASTER begins or ends to lack slaves."""
+        """Log when a SYNC_MASTER begins to lack slaves, and when it has enough again."""
         missing, role = self._store.copies.missing, self._settings.now.broker_role
         if role is not BrokerRole.SYNC_MASTER or missing == self._was_missing:
             return
@@ -122,14 +122,19 @@ class HaServer:
             if (refusal := self._refusal(writer)) is not None:
                 _log.warning("slave %s: refused: %s", address, refusal)
                 return
-            await self._follow(HaConnection(self._settings, self._store, reader, writer, address))
+            await self._follow(self._connection(reader, writer, address))
         except asyncio.CancelledError:
-            pass  # the server stops: streams would log it
+            pass  # The server stops: the streams would log this.
         except Exception as error:  # noqa: BLE001 (the others go on)
             _log.error("slave %s: its connection failed", address, exc_info=error)
         finally:
             writer.transport.abort()
             self._tasks.discard(task)
+
+    def _connection(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, address: str
+    ) -> HaConnection:
+        return HaConnection(self._settings, self._store, reader, writer, address)
 
     async def _follow(self, connection: HaConnection) -> None:
         self.connections.append(connection)

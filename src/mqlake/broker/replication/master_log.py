@@ -1,7 +1,7 @@
-"""What a slave asks its master about the log before it follows it.
+"""A slave's question to its master about the log, before it follows it.
 
-The protocol of replication has no question for it (docs/formats/replication.md): a master that has
-nothing at the offset that a slave asks for sends heartbeats, whatever the reason.
+The replication protocol has no such question (docs/formats/replication.md): a master that has
+nothing at the requested offset sends heartbeats, whatever the reason.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from mqlake.remoting.client import RemotingClient
 
 
 class MasterLog(NamedTuple):
-    """The physical offsets between which a master's log is."""
+    """The physical offsets of a master's log: its first byte, and after its last."""
 
     start: int
     end: int
@@ -27,7 +27,7 @@ async def ask(client: RemotingClient, address: str) -> MasterLog:
     """Return where a master's log begins and ends.
 
     Raises:
-        MqlakeError: it does not answer, or does not say.
+        MqlakeError: the master does not answer, or the answer lacks the offsets.
     """
     answer = await client.call(address, request(RequestCode.GET_BROKER_RUNTIME_INFO))
     table = decode_body(KVTable, answer.body).table
@@ -35,6 +35,7 @@ async def ask(client: RemotingClient, address: str) -> MasterLog:
         start, end = (int(table[name]) for name in ("commitLogMinOffset", "commitLogMaxOffset"))
     except (KeyError, ValueError) as error:
         raise MqlakeError(f"{address}: its runtime information lacks {error}") from error
+    start = max(start, 0)  # RocketMQ's broker returns -1 for an empty log.
     if not 0 <= start <= end:
         raise MqlakeError(f"{address}: its log is said to be [{start}, {end})")
     return MasterLog(start, end)

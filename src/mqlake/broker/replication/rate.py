@@ -1,4 +1,4 @@
-"""How many bytes a connection transfers in a second, and how many it may.
+"""How many bytes a connection transfers per second, and how many it may.
 
 Upstream: `FlowMonitor`.
 """
@@ -10,7 +10,7 @@ class Rate:
     """Counts bytes by the second of the event loop's time.
 
     Args:
-        most: bytes a second that may be transferred; None if there is no limit.
+        most: maximum bytes per second; None for no limit.
     """
 
     def __init__(self, most: int | None = None) -> None:
@@ -19,7 +19,7 @@ class Rate:
         self._now = self._before = 0
 
     def add(self, count: int, now: float) -> None:
-        """Count bytes at a time, in seconds."""
+        """Count bytes transferred at a time, in seconds."""
         self._turn(now)
         self._now += count
 

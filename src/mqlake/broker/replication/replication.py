@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
+from typing import NoReturn
 
 from mqlake.broker.replicas import Replicas
+from mqlake.broker.replication.auto_switch_reception import AutoSwitchReception
+from mqlake.broker.replication.auto_switch_server import AutoSwitchServer
+from mqlake.broker.replication.group import Group
 from mqlake.broker.replication.ha_server import HaServer
+from mqlake.broker.replication.reception import Reception
 from mqlake.broker.replication.slave_log import SlaveLog
+from mqlake.broker.replication.term import Term
 from mqlake.broker.settings import BrokerSettings
 from mqlake.errors import MqlakeError, StoreError
 from mqlake.protocol.bodies.ha import HaClientInfo, HaConnectionInfo, HaRuntimeInfo
 from mqlake.store.live_settings import LiveSettings
-from mqlake.store.port import Store
+from mqlake.store.port import Epochs, InSyncSet, Store
 
 _STOP, _DEMOTION = 1.0, 5.0
-"""Seconds that a stop, or a demotion, waits at most until slaves have everything."""
+"""Maximum seconds that a stop, or a demotion, waits until slaves have everything."""
 
 _log = logging.getLogger(__name__)
 
@@ -23,25 +30,43 @@ class Replication:
     """Copies one broker's commit log, from `start` to `stop`.
 
     Args:
-        replicas: tells a slave where its master is.
+        replicas: gives a slave the address of its master.
 
     Attributes:
-        server: a master's; None for a slave.
-        slave: a slave's; None for a master.
+        server: on a master; None on a slave.
+        slave: on a slave; None on a master.
+        group: the group under a controller; None without a controller.
     """
 
     def __init__(
         self, settings: LiveSettings[BrokerSettings], store: Store, replicas: Replicas
     ) -> None:
         self._settings, self._store, self._replicas = settings, store, replicas
+        is_led = settings.now.enable_controller_mode
+        self.group = Group(Epochs(store.directory)) if is_led else None
+        self._given_up: InSyncSet | None = None
         self._make()
         replicas.transfer = self
         replicas.on_change.append(self._found_master)
 
     def _make(self) -> None:
         is_slave = self._settings.now.is_slave
-        self.server = None if is_slave else HaServer(self._settings, self._store)
-        self.slave = SlaveLog(self._settings, self._store) if is_slave else None
+        self.server = None if is_slave else self._make_server()
+        self.slave = self._make_slave() if is_slave else None
+
+    def _make_server(self) -> HaServer:
+        in_sync_set = self._store.copies.in_sync_set
+        if self.group is None or in_sync_set is None:
+            return HaServer(self._settings, self._store)
+        return AutoSwitchServer(self._settings, self._store, self.group, in_sync_set)
+
+    def _make_slave(self) -> SlaveLog:
+        settings, store = self._settings, self._store
+        if self.group is None:
+            reception = Reception(settings, store)
+        else:
+            reception = AutoSwitchReception(settings, store, self.group)
+        return SlaveLog(settings, store, reception)
 
     @property
     def listens_at(self) -> str:
@@ -52,7 +77,7 @@ class Replication:
         """Listen for slaves, or begin to follow the master.
 
         Raises:
-            MqlakeError: the port is taken.
+            MqlakeError: the port is in use.
         """
         if self.server is not None:
             await self.server.start()
@@ -68,10 +93,10 @@ class Replication:
             await self.slave.stop()
 
     async def switch(self, settings: BrokerSettings) -> None:
-        """Promote or demote this broker: let settings with another role hold.
+        """Promote or demote this broker: apply settings with another role.
 
         Raises:
-            StoreError: it cannot take the role; it has the old one.
+            StoreError: it cannot take the role; it keeps the old one.
         """
         was_slave, old = self._settings.now.is_slave, self._settings.now
         if was_slave == settings.is_slave:
@@ -80,28 +105,83 @@ class Replication:
         try:
             await (self._promote(settings) if was_slave else self._demote(settings))
         except MqlakeError as error:
-            await self.stop()
-            self._settings.switch(old)
-            self._make()
-            await self.start()
-            raise StoreError(f"the role stays {old.broker_role.value}: {error}") from error
+            await self._keep(old, error)
         self._found_master()
         _log.info("the role is %s now, was %s", settings.broker_role.value, old.broker_role.value)
+
+    async def _keep(self, old: BrokerSettings, reason: MqlakeError) -> NoReturn:
+        """Undo a switch that failed, and report it."""
+        failure = f"the role stays {old.broker_role.value}: {reason}"
+        try:
+            await self.stop()
+            self._settings.switch(old)
+            if self.group is not None and old.is_slave:
+                self._give_up_term(self._store.watermarks.dispatched)
+            elif self.group is not None:
+                self._take_back_term()
+            self._make()
+            await self.start()
+            self._found_master()
+        except Exception as error:  # noqa: BLE001 (the answer says both)
+            _log.error("the log is not copied any more", exc_info=error)
+            failure = f"{failure}; and the log is not copied until a restart: {error}"
+        raise StoreError(failure) from reason
 
     async def _promote(self, settings: BrokerSettings) -> None:
         assert self.slave is not None
         await self.slave.stop()
-        self._store.copying.lead()
+        await self._store.copying.lead()
+        if self.group is not None:
+            await self._begin_term(self.group)
         self._settings.switch(settings)
         self._make()
         await self.start()
 
+    async def _begin_term(self, group: Group) -> None:
+        """Begin this master's epoch; from now on the in-sync set counts."""
+        term, store = group.term, self._store
+        assert term is not None
+        watermarks = store.watermarks
+        await asyncio.to_thread(
+            group.epochs.begin, term.number, watermarks.min_offset, watermarks.end
+        )
+        in_sync_set = InSyncSet(group.broker_id, watermarks.dispatched)
+        in_sync_set.set(term.members, term.version)
+        store.copies.in_sync_set = in_sync_set
+
+    def _give_up_term(self, shown: int | None) -> None:
+        """Acknowledge no more messages, and show no more before the new master confirms them."""
+        copies = self._store.copies
+        self._given_up = copies.in_sync_set
+        copies.in_sync_set, copies.followed = None, shown
+        copies.tell()
+
+    def _take_back_term(self) -> None:
+        """Be the master of the old term again, which acknowledges nothing without its members."""
+        copies = self._store.copies
+        if self._given_up is not None and copies.in_sync_set is None:
+            copies.in_sync_set, copies.followed = self._given_up, None
+
+    def take_term(self, term: Term) -> None:
+        """Continue as the master in another term, or with another in-sync set."""
+        assert self.group is not None
+        assert isinstance(self.server, AutoSwitchServer)
+        watermarks, epochs = self._store.watermarks, self.group.epochs
+        if term.number > epochs.last_number:
+            # It blocks on the disk here: bytes sent meanwhile would be of the wrong epoch.
+            epochs.begin(term.number, watermarks.min_offset, watermarks.end)
+        self.server.watch.take(term)
+
     async def _demote(self, settings: BrokerSettings) -> None:
         assert self.server is not None
-        self._store.copying.follow()
+        await self._store.copying.follow()
+        shown = self._store.copies.shown
         # Nothing is put from here on: who is promoted then lacks nothing.
         self._settings.switch(settings)
-        await self.server.drain(_DEMOTION)
+        if self.group is None:
+            await self.server.drain(_DEMOTION)
+        else:
+            self._give_up_term(shown)
         await self.server.stop()
         self._make()
         await self.start()
@@ -112,15 +192,15 @@ class Replication:
             self.slave.master_ha_address = self._replicas.master_ha_address or None
 
     def status(self) -> HaRuntimeInfo:
-        """Return how far the log is at the others."""
+        """Return how far the copies of the log are."""
         if (slave := self.slave) is not None:
             client = HaClientInfo(
                 master_addr=slave.master_ha_address or "",
                 transferred_byte_in_second=slave.transferred_in_second,
                 max_offset=slave.max_offset,
-                last_read_timestamp=slave.last_read,
-                last_write_timestamp=slave.last_write,
-                master_flush_offset=slave.master_flush_offset,
+                last_read_timestamp=slave.reception.last_read,
+                last_write_timestamp=slave.reception.last_write,
+                master_flush_offset=slave.reception.master_flush_offset,
                 problem=slave.problem or "",
             )
             return HaRuntimeInfo(master=False, ha_client_runtime_info=client)

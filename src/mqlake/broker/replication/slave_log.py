@@ -7,36 +7,23 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import socket
 from contextlib import suppress
-from time import perf_counter
 
-from mqlake.broker.replication.comparison import (
-    Begin,
-    BeginOtherwiseError,
-    Comparison,
-    DivergedError,
-)
+from mqlake.broker.replication.comparison import BeginOtherwiseError, DivergedError
 from mqlake.broker.replication.master_log import MasterLog, ask
-from mqlake.broker.replication.rate import Rate
+from mqlake.broker.replication.reception import Reception
 from mqlake.broker.settings import BrokerSettings
-from mqlake.errors import MqlakeError, StoreError
-from mqlake.protocol.replication import FrameReader, Piece, encode_report
+from mqlake.errors import MqlakeError
 from mqlake.remoting.client import RemotingClient
 from mqlake.store.live_settings import Current
 from mqlake.store.port import Store
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 5.0
-"""Seconds until a connection that failed is made again: doubled each time, up to these."""
+"""Maximum seconds until a failed connection is retried; the pause doubles each time."""
 _DIVERGED = 30.0
-"""The same if the logs cannot be one."""
-_CONNECT = 5.0
-"""Seconds that a connection may take."""
-_READ = 1 << 18
-"""Most bytes that are read at once."""
-_TURN = 0.002
-"""Seconds after which others are served while what was read is gone through: it may be frames of a
-few bytes."""
+"""The same if the logs differ."""
+_ADVICE = "start this slave with an empty store, or make it the master if it has what counts"
+_ADVICE_IF_LED = "start this broker with an empty store: the controller decides who is the master"
 
 _log = logging.getLogger(__name__)
 
@@ -44,53 +31,51 @@ _log = logging.getLogger(__name__)
 class SlaveLog:
     """Copies a master's log into this store, from `start` to `stop`.
 
+    Args:
+        reception: receives the log over one connection after another.
+
     Attributes:
-        master_address: the "host:port" at which the master serves clients; None if it is not known.
-        problem: why the log is not copied now; None if it is.
-        is_activated: the connection is made, and the master sends.
-        last_read, last_write: milliseconds since 1970; 0 before the first.
-        master_flush_offset: physical offset up to which the master has sent its log.
+        master_address: the "host:port" at which the master serves clients; None if unknown.
+        problem: why the log is not copied now; None while it is copied.
+        reception: the connection to the master.
     """
 
-    def __init__(self, settings: Current[BrokerSettings], store: Store) -> None:
-        self._settings, self._store = settings, store
+    def __init__(
+        self, settings: Current[BrokerSettings], store: Store, reception: Reception
+    ) -> None:
+        self._store = store
+        self._advice = _ADVICE_IF_LED if settings.now.enable_controller_mode else _ADVICE
         self._loop = asyncio.get_running_loop()
         self._client = RemotingClient()
         self._address: str | None = settings.now.ha_master_address or None
         self._is_fixed = self._address is not None
         self._addressed = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
-        self._rate = Rate()
         self.master_address: str | None = None
         self.problem: str | None = "its master's address is not known"
-        self.is_activated = False
-        self.last_read = self.last_write = self.master_flush_offset = 0
+        self.reception = reception
+        self.reception.activated = self._activated
         self._connection: asyncio.Task[None] | None = None
-        self._begin = Begin.UNKNOWN
-        self._received = 0
-        self._reported = 0
-        self._last_report = 0.0
-        self._compare_from = store.copying.recovered_from
 
     # What `haStatus` shows
 
     @property
     def transferred_in_second(self) -> int:
         """Bytes that were received in the last second."""
-        return self._rate.of_last_second(self._loop.time())
+        return self.reception.rate.of_last_second(self._loop.time())
 
     @property
     def max_offset(self) -> int:
         """Physical offset at which this store's log ends."""
         return self._store.watermarks.end
 
-    # Where the master is
+    # The master's address
 
     @property
     def master_ha_address(self) -> str | None:
-        """The "host:port" of the master's port for slaves; None if it is not known.
+        """The "host:port" of the master's port for slaves; None if unknown.
 
-        `haMasterAddress` fixes it: setting another one has no effect then.
+        If `haMasterAddress` is set, setting another address has no effect.
         """
         return self._address
 
@@ -105,11 +90,11 @@ class SlaveLog:
             self._connection.cancel()
 
     async def start(self) -> None:
-        """Begin to follow the master, as soon as its address is known."""
+        """Begin to follow the master once its address is known."""
         self._task = asyncio.create_task(self._run())
 
     async def stop(self) -> None:
-        """End the connection. What has arrived stays."""
+        """End the connection. Received bytes stay."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
@@ -120,21 +105,20 @@ class SlaveLog:
         pause = _FIRST_PAUSE
         while True:
             address = await self._known_address()
-            received = self._received
+            received = self.reception.received
             try:
                 await self._follow_until_changed(address)
                 continue
-            except BeginOtherwiseError as other:
-                self._begin = other.begin
+            except BeginOtherwiseError:
                 continue
             except DivergedError as error:
-                reason, pause = str(error), _DIVERGED
+                reason, pause = f"{error}; {self._advice}", _DIVERGED
             except (MqlakeError, OSError) as error:
                 reason = str(error) or type(error).__name__
             except Exception as error:  # noqa: BLE001 (a slave without this task follows no more)
                 reason = f"{type(error).__name__}: {error}"
                 _log.error("master %s: the log is not followed", address, exc_info=error)
-            if self._received != received:
+            if self.reception.received != received:
                 pause = _FIRST_PAUSE
             self._report(address, reason)
             self._addressed.clear()
@@ -144,7 +128,7 @@ class SlaveLog:
             pause = min(2 * pause, _LONGEST_PAUSE)
 
     def _report(self, address: str, reason: str) -> None:
-        """Log why the log is not followed, once as long as that is the reason."""
+        """Log why the log is not followed, once for as long as the reason is the same."""
         if reason != self.problem:
             _log.error("master %s: the log is not followed: %s", address, reason)
             self.problem = reason
@@ -159,8 +143,8 @@ class SlaveLog:
         """Follow a master until its address changes.
 
         Raises:
-            OSError, MqlakeError: the connection cannot be made, or is over.
-            BeginOtherwiseError: the log has to be asked for in another way.
+            OSError, MqlakeError: the connection cannot be opened, or is over.
+            BeginOtherwiseError: the log must be requested in another way.
         """
         self._connection = asyncio.create_task(self._follow(address))
         try:
@@ -173,37 +157,11 @@ class SlaveLog:
             await asyncio.gather(self._connection, return_exceptions=True)
             self._connection = None
 
-    # One connection
-
     async def _follow(self, address: str) -> None:
-        copying, master = self._store.copying, await self._master_log()
-        copying.drop()
-        await copying.kept()
-        comparison = Comparison(
-            copying,
-            self._store.watermarks.min_offset,
-            master,
-            self._compare_from,
-            self._begin,
-        )
-        host, _, port = address.rpartition(":")
-        async with asyncio.timeout(_CONNECT):
-            reader, writer = await asyncio.open_connection(host.strip("[]"), int(port), limit=_READ)
-        beating: asyncio.Task[None] | None = None
-        try:
-            connected: socket.socket = writer.get_extra_info("socket")
-            connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            _log.info("master %s: connected; asked for %d", address, comparison.request)
-            self._reported = comparison.request
-            self._write(writer, comparison.request)
-            beating = asyncio.create_task(self._beat(writer))
-            await self._receive(reader, writer, comparison)
-        finally:
-            self.is_activated = False
-            if beating is not None:
-                beating.cancel()
-                await asyncio.gather(beating, return_exceptions=True)
-            writer.transport.abort()
+        await self.reception.follow(address, await self._master_log())
+
+    def _activated(self) -> None:
+        self.problem = None
 
     async def _master_log(self) -> MasterLog | None:
         if self.master_address is None:
@@ -213,71 +171,3 @@ class SlaveLog:
         except MqlakeError as error:
             _log.info("where the master's log is, is not known: %s", error)
             return None
-
-    async def _receive(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, comparison: Comparison
-    ) -> None:
-        frames, patience = FrameReader(), self._settings.now.ha_housekeeping_interval / 1000
-        while True:
-            try:
-                async with asyncio.timeout(patience):
-                    data = await reader.read(_READ)
-            except TimeoutError:
-                raise MqlakeError(f"nothing came for {patience:g} s") from None
-            if not data:
-                raise MqlakeError("the master closed the connection")
-            self.last_read = self._store.clock.milliseconds()
-            self._rate.add(len(data), self._loop.time())
-            until = perf_counter() + _TURN
-            for piece in frames.feed(data):
-                self._take(piece, comparison)
-                if perf_counter() >= until:
-                    await asyncio.sleep(0)
-                    until = perf_counter() + _TURN
-            if comparison.is_over:
-                await self._acknowledge(writer)
-
-    def _take(self, piece: Piece, comparison: Comparison) -> None:
-        if not piece.data:
-            comparison.heartbeat(piece.offset)
-            self._activated()
-            return
-        copying = self._store.copying
-        if comparison.is_over:
-            if piece.offset != copying.expected:
-                raise StoreError(
-                    f"the master sends physical offset {piece.offset} instead of {copying.expected}"
-                )
-            copying.take(piece.data)
-        elif new := comparison.take(piece):
-            copying.take(new)
-        self.master_flush_offset = piece.offset + len(piece.data)
-        if comparison.is_over:
-            self._compare_from = None
-            self._received += len(piece.data)
-            self._activated()
-
-    def _activated(self) -> None:
-        if not self.is_activated:
-            self.is_activated, self.problem = True, None
-            _log.info("the master's log is followed, from %d on", self._store.watermarks.end)
-
-    async def _acknowledge(self, writer: asyncio.StreamWriter) -> None:
-        kept = await self._store.copying.kept()
-        if kept > self._reported:
-            self._reported = kept
-            self._write(writer, kept)
-            await writer.drain()
-
-    def _write(self, writer: asyncio.StreamWriter, offset: int) -> None:
-        writer.write(encode_report(offset))
-        self.last_write = self._store.clock.milliseconds()
-        self._last_report = self._loop.time()
-
-    async def _beat(self, writer: asyncio.StreamWriter) -> None:
-        """Report again when nothing was reported for some time."""
-        interval = self._settings.now.ha_send_heartbeat_interval / 1000
-        while True:
-            await asyncio.sleep(max(self._last_report + interval - self._loop.time(), 0))
-            if self._loop.time() >= self._last_report + interval:
-                self._write(writer, self._reported)

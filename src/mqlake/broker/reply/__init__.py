@@ -1,1 +1,1 @@
-"""Request and reply: an answer finds the client that waits for it."""
+"""Request and reply: pass a reply to the client that waits for it."""

@@ -1,7 +1,7 @@
 """SEND_REPLY_MESSAGE (upstream: `ReplyMessageProcessor`).
 
-A consumer answers a request: the answer names the client that waits, as a producer's id. It is
-pushed to that client, and stored too where the settings say so.
+A consumer replies to a request: the reply names the waiting client by a producer's id. It is pushed
+to that client, and also stored if the settings say so.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ _log = logging.getLogger(__name__)
 
 
 class Replies:
-    """Hands replies to the clients that wait for them."""
+    """Pass replies to the clients that wait for them."""
 
     def __init__(self, parts: Parts) -> None:
         self._parts, self._checks, self._sizes = parts, SendChecks(parts), SendSizes(parts)
 
     def routes(self) -> Sequence[Route]:
-        """Return what serves each request code."""
+        """Return the handler of each request code."""
         return (
             Route(RequestCode.SEND_REPLY_MESSAGE, self._send, Permission.PUBLISH),
             Route(RequestCode.SEND_REPLY_MESSAGE_V2, self._send_v2, Permission.PUBLISH),
@@ -74,7 +74,7 @@ class Replies:
     async def _push(
         self, peer: Peer, header: Header, pairs: Mapping[str, str], body: bytes
     ) -> str | None:
-        """Hand the reply to the client that waits; return why that failed, None for success."""
+        """Push the reply to the waiting client; return why that failed, None on success."""
         client_id = pairs.get(_REPLY_TO)
         if client_id is None:
             return f"reply message properties[{_REPLY_TO}] is null"
@@ -110,9 +110,9 @@ class Replies:
     async def _store(
         self, peer: Peer, header: Header, queue_id: int, body: bytes
     ) -> tuple[str, int] | None:
-        """Put the reply; return its message id and its queue offset, None where it was refused.
+        """Put the reply; return its message id and its queue offset, None if it was refused.
 
-        The client has it by then: a refusal is logged.
+        The client has the reply by then: a refusal is logged.
         """
         message = Message(
             topic=header.topic,

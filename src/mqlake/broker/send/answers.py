@@ -1,7 +1,7 @@
-"""What a producer is told of a put.
+"""The answers to a producer about puts.
 
 Upstream: `SendMessageProcessor.handlePutMessageResult`. The codes are upstream's, so that clients
-retry what they retry there; the remark begins with upstream's words and goes on with the reason.
+retry what they retry there; the remark begins with upstream's words and continues with the reason.
 """
 
 from __future__ import annotations
@@ -51,11 +51,11 @@ STORED = {
     PutStatus.FLUSH_SLAVE_TIMEOUT: ResponseCode.FLUSH_SLAVE_TIMEOUT,
     PutStatus.SLAVE_NOT_AVAILABLE: ResponseCode.SLAVE_NOT_AVAILABLE,
 }
-"""What is answered for a message that is in the log, and has not the copies that were promised."""
+"""The answers for a message that is in the log but lacks the promised copies."""
 
 
 def refusal(result: PutResult) -> RemotingError:
-    """Return the answer to a request of which the put was refused."""
+    """Return the answer to a request whose put was refused."""
     code, words = _REFUSED[result.status]
     return RemotingError(code, f"{words}: {result.reason}")
 
@@ -68,8 +68,8 @@ class Answers:
     """Makes the answers to sends.
 
     Attributes:
-        host: what all offset message ids begin with: where the store is.
-        binary_success: the answer with a binary header, but for where the message was put.
+        host: the beginning of all offset message ids: the address of the store.
+        binary_success: the answer with a binary header, without the position of the message.
     """
 
     def __init__(self, settings: BrokerSettings, busy: Busy) -> None:
@@ -78,7 +78,7 @@ class Answers:
             "MSG_REGION": settings.region_id,
             "TRACE_ON": "true" if settings.trace_on else "false",
         }
-        # An offset message id is where the store is, and where in its log the message is.
+        # An offset message id is the address of the store, and the message's position in its log.
         self.host = encode_host(settings.broker_address).hex().upper()
         gaps = _GAPS | {"msgId": self.host + _GAPS["msgId"]}
         samples = {kind: Command(0, serialization=kind) for kind in Serialization}
@@ -101,10 +101,11 @@ class Answers:
         recall_handle: str | None = None,
         is_inner: bool = False,
     ) -> Command | bytes:
-        """Return the answer to a request that was put, or refused, so; or its frame.
+        """Return the answer to a request with this put result; or its frame.
 
         Args:
-            is_inner: the request was put as an inner batch, whose own key the producer is told.
+            is_inner: whether the request was put as an inner batch, whose own key is returned to
+                the producer.
         """
         status, is_plain = result.status, recall_handle is None and not is_inner
         if status is _OK and is_plain and unique_key.isalnum() and unique_key.isascii():

@@ -1,4 +1,4 @@
-"""What is checked of a send before it is put, in upstream's order.
+"""The checks of a send before it is put, in upstream's order.
 
 Upstream: `SendMessageProcessor.preSend`, `AbstractSendMessageProcessor.msgCheck`.
 """
@@ -26,7 +26,7 @@ _log = logging.getLogger(__name__)
 
 
 class SendChecks:
-    """Decides which sends a broker takes."""
+    """Decides which sends a broker accepts."""
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
@@ -41,10 +41,10 @@ class SendChecks:
             _log.warning("no message is accepted before %s", self._start_time())
 
     def topic(self, header: Header, peer: Peer) -> Topic:
-        """Return the topic of a send, made where there is none and producers may make it.
+        """Return the topic of a send; if it does not exist, create it if producers may.
 
         Raises:
-            RemotingError: the answer to a send that is not taken.
+            RemotingError: the answer to a send that is refused.
         """
         if self._starts_at:
             self._check_start()

@@ -1,4 +1,4 @@
-"""Messages that a consumer sends to its retry topic: again, or to the dead-letter topic.
+"""Messages that a consumer sends to its retry topic: for a retry, or to the dead-letter topic.
 
 Upstream: `SendMessageProcessor.handleRetryAndDLQ`. Consumers that consume in order, and those whose
 CONSUMER_SEND_MSG_BACK failed, send so.
@@ -16,16 +16,16 @@ _POP_SEPARATOR = "+"
 
 
 class DeadLetters:
-    """Decides which messages of retry topics are dead."""
+    """Decides which messages of retry topics are dead letters."""
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
 
     def topic(self, header: Header) -> str:
-        """Return the topic that a message to a retry topic goes to.
+        """Return the topic for a message to a retry topic.
 
         Raises:
-            RemotingError: there is no such group.
+            RemotingError: the group does not exist.
         """
         name = _group(header.topic)
         group = self._parts.groups.get_or_make(name)
@@ -36,7 +36,7 @@ class DeadLetters:
         is_alive = (header.reconsume_times or 0) <= (
             group.retry_max_times if most is None else most
         )
-        # Who consumes in order has tried often enough already, and keeps its queue meanwhile.
+        # A consumer in order has already tried often enough, and keeps its queue meanwhile.
         if is_alive and not self._parts.locks.are_held(name):
             return header.topic
         dead = naming.dlq_topic(name)

@@ -1,4 +1,4 @@
-"""Put messages with a priority to the queue of that number.
+"""Put messages with a priority to the queue with that number.
 
 Upstream: `SendMessageProcessor.sendMessage`, `TopicMessageType.parseFromMessageProperty`.
 """
@@ -19,7 +19,7 @@ from mqlake.formats.properties import (
 from mqlake.formats.property_edits import edit
 
 PRIORITY_NAME = PRIORITY.encode()
-"""Found in the properties of every message that has a priority."""
+"""Present in the properties of every message that has a priority."""
 
 _OF_OTHER_TYPES = frozenset((DELAY, DELIVER_MS, DELAY_SEC, DELAY_MS, SHARDING_KEY))
 
@@ -27,14 +27,14 @@ _OF_OTHER_TYPES = frozenset((DELAY, DELIVER_MS, DELAY_SEC, DELAY_MS, SHARDING_KE
 def placed(properties: bytes, queue_id: int, queues: int) -> tuple[bytes, int]:
     """Return the properties and the queue of a message that may have a priority.
 
-    A message with a priority goes to the queue of that number, or to the last queue if there are
+    A message with a priority goes to the queue with that number, or to the last queue if there are
     fewer. Half messages, delayed messages and messages with a sharding key lose their priority. As
     in RocketMQ, the type of the topic does not matter here.
 
     Args:
         properties: encoded.
         queue_id: the queue that the producer chose.
-        queues: how many queues of the topic can be written; more than 0.
+        queues: the number of writable queues of the topic; more than 0.
     """
     pairs = decode_properties(properties)
     priority = priority_of(pairs)

@@ -1,4 +1,4 @@
-"""Properties as a broker stores them: the producer's, and where the message came in."""
+"""Properties as a broker stores them: the producer's, and those that the broker adds."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ _LATER_KEY = PROPERTY_SEPARATOR + _UNIQUE_KEY
 
 
 Stored = tuple[bytes, str]
-"""What is stored, and the message's unique key."""
+"""The stored properties, and the message's unique key."""
 
 
 class StoredProperties:
-    """Turns the properties that producers send into those that are stored.
+    """Converts the properties that producers send to those that are stored.
 
-    Added are the cluster, the region, whether the broker is traced, and a unique key where there is
-    none; a receipt of pop consumption is dropped, since it is not the producer's to give.
+    It adds the cluster, the region, whether the broker is traced, and a unique key if the message
+    has none. It drops a receipt of pop consumption, because producers must not set one.
 
     Attributes:
-        own: what stands behind the producer's.
+        own: the broker's bytes, which follow the producer's.
     """
 
     def __init__(self, settings: BrokerSettings, keys: UniqueKeys) -> None:
@@ -41,7 +41,7 @@ class StoredProperties:
         self.own = encode_pairs(own).decode()
 
     def of(self, text: str | None) -> Stored:
-        """Return what is stored for the properties of a request."""
+        """Return the properties to store for those of a request."""
         if not text:
             return self._with_key("")
         if POP_RECEIPT in text:
@@ -56,7 +56,7 @@ class StoredProperties:
         end = text.find(PROPERTY_SEPARATOR, start)
         if start < 0 or start == end:
             return self._with_key(text)
-        # Of equal names readers take the last: the broker's, not the producer's.
+        # If a name occurs twice, readers take the last one: the broker's, not the producer's.
         return (text + self.own).encode(), text[start:end]
 
     def _with_key(self, text: str) -> Stored:

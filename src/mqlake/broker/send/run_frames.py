@@ -1,8 +1,8 @@
-"""Runs of sends: frames one behind the other, all alike, laid out and answered by kernels.
+"""Runs of sends: consecutive frames, all alike, which kernels encode and answer.
 
-A connection over which many threads send brings them so: SEND_MESSAGE_V2, or SEND_BATCH_MESSAGE,
-with a binary header, to one topic. What is in the least unusual is left to those who read frames
-one by one.
+A connection over which many threads send delivers them in this form: SEND_MESSAGE_V2, or
+SEND_BATCH_MESSAGE, with a binary header, to one topic. Frames that are unusual in any way are left
+to the code for single frames.
 """
 
 from __future__ import annotations
@@ -32,22 +32,22 @@ SEND: Final = np.dtype(
     ],
     align=True,
 )
-"""Where in its data a send begins, and what its answer needs besides where it was put."""
+"""Where a send begins in its data, and what its answer needs in addition to the put's position."""
 
 KERNELS: Final = (draft_sends, draft_batches, answer_sends)
-"""What is compiled, or loaded from the cache, before the first run."""
+"""Compiled, or loaded from the cache, before the first run."""
 
 _ROWS: Final = 512
 _BATCH_ROWS: Final = 4096
-"""Messages of a run of batches at most."""
+"""Maximum number of messages of a run of batches."""
 _SPARE: Final = 128
-"""Bytes that an answer may have beyond its start and its key: names and numbers."""
+"""Maximum bytes of an answer beyond its start and its key: names and numbers."""
 _LENGTHS: Final = 8
 _OPAQUE_AT: Final = _LENGTHS + 5
 
 
 class Most(NamedTuple):
-    """Bytes that a frame, a header, a body and stored properties may have at most."""
+    """Maximum bytes of a frame, a header, a body and stored properties."""
 
     frame: int
     header: int
@@ -59,9 +59,9 @@ class Run(NamedTuple):
     """Sends to one topic.
 
     Attributes:
-        drafts: a row for each message, of host 0; their queues are places in `queue_ids`.
+        drafts: a row for each message, of host 0; their queues are indexes into `queue_ids`.
         sends: a row (SEND) for each frame.
-        end: position behind the last one.
+        end: position after the last one.
     """
 
     drafts: Drafts
@@ -71,7 +71,7 @@ class Run(NamedTuple):
 
 
 class SendRuns:
-    """Finds runs in what connections bring. A run is gone once the next one is asked for."""
+    """Finds runs in received data. A run is valid until the next one is requested."""
 
     def __init__(self, most: Most) -> None:
         self._bytes = np.array(most)
@@ -80,11 +80,11 @@ class SendRuns:
         self._texts: Bytes = np.empty(0, np.uint8)
 
     def find(self, data: bytes, at: int, topic: Bytes, queues: int, own: Bytes) -> Run:
-        """Return the run of single messages that begins at a position, maybe an empty one.
+        """Return the run of single messages that begins at a position, perhaps an empty one.
 
         Args:
-            queues: a send to another queue than those below ends the run.
-            own: stored behind the properties of each message.
+            queues: a send to a queue at or above this number ends the run.
+            own: stored after the properties of each message.
         """
         source = np.frombuffer(data, np.uint8)
         room = len(data) - at + _ROWS * (len(own) + 1)
@@ -107,10 +107,10 @@ class SendRuns:
         return Run(drafts, self._sends[:count], self._queue_ids[:found].tolist(), end)
 
     def find_batches(self, data: bytes, at: int, topic: Bytes, queues: int) -> Run:
-        """Return the run of batches that begins at a position, maybe an empty one.
+        """Return the run of batches that begins at a position, perhaps an empty one.
 
         Args:
-            queues: a batch to another queue than those below ends the run.
+            queues: a batch to a queue at or above this number ends the run.
         """
         source = np.frombuffer(data, np.uint8)
         count, rows, found, end = draft_batches(
@@ -129,17 +129,17 @@ class SendRuns:
 
 
 class SendAnswers:
-    """Makes the answers to runs.
+    """Creates the answers to runs.
 
     Args:
-        response: the answer to a send, but for the fields that say where the message was put.
-        host: what all message ids begin with.
+        response: the answer to a send, without the fields for the position of the message.
+        host: the beginning of all message ids.
     """
 
     def __init__(self, response: Command, host: str) -> None:
         message_id = f"{host}{0:016X}"
         fields = {**response.fields, "msgId": message_id}
-        # The kernel adds what comes behind the start to its three lengths.
+        # The kernel adds the length of what follows the start to its three lengths.
         self._start = _array(encode(msgspec.structs.replace(response, known_fields=fields)))
         self._id_size = len(message_id)
         self._places = 4, _OPAQUE_AT, _LENGTHS + START_SIZE

@@ -1,6 +1,6 @@
-"""Runs of sends over one connection: put and answered many at a time, by kernels.
+"""Runs of sends over one connection: kernels put and answer many in one call.
 
-What they leave, `SendMessages` takes message by message, with the same result.
+Sends that they leave are accepted one by one by `SendMessages`, with the same result.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _log = logging.getLogger(__name__)
 
 _MOST_QUEUES = 4096
 _FEWEST = 3
-"""Single messages for which a run is worth while; one batch is."""
+"""Minimum number of single messages in a run; one batch is enough."""
 
 
 class _Kernels(NamedTuple):
@@ -47,10 +47,10 @@ class _Kernels(NamedTuple):
 
 
 class Runs:
-    """Takes runs of sends.
+    """Accepts runs of sends.
 
     Args:
-        put_waiting: puts the messages that came before a run.
+        put_waiting: puts the messages that arrived before a run.
     """
 
     def __init__(self, parts: Parts, put_waiting: Callable[[], None]) -> None:
@@ -61,7 +61,7 @@ class Runs:
     def use(
         self, checks: SendChecks, sizes: SendSizes, properties: StoredProperties, answers: Answers
     ) -> None:
-        """Check, store and answer as these do."""
+        """The other arguments check, store and answer."""
         self._topic = checks.topic
         self._own = np.frombuffer(properties.own.encode(), np.uint8)
         self._longest_properties = sizes.properties
@@ -70,7 +70,7 @@ class Runs:
         self._loading: asyncio.Future[_Kernels] | None = None
 
     def load(self) -> asyncio.Future[_Kernels]:
-        """Load the kernels in another thread: before that is done, no run is taken."""
+        """Load the kernels in another thread; until that is done, no run is accepted."""
         if self._loading is None:
             longest = self._longest_body, self._longest_properties
             make = partial(_load, longest, self._success, self._host)
@@ -93,7 +93,7 @@ class Runs:
         """Put a run of batches, all or none, and answer it; return how many it had."""
         found = self._of(peer, frames)
         if found is None or found[1].has_batch_queues:
-            return 0  # inner batches are put one by one
+            return 0  # Inner batches are put one by one.
         kernels, topic = found
         run = kernels.runs.find_batches(frames.data, frames.at, _name(topic), _queues(topic))
         run = _shortened(run, self._longest_properties)
@@ -136,26 +136,26 @@ class Runs:
         if not loading.done():
             return None
         if (failure := loading.exception()) is not None:
-            _log.error("sends are put one by one: kernels cannot be loaded: %s", failure)
+            _log.error("sends are put one by one, because kernels cannot be loaded: %s", failure)
             self._is_usable = False
             return None
         return loading.result()
 
     def _topic_of(self, peer: Peer, frames: Frames) -> Topic | None:
-        """Return the topic of the first send, where runs to it are taken."""
+        """Return the topic of the first send, if runs to it are accepted."""
         try:
             header = frames.first.header(SendMessageHeaderV2)
             if header.topic.startswith(RETRY_PREFIX) or header.topic in self._static_topics:
                 return None
             topic = self._topic(header, peer)
-        except (FormatError, RemotingError):  # said when the send is served by itself
+        except (FormatError, RemotingError):  # This is reported when the send is served by itself.
             return None
         is_usual = topic.topic_filter_type != MULTI_TAG and _queues(topic) <= _MOST_QUEUES
         return topic if is_usual else None
 
 
 def _shortened(run: Run, longest_properties: int) -> Run:
-    """Return the sends of a run before the first with a message that is longer than most."""
+    """Return the sends of a run before the first with an unusually long message."""
     too_long = np.flatnonzero(run.drafts.rows["properties_length"] > longest_properties)
     if not len(too_long):
         return run
@@ -170,7 +170,7 @@ def _shortened(run: Run, longest_properties: int) -> Run:
 
 
 def _load(longest: tuple[int, int], success: Command, host: str) -> _Kernels:
-    # Late and in another thread: a broker is to answer before Numba has loaded these.
+    # Loaded late and in another thread: a broker must answer before Numba has loaded these.
     from mqlake.broker.send import warm_up
     from mqlake.broker.send.run_frames import Most, SendAnswers, SendRuns
 

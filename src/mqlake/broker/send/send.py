@@ -1,4 +1,4 @@
-"""Sends: those that come in together are put in one go, and answered together."""
+"""Sends: those that arrive together are put in a single call, and answered together."""
 
 from __future__ import annotations
 
@@ -52,15 +52,16 @@ _PATIENCE = 1.0
 """Seconds that a stop waits for the disk, so that sends are answered."""
 _RETRY, _GROUPS = naming.RETRY_PREFIX, naming.OF_GROUPS
 _TIMED = b"TIMER_DE"
-"""What the names of all properties begin with that ask for a delivery time."""
+"""Prefix of all properties that ask for a delivery time."""
 _HALF = f"{TRAN_MSG}{NAME_VALUE_SEPARATOR}true".encode()
 
 _log = logging.getLogger(__name__)
 
 _PLAIN, _TIMED_SEND, _INNER = range(3)
 _Sent = tuple[Peer, Command, int, str, int, LogicQueueMappingItem | None]
-"""Who sent what, to which queue, its unique key, whether it may have a delivery time or is an
-inner batch, and of a logic queue the stretch it goes to: what an answer needs."""
+"""A pending send with what its answer needs: sender, message, queue, unique key, whether it may
+have a delivery time or is an inner batch, and the stretch if it goes to a logic queue.
+"""
 
 
 class SendMessages:
@@ -91,7 +92,7 @@ class SendMessages:
         self._runs.use(self._checks, self._sizes, self._properties, self._answers)
 
     def routes(self) -> Sequence[Route]:
-        """Return what serves each request code."""
+        """Return the handler of each request code."""
         return (
             Route(RequestCode.SEND_MESSAGE, self._send, Permission.PUBLISH, SendMessageHeader),
             Route(
@@ -131,7 +132,7 @@ class SendMessages:
         if header.batch:
             sizes.check_batch(body_size)
             batch = _batch(peer, request, header, topic, queue_id, properties)
-            # Clients that give the batch a key of its own can take it apart.
+            # Clients that give the batch its own key can split it.
             batch.is_inner = topic.has_batch_queues and unique_key in (header.properties or "")
             kind = _INNER if batch.is_inner else _PLAIN
             self._put_batch(batch, (peer, request, answered_id, unique_key, kind, stretch))
@@ -168,13 +169,13 @@ class SendMessages:
         if _HALF in properties and self._is_half(message):
             self._check_half(properties, body_size, unique_key)
             self._put()
-            # Its producer names the offset when it commits, as the half topic has it.
+            # Its producer names this offset when it commits: the offset in the half topic.
             sent = *sent[:-1], None
             begin = time.perf_counter()
             self._finish([sent], [self._store.append_half(message)], begin)
             return
         if body_size > self._longest_body and message.reconsume_times and name.startswith(_GROUPS):
-            # It was accepted with a larger maxMessageSize, and its consumer gives it back.
+            # It was accepted with a larger maxMessageSize, and its consumer sends it back.
             self._put()
             begin = time.perf_counter()
             self._finish([sent], [self._store.append_again(message)], begin)
@@ -189,7 +190,7 @@ class SendMessages:
             self._sizes.check(properties, body_size, unique_key)
 
     def _in_stretch(self, header: Header) -> tuple[Header, LogicQueueMappingItem | None, int]:
-        """Return a send as one to this broker's queue; its stretch, and the logic queue's id."""
+        """Return a send to this broker's queue; with its stretch, and the logic queue's id."""
         queue = self._static_topics.to_send(header.topic, header.queue_id, header.lo)
         if queue is None:
             return header, None, header.queue_id
@@ -214,7 +215,7 @@ class SendMessages:
         return True
 
     def _put(self) -> None:
-        """Put what has come in since."""
+        """Put the sends that have arrived since."""
         if not self._messages:
             return
         messages, sent = self._messages, self._sent
@@ -282,17 +283,17 @@ class SendMessages:
                 peer.answer(request, answer)
 
     def _recall_handle(self, result: PutResult) -> str | None:
-        """Return what takes a message back that waits for its time, None for any other."""
+        """Return the recall handle of a message that waits for its time, None for any other."""
         try:
             record = self._store.reads.record_at(result.physical_offset) if result.count else None
         except MqlakeError as error:
-            # It is stored, so it is answered, and so are those that came with it.
+            # It is stored, so it is answered, and so are those that arrived with it.
             _log.error("no recall handle for a message: %s", error)
             return None
         if record is None or record.topic != TIMER_TOPIC:
             return None
         pairs = record.properties
-        # The slot is the end of the time in which the message may be due, and not in it.
+        # The slot is the end of the time in which the message may be due, exclusive.
         due, topic = int(pairs[TIMER_OUT_MS]) + 1, pairs[REAL_TOPIC]
         broker_name = self._parts.settings.broker_name
         return RecallHandle(topic, broker_name, due, pairs.get(UNIQ_KEY, "")).text
@@ -309,7 +310,7 @@ def _placed(topic: Topic, properties: bytes, queue_id: int) -> tuple[bytes, int]
 
 
 def _in_logic_queue(result: PutResult, stretch: LogicQueueMappingItem) -> PutResult:
-    """Return where a message is in its logic queue."""
+    """Return the position of a message in its logic queue."""
     if not result.count:
         return result
     offset = answered_offset(stretch, result.queue_offset)

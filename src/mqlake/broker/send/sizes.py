@@ -1,7 +1,7 @@
-"""How long a message may be when it is sent, so that it can be put again later.
+"""The maximum size of a sent message, so that it can be put again later.
 
-A record holds 32767 bytes of properties, and a file of the log holds whole records. The room that
-the properties of brokers and clients need (`own_properties`) is kept free in both.
+A record can have 32767 bytes of properties, and a file of the log contains whole records. The room
+for the properties that brokers and clients add (`own_properties`) is reserved in both.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from mqlake.protocol.errors import RemotingError
 
 _LARGEST = {name.encode(): size for name, size in LARGEST.items()}
 _HEAD = record.HEAD_SIZES[-1] + 2 + MAX_NAME_BYTES + 2
-"""Bytes of a record besides its body and its properties, at most."""
+"""Maximum bytes of a record in addition to its body and its properties."""
 
 
 class SendSizes:
     """The sizes that a broker accepts.
 
     Attributes:
-        properties, body: bytes within which nothing more needs to be checked; of the properties as
-            they are stored.
-        half_properties: so, of those of a half message together with its unique key.
+        properties, body: bytes within which no further check is needed; of the properties as they
+            are stored.
+        half_properties: the same for those of a half message together with its unique key.
     """
 
     def __init__(self, parts: Parts) -> None:
@@ -37,15 +37,15 @@ class SendSizes:
         self.body = max(0, self._most - self.properties)
 
     def check(self, properties: bytes, body: int, unique_key: str | None = None) -> bytes:
-        """Return the properties to store of a message that is longer than most.
+        """Return the properties to store for an unusually long message.
 
-        Of properties that occur twice the last is stored; those that brokers and clients add do not
-        count: a client that sends a message to its retry topic sends them along.
+        If a property occurs twice, the last one is stored; those that brokers and clients add do
+        not count: a client that sends a message to its retry topic includes them.
 
         Args:
             properties: as they would be stored.
-            body: its bytes.
-            unique_key: of a half message, which gets it once more (`__transactionId__`).
+            body: the size of the body.
+            unique_key: of a half message, which gets it a second time (`__transactionId__`).
 
         Raises:
             RemotingError: MESSAGE_ILLEGAL: the message could not be put again.
@@ -56,27 +56,27 @@ class SendSizes:
             size += pair_size(TRANSACTION_ID, len(unique_key.encode()))
         if size > LONGEST_SENT:
             raise _refusal(
-                f"the properties take {size} bytes, more than {LONGEST_SENT}: a record holds"
-                f" {MAX_LENGTH}, and the rest is kept for those that the broker adds when it"
-                " delivers the message again"
+                f"the properties have {size} bytes; the maximum is {LONGEST_SENT}: a record "
+                f"can have {MAX_LENGTH}, and the rest is reserved for those that the broker "
+                "adds when it delivers the message again"
             )
         if body + size > self._most:
             raise _refusal(
-                f"body and properties take {body + size} bytes, more than {self._most}, which is"
-                " what a file of the log holds (mappedFileSizeCommitLog)"
+                f"body and properties have {body + size} bytes; the maximum is {self._most}, "
+                "which fits into a file of the log (mappedFileSizeCommitLog)"
             )
         return properties
 
     def check_batch(self, body: int) -> None:
-        """Check the bytes of a batch.
+        """Check the size of a batch.
 
         Raises:
             RemotingError: MESSAGE_ILLEGAL.
         """
         if body > self._most:
             raise _refusal(
-                f"the batch takes {body} bytes, more than {self._most}, which is what a file of the"
-                " log holds (mappedFileSizeCommitLog)"
+                f"the batch has {body} bytes; the maximum is {self._most}, which fits into a "
+                "file of the log (mappedFileSizeCommitLog)"
             )
 
 

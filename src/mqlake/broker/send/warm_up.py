@@ -5,9 +5,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import numpy as np
 
 from mqlake.broker.send.run_frames import KERNELS, Most, SendAnswers, SendRuns
@@ -16,20 +13,13 @@ from mqlake.protocol.command import Command, Serialization
 
 
 def load() -> None:
-    """Call each kernel once, on no frame.
-
-    Another process fills the cache where it can: whoever compiles holds the interpreter, and
-    thereby all other threads, for seconds.
-    """
-    if jit.CACHE is not None and not all(map(jit.is_cached, KERNELS)):
-        subprocess.run(  # noqa: S603 (this module itself)
-            [sys.executable, "-m", __spec__.name], check=False, capture_output=True
-        )
+    """Call each kernel once, without a frame; another process compiles if possible."""
+    jit.compile_elsewhere(KERNELS, __spec__.name)
     call_each()
 
 
 def call_each() -> None:
-    """Call each kernel once, on no frame; compile what is not in the cache."""
+    """Call each kernel once, without a frame; compile those that are not in the cache."""
     nothing = np.frombuffer(b"", np.uint8)
     runs = SendRuns(Most(0, 0, 0))
     runs.find_batches(b"", 0, nothing, 1)

@@ -1,4 +1,4 @@
-"""Messages that a consumer could not consume: delivered again later, or put to the dead letters.
+"""Messages that a consumer could not consume: redelivered later, or put to the dead-letter topic.
 
 Upstream: `AbstractSendMessageProcessor.consumerSendMsgBack`.
 """
@@ -29,17 +29,17 @@ from mqlake.store.append.put_result import PutStatus
 from mqlake.store.stored import Stored, inner_message, message_of, read_stored, returned_once_more
 
 _FIRST_LEVEL = 3
-"""Delay level of the first return of a message, where the consumer names none."""
+"""Delay level of the first redelivery of a message, if the consumer names none."""
 
 
 class SendBack:
-    """Answers consumers that give messages back."""
+    """Serves consumers that send messages back."""
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
 
     def routes(self) -> Sequence[Route]:
-        """Return what serves each request code."""
+        """Return the handler of each request code."""
         return (Route(RequestCode.CONSUMER_SEND_MSG_BACK, self._send_back, Permission.SUBSCRIBE),)
 
     async def _send_back(self, _peer: Peer, request: Command) -> Command:
@@ -52,7 +52,7 @@ class SendBack:
         return response(request)
 
     async def _pass_on(self, request: Command, header: SendBackHeader) -> Command:
-        """Answer a slave's consumer what the master answers, which has the same log."""
+        """Answer a slave's consumer with the answer of the master, which has the same log."""
         forwarder, name = self._parts.forwarder, self._parts.settings.broker_name
         answer = await forwarder.ask(name, RequestCode.CONSUMER_SEND_MSG_BACK, header)
         return response(request, answer.code, remark=answer.remark)
@@ -78,7 +78,9 @@ class SendBack:
         stored = inner_message(stored, header.origin_msg_id)
         if stored is None:
             # Clients then send the message itself.
-            reason = f"no message {header.origin_msg_id} in the inner batch at {header.offset}"
+            reason = (
+                f"there is no message {header.origin_msg_id} in the inner batch at {header.offset}"
+            )
             raise RemotingError(ResponseCode.MESSAGE_ILLEGAL, reason)
         topic, is_dead = retry, self._is_dead(header, group, stored.record)
         if is_dead:
@@ -92,7 +94,7 @@ class SendBack:
                 group.group_name, found.properties.get(RETRY_TOPIC, found.topic)
             )
             return
-        why = f"group {group.group_name} gave it back; {topic}: {put.reason}"
+        why = f"group {group.group_name} sent it back; {topic}: {put.reason}"
         if not put.is_permanent or not store.redelivery.put_aside(stored, why):
             raise RemotingError(ResponseCode.SYSTEM_ERROR, f"{put.status}: {put.reason}")
 
@@ -115,7 +117,7 @@ class SendBack:
 def _again(
     header: SendBackHeader, group: SubscriptionGroup, stored: Stored, topic: str, *, is_dead: bool
 ) -> Message:
-    """Return the message to put for one that was given back."""
+    """Return the message to put for one that was sent back."""
     record = stored.record
     origin = {RETRY_TOPIC: record.topic, ORIGIN_MESSAGE_ID: record.message_id}
     added = {name: text for name, text in origin.items() if name not in record.properties}

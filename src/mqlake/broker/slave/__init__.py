@@ -1,1 +1,1 @@
-"""What a slave does otherwise: it has the tables of its master, and refuses what is a master's."""
+"""What only slaves do: copy the master's tables, and refuse requests that need a master."""

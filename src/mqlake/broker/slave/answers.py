@@ -1,13 +1,14 @@
-"""What a master answers when a slave asks for its tables: read a bit at a time, and checked.
+"""A master's responses to a slave's requests for tables, read in slices and checked.
 
-A table has 50,000 entries or more, and integer keys in it may stand without quotes, as fastjson
-writes them. What is not as it should be is refused as a whole: a slave then keeps what it has.
+A table may have 50,000 entries or more, and integer keys without quotes, as fastjson writes them.
+A malformed response is refused as a whole: the slave then keeps its own table.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final, TypeVar
+from operator import attrgetter
+from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 import msgspec
 
@@ -30,7 +31,7 @@ MOST_ENTRIES: Final = 1_000_000
 LONGEST_NAME: Final = 255
 _LONGEST_KEY: Final = 2 * LONGEST_NAME + 1
 _PIECE: Final = 64 * 1024
-"""Bytes that are gone through in one step."""
+"""Bytes that are processed in one slice."""
 _MOST: Final = 2**63 - 1
 
 _members = msgspec.json.Decoder(Members).decode
@@ -40,7 +41,7 @@ def read_members(data: Body) -> Job[Members]:
     """Return the members of a JSON object, undecoded.
 
     Raises:
-        BodyError: it is no JSON object.
+        BodyError: the body is not a JSON object.
     """
     try:
         return _members(data)
@@ -50,7 +51,7 @@ def read_members(data: Body) -> Job[Members]:
     pieces: list[bytes] = []
     rest, at = bytes(data), 0
     while at < len(rest):
-        # A comma stays with the key behind it: `quoted_keys` looks for both.
+        # A comma stays with the key after it: `quoted_keys` looks for both.
         end = rest.find(b"},", at + _PIECE)
         end = len(rest) if end < 0 else end + 1
         pieces.append(quoted_keys(rest[at:end]))
@@ -59,50 +60,43 @@ def read_members(data: Body) -> Job[Members]:
     return _decoded(_members, b"".join(pieces))
 
 
-def topics(members: Members) -> Job[dict[str, Topic]]:
-    """Return the topics of an answer by name.
+class NamedTable(NamedTuple, Generic[T]):
+    """A table whose entries contain the names that they are stored under.
+
+    Attributes:
+        member: the member of the response.
+        kind: the type of the entries.
+        own: returns the name that an entry contains.
+    """
+
+    member: str
+    kind: type[T]
+    own: Callable[[T], str]
+
+
+TOPICS: Final = NamedTable("topicConfigTable", Topic, attrgetter("topic_name"))
+MAPPINGS: Final = NamedTable("topicQueueMappingDetailMap", TopicQueueMapping, attrgetter("topic"))
+GROUPS: Final = NamedTable("subscriptionGroupTable", SubscriptionGroup, attrgetter("group_name"))
+
+
+def named(members: Members, table: NamedTable[T]) -> Job[dict[str, T]]:
+    """Return the entries of a table by name.
 
     Raises:
-        BodyError: they are none.
+        BodyError: the table is malformed.
     """
-    found = yield from _table(members, "topicConfigTable", Topic)
-    for name, topic in found.items():
-        _check_name(name, topic.topic_name)
-        yield
-    return found
-
-
-def mappings(members: Members) -> Job[dict[str, TopicQueueMapping]]:
-    """Return the static topics of an answer by name.
-
-    Raises:
-        BodyError: they are none.
-    """
-    found = yield from _table(members, "topicQueueMappingDetailMap", TopicQueueMapping)
-    for name, mapping in found.items():
-        _check_name(name, mapping.topic)
-        yield
-    return found
-
-
-def groups(members: Members) -> Job[dict[str, SubscriptionGroup]]:
-    """Return the consumer groups of an answer by name.
-
-    Raises:
-        BodyError: they are none.
-    """
-    found = yield from _table(members, "subscriptionGroupTable", SubscriptionGroup)
-    for name, group in found.items():
-        _check_name(name, group.group_name)
+    found = yield from _table(members, table.member, table.kind)
+    for name, entry in found.items():
+        _check_name(name, table.own(entry))
         yield
     return found
 
 
 def forbidden(members: Members) -> Job[dict[str, dict[str, int]]]:
-    """Return what groups may not do, by group and topic.
+    """Return which topics groups may not read, by group and topic.
 
     Raises:
-        BodyError: this is none.
+        BodyError: the table is malformed.
     """
     return (yield from _table(members, "forbiddenTable", dict[str, int]))
 
@@ -111,7 +105,7 @@ def consumer_offsets(members: Members) -> Job[dict[str, dict[int, int]]]:
     """Return committed offsets by `topic@group` and queue id.
 
     Raises:
-        BodyError: they are none.
+        BodyError: the table is malformed.
     """
     found = yield from _table(members, "offsetTable", dict[int, int], _LONGEST_KEY)
     for key, queues in found.items():
@@ -126,7 +120,7 @@ def delay_offsets(members: Members) -> dict[int, int]:
     """Return queue offsets by delay level.
 
     Raises:
-        BodyError: they are none.
+        BodyError: the table is malformed.
     """
     found = decode_body(dict[int, int], bytes(_member(members, "offsetTable")))
     for level, offset in found.items():
@@ -139,16 +133,16 @@ def request_modes(members: Members) -> Job[dict[str, dict[str, MessageRequestMod
     """Return which groups pop which topics, by topic and group.
 
     Raises:
-        BodyError: they are none.
+        BodyError: the table is malformed.
     """
     return (yield from _table(members, "messageRequestModeMap", dict[str, MessageRequestMode]))
 
 
 def version(members: Members, name: str = "dataVersion") -> DataVersion:
-    """Return a version that an answer states.
+    """Return the version in a response.
 
     Raises:
-        BodyError: there is none.
+        BodyError: the response has no valid version.
     """
     return decode_body(DataVersion, bytes(_member(members, name)))
 
@@ -180,10 +174,10 @@ def _decoded(decode: Callable[[Any], Members], data: Body | msgspec.Raw) -> Memb
     try:
         return decode(data)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise BodyError(f"the answer is no table: {error}") from None
+        raise BodyError(f"the answer is not a table: {error}") from None
 
 
 def _check_name(name: str, own: str) -> None:
-    """Refuse an entry under another name than its own, or one that is no safe file name."""
+    """Refuse an entry stored under another name than its own, or under an unsafe file name."""
     if name != own or not is_safe_topic(name.encode("utf-8", "surrogatepass")):
         raise BodyError(f"the entry {name[:100]!r} is of {own[:100]!r}")

@@ -1,4 +1,4 @@
-"""Answer slaves that ask for tables, and whoever asks how far they are.
+"""Answer slaves that request tables, and clients that request replication progress.
 
 GET_ALL_CONSUMER_OFFSET, GET_ALL_DELAY_OFFSET, GET_TIMER_CHECK_POINT, GET_TIMER_METRICS,
 GET_BROKER_HA_STATUS. Upstream: `AdminBrokerProcessor`.
@@ -23,14 +23,14 @@ from mqlake.remoting.slices import Job
 
 
 class SlaveTables:
-    """The tables that slaves copy which no other family answers; and the copying of a slave."""
+    """The tables for slaves that no other family serves; and the copying on a slave."""
 
     def __init__(self, parts: Parts) -> None:
         self._parts, self._config = parts, parts.store.config
         self._sync = TableSync(parts)
 
     def routes(self) -> Sequence[Route]:
-        """Return what serves each request code."""
+        """Return the handler of each request code."""
         return (
             Route(RequestCode.GET_ALL_CONSUMER_OFFSET, self._consumer_offsets, Permission.LIST),
             Route(RequestCode.GET_ALL_DELAY_OFFSET, self._delay_offsets, Permission.LIST),
@@ -45,7 +45,7 @@ class SlaveTables:
         return self._parts.slices.serve(peer, self._all_consumer_offsets(request))
 
     def _all_consumer_offsets(self, request: Command) -> Job[Answer]:
-        # The version is the older one if something changes meanwhile: the slave looks again.
+        # If something changes meanwhile, the version is the older one: the slave copies again.
         version = encode_body(self._config.consumer_offsets.version)
         texts: list[bytes] = []
         for key, queues in self._config.consumer_offsets.committed():
@@ -64,7 +64,7 @@ class SlaveTables:
         return response(request, body=self._parts.store.timers.checkpoint())
 
     def _timer_metrics(self, _peer: Peer, request: Command) -> Command:
-        """Messages that wait are not counted by topic here."""
+        """Waiting messages are not counted by topic here."""
         self._check_timer("The timer message store is null")
         return response(request, body=encode_body(TimerMetrics()))
 

@@ -1,4 +1,7 @@
-"""Keep the tables of a slave as its master's are (upstream: `SlaveSynchronize`)."""
+"""Keep a slave's tables equal to its master's.
+
+Upstream: `SlaveSynchronize`.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ from time import monotonic
 from typing import Final
 
 from mqlake.broker.parts import Parts
+from mqlake.broker.slave.deletions import TopicDeletions
 from mqlake.broker.slave.master import MasterClient
 from mqlake.errors import MqlakeError
 from mqlake.formats.config import DataVersion
@@ -18,11 +22,11 @@ from mqlake.protocol.errors import BodyError, RemotingError
 from mqlake.remoting.slices import Job
 
 TICK: Final = 3.0
-"""Seconds between two looks at consumer offsets and at the timer."""
+"""Seconds between two copies of consumer offsets and of the timer's position."""
 FULL: Final = 60.0
-"""Seconds between two looks at all other tables."""
+"""Seconds between two copies of all other tables."""
 _AGAIN: Final = 10.0
-"""Seconds after which they are looked at again if one of them could not be copied."""
+"""Seconds after which they are copied again if one of them could not be copied."""
 _PATIENCE: Final = 1.0
 """Seconds that a table of positions waits for the log."""
 _LOOK: Final = 0.01
@@ -31,15 +35,16 @@ _log: Final = logging.getLogger(__name__)
 
 
 class TableSync:
-    """Copies topics, groups, offsets and delivery positions of the master, while this is a slave.
+    """Copies topics, groups, offsets and delivery positions of the master, on a slave.
 
-    A table that cannot be had, or is none, is logged once and stays as it is; the others are copied
-    all the same.
+    A table that is unavailable or malformed is logged once and stays unchanged; the others are
+    copied nevertheless.
     """
 
     def __init__(self, parts: Parts) -> None:
         self._parts, self._config = parts, parts.store.config
         self._master = MasterClient(parts.slices)
+        self._deletions = TopicDeletions(parts, self._master, self._copies_log)
         self._next_full = 0.0
         self._copied_from = ""
         self._copying: asyncio.Task[None] | None = None
@@ -75,10 +80,11 @@ class TableSync:
         )
         if self._parts.settings.timer_wheel_enable:
             await self._try("timer positions", address, self._timer)
+        await self._try("deletions of topics", address, self._deletions.follow)
 
     async def _copy_all(self, address: str) -> bool:
-        """Copy what changes seldom; return whether all of it was copied."""
-        # Topics and groups come first: offsets are of them.
+        """Copy the tables that seldom change; return whether all of them were copied."""
+        # Topics and groups come first, because offsets refer to them.
         done = [
             await self._try("topics", address, self._topics),
             await self._try("groups", address, self._groups),
@@ -90,13 +96,18 @@ class TableSync:
         return all(done)
 
     def _follows(self, address: str) -> bool:
-        """Say whether this is the slave of a master at an address: it may have been promoted."""
+        """Return whether this is a slave of the master at an address: it may have been promoted."""
         settings = self._parts.settings
         is_other = address not in ("", settings.broker_address)
         return settings.is_slave and is_other and address == self._parts.replicas.master_address
 
+    def _copies_log(self, address: str) -> bool:
+        """Return whether it follows the master, whose log continues this one."""
+        slave = self._parts.replication.slave
+        return self._follows(address) and slave is not None and slave.reception.is_activated
+
     async def _try(self, what: str, address: str, copy: Callable[[str], Awaitable[None]]) -> bool:
-        """Copy a table; log what goes wrong, once as long as it is the same.
+        """Copy a table; log a failure, once for as long as the reason is the same.
 
         Returns:
             Whether it was copied, or the master is of a release without such a table.
@@ -127,17 +138,21 @@ class TableSync:
         return False
 
     async def _topics(self, address: str) -> None:
+        is_same_log, end = self._copies_log(address), (await self._master.log(address)).end
         found = await self._master.topics(address)
         if not self._follows(address):
             return
         topics, static_topics = self._parts.topics, self._parts.static_topics
         if found.version != topics.version:
             _check_loss("topics", found.topics, topics, found.version, topics.version)
-            topics.follow(found.topics, found.version)
+            await self._finish(address, topics.follow(found.topics, found.version))
             await self._parts.store.keep(self._config.topics)
         if found.mapping_version != static_topics.version and self._follows(address):
-            static_topics.follow(found.mappings, found.mapping_version)
+            following = static_topics.follow(found.mappings, found.mapping_version)
+            await self._finish(address, following)
             await self._parts.store.keep(self._config.static_topics)
+        if is_same_log and self._follows(address) and found.version == topics.version:
+            self._deletions.copied(address, found.version, end)
 
     async def _groups(self, address: str) -> None:
         found, groups = await self._master.groups(address), self._parts.groups
@@ -146,7 +161,8 @@ class TableSync:
         if found.version == groups.version and found.forbidden == groups.forbidden_table():
             return
         _check_loss("groups", found.groups, groups, found.version, groups.version)
-        groups.follow(found.groups, found.forbidden, found.version)
+        following = groups.follow(found.groups, found.forbidden, found.version)
+        await self._finish(address, following)
         await self._parts.store.keep(self._config.groups)
 
     async def _delay_offsets(self, address: str) -> None:
@@ -165,7 +181,7 @@ class TableSync:
         if not table:
             here = list(known.committed())
             _check_loss("consumer offsets", table, here, version, known.version)
-        await self._parts.slices.finish(self._while_slave(address, known.follow(table, version)))
+        await self._finish(address, known.follow(table, version))
 
     async def _timer(self, address: str) -> None:
         checkpoint = await self._master.body(address, RequestCode.GET_TIMER_CHECK_POINT)
@@ -175,21 +191,24 @@ class TableSync:
     async def _other(self, code: RequestCode, address: str) -> None:
         body = await self._master.body(address, code)
         if self._follows(address):
-            job = self._while_slave(address, self._parts.followed[code](body))
-            await self._parts.slices.finish(job)
+            await self._finish(address, self._parts.followed[code](body))
+
+    async def _finish(self, address: str, job: Job[None]) -> None:
+        """Run a job while this is the slave of the master."""
+        await self._parts.slices.finish(self._while_slave(address, job))
 
     def _while_slave(self, address: str, job: Job[None]) -> Job[None]:
-        """Go on with a job as long as this is the slave of a master: its own tables are later."""
+        """Continue a job while this is a slave of the master: later, tables are its own."""
         for step in job:
             if not self._follows(address):
                 return
             yield step
 
     async def _has_log_of(self, address: str) -> bool:
-        """Wait a moment until this log has what the master's has now; say whether it has.
+        """Wait a moment until this log has what the master's has now; return whether it has.
 
-        Positions, as of delivery or of a group, wait for that: if this slave is promoted, what is
-        before them is done with, though what was done may be in the master's log only.
+        Positions of delivery and of groups wait for that. They mean that everything before them is
+        done, but the result may be only in the master's log if this slave is promoted.
         """
         end, watermarks = (await self._master.log(address)).end, self._parts.store.watermarks
         deadline = monotonic() + _PATIENCE

@@ -1,4 +1,7 @@
-"""Ask a master for its tables (upstream: `BrokerOuterAPI`)."""
+"""Request a master's tables.
+
+Upstream: `BrokerOuterAPI`.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from typing import Final, Generic, NamedTuple, TypeVar
 
 from mqlake.broker.replication.master_log import MasterLog, ask
 from mqlake.broker.slave import answers
-from mqlake.broker.slave.answers import Members
+from mqlake.broker.slave.answers import GROUPS, MAPPINGS, TOPICS, Members
 from mqlake.formats.config import DataVersion
 from mqlake.formats.config.subscription_group import SubscriptionGroup
 from mqlake.formats.config.topic_queue_mapping import TopicQueueMapping
@@ -17,6 +20,7 @@ from mqlake.protocol.codes import RequestCode
 from mqlake.protocol.command import Body, Command, request
 from mqlake.protocol.errors import BodyError
 from mqlake.protocol.header import Header
+from mqlake.protocol.headers.offsets import OffsetHeader, QueueHeader
 from mqlake.protocol.headers.slaves import AllGroupsHeader, AllTopicsHeader
 from mqlake.remoting.client import RemotingClient
 from mqlake.remoting.slices import Job, Slices
@@ -30,7 +34,7 @@ _MOST_RESTARTS: Final = 5
 
 
 class _Page(NamedTuple, Generic[T]):
-    """A part of a table; `total` is None from releases that answer everything at once."""
+    """A page of a table; `total` is None from releases that return everything in one response."""
 
     entries: dict[str, T]
     version: DataVersion
@@ -48,7 +52,7 @@ class TopicTables(NamedTuple):
 
 
 class GroupTables(NamedTuple):
-    """A master's consumer groups, and what they may not do."""
+    """A master's consumer groups, and which topics they may not read."""
 
     groups: dict[str, SubscriptionGroup]
     forbidden: dict[str, dict[str, int]]
@@ -56,10 +60,10 @@ class GroupTables(NamedTuple):
 
 
 class MasterClient:
-    """Asks one master at a time; what is long is read in slices of the event loop.
+    """Sends requests to one master at a time; long responses are read in slices of the event loop.
 
-    All methods raise MqlakeError if the master does not answer, refuses, or answers what is no
-    such table.
+    All methods raise MqlakeError if the master does not answer, refuses, or returns something
+    that is not such a table.
     """
 
     def __init__(self, slices: Slices) -> None:
@@ -81,10 +85,10 @@ class MasterClient:
 
         def read(members: Members) -> Job[dict[str, Topic]]:
             nonlocal mapping_version
-            if "topicQueueMappingDetailMap" in members:  # from 5.0 on
-                mappings.update((yield from answers.mappings(members)))
+            if "topicQueueMappingDetailMap" in members:  # Since 5.0.
+                mappings.update((yield from answers.named(members, MAPPINGS)))
                 mapping_version = answers.version(members, "mappingDataVersion")
-            return (yield from answers.topics(members))
+            return (yield from answers.named(members, TOPICS))
 
         async def ask(first: int, version: str) -> Command:
             header = AllTopicsHeader(topic_seq=first, max_topic_num=_A_PAGE, data_version=version)
@@ -98,9 +102,9 @@ class MasterClient:
         forbidden: dict[str, dict[str, int]] = {}
 
         def read(members: Members) -> Job[dict[str, SubscriptionGroup]]:
-            if "forbiddenTable" in members:  # from 4.9 on
+            if "forbiddenTable" in members:  # Since 4.9.
                 forbidden.update((yield from answers.forbidden(members)))
-            return (yield from answers.groups(members))
+            return (yield from answers.named(members, GROUPS))
 
         async def ask(first: int, version: str) -> Command:
             header = AllGroupsHeader(group_seq=first, max_group_num=_A_PAGE, data_version=version)
@@ -122,8 +126,15 @@ class MasterClient:
         members = await self._slices.finish(answers.read_members(answer.body))
         return answers.delay_offsets(members), _version_or_none(members)
 
+    async def max_offset(self, address: str, topic: str, queue_id: int) -> int:
+        """Return the queue offset after a queue's last message; 0 if there is no such queue."""
+        header = QueueHeader(topic=topic, queue_id=queue_id)
+        call = request(RequestCode.GET_MAX_OFFSET, header)
+        answer = await self._client.call(address, call, _SECONDS)
+        return answer.header(OffsetHeader).offset
+
     async def body(self, address: str, code: RequestCode) -> Body:
-        """Return the body of any answer."""
+        """Return the body of a response."""
         return (await self._ask(address, code)).body
 
     async def _ask(self, address: str, code: RequestCode, header: Header | None = None) -> Command:
@@ -137,13 +148,13 @@ class MasterClient:
         read: Callable[[Members], Job[dict[str, T]]],
         forget: Callable[[], object],
     ) -> tuple[dict[str, T], DataVersion]:
-        """Return a whole table; a change of its version begins it again.
+        """Return a whole table; start again if its version changes.
 
         Args:
-            ask: asks for the entries from a number on, of a version.
-            total: the response field that says how many entries there are.
-            read: returns the entries of an answer.
-            forget: called when it begins again.
+            ask: requests the entries of a version from a number on.
+            total: the response field with the total number of entries.
+            read: returns the entries of a response.
+            forget: called at each new start.
         """
         found, version, restarts = dict[str, T](), None, 0
         for _ in range(_MOST_PAGES):
@@ -185,5 +196,5 @@ def _number(answer: Command, name: str) -> int | None:
 
 
 def _version_or_none(members: Members) -> DataVersion:
-    """Return the version of delay offsets, which releases before 5.0 do not state."""
+    """Return the version of delay offsets, which releases before 5.0 do not send."""
     return answers.version(members) if "dataVersion" in members else DataVersion()

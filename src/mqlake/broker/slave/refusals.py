@@ -1,7 +1,7 @@
-"""What a slave refuses.
+"""The requests that a slave refuses.
 
-Upstream: `rejectRequest`, `validateSlave`, `EndTransactionProcessor`. What a slave passes on to its
-master (CONSUMER_SEND_MSG_BACK) is not here.
+Upstream: `rejectRequest`, `validateSlave`, `EndTransactionProcessor`. Requests that a slave
+forwards to its master (CONSUMER_SEND_MSG_BACK) are not here.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class _Refusal(NamedTuple):
     reason: str
 
 
-# Producers of all releases try another broker upon this.
+# With this code, producers of all releases try another broker.
 _NOT_HERE = _Refusal(
     ResponseCode.SERVICE_NOT_AVAILABLE,
     "[REJECTREQUEST]this broker is a slave: send to the master of its name",
@@ -92,22 +92,22 @@ REFUSED: Final = {
         _POP,
     ),
 }
-"""What a slave answers to requests that only a master serves, by request code."""
+"""A slave's responses to requests that only a master serves, by request code."""
 
 _READS: Final = frozenset((RequestCode.PULL_MESSAGE, RequestCode.LITE_PULL_MESSAGE))
 
 
 class SlaveRefusals:
-    """Stands before every route while the broker is a slave."""
+    """Checked before every route while the broker is a slave."""
 
     def __init__(self, settings: Current[BrokerSettings]) -> None:
         self._settings = settings
 
     def check(self, _peer: Peer, request: Command, _route: Route) -> None:
-        """Refuse what a slave does not do.
+        """Refuse requests that a slave does not serve.
 
         Raises:
-            RemotingError: the answer.
+            RemotingError: the response.
         """
         settings = self._settings.now
         if not settings.is_slave:

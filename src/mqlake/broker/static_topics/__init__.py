@@ -1,1 +1,1 @@
-"""Static topics: logic queues whose stretches lie on several brokers (docs/static-topics.md)."""
+"""Static topics: logic queues whose stretches are on several brokers (docs/static-topics.md)."""

@@ -29,7 +29,7 @@ from mqlake.remoting.route import Route
 from mqlake.store.bounds import delete_hours
 
 INTERVAL = 300.0
-"""Seconds between two looks."""
+"""Seconds between two checks."""
 _PAUSE = 0.01
 """Seconds between two topics."""
 
@@ -46,7 +46,7 @@ class StaticTopicCleaning:
         parts.on_stop.append(self._stop)
 
     def routes(self) -> Sequence[Route]:
-        """Return nothing: no request is about this."""
+        """Return no handlers: no request is about this."""
         return ()
 
     def _look(self) -> None:
@@ -71,7 +71,7 @@ class StaticTopicCleaning:
                     _log.warning("static topic %s: not cleaned up: %s", name, error)
             await asyncio.sleep(_PAUSE)
 
-    # Stretches whose messages are gone
+    # Stretches whose messages were removed
 
     async def _remove_empty_stretches(self, name: str) -> None:
         """Remove the oldest stretch of each queue that this broker leads if it has no messages."""
@@ -119,10 +119,10 @@ class StaticTopicCleaning:
             }
         )
 
-    # Queues that were led here before the last one
+    # Queues that this broker led before their last leader
 
     async def _remove_led_elsewhere(self, name: str) -> None:
-        """Remove queues of which this broker still knows an earlier leader than the present one.
+        """Remove queues for which this broker still has a leader before the present one.
 
         Readers ask the present leader, whose mapping has all stretches.
         """
@@ -159,7 +159,7 @@ class StaticTopicCleaning:
                 for queue_id, items in mapping.hosted_queues.items()
                 if queue_id not in gone
             }
-            self._replace(mapping, kept, "queues that were moved on by another broker")
+            self._replace(mapping, kept, "queues that another broker has moved on")
 
     async def _mapping_of(self, name: str, broker: str) -> TopicQueueMapping | None:
         header = TopicNameHeader(topic=name, lo=True, bname=broker)
@@ -178,7 +178,7 @@ class StaticTopicCleaning:
 
 
 def _may_lose_first(items: Stretches, broker: str) -> bool:
-    """Whether this broker leads a queue, and its second stretch has a first offset."""
+    """Return whether this broker leads a queue, and its second stretch has a first offset."""
     return len(items) > 1 and items[-1].bname == broker and is_decided(items[1])
 
 
@@ -190,7 +190,7 @@ def _is_empty(stats: TopicStats | None, name: str, item: LogicQueueMappingItem) 
 def _leads(
     found: TopicQueueMapping | None, own: TopicQueueMapping, broker: str, queue_id: int
 ) -> bool:
-    """Whether a broker's mapping, as new as this broker's, says that it leads a queue."""
+    """Return whether a broker's mapping, as new as this broker's, says that it leads a queue."""
     if found is None or found.bname != broker:
         return False
     if (found.total_queues, found.epoch) != (own.total_queues, own.epoch):

@@ -1,4 +1,4 @@
-"""Ask other brokers for their stretches of logic queues (upstream: `RpcClientImpl`)."""
+"""Request other brokers' stretches of logic queues (upstream: `RpcClientImpl`)."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from mqlake.remoting.errors import ConnectionFailedError
 from mqlake.store.live_settings import Current
 
 _FRESH = 30.0
-"""Seconds for which the addresses of brokers are believed."""
+"""Seconds for which the addresses of brokers are considered valid."""
 _SOONEST = 1.0
 """Seconds between two requests for them."""
 
 
 class Forwarder:
-    """One connection to each of the other brokers that requests were forwarded to."""
+    """One connection to each of the other brokers to which requests were forwarded."""
 
     def __init__(self, settings: Current[BrokerSettings]) -> None:
         self._settings = settings
@@ -36,7 +36,7 @@ class Forwarder:
         await self._cluster.close()
 
     async def ask(self, broker_name: str, code: RequestCode, header: Header) -> Command:
-        """Return what another broker's master answers, whatever the code of its answer.
+        """Return the answer of another broker's master, whatever its code.
 
         Args:
             header: names the other broker's own queue (`lo` is False), so that the request is not

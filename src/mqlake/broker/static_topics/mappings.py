@@ -22,6 +22,7 @@ from mqlake.protocol.logic_queues import (
     registered,
     stretch_at,
 )
+from mqlake.remoting.slices import Job
 from mqlake.store.config.config_entries import TopicMappingTable
 
 _log = logging.getLogger(__name__)
@@ -31,7 +32,7 @@ class LogicQueue(NamedTuple):
     """A logic queue that this broker leads.
 
     Attributes:
-        mapping: of its topic. A change of the topic replaces it.
+        mapping: the mapping of its topic. A change of the topic replaces it.
         queue_id: of the logic queue.
         items: its stretches, oldest first; at least one.
     """
@@ -60,10 +61,10 @@ class LogicQueue(NamedTuple):
 
 
 class StaticTopics:
-    """The static topics that a broker has queues of, or had.
+    """The static topics of which a broker has, or had, queues.
 
     Attributes:
-        broker_name: this broker's.
+        broker_name: the name of this broker.
         get: returns the mapping of a topic, None for any other topic.
         on_change: called with the name of a topic after its mapping changed.
     """
@@ -76,7 +77,9 @@ class StaticTopics:
         for name in table:
             if (fault := self._fault(table.get(name), name)) is not None:
                 self._faults[name] = fault
-                _log.error("static topic %s is not served: its mapping is damaged: %s", name, fault)
+                _log.error(
+                    "static topic %s is not served, because its mapping is damaged: %s", name, fault
+                )
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._table)
@@ -89,7 +92,7 @@ class StaticTopics:
 
     @property
     def version(self) -> DataVersion:
-        """How often the mappings were changed, and when last."""
+        """How often the mappings were changed, and when they were changed last."""
         return self._table.version
 
     def _fault(self, mapping: TopicQueueMapping | None, name: str) -> str | None:
@@ -102,10 +105,10 @@ class StaticTopics:
         return mapping_fault(mapping, self._most_queues)
 
     def led(self, topic: str, queue_id: int, lo: bool | None = None) -> LogicQueue | None:
-        """Return the logic queue that a request names; None if it names a queue of this broker.
+        """Return the logic queue of a request; None if the request names a queue of this broker.
 
         Args:
-            lo: False for a request that another broker, which leads the queue, has translated.
+            lo: False for a request that the broker that leads the queue has translated.
 
         Raises:
             RemotingError: NOT_LEADER_FOR_QUEUE, or the mapping is damaged.
@@ -126,33 +129,33 @@ class StaticTopics:
         return LogicQueue(mapping, queue_id, items)
 
     def is_current(self, queue: LogicQueue) -> bool:
-        """Say whether a logic queue is still what `led` returned."""
+        """Return whether a logic queue is still the one that `led` returned."""
         return self.get(queue.mapping.topic) is queue.mapping
 
     def to_send(self, topic: str, queue_id: int, lo: bool | None = None) -> LogicQueue | None:
-        """Return what `led` does; for a negative queue id, one of the logic queues led here."""
+        """Return the result of `led`; for a negative queue id, one of the logic queues led here."""
         mapping = self.get(topic)
         if mapping is not None and queue_id < 0:
             queue_id = _any_of(led_queues(mapping), queue_id)
         return self.led(topic, queue_id, lo)
 
     def registered(self, name: str) -> TopicQueueMappingInfo | None:
-        """Return what name servers are told of a topic; None if that is nothing."""
+        """Return what name servers need to know about a topic; None if nothing."""
         mapping = self.get(name)
         return None if mapping is None or name in self._faults else registered(mapping)
 
     # Changes
 
     def checked(self, new: TopicQueueMapping, name: str, *, force: bool) -> TopicQueueMapping:
-        """Return the mapping to be kept if an administrator sends one.
+        """Return the mapping to store if an administrator sends one.
 
         Logic queues that the new one does not name stay as they are.
 
         Args:
-            force: whatever the old mapping says.
+            force: replace the old mapping whatever it says.
 
         Raises:
-            RemotingError: it cannot be used, or cannot follow the old one.
+            RemotingError: the mapping is invalid, or cannot follow the old one.
         """
         fault, code = self._fault(new, name), ResponseCode.INVALID_PARAMETER
         old = self.get(name)
@@ -172,23 +175,25 @@ class StaticTopics:
         self._table.put(mapping)
         self._changed(mapping.topic)
 
-    def follow(self, mappings: Mapping[str, TopicQueueMapping], version: DataVersion) -> None:
-        """Replace all mappings, and their version, by those of a master."""
-        changed = [
-            name
-            for name in set(self._table) | mappings.keys()
-            if self.get(name) != mappings.get(name)
-        ]
-        self._table.follow(mappings, version)
+    def follow(self, mappings: Mapping[str, TopicQueueMapping], version: DataVersion) -> Job[None]:
+        """Replace all mappings, and their version, by those of a master, a bit at a time."""
+        changed: list[str] = []
+        for name in set(self._table) | mappings.keys():
+            if self.get(name) != mappings.get(name):
+                changed.append(name)
+            yield
+        yield from self._table.follow(mappings, version)
         for name in changed:
             self._faults.pop(name, None)
             if name in mappings and (fault := self._fault(mappings[name], name)) is not None:
                 self._faults[name] = fault
-                _log.error("static topic %s is not served: its mapping is damaged: %s", name, fault)
+                _log.error(
+                    "static topic %s is not served, because its mapping is damaged: %s", name, fault
+                )
             self._changed(name)
 
     def remove(self, name: str) -> bool:
-        """Remove the mapping of a topic; return whether there was one."""
+        """Remove the mapping of a topic; return whether it existed."""
         self._faults.pop(name, None)
         if not self._table.remove(name):
             return False

@@ -1,4 +1,4 @@
-"""What is asked of offsets in logic queues.
+"""Requests about offsets in logic queues.
 
 Upstream: `rewriteRequestForStaticTopic` of `AdminBrokerProcessor` and `ConsumerManageProcessor`.
 """
@@ -42,7 +42,7 @@ R = TypeVar("R", bound=TopicRequest)
 
 
 class LogicOffsets:
-    """Answers by this broker's queues, and asks others for theirs."""
+    """Answers from this broker's queues, and asks other brokers about theirs."""
 
     def __init__(
         self, broker_name: str, reads: Reads, offsets: ConsumerOffsetTable, forwarder: Forwarder
@@ -54,27 +54,27 @@ class LogicOffsets:
         """Return the next offset of a logic queue.
 
         Raises:
-            RemotingError: the broker that knows does not answer.
+            RemotingError: the broker that leads the queue does not answer.
         """
         item = last_decided(queue.items) or queue.stretch_at(0)
         return logical_offset(item, await self._end(queue, item))
 
     async def start_of(self, queue: LogicQueue) -> int:
-        """Return the first offset that a logic queue still has.
+        """Return the first offset that is still in a logic queue.
 
         Raises:
-            RemotingError: the broker that knows does not answer.
+            RemotingError: the broker that has the first stretch does not answer.
         """
         item = queue.stretch_at(0)
         return answered_offset(item, await self._start(queue, item))
 
     async def at_time(self, queue: LogicQueue, header: SearchOffsetHeader) -> int:
-        """Return the offset of a time; see `Boundary`.
+        """Return the offset for a timestamp; see `Boundary`.
 
         Raises:
             RemotingError: a broker that has a stretch does not answer.
         """
-        queue.stretch_at(0)  # refuses a queue whose offsets are not decided
+        queue.stretch_at(0)  # Raises if the offsets of the queue are not decided yet.
         stretches = [item for item in queue.items if is_decided(item)]
         if header.boundary_type == "UPPER":
             return await self._last_before(queue, stretches, header)
@@ -101,10 +101,10 @@ class LogicOffsets:
         return await self.start_of(queue)
 
     async def earliest_time(self, queue: LogicQueue) -> int:
-        """Return the store time of the first message in milliseconds, -1 if there is none.
+        """Return the store time of the first message in milliseconds, or -1 if the queue is empty.
 
         Raises:
-            RemotingError: the broker that knows does not answer.
+            RemotingError: the broker that has the first stretch does not answer.
         """
         item = queue.stretch_at(0)
         if self._is_here(item):
@@ -115,7 +115,7 @@ class LogicOffsets:
         return answer.header(TimestampHeader).timestamp
 
     async def of_group(self, queue: LogicQueue, header: QueryConsumerOffsetHeader) -> int | None:
-        """Return where a group stands in a logic queue, by the newest stretch that has an offset.
+        """Return a group's offset in a logic queue, from the newest stretch that has one.
 
         Raises:
             RemotingError: a broker that has a stretch does not answer.
@@ -131,7 +131,7 @@ class LogicOffsets:
     def to_commit(
         self, queue: LogicQueue, header: UpdateConsumerOffsetHeader
     ) -> tuple[UpdateConsumerOffsetHeader, LogicQueueMappingItem | None]:
-        """Return a commit for a queue of a broker, and its stretch if that is another broker."""
+        """Return a commit for a broker's queue, and its stretch if that is on another broker."""
         offset = header.commit_offset
         if offset is None:
             return header, None
@@ -140,17 +140,17 @@ class LogicOffsets:
         return physical, None if self._is_here(item) else item
 
     def place_of(self, queue: LogicQueue, logical: int) -> tuple[LogicQueueMappingItem, int]:
-        """Return the stretch of an offset to be committed, and the offset in the broker's queue."""
+        """Return the stretch of an offset to commit, and the offset in the broker's queue."""
         item = queue.stretch_at(logical)
         return item, max(item.start_offset, physical_offset(item, logical))
 
     async def commit_at(
         self, item: LogicQueueMappingItem, header: UpdateConsumerOffsetHeader
     ) -> Command:
-        """Commit an offset at the broker of a stretch; return its answer.
+        """Commit an offset on the broker of a stretch; return the broker's answer.
 
         Raises:
-            RemotingError: it does not answer.
+            RemotingError: the broker does not answer.
         """
         return await self._forwarder.ask(
             item.bname, RequestCode.UPDATE_CONSUMER_OFFSET, _of_broker(header, item)
@@ -215,5 +215,5 @@ class LogicOffsets:
 
 
 def _of_broker(header: R, item: LogicQueueMappingItem) -> R:
-    """Return a request about a queue of the stretch's broker, not about a logic queue."""
+    """Return the request for the stretch's queue on its broker, instead of the logic queue."""
     return msgspec.structs.replace(header, lo=False, bname=item.bname)

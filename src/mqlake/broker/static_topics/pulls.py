@@ -1,4 +1,4 @@
-"""Pulls from logic queues: which stretch they read, and what its answer means to the consumer.
+"""Pulls from logic queues: the stretch that they read, and the answer in logic offsets.
 
 Upstream: `PullMessageProcessor.rewriteRequestForStaticTopic`, `rewriteResponseForStaticTopic`.
 """
@@ -24,7 +24,7 @@ from mqlake.protocol.logic_queues import (
 
 
 class PullOffsets(NamedTuple):
-    """What a pull answers besides messages: its code, and offsets of the queue.
+    """The answer to a pull without messages: its code, and offsets of the queue.
 
     Attributes:
         code: a `ResponseCode`.
@@ -43,7 +43,7 @@ class StretchPull(NamedTuple):
     Attributes:
         queue: the logic queue.
         item: the stretch that is read.
-        logical: the offset asked for.
+        logical: the requested offset.
         header: the pull from the queue of the stretch's broker.
     """
 
@@ -59,11 +59,11 @@ class StretchPull(NamedTuple):
 
     @property
     def has_next(self) -> bool:
-        """Say whether reading goes on in another stretch after this one."""
+        """Return whether reading continues in another stretch after this one."""
         return stretch_after(self.queue.items, self.item) is not None
 
     def forwarded(self) -> PullHeader:
-        """Return the pull as another broker is asked: it answers at once and commits nothing."""
+        """Return the pull for another broker, which answers at once and commits nothing."""
         flags = self.header.sys_flag & ~(MAY_SUSPEND | COMMITS_OFFSET)
         return msgspec.structs.replace(self.header, sys_flag=flags, lo=False, bname=self.item.bname)
 
@@ -71,7 +71,7 @@ class StretchPull(NamedTuple):
         """Return the answer in offsets of the logic queue.
 
         Args:
-            found: what the broker's queue answers.
+            found: the answer of the broker's queue.
             requested: offset in the broker's queue.
         """
         item = self.item
@@ -91,12 +91,12 @@ class StretchPull(NamedTuple):
     def _moved(
         self, found: PullOffsets, requested: int
     ) -> tuple[PullOffsets, LogicQueueMappingItem]:
-        """Return where reading goes on if there are no messages, and in which stretch."""
+        """Return where reading continues if there are no messages, and in which stretch."""
         item = self.item
         if requested < found.min:
             first = first_stretch(self.queue.items)
             is_first = first is not None and first.gen == item.gen
-            # The messages before are gone: of the whole queue, or of this stretch only.
+            # The messages before are removed: of the whole queue, or only of this stretch.
             code = (
                 ResponseCode.PULL_OFFSET_MOVED if is_first else ResponseCode.PULL_RETRY_IMMEDIATELY
             )
@@ -113,7 +113,7 @@ class StretchPull(NamedTuple):
 
 
 def pull_from(queue: LogicQueue, header: PullHeader) -> StretchPull:
-    """Return the pull from the stretch that has the offset asked for.
+    """Return the pull from the stretch with the requested offset.
 
     Raises:
         RemotingError: no offset of the queue is decided yet.

@@ -28,7 +28,7 @@ class StaticTopicAdmin:
         self._parts = parts
 
     def routes(self) -> Sequence[Route]:
-        """Return what serves each request code."""
+        """Return the handler of each request code."""
         code = RequestCode.UPDATE_AND_CREATE_STATIC_TOPIC
         return (Route(code, self._update, Permission.CREATE),)
 
@@ -50,7 +50,7 @@ class StaticTopicAdmin:
             topic = msgspec.structs.replace(topic, attributes=old.attributes, order=old.order)
         force = header.force is True
         checked = parts.static_topics.checked(mapping, header.topic, force=force)
-        # The mapping first: without it, the topic's queues would be served as any others.
+        # The mapping comes first: without it, the topic's queues would be served like any others.
         parts.static_topics.put(checked)
         parts.topics.put(topic)
         parts.topics.count_change()

@@ -1,1 +1,1 @@
-"""Transactions of producers: how they end, and the questions to those that do not answer."""
+"""Transactions of producers: their ends, and the checks of producers that do not answer."""

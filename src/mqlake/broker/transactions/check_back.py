@@ -1,4 +1,4 @@
-"""CHECK_TRANSACTION_STATE: ask a producer what has become of a half message.
+"""CHECK_TRANSACTION_STATE: ask a producer how a transaction ended.
 
 Upstream: `AbstractTransactionalMessageCheckListener`, `Broker2Client`.
 """
@@ -21,17 +21,18 @@ _log = logging.getLogger(__name__)
 
 
 class CheckBacks:
-    """Asks a producer of the group that sent a half message; another one each time."""
+    """Asks a producer of the group that sent a half message, a different one each time."""
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
 
     def ask(self, question: CheckBack) -> None:
-        """Send a question; where nobody of the group is there, the next check asks again."""
+        """Send a check; if no producer of the group is connected, the next check asks again."""
         producer = self._parts.clients.producer(question.group)
         if producer is None:
             _log.warning(
-                "no producer of group %s to be asked for the transaction at %d of the log",
+                "group %s has no connected producer that can be asked about the transaction "
+                "at offset %d of the log",
                 question.group,
                 question.half.physical_offset,
             )
@@ -51,7 +52,7 @@ class CheckBacks:
             body = _encode(question)
         except FormatError as error:
             _log.warning(
-                "the producer of the half message at %d of the log cannot be asked: %s",
+                "the producer of the half message at offset %d of the log cannot be asked: %s",
                 half.physical_offset,
                 error,
             )

@@ -31,14 +31,14 @@ _REFUSED = {
 
 
 class EndTransactions:
-    """Commits and rolls back what producers have prepared."""
+    """Commits and rolls back half messages."""
 
     def __init__(self, parts: Parts) -> None:
         self._store = parts.store
         parts.store.transactions.on_check = CheckBacks(parts).ask
 
     def routes(self) -> Sequence[Route]:
-        """Return what serves each request code."""
+        """Return the handler of each request code."""
         return (Route(RequestCode.END_TRANSACTION, self._end, Permission.PUBLISH),)
 
     async def _end(self, _peer: Peer, request: Command) -> Command:

@@ -1,4 +1,4 @@
-"""RESUME_CHECK_HALF_MESSAGE: ask producers again about a half message that was given up.
+"""RESUME_CHECK_HALF_MESSAGE: check a half message again that was given up.
 
 Upstream: `AdminBrokerProcessor.resumeCheckHalfMessage`.
 """
@@ -30,13 +30,13 @@ _ERROR = ResponseCode.SYSTEM_ERROR
 
 
 class ResumeChecks:
-    """Puts half messages that nobody answered for among those that are checked, once more."""
+    """Checks half messages again whose producers never answered."""
 
     def __init__(self, parts: Parts) -> None:
         self._store = parts.store
 
     def routes(self) -> Sequence[Route]:
-        """Return what serves each request code."""
+        """Return the handler of each request code."""
         code = RequestCode.RESUME_CHECK_HALF_MESSAGE
         return (Route(code, self._resume, Permission.UPDATE),)
 
@@ -48,10 +48,10 @@ class ResumeChecks:
         return response(request)
 
     def _half(self, message_id: str) -> Message:
-        """Return the half message of an id, as one that was never checked.
+        """Return the half message with an id, in its unchecked form.
 
         Raises:
-            RemotingError: there is none, or it is of another kind.
+            RemotingError: the message does not exist, or is of another kind.
         """
         try:
             _, offset = decode_message_id(message_id)
@@ -60,11 +60,13 @@ class ResumeChecks:
         data = self._store.reads.raw_at(offset)
         stored = read_stored(data) if data is not None else None
         if stored is None:
-            raise RemotingError(_ERROR, f"no message at {offset} of the log (msgId {message_id})")
+            raise RemotingError(
+                _ERROR, f"there is no message at offset {offset} of the log (msgId {message_id})"
+            )
         record = stored.record
         is_half = record.topic in (DISCARDED_TOPIC, HALF_TOPIC)
         if not is_half or not {REAL_TOPIC, PGROUP} <= record.properties.keys():
-            # Upstream puts any message there; committed, it would go nowhere.
-            raise RemotingError(_ERROR, f"{record.topic}: the message is no half message")
+            # Upstream puts any message there; committed, it would be lost.
+            raise RemotingError(_ERROR, f"{record.topic}: the message is not a half message")
         properties = edit(stored.properties, add={CHECK_TIMES: "0"})
         return message_of(record, HALF_TOPIC, 0, properties, record.sys_flag)

@@ -1,1 +1,1 @@
-"""One module a command. Nothing heavy is imported before a command runs."""
+"""One module for each command. Nothing heavy is imported before a command runs."""

@@ -1,21 +1,21 @@
 """Copy a store's closed segments and derived files to another place, such as an object store.
 
-A segment is closed when the log continues in the next one. Each is synced, copied and then named
-by the archive's `manifest.json`, with its size, its SHA-256, its physical offsets, and the store
-times of its records. A run copies what the archive lacks; one that was killed is resumed by the
-next. Brokers may write the store meanwhile, and may remove expired files.
+A segment is closed when the log continues in the next one. Each closed segment is synced, copied
+and then listed in the archive's `manifest.json` with its size, its SHA-256, its physical offsets,
+and the store times of its records. A run copies what the archive lacks. If a run was killed, the
+next one resumes it. A broker may write the store and remove expired files meanwhile.
 
 `query`, `inspect`, the Spark source and `mqlake.open` read an archive as a store, alone or together
 with the live directory (docs/archive.md).
 
 JSON: `store`, `archive`, `minOffset`, `maxOffset` (physical offsets), `segments`, `records`,
 `damagedBytes`, `minStoreTimestamp`, `maxStoreTimestamp`, `files` (derived files and settings),
-`bytesStored`; of this run `newSegments`, `newFiles`, `bytesCopied`; `missing`, the stretches of
+`bytesStored`; for this run `newSegments`, `newFiles`, `bytesCopied`; `missing`, the stretches of
 the log that were removed before they were archived, each with `start` and `end`; with `--verify`
 also `objects`, `bytesRead` and `damage` (objects with `file`, `offset`, `bytes`, `reason`);
 `seconds`.
 
-Exit code 1 where `--verify` found damage.
+The exit code is 1 if `--verify` found damage.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def archive(
     progress: shared.Progress = None,
     json: shared.Json = False,
 ) -> int:
-    """Copy a store's closed segments and derived files to another place."""
+    """Copy a store's closed segments and derived files to a directory or object store."""
     _check_is_elsewhere(store, to)
 
     from mqlake.cli.progress import progress as shown
@@ -95,4 +95,6 @@ def _check_is_elsewhere(store: Path, to: str) -> None:
         return
     target = Path(unquote(urlsplit(to).path) if to.startswith("file:") else to).resolve()
     if target == store.resolve() or store.resolve() in target.parents:
-        raise UsageError(f"--to {to}: an archive must not be inside of its store")
+        raise UsageError(
+            f"--to {to}: an archive must not be inside its store; choose another directory"
+        )

@@ -1,12 +1,12 @@
 """Run a broker for RocketMQ clients on one store directory, until SIGTERM or Ctrl-C.
 
-Settings come from `--config`, a RocketMQ `broker.conf`, and then from the options. Unknown names
+Settings come from `--config`, a RocketMQ `broker.conf`; the options override them. Unknown names
 cause a warning. `updateBrokerConfig` writes changed settings to the file of `--config` or, without
 one, to `config/broker.properties` of the store. Each start reads `config/broker.properties` first;
 the file of `--config` and the options override it. If neither `--namesrv`, nor the file, nor the
 variable NAMESRV_ADDR names a name server, one runs in the same process. Without `brokerIP1`, only
-clients on this machine can connect; with it, all that can reach that address. Log lines go to
-stderr.
+clients on this machine can connect; with it, every client that can reach that address can connect.
+Log lines go to stderr.
 """
 
 from __future__ import annotations
@@ -47,7 +47,10 @@ def broker(
     port: Annotated[
         int | None,
         typer.Option(
-            "--port", min=1, max=65535, help="Port to listen on, and also 2 below it (listenPort)."
+            "--port",
+            min=1,
+            max=65535,
+            help="Port to listen on (listenPort); the port 2 below it is also used.",
         ),
     ] = None,
     namesrv: Annotated[

@@ -16,7 +16,6 @@ import typer
 from mqlake.cli.options import Progress, UsageError
 from mqlake.cli.streams import (
     DEFAULT_NAMES,
-    From,
     Most,
     Names,
     Rate,
@@ -58,7 +57,15 @@ def consume(
     ] = None,
     tags: Tags = "*",
     sql: Sql92 = None,
-    begin: From = "latest",
+    begin: Annotated[
+        str,
+        typer.Option(
+            "--from",
+            metavar="WHERE",
+            help="Where to start without committed offsets: earliest, latest, or milliseconds"
+            " since 1970.",
+        ),
+    ] = "latest",
     most: Most = None,
     progress: Progress = None,
     json: Json = False,
@@ -67,7 +74,7 @@ def consume(
     from mqlake.client import Consumer, ConsumerSettings, Sql
 
     if sql is not None and tags != "*":
-        raise UsageError("--tags and --sql do not go together")
+        raise UsageError("--tags and --sql cannot be combined")
     wanted = tags if sql is None else Sql(sql)
     settings = ConsumerSettings(consume_from=begin_at(begin))
     shown = Rate("read", wanted=progress)

@@ -1,8 +1,9 @@
 """Convert a RocketMQ store to a Kafka log directory, or the reverse.
 
-A queue becomes a partition, a message a record, KEYS the key, and other properties headers, or the
-reverse; docs/how-to/convert.md has the whole mapping. Topics that the other system reserves or does
-not allow are left out and reported; with `--topic`, they are an error.
+Each queue becomes a partition, and each message a record: the property KEYS becomes its key, other
+properties become headers. With `--to rocketmq` it is the reverse. docs/how-to/convert.md describes
+the whole mapping. Topics that the other system reserves or does not allow are left out and
+reported; with `--topic`, they are an error.
 
 The new directory appears when it is complete. Damaged parts of the source are left out and
 reported.

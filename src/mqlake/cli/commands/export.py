@@ -1,9 +1,9 @@
 """Export messages to Parquet files, all or filtered.
 
-The files appear in the new directory when all are complete. Their columns have the names of
-`mqlake query --json`, with `bornTimestamp` and `storeTimestamp` as timestamps, `properties` as a
-map and `body` (as stored) as binary, and the columns `tags` and `keys`. Records with a damaged body
-are left out and reported.
+The files appear in the new directory when all are complete. Their columns are the fields of `mqlake
+query --json`, plus `tags` and `keys`. `bornTimestamp` and `storeTimestamp` are timestamps,
+`properties` is a map, and `body` (as stored) is binary. Records with a damaged body are left out
+and reported.
 
 JSON: `store`, `output`, `files`, `bytesWritten`, `messages`, `records` (that were read),
 `bytesScanned`, `logEnd` (physical offset), `damage` (objects with `file`, `offset`, `bytes`,

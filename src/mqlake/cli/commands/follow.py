@@ -5,35 +5,42 @@ the program is killed and restarted: the checkpoint of the streaming query and t
 table is partitioned by topic and by the UTC day of `storeTimestamp`. `--to store` keeps
 `consumequeue/`, `index/` and `checkpoint` of the store itself up to date while its log grows; no
 broker may own the store meanwhile. Without `--once`, the program runs until SIGTERM or
-Ctrl-C, and then finishes the current microbatch.
+Ctrl-C, and then finishes the current micro-batch.
 
 Damaged parts of the log, and rows that the table refuses, go to a table of dead letters beside it,
 so they do not stop the query. `--check` compares the table and its dead letters with the log,
 record by record, and exits with 1 if they differ. `--replay` moves dead letters into the table if
 it now accepts them. Neither needs Spark, unless `--replay` is used with `--decode`.
 
-JSON: `store`, `output`, `format`, `checkpoint`, `batches` (microbatches with messages), `messages`,
-`files` and `bytesWritten` (before small files were merged), `filesMerged`, `deadLetters` (rows
-added there), `seconds`; with `--check`: `output`, `records` (of the log), `rows` (of the table) and
-`refused` (among the dead letters), each with `count` and `checksum`, `older` (rows whose part of
-the log was deleted since), `damagedBytes` (of the log), `damagedBytesNoted` (among the dead
-letters), `columns` (that the checksums cover), `ok`, `seconds`; with `--replay`: `output`,
-`messages` (added to the table), `left` (remaining dead letters), `seconds`; with `--to store`:
-`store`, `checkpoint`, `isRebuilt` (derived files were missing, and were built first), `batches`,
-`records` (dispatched in them), `logEnd` (physical offset), `seconds`.
+With `--replica-of`, STORE is a copy of a running master, as `mqlake replica` keeps it. The messages
+of several masters go to one table, and `--json` prints one line for each master. `--keep-hours` and
+`--keep-bytes` remove only segments whose messages are in the table.
+
+JSON: `store`, `output`, `format`, `checkpoint`, `batches` (micro-batches with messages),
+`messages`, `files` and `bytesWritten` (before small files were merged), `filesMerged`,
+`deadLetters` (rows added there), `seconds`; with `--check`: `output`, `records` (of the log),
+`rows` (of the table) and `refused` (among the dead letters), each with `count` and `checksum`,
+`older` (rows whose part of the log was deleted since), `damagedBytes` (of the log),
+`damagedBytesNoted` (among the dead letters), `columns` (that the checksums cover), `ok`, `seconds`;
+with `--replay`: `output`, `messages` (added to the table), `left` (remaining dead letters),
+`seconds`; with `--to store`: `store`, `checkpoint`, `isRebuilt` (derived files were missing, and
+were built first), `batches`, `records` (dispatched in them), `logEnd` (physical offset), `seconds`.
 """
 
 from __future__ import annotations
 
 import time
-from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 
 from mqlake.cli import options as shared
+from mqlake.cli import table_options as lake
+from mqlake.cli.combinations import check_combination, named_values
 from mqlake.cli.options import UsageError
 from mqlake.cli.output import draw, timed, write_json
+from mqlake.cli.replicating import Masters, follow_masters
+from mqlake.cli.streams import DEFAULT_NAMES, Names
 
 EXAMPLES = (
     "mqlake follow /data/rocketmq/store --to delta --out /lake/messages --once",
@@ -42,8 +49,8 @@ EXAMPLES = (
     "mqlake follow /data/rocketmq/store --to delta --out /lake/messages --check",
     "mqlake follow /data/rocketmq/store --to delta --out s3://lake/messages --checkpoint /data/at",
     "mqlake follow /data/copy/store --to store",
+    "mqlake follow /data/copy --to delta --out /lake/all --replica-of-cluster DefaultCluster",
 )
-STATE = "_mqlake"
 
 
 def follow(
@@ -52,18 +59,8 @@ def follow(
         Literal["delta", "iceberg", "parquet", "store"],
         typer.Option("--to", help="Format of the target.", show_default=False),
     ],
-    out: Annotated[
-        str | None,
-        typer.Option(metavar="TABLE", help="Directory of the table, or s3://BUCKET/PREFIX."),
-    ] = None,
-    checkpoint: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="DIR",
-            help="Spark's checkpoint directory, required with s3://; default: _mqlake/checkpoint"
-            " in the table.",
-        ),
-    ] = None,
+    out: lake.Out = None,
+    checkpoint: lake.Checkpoint = None,
     once: Annotated[
         bool, typer.Option("--once", help="Stop when all current messages are written.")
     ] = False,
@@ -72,15 +69,20 @@ def follow(
         typer.Option(
             metavar="SECONDS",
             min=0,
-            help="How long messages wait for others, unless a full microbatch waits.",
+            help="Maximum time that messages wait for a micro-batch to fill.",
         ),
     ] = 60.0,
     processing_time: Annotated[
         str, typer.Option(metavar="INTERVAL", help="Minimum time between two checks of the log.")
     ] = "1 second",
     max_offsets_per_trigger: Annotated[
-        int, typer.Option(metavar="N", min=1, help="Maximum number of messages in a microbatch.")
-    ] = 500_000,
+        int | None,
+        typer.Option(
+            metavar="N",
+            min=1,
+            help="Maximum number of messages in a micro-batch; default: 4 GiB of the log.",
+        ),
+    ] = None,
     subscribe: Annotated[
         str | None, typer.Option(metavar="TOPICS", help="Topics, separated by commas.")
     ] = None,
@@ -94,13 +96,7 @@ def follow(
         str,
         typer.Option(metavar="WHERE", help="Where a new query starts: earliest, latest, or JSON."),
     ] = "earliest",
-    columns: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAMES",
-            help="Columns, separated by commas; topic and storeTimestamp are always included.",
-        ),
-    ] = None,
+    columns: lake.Columns = None,
     fail_on_data_loss: Annotated[
         bool,
         typer.Option(
@@ -115,138 +111,84 @@ def follow(
     replay: Annotated[
         bool, typer.Option("--replay", help="Move dead letters into the table, then stop.")
     ] = False,
-    target_file_size: Annotated[
-        int,
-        typer.Option(metavar="BYTES", min=1, help="Minimum size of merged files."),
-    ] = 128 << 20,
-    compact_every: Annotated[
-        int,
-        typer.Option(
-            metavar="BATCHES",
-            min=0,
-            help="Merge small files after this many microbatches (delta, iceberg); 0: never.",
-        ),
-    ] = 10,
-    keep_versions: Annotated[
-        float,
-        typer.Option(
-            metavar="HOURS",
-            min=0,
-            help="How long old versions stay readable (delta, iceberg).",
-        ),
-    ] = 168.0,
-    expire: Annotated[
-        bool,
-        typer.Option(
-            "--expire/--no-expire", help="Remove older versions and their files once an hour."
-        ),
-    ] = True,
-    publish_after: Annotated[
-        float,
-        typer.Option(
-            metavar="SECONDS",
-            min=0,
-            help="How long messages wait for others to share a file (parquet).",
-        ),
-    ] = 60.0,
-    storage_option: Annotated[
+    target_file_size: lake.TargetFileSize = 128 << 20,
+    compact_every: lake.CompactEvery = 10,
+    keep_versions: lake.KeepVersions = 168.0,
+    expire: lake.Expire = True,
+    publish_after: lake.PublishAfter = 60.0,
+    storage_option: lake.StorageOption = None,
+    catalog: lake.Catalog = None,
+    catalog_name: lake.CatalogName = "default",
+    catalog_option: lake.CatalogOption = None,
+    table: lake.Table = None,
+    decode: lake.Decode = None,
+    decode_option: lake.DecodeOption = None,
+    upsert_by: lake.UpsertBy = None,
+    partition_by: lake.PartitionBy = "topic,day",
+    table_per_topic: lake.TablePerTopic = False,
+    replica_of: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="NAME=VALUE",
-            help="Setting of the object store, such as fs.s3a.endpoint=URL; may be repeated.",
+            metavar="MASTER",
+            help="Copy this running master (broker name or host:port) to STORE; may be repeated:"
+            " each master then has a directory in STORE.",
         ),
     ] = None,
-    catalog: Annotated[
+    replica_of_cluster: Annotated[
         str | None,
         typer.Option(
-            metavar="URI", help="Catalog (iceberg); default: an SQLite file in the table."
+            metavar="CLUSTER", help="Copy all masters of this cluster, each to STORE/brokerName."
         ),
     ] = None,
-    catalog_name: Annotated[
-        str, typer.Option(metavar="NAME", help="Name of the catalog (iceberg).")
-    ] = "default",
-    catalog_option: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME=VALUE",
-            help="Option of PyIceberg's catalog, such as type=glue; may be repeated.",
-        ),
-    ] = None,
-    table: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAMESPACE.NAME",
-            help="Name in the catalog (iceberg); default: mqlake. and the directory's name.",
-        ),
-    ] = None,
-    decode: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FORMAT[:SCHEMA]",
-            help="Add the bodies' fields as columns: json, avro, protobuf or cloudevents.",
-        ),
-    ] = None,
-    decode_option: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME=VALUE",
-            help="message, registry, subject, writer_schema or framing; may be repeated.",
-        ),
-    ] = None,
-    upsert_by: Annotated[
-        str | None,
-        typer.Option(
-            metavar="COLUMN",
-            help="Keep only the newest message of each key; an empty body deletes it.",
-        ),
-    ] = None,
-    partition_by: Annotated[
-        str,
-        typer.Option(
-            metavar="PARTS",
-            help="Partition a new table by topic, by day, by both, or not (none) (delta, iceberg).",
-        ),
-    ] = "topic,day",
-    table_per_topic: Annotated[
-        bool,
-        typer.Option(
-            "--table-per-topic",
-            help="Write a table for each topic, in a directory below --out (delta, iceberg).",
-        ),
-    ] = False,
+    names: Names = DEFAULT_NAMES,
+    keep_hours: shared.KeepHours = None,
+    keep_bytes: shared.KeepBytes = None,
     master: shared.Master = None,
     progress: shared.Progress = None,
     json: shared.Json = False,
 ) -> int:
     """Write a store's messages to a lake table as they arrive."""
-    if (out is None) != (to == "store"):
-        raise UsageError("--out names the table; it goes with --to delta, iceberg and parquet")
-    if (check or replay) and (to == "store" or (check and replay)):
-        raise UsageError("--check or --replay go with --to delta, iceberg and parquet")
-    if to != "iceberg" and (catalog or catalog_option or table):
-        raise UsageError("--catalog, --catalog-option and --table go with --to iceberg only")
-    if table_per_topic and (to not in ("delta", "iceberg") or table):
-        raise UsageError("--table-per-topic goes with --to delta or iceberg, without --table")
+    check_combination(
+        to,
+        {
+            "--out": out,
+            "--subscribe": subscribe,
+            "--subscribe-pattern": subscribe_pattern,
+            "--starting-offsets": starting_offsets if starting_offsets != "earliest" else None,
+            "--columns": columns,
+            "--check": check,
+            "--replay": replay,
+            "--catalog": catalog,
+            "--catalog-option": catalog_option,
+            "--table": table,
+            "--decode": decode,
+            "--decode-option": decode_option,
+            "--upsert-by": upsert_by,
+            "--table-per-topic": table_per_topic,
+            "--replica-of": replica_of,
+            "--replica-of-cluster": replica_of_cluster,
+            "--keep-hours": keep_hours,
+            "--keep-bytes": keep_bytes,
+        },
+    )
+    masters = Masters(tuple(replica_of or ()), replica_of_cluster, names, keep_hours, keep_bytes)
     settings = _storage_settings(storage_option, out)
-    if decode_option and decode is None:
-        raise UsageError("--decode-option goes with --decode")
-    if decode is not None and to == "store":
-        raise UsageError("--decode goes with --to delta, iceberg and parquet")
     source = {
         "startingOffsets": starting_offsets,
-        "maxOffsetsPerTrigger": str(max_offsets_per_trigger),
         "failOnDataLoss": str(fail_on_data_loss).lower(),
+        **(
+            {"maxOffsetsPerTrigger": str(max_offsets_per_trigger)}
+            if max_offsets_per_trigger is not None
+            else {}
+        ),
         **({"subscribe": subscribe} if subscribe is not None else {}),
         **({"subscribePattern": subscribe_pattern} if subscribe_pattern is not None else {}),
     }
-    narrows = subscribe or subscribe_pattern or columns or upsert_by
-    narrows = narrows or starting_offsets != "earliest"
-    if to == "store" and narrows:
-        raise UsageError("--to store dispatches all messages: no --subscribe, --columns and such")
 
     from mqlake.cli.following import beside, open_spark, stop_on_signals
     from mqlake.spark.follow.body_columns import parse_format
     from mqlake.spark.follow.options import (
+        STATE,
         FollowOptions,
         Format,
         StoreQuery,
@@ -279,14 +221,16 @@ def follow(
             publish_after=publish_after,
             catalog=catalog,
             catalog_name=catalog_name,
-            catalog_options=_named_values(catalog_option, "--catalog-option"),
+            catalog_options=named_values(catalog_option, "--catalog-option"),
             table=table,
             is_per_topic=table_per_topic,
             upsert_by=upsert_by,
             partition_by=partition_parts(partition_by),
-            body=parse_format(decode, _named_values(decode_option, "--decode-option")),
+            body=parse_format(decode, named_values(decode_option, "--decode-option")),
         )
-    if options is not None and (check or replay):
+    if options is not None and (check or replay or masters):
+        if masters:
+            return follow_masters(options, masters, master, progress, json=json)
         return beside(options, master, is_check=check, json=json)
     start = time.perf_counter()
     with (
@@ -316,18 +260,9 @@ def _storage_settings(given: list[str] | None, out: str | None) -> dict[str, str
     if not given:
         return {}
     if out is None or "://" not in out:
-        raise UsageError("--storage-option goes with --out s3://BUCKET/PREFIX")
+        raise UsageError(
+            "--storage-option needs an --out on an object store, such as s3://BUCKET/PREFIX"
+        )
     from mqlake.storage.object_stores import check_settings
 
-    return check_settings(_named_values(given, "--storage-option"))
-
-
-def _named_values(given: list[str] | None, option: str) -> dict[str, str]:
-    """Return NAME=VALUE options by name; an error does not show the value, it may be a secret."""
-    found: dict[str, str] = {}
-    for one in given or []:
-        name, separator, value = one.partition("=")
-        if not separator or not name:
-            raise UsageError(f"{option} takes NAME=VALUE")
-        found[name] = value
-    return found
+    return check_settings(named_values(given, "--storage-option"))

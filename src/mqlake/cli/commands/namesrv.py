@@ -1,7 +1,7 @@
 """Run a name server, which gives RocketMQ clients the routes of topics, until SIGTERM or Ctrl-C.
 
-Settings come from `--config`, a configuration file of RocketMQ's mqnamesrv, and then from the
-options. Unknown names cause a warning. `mqadmin updateNamesrvConfig` also changes the file. The KV
+Settings come from `--config`, a configuration file of RocketMQ's mqnamesrv; the options override
+them. Unknown names cause a warning. `mqadmin updateNamesrvConfig` also changes the file. The KV
 configuration, which contains the ordered topics, is kept where mqnamesrv keeps it. Without
 `--bind`, only brokers and clients on this machine can connect. Log lines go to stderr.
 """

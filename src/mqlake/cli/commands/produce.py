@@ -2,9 +2,9 @@
 
 With `--ndjson`, each line is a JSON object with `body` (or `bodyBase64`) and optionally `tags`,
 `keys`, `properties`, `shardingKey`, `priority`, `delayLevel`, `delay` (milliseconds) or `deliverAt`
-(milliseconds since 1970). So the output of `mqlake consume --json` can be sent again. Messages are
-sent in batches. The command fails at the first message that no broker acknowledges, and reports how
-many lines were acknowledged before it.
+(milliseconds since 1970). The output of `mqlake consume --json` has this form, so it can be sent
+again. Messages are sent in batches. The command fails at the first message that no broker
+acknowledges, and reports how many lines were acknowledged before it.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ def produce(
         bool, typer.Option("--ndjson", help="Each line is a JSON object instead of a body.")
     ] = False,
     tags: Annotated[
-        str | None, typer.Option("--tags", metavar="TAG", help="Tag of messages that have none.")
+        str | None, typer.Option("--tags", metavar="TAG", help="Tag for messages without a tag.")
     ] = None,
     key: Annotated[
         list[str] | None,
         typer.Option(
-            "--key", metavar="KEY", help="Key of messages that have none; may be repeated."
+            "--key", metavar="KEY", help="Key for messages without a key; may be repeated."
         ),
     ] = None,
     properties: Annotated[

@@ -9,8 +9,9 @@ JSON: `messages`, a list of objects with `topic`, `queueId`, `queueOffset`, `phy
 `size`, `bodyCrc`, `sysFlag`, `flag`, `bornTimestamp`, `storeTimestamp`, `bornHost`, `storeHost`,
 `reconsumeTimes`, `preparedTransactionOffset`, `properties`, `body` (as stored, in base64) and
 `msgId`; and `truncated`, true if `--max` has left out matches. With `--queue --offset` also
-`status` (RocketMQ's GetMessageStatus), `nextOffset`, `minOffset`, `maxOffset`. With
-`--queue --time` also `offset`, the queue offset that was found; `messages` has the message there.
+`status` (RocketMQ's GetMessageStatus), `nextOffset`, `minOffset`, `maxOffset`. With `--queue
+--time` also `offset`, the queue offset that was found; `messages` contains the message at that
+offset.
 
 The exit code is 1 if nothing matched.
 """
@@ -78,7 +79,7 @@ def query(
         Literal["lower", "upper", "nearest"] | None,
         typer.Option(
             help="First message at or after that time (lower), last one at or before it (upper),"
-            " or the nearest; default: as the store's release answers: lower, in 4.9 nearest."
+            " or the nearest; default: nearest in a store of RocketMQ 4.9, otherwise lower."
         ),
     ] = None,
     begin: shared.Begin = None,

@@ -82,7 +82,9 @@ def retention(
 ) -> int:
     """Show what retention would remove from a store."""
     if not plan:
-        raise UsageError("files are removed by the broker; add --plan to see which")
+        raise UsageError(
+            "retention removes nothing, a broker does; add --plan to see what it would remove"
+        )
 
     from mqlake.storage.local_owned import LocalOwnedDirectory
     from mqlake.storage.protocol import DiskUsage
@@ -110,14 +112,14 @@ def _settings(directory: Directory, config: Path | None, overrides: list[str]) -
     from mqlake.store.settings import StoreSettings, make_settings, read_properties
 
     with warnings.catch_warnings():
-        # A broker.conf names much that does not concern the store.
+        # A broker.conf also names settings that do not concern the store.
         warnings.simplefilter("ignore")
         found = read_properties(config) if config else {}
         found = read_changed(directory, StoreSettings).besides(StoreSettings, found) | found
         make_settings(found)
     given = [text.partition("=") for text in overrides]
     if wrong := [name for name, sign, _ in given if not sign]:
-        raise UsageError(f"--set takes NAME=VALUE, not {wrong[0]!r}")
+        raise UsageError(f"--set needs NAME=VALUE, not {wrong[0]!r}")
     chosen: dict[str, object] = {name.strip(): value.strip() for name, _, value in given}
     with warnings.catch_warnings():
         warnings.simplefilter("error")

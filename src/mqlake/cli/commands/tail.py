@@ -1,7 +1,7 @@
 """Show the messages of a topic as they arrive, without a consumer group.
 
-Other consumers are not affected. Reading starts after the last message, or where `--from` says.
-With `--json`, each message is one JSON object on a line. Ctrl-C ends it.
+Other consumers are not affected. Reading starts after the last message, or at the position in
+`--from`. With `--json`, each message is one JSON object on a line. Ctrl-C ends the command.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import typer
 from mqlake.cli.options import Progress
 from mqlake.cli.streams import (
     DEFAULT_NAMES,
-    From,
     Most,
     Names,
     Rate,
@@ -35,7 +34,14 @@ def tail(
     topic: Topic,
     names: Names = DEFAULT_NAMES,
     tags: Tags = "*",
-    begin: From = "latest",
+    begin: Annotated[
+        str,
+        typer.Option(
+            "--from",
+            metavar="WHERE",
+            help="Where to start: earliest, latest, or milliseconds since 1970.",
+        ),
+    ] = "latest",
     most: Most = None,
     progress: Progress = None,
     json: Annotated[

@@ -1,13 +1,13 @@
 """Check every record, and compare queue and index entries with the records.
 
-Checks the structure and the checksum of each record, that each record has its entries, and that
-each entry has its record. Batch consume queues count as queues, and their units as queue entries.
-Differences that a crash or RocketMQ's own deletion explains are counted
-and noted, but are not damage.
+The structure and the checksum of each record are checked. Each record must have its entries, and
+each entry its record. Batch consume queues count as queues, and their units as queue entries.
+Differences that a crash or RocketMQ's own deletion explains are counted and noted, but are not
+damage.
 
 JSON: `store`, `ok`, `dialect`, `logEnd` (physical offset), `bytesScanned`, `records`,
-`recordsBeyond` (good records past the log's end), `damagedBodies`, `tornRecords` (the body is good,
-but the checksum that mqlake wrote of the whole record is not), `queues`, `indexFiles`;
+`recordsBeyond` (good records past the log's end), `damagedBodies`, `tornRecords` (records with a
+valid body, for which mqlake's checksum of the whole record is wrong), `queues`, `indexFiles`;
 `queueEntries` and `indexEntries`, each with the counts `good`, `undispatched`, `lost`, `expired`,
 `stale`, `blank`, `repeated` and with `missing`, `wrong`, `dangling`, each of which has `count` and
 `examples`; `damage`, a list of objects with `file`, `offset`, `bytes`, `reason`; `notes`;

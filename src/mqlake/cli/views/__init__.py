@@ -1,1 +1,1 @@
-"""How results look to a person: one module a kind of result, each gives things rich can draw."""
+"""How results look to a person. Each module draws one kind of result with rich."""

@@ -1,4 +1,4 @@
-"""What administrative commands answer: tables whose columns are a Struct's fields."""
+"""Results of administrative commands: tables whose columns are a Struct's fields."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _TIMES = frozenset(("last_updated", "last_consumed", "last_heartbeat"))
 
 
 def table(title: str, found: Sequence[msgspec.Struct]) -> RenderableType:
-    """Return a table with a row for each."""
+    """Return a table with one row for each value."""
     if not found:
         return rows(title, [("none", TEXT)])
     fields = msgspec.structs.fields(type(found[0]))
@@ -41,7 +41,7 @@ def _text(name: str, value: object) -> str:
 
 
 def facts(found: Mapping[str, Any]) -> RenderableType:
-    """Return names and values, those within a value beside its name."""
+    """Return names and values; the members of a nested value are shown beside its name."""
     values: list[tuple[str, str]] = []
     for name, value in found.items():
         if isinstance(value, Mapping):

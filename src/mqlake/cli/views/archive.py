@@ -1,4 +1,4 @@
-"""What an archive has, and what was copied to it."""
+"""What an archive contains, and what was copied to it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def view(
     report: ArchiveReport, checked: CheckReport | None, seconds: float
 ) -> Iterator[RenderableType]:
-    """Yield what the archive has, what is missing, and what a check found."""
+    """Yield what the archive contains, what is missing, and what a check found."""
     copied = f"{count(report.new_segments, 'segment')}, {count(report.new_files, 'other file')}"
     offsets = f"offsets {report.min_offset:,} to {report.max_offset:,}"
     values = [
@@ -36,10 +36,10 @@ def view(
         values.insert(4, ("stored", f"{local_time(first)} to {local_time(last)}"))
     yield named_values(values)
     if report.damaged_bytes:
-        yield bad(f"{size(report.damaged_bytes)} of the log are no good record.")
+        yield bad(f"{size(report.damaged_bytes)} of the log are damaged.")
     for gap in report.missing:
         yield bad(f"Removed before it was archived: offsets {gap.start:,} to {gap.end:,}.")
     if checked is not None:
         yield from damage.view(checked.damage)
         if not checked.damage:
-            yield good(f"{checked.objects:,} objects are as the manifest says.")
+            yield good(f"{checked.objects:,} objects match the manifest.")

@@ -1,4 +1,4 @@
-"""What a conversion made."""
+"""What a conversion wrote."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ MOST_ROWS = 50
 
 
 def view(damage: Sequence[Damage], title: str = "Damage") -> Iterator[RenderableType]:
-    """Yield a table of the damage, nothing where there is none."""
+    """Yield a table of the damage, if there is any."""
     if not damage:
         return
     table = rows(title, [("file", TEXT), ("position", NUMBER), ("bytes", NUMBER), ("reason", TEXT)])

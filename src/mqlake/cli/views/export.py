@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def view(report: ExportReport, seconds: float) -> Iterator[RenderableType]:
-    """Yield what was read and written, and what could not be."""
+    """Yield what was read and written, and what could not be read."""
     yield named_values(
         [
             (

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def view(report: FollowReport | DispatchReport, seconds: float) -> Iterator[RenderableType]:
-    """Yield what came into the table, or was dispatched, and where how far it is is kept."""
+    """Yield what was written to the table or dispatched, and where the position is kept."""
     from mqlake.spark.follow.job import FollowReport
 
     batches = count(report.batches, "micro-batch", "micro-batches")
@@ -48,7 +48,7 @@ def _letters(found: int) -> list[tuple[str, str]]:
 
 
 def check_view(report: CheckReport, seconds: float) -> Iterator[RenderableType]:
-    """Yield whether a table has what the log has."""
+    """Yield whether a table has the messages of the log."""
     kept = report.rows + report.refused
     rows = [
         ("log", f"{report.records.count:,} records, checksum {report.records.checksum:016x}"),
@@ -59,12 +59,12 @@ def check_view(report: CheckReport, seconds: float) -> Iterator[RenderableType]:
             f"{size(report.damaged_bytes)} in the log, {size(report.damaged_bytes_noted)} noted",
         ),
         *([("older than the log", f"{report.older:,} rows")] if report.older else []),
-        ("result", "all is there once" if report.ok else "they differ"),
+        ("result", "every message is there once" if report.ok else "they differ"),
     ]
     yield named_values([*rows, ("took", f"{seconds:.2f} s")])
 
 
 def replay_view(report: ReplayReport, seconds: float) -> Iterator[RenderableType]:
-    """Yield what a replay brought into the table."""
+    """Yield what a replay moved into the table."""
     rows = [("messages", f"{report.messages:,}"), ("dead letters left", f"{report.left:,}")]
     yield named_values([*rows, ("took", f"{seconds:.2f} s")])

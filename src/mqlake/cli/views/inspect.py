@@ -1,4 +1,4 @@
-"""A store's report: what it holds and how it was left."""
+"""A store's report: its contents and its shutdown state."""
 
 from __future__ import annotations
 
@@ -47,14 +47,14 @@ def _summary(report: StoreReport) -> RenderableType:
         values.append(("at its end", bad(log.end_reason)))
     if log.beyond_end.records:
         records = count(log.beyond_end.records, "good record")
-        values.append(("behind it", bad(f"{records}, which RocketMQ drops when it starts")))
+        values.append(("past it", bad(f"{records}, which RocketMQ drops when it starts")))
     values += [("cut off", bad(_cut_off(part))) for part in log.cut_off]
     if checkpoint:
         values.append(("checkpoint", f"log {local_time(checkpoint.physic_msg_timestamp)}"))
         values.append(("", f"queues {local_time(checkpoint.logics_msg_timestamp)}"))
         values.append(("", f"index {local_time(checkpoint.index_msg_timestamp)}"))
     else:
-        values.append(("checkpoint", bad("none that can be read")))
+        values.append(("checkpoint", bad("no readable checkpoint")))
     groups = count(len(report.config.consumer_groups), "consumer group")
     values.append(("config", f"{count(report.config.topics, 'topic')}, {groups}"))
     return named_values(values)
@@ -73,7 +73,7 @@ def _last_stop(report: StoreReport) -> Text:
         case True:
             return good("clean")
         case False:
-            return bad(f"not clean: the abort file is there{process}")
+            return bad(f"not clean: the abort file exists{process}")
 
 
 def _log(log: CommitLogReport) -> str:

@@ -1,4 +1,4 @@
-"""Messages: a table of several, all fields of one."""
+"""Messages: a table of several, or all fields of one."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ PREVIEW = 2000
 
 
 def view(answer: Answer) -> Iterator[RenderableType]:
-    """Yield the messages and what there is to say about the answer."""
+    """Yield the messages, and a line about the answer."""
     if len(answer.records) == 1:
         yield _fields(answer.records[0])
     elif answer.records:

@@ -1,4 +1,4 @@
-"""What a rebuild made."""
+"""What a rebuild wrote."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def view(report: RebuildReport, seconds: float) -> Iterator[RenderableType]:
-    """Yield what was read and made, and what was wrong with the log."""
+    """Yield what was read and written, and what was wrong with the log."""
     settings = report.settings
     entries = count(report.queue_entries, "entry", "entries")
     indexed = count(report.index_entries, "entry", "entries")
@@ -36,9 +36,9 @@ def view(report: RebuildReport, seconds: float) -> Iterator[RenderableType]:
         values.append(("kept", f"{count(report.queues_kept, 'queue')} without a record in the log"))
     if report.records_beyond:
         beyond = count(report.records_beyond, "good record")
-        values.append(("left out", f"{beyond} behind the end of the log, as in RocketMQ"))
+        values.append(("left out", f"{beyond} past the end of the log, as in RocketMQ"))
     if report.refused:
         refused = count(report.refused, "record")
-        values.append(("refused", f"{refused} whose place in the queue is taken or impossible"))
+        values.append(("refused", f"{refused} whose queue offset is taken or impossible"))
     yield named_values(values)
     yield from damage.view(report.damage)

@@ -1,4 +1,4 @@
-"""A store's retention: what would go, why, and who has not read it."""
+"""A store's retention: what would be removed, why, and which groups have not read it."""
 
 from __future__ import annotations
 
@@ -20,21 +20,24 @@ REASONS = {
     "expired": "older than fileReservedTime",
     "disk": "the disk is too full",
     "bytes": "the log is larger than maxCommitLogBytes",
-    "log": "its part of the log goes",
+    "log": "its part of the log is removed",
 }
 
 
 def view(report: RetentionReport, batch: int) -> Iterator[RenderableType]:
-    """Yield the summary, then the files that go, and what consumers lose.
+    """Yield the summary, then the files that would be removed, and what consumers would lose.
 
     Args:
-        batch: files of the log that go in one go.
+        batch: files of the log that are removed in one round.
     """
     yield _summary(report)
     if report.files:
         yield _files(report)
         if sum(file.file.startswith("commitlog/") for file in report.files) > batch:
-            yield note(f"At most {count(batch, 'file')} of the log in one go, then the rest.")
+            yield note(
+                f"At most {count(batch, 'file')} of the log are removed in one round, the others "
+                "later."
+            )
     if report.unread:
         yield _unread(report.unread)
     for warning in report.warnings:
@@ -46,18 +49,20 @@ def _summary(report: RetentionReport) -> RenderableType:
         ("store", printable(report.store)),
         ("at", local_time(report.at)),
         ("files are kept", f"{count(report.file_reserved_time, 'hour')}"),
-        ("they go at hours", _hours(report)),
+        ("removed at the hours", _hours(report)),
         ("disk", _disk(report)),
-        ("takes messages", good("yes") if report.not_writable is None else bad("no")),
+        ("accepts messages", good("yes") if report.not_writable is None else bad("no")),
         ("commit log", f"{report.min_offset:,} to {report.max_offset:,}"),
     ]
     if report.not_writable:
         values.append(("", bad(printable(report.not_writable))))
     if report.files:
-        values.append(("would go", f"{count(len(report.files), 'file')}, {size(report.length)}"))
-        values.append(("would begin at", f"{report.new_min_offset:,}"))
+        values.append(
+            ("would be removed", f"{count(len(report.files), 'file')}, {size(report.length)}")
+        )
+        values.append(("log would begin at", f"{report.new_min_offset:,}"))
     else:
-        values.append(("would go", good("nothing")))
+        values.append(("would be removed", good("nothing")))
     return named_values(values)
 
 
@@ -70,14 +75,14 @@ def _hours(report: RetentionReport) -> str:
 
 def _disk(report: RetentionReport) -> str:
     return (
-        f"{report.used_percent} % full (above {report.most_used_percent} % expired files go at any"
-        f" hour, above {report.clean_forcibly_percent} % others too,"
-        f" above {report.warning_percent} % no messages are taken)"
+        f"{report.used_percent} % full (above {report.most_used_percent} %: expired files are "
+        f"removed at any hour; above {report.clean_forcibly_percent} %: others, too; above "
+        f"{report.warning_percent} %: no messages are accepted)"
     )
 
 
 def _files(report: RetentionReport) -> RenderableType:
-    table = rows("Files that would go", [("file", TEXT), ("size", NUMBER), ("why", TEXT)])
+    table = rows("Files that would be removed", [("file", TEXT), ("size", NUMBER), ("why", TEXT)])
     for file in report.files:
         table.add_row(printable(file.file), size(file.size), REASONS[file.reason.value])
     return table

@@ -9,11 +9,11 @@ from rich.table import Table
 from rich.text import Text
 
 NUMBER = "number"
-"""Kind of column: to the right, never folded."""
+"""Kind of column: right-aligned, never folded."""
 WORD = "word"
-"""Kind of column: to the left, never folded."""
+"""Kind of column: left-aligned, never folded."""
 TEXT = "text"
-"""Kind of column: to the left, folded where the terminal is too narrow."""
+"""Kind of column: left-aligned, folded if the terminal is too narrow."""
 
 
 def rows(title: str, columns: Sequence[tuple[str, str]]) -> Table:
@@ -47,15 +47,15 @@ def named_values(values: Sequence[tuple[str, str | Text]]) -> Table:
 
 
 def good(text: str) -> Text:
-    """Return a line that says that all is well."""
+    """Return a line that reports success."""
     return Text(text, style="green")
 
 
 def bad(text: str) -> Text:
-    """Return a line that says that something is damaged or missing."""
+    """Return a line that reports damage or something missing."""
     return Text(text, style="red")
 
 
 def note(text: str) -> Text:
-    """Return a line that explains."""
+    """Return a line that explains something."""
     return Text(text, style="dim")

@@ -1,4 +1,4 @@
-"""What a verification saw."""
+"""The result of a verification."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _entries(found: EntryFindings) -> str:
         for name, finding in (
             ("missing", found.missing),
             ("wrong", found.wrong),
-            ("of no record", found.dangling),
+            ("without a record", found.dangling),
         )
         if finding.count
     ]

@@ -1,1 +1,1 @@
-"""Consumers: what reads messages, as one of a group."""
+"""Consumers: they read messages as members of a group."""

@@ -1,4 +1,4 @@
-"""Ask a broker which queues are a consumer's (upstream: `MQClientInstance.queryAssignment`)."""
+"""Ask a broker which queues a consumer owns (upstream: `MQClientInstance.queryAssignment`)."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ _TIMEOUT = 3.0
 
 
 class AssignmentUnsupportedError(MqlakeError):
-    """The brokers assign no queues: their release is older than 5."""
+    """The brokers do not assign queues: their release is older than 5."""
 
 
 async def assignments_of(
     instance: ClientInstance, topic: str, group: str, strategy: str
 ) -> Sequence[Assignment] | None:
-    """Return a consumer's queues of a topic; None where the consumer is to go on as before.
+    """Return a consumer's queues of a topic; None if the consumer is to keep those that it has.
 
     Args:
         strategy: a name in `protocol.strategies.STRATEGIES`.
 
     Raises:
         AssignmentUnsupportedError: a broker does not know the request.
-        MqlakeError: no broker of the topic says.
+        MqlakeError: no broker of the topic answers.
     """
     query = AssignmentQuery(topic, group, instance.client_id, strategy)
     route = await instance.routes.of(topic)
-    failure: MqlakeError = NoRouteError(f"topic {topic}: no broker of it has a master now")
+    failure: MqlakeError = NoRouteError(f"topic {topic}: none of its brokers has a master now")
     for _, addresses in sorted(route.addresses.items()):
         if MASTER not in addresses:
             continue

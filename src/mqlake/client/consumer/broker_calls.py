@@ -1,12 +1,12 @@
-"""What a consumer asks of brokers (upstream: `MQClientAPIImpl`, `PullAPIWrapper`)."""
+"""The requests of a consumer to brokers: pull messages, read and commit offsets.
+
+Upstream: `MQClientAPIImpl`, `PullAPIWrapper`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from enum import Enum
 from typing import NamedTuple
-
-import msgspec
 
 from mqlake.client.cluster import MASTER
 from mqlake.client.consumer.consumed import ConsumedMessage
@@ -15,18 +15,11 @@ from mqlake.client.errors import BrokerError, NoRouteError
 from mqlake.client.instance import ClientInstance
 from mqlake.client.message import ReceivedMessage
 from mqlake.client.received import decode_run, in_logic_queue
-from mqlake.errors import MqlakeError
-from mqlake.formats import fastjson
-from mqlake.formats.config import convert
-from mqlake.protocol.bodies.heartbeat import ConsumerIds
-from mqlake.protocol.bodies.locks import LockQueues
 from mqlake.protocol.bodies.message_queue import MessageQueue
-from mqlake.protocol.body import decode_answer, encode_body
 from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.command import Body, Command, oneway, request
 from mqlake.protocol.errors import RemotingError
 from mqlake.protocol.header import Header
-from mqlake.protocol.headers.clients import ConsumerGroupHeader
 from mqlake.protocol.headers.offsets import (
     OffsetHeader,
     QueryConsumerOffsetHeader,
@@ -41,7 +34,6 @@ from mqlake.protocol.namespace import Namespace
 from mqlake.remoting.errors import ConnectionFailedError
 
 _TIMEOUT = 5.0
-_LOCK_TIMEOUT = 1.0
 _PULL_TIMEOUT = 30.0
 
 
@@ -66,9 +58,9 @@ class Pulled(NamedTuple):
     """The answer to a pull.
 
     Attributes:
-        data: the records, one behind the other.
-        next_offset: to read from next.
-        min_offset, max_offset: of the queue.
+        data: the records, consecutively.
+        next_offset: the offset of the next pull.
+        min_offset, max_offset: the offsets of the queue.
     """
 
     status: PullStatus
@@ -78,15 +70,11 @@ class Pulled(NamedTuple):
     max_offset: int
 
 
-class _LockedQueues(msgspec.Struct):
-    queues: list[MessageQueue] = msgspec.field(name="lockOKMQSet", default=[])
-
-
 class BrokerCalls:
     """The requests of one consumer of one group.
 
     Args:
-        namespace: that is taken off the topics of messages.
+        namespace: the prefix that is removed from the topics of messages.
 
     Attributes:
         group: the name, as brokers know it.
@@ -100,11 +88,11 @@ class BrokerCalls:
         """Read a queue; wait for messages if the header says so.
 
         Raises:
-            MqlakeError: the broker cannot be asked, refuses, or answers something else.
+            MqlakeError: the broker does not answer, refuses, or sends an invalid answer.
         """
         address = await self._to_read(queue)
         if address != self._instance.routes.master_of(queue):
-            # Offsets are committed by themselves: a slave may lag.
+            # Offsets are committed by their own requests, because a slave may lag.
             header.sys_flag &= ~COMMITS_OFFSET
         command = request(RequestCode.PULL_MESSAGE, header)
         try:
@@ -114,7 +102,7 @@ class BrokerCalls:
             raise
         status = _PULL_STATUS.get(answer.code)
         if status is None:
-            # A slave that does not serve it: the next pull asks the master.
+            # A slave refuses to serve the pull: the next pull goes to the master.
             self._read_from.pop(queue, None)
             await self._note_leader(queue, answer.code)
             raise BrokerError(answer.code, answer.remark or f"{address}: code {answer.code}")
@@ -128,16 +116,16 @@ class BrokerCalls:
     def decode(
         self, data: Body, queue: MessageQueue, first: int
     ) -> tuple[list[ConsumedMessage], bool]:
-        """Return the messages of a pull up to the first bytes that are no record.
+        """Return the messages of a pull up to the first bytes that are not a record.
 
-        And whether there are such bytes.
+        The second value says whether there are such bytes.
 
         Args:
-            first: the queue offset that was asked for. Messages of an inner batch that come before
+            first: the queue offset that was requested. Messages of an inner batch that come before
                 it are left out.
 
         Raises:
-            FormatError: the first bytes are no record.
+            FormatError: the first bytes are not a record.
         """
         messages, end = decode_run(data, queue.broker_name, ConsumedMessage, first)
         if self._namespace.name:
@@ -146,7 +134,7 @@ class BrokerCalls:
         return messages, end < len(data)
 
     async def _lost(self, queue: MessageQueue) -> None:
-        """Look for another broker of the same name: the one that was asked is gone."""
+        """Find another broker of the same name: the one that was asked does not answer."""
         self._read_from.pop(queue, None)
         await self._instance.routes.load(queue.topic)
 
@@ -157,41 +145,22 @@ class BrokerCalls:
             await routes.load(queue.topic)
             address = routes.to_read(queue, broker_id)
         if address is None:
-            raise NoRouteError(f"broker {queue.broker_name} is in no route of {queue.topic}")
+            raise NoRouteError(
+                f"broker {queue.broker_name} is not in the route of topic {queue.topic}"
+            )
         return address
 
-    async def members(self, topic: str) -> list[str]:
-        """Return the client ids of the group, as a broker of the topic knows them.
-
-        Raises:
-            MqlakeError: no broker of the topic says.
-        """
-        route = await self._instance.routes.of(topic)
-        failure: MqlakeError = NoRouteError(f"topic {topic}: its route names no broker")
-        for addresses in route.addresses.values():
-            for address in addresses.values():
-                try:
-                    answer = await self._ask(
-                        address,
-                        RequestCode.GET_CONSUMER_LIST_BY_GROUP,
-                        ConsumerGroupHeader(consumer_group=self.group),
-                    )
-                    return decode_answer(ConsumerIds, answer.body).consumer_id_list
-                except MqlakeError as error:
-                    failure = error
-        raise failure
-
     def knows(self, queue: MessageQueue) -> bool:
-        """Whether it is known where a queue's broker is."""
+        """Return whether the address of a queue's broker is known."""
         return self._instance.routes.to_read(queue, MASTER) is not None
 
     # Offsets
 
     async def offset_of_group(self, queue: MessageQueue) -> int | None:
-        """Return where the group goes on in a queue, None if the broker knows of nothing.
+        """Return the offset that a group has committed for a queue, None if the broker has none.
 
         Raises:
-            MqlakeError: the broker does not say: that is neither 0 nor nothing.
+            MqlakeError: the broker does not answer. That means neither offset 0 nor no offset.
         """
         header = QueryConsumerOffsetHeader(
             consumer_group=self.group, topic=queue.topic, queue_id=queue.queue_id
@@ -205,18 +174,12 @@ class BrokerCalls:
         return answer.header(OffsetHeader).offset
 
     async def note_offset(self, queue: MessageQueue, offset: int) -> None:
-        """Commit an offset without an acknowledgement.
+        """Commit an offset without waiting for an acknowledgement.
 
         Raises:
             MqlakeError: the request cannot be sent.
         """
-        header = UpdateConsumerOffsetHeader(
-            consumer_group=self.group,
-            topic=queue.topic,
-            queue_id=queue.queue_id,
-            commit_offset=offset,
-        )
-        command = oneway(RequestCode.UPDATE_CONSUMER_OFFSET, header)
+        command = oneway(RequestCode.UPDATE_CONSUMER_OFFSET, self._commit(queue, offset))
         await self._instance.cluster.client.oneway(self._any(queue), command)
 
     async def commit_offset(self, queue: MessageQueue, offset: int) -> None:
@@ -225,13 +188,16 @@ class BrokerCalls:
         Raises:
             MqlakeError: the broker does not acknowledge it.
         """
-        header = UpdateConsumerOffsetHeader(
+        header = self._commit(queue, offset)
+        await self._ask_any(queue, RequestCode.UPDATE_CONSUMER_OFFSET, header)
+
+    def _commit(self, queue: MessageQueue, offset: int) -> UpdateConsumerOffsetHeader:
+        return UpdateConsumerOffsetHeader(
             consumer_group=self.group,
             topic=queue.topic,
             queue_id=queue.queue_id,
             commit_offset=offset,
         )
-        await self._ask_any(queue, RequestCode.UPDATE_CONSUMER_OFFSET, header)
 
     async def end_of(self, queue: MessageQueue) -> int:
         """Return the next queue offset of a queue."""
@@ -240,10 +206,10 @@ class BrokerCalls:
         return answer.header(OffsetHeader).offset
 
     async def start_of(self, queue: MessageQueue) -> int:
-        """Return the first queue offset that a queue still has."""
+        """Return the first queue offset that is still in a queue."""
         header = QueueHeader(topic=queue.topic, queue_id=queue.queue_id)
         answer = await self._ask_any(queue, RequestCode.GET_MIN_OFFSET, header)
-        # A batch consume queue without messages is said to start at -1.
+        # RocketMQ reports -1 as the first offset of a batch consume queue without messages.
         return max(0, answer.header(OffsetHeader).offset)
 
     async def offset_at(self, queue: MessageQueue, milliseconds: int) -> int:
@@ -254,17 +220,17 @@ class BrokerCalls:
         answer = await self._ask_any(queue, RequestCode.SEARCH_OFFSET_BY_TIMESTAMP, header)
         return answer.header(OffsetHeader).offset
 
-    # Messages, locks
+    # Messages
 
     async def send_back(self, message: ReceivedMessage, delay_level: int, most: int) -> None:
-        """Let a message come again later, by the group's retry topic.
+        """Have a message redelivered later through the group's retry topic.
 
         Args:
-            delay_level: 0 for one that grows, below 0 for the dead-letter topic.
-            most: how often it comes again before it is dead.
+            delay_level: 0 for delays that grow, below 0 for the dead-letter topic.
+            most: the maximum number of redeliveries before the message becomes a dead letter.
 
         Raises:
-            MqlakeError: the broker has not taken it.
+            MqlakeError: the broker has not accepted it.
         """
         if is_logical(message.queue.broker_name):
             await send_to_retry_topic(self._instance, self.group, message, delay_level, most)
@@ -279,54 +245,8 @@ class BrokerCalls:
         )
         await self._ask_master(message.queue, RequestCode.CONSUMER_SEND_MSG_BACK, header)
 
-    def by_broker(self, queues: Iterable[MessageQueue]) -> dict[str, list[MessageQueue]]:
-        """Return queues by the names of their brokers."""
-        found: dict[str, list[MessageQueue]] = {}
-        for queue in queues:
-            found.setdefault(self._instance.routes.broker_of(queue), []).append(queue)
-        return found
-
-    async def lock(self, broker_name: str, queues: Sequence[MessageQueue]) -> list[MessageQueue]:
-        """Return the queues of a broker that are locked for this client now.
-
-        Raises:
-            MqlakeError: the broker does not say.
-        """
-        answer = await self._ask(
-            self._master_of(broker_name),
-            RequestCode.LOCK_BATCH_MQ,
-            body=self._locks(queues),
-            seconds=_LOCK_TIMEOUT,
-        )
-        return convert(fastjson.loads(bytes(answer.body)), _LockedQueues).queues
-
-    async def unlock(self, broker_name: str, queues: Sequence[MessageQueue]) -> None:
-        """Let go of locks.
-
-        Raises:
-            MqlakeError: the broker cannot be told: it lets go of them after a minute.
-        """
-        command = oneway(RequestCode.UNLOCK_BATCH_MQ, body=self._locks(queues))
-        await self._instance.cluster.client.oneway(self._master_of(broker_name), command)
-
-    def _locks(self, queues: Sequence[MessageQueue]) -> bytes:
-        return encode_body(
-            LockQueues(
-                consumer_group=self.group,
-                client_id=self._instance.client_id,
-                mq_set=list(queues),
-            )
-        )
-
-    async def _ask(
-        self,
-        address: str,
-        code: RequestCode,
-        header: Header | None = None,
-        body: Body = b"",
-        seconds: float = _TIMEOUT,
-    ) -> Command:
-        return await self._instance.cluster.ask(address, code, header, body, seconds)
+    async def _ask(self, address: str, code: RequestCode, header: Header) -> Command:
+        return await self._instance.cluster.ask(address, code, header, b"", _TIMEOUT)
 
     async def _ask_master(self, queue: MessageQueue, code: RequestCode, header: Header) -> Command:
         try:
@@ -338,7 +258,7 @@ class BrokerCalls:
     async def _ask_any(self, queue: MessageQueue, code: RequestCode, header: Header) -> Command:
         """Ask a queue's master; without one, a slave of its name.
 
-        Offsets that a slave accepts are its master's again once that is back.
+        A slave passes accepted offsets to its master when the master is back.
         """
         try:
             return await self._ask(self._any(queue), code, header)
@@ -350,21 +270,22 @@ class BrokerCalls:
             raise
 
     async def _note_leader(self, queue: MessageQueue, code: int) -> None:
-        """Ask for the route of a logic queue that another broker leads by now."""
+        """Request the route of a logic queue again, because another broker leads it now."""
         if code == ResponseCode.NOT_LEADER_FOR_QUEUE:
             await self._instance.routes.load(queue.topic)
 
     def _any(self, queue: MessageQueue) -> str:
         address = self._instance.routes.to_read(queue, MASTER)
         if address is None:
-            raise NoRouteError(f"broker {queue.broker_name} is in no route of {queue.topic}")
+            raise NoRouteError(
+                f"broker {queue.broker_name} is not in the route of topic {queue.topic}"
+            )
         return address
 
     def _master(self, queue: MessageQueue) -> str:
-        return self._master_of(self._instance.routes.broker_of(queue))
-
-    def _master_of(self, broker_name: str) -> str:
-        address = self._instance.routes.master(broker_name)
+        routes = self._instance.routes
+        name = routes.broker_of(queue)
+        address = routes.master(name)
         if address is None:
-            raise NoRouteError(f"broker {broker_name} has no master now")
+            raise NoRouteError(f"broker {name} has no master now")
         return address

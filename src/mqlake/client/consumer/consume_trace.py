@@ -1,4 +1,4 @@
-"""What a consumer notes of its messages (upstream: `ConsumeMessageTraceHookImpl`)."""
+"""Trace the messages of a consumer (upstream: `ConsumeMessageTraceHookImpl`)."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from mqlake.client.trace.tracer import Tracer
 from mqlake.protocol.bodies.message_queue import MessageQueue
 
 _MOST_OUT = 16_384
-"""Messages whose begin is remembered."""
+"""Maximum number of messages whose start is remembered."""
 
 _Place = tuple[MessageQueue, int]
 
 
 class ConsumeTrace:
-    """Notes what was handed over, and what came of it.
+    """Records which messages were handed over, and how their handling ended.
 
     Args:
-        next_id: makes unique keys.
+        next_id: returns unique keys.
         now: milliseconds since 1970.
     """
 
@@ -32,11 +32,11 @@ class ConsumeTrace:
         self._begun: OrderedDict[_Place, tuple[str, int]] = OrderedDict()
 
     async def close(self) -> None:
-        """Send what waits."""
+        """Send the records that are waiting."""
         await self._tracer.close()
 
     def handed_over(self, messages: Sequence[ConsumedMessage]) -> None:
-        """Note that messages are about to be handled."""
+        """Record that messages are about to be handled."""
         request_id, now = self._next_id(), self._now()
         for message in messages:
             if not records.is_wanted(message.properties):
@@ -56,7 +56,7 @@ class ConsumeTrace:
             )
 
     def handled(self, message: ConsumedMessage, outcome: Outcome) -> None:
-        """Note what came of a message."""
+        """Record how the handling of a message ended."""
         begun = self._begun.pop((message.queue, message.queue_offset), None)
         if begun is None:
             return

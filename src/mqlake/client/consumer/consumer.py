@@ -1,4 +1,4 @@
-"""Read messages as one of a group (upstream: `DefaultMQPushConsumer`)."""
+"""Read messages as a member of a group (upstream: `DefaultMQPushConsumer`)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from mqlake.client.consumer.workers import Handler
 
 
 class Consumer(GroupMember):
-    """Reads topics as one of a group; for the tasks of one event loop.
+    """Reads topics as a member of a group; for the tasks of one event loop.
 
         topics = {"orders": "paid || refunded"}
         async with Consumer("localhost:9876", "billing", topics) as consumer:
@@ -19,20 +19,21 @@ class Consumer(GroupMember):
                 ...
                 await message.ack()
 
-    A message that is not acknowledged comes again: after a crash, when another consumer gets the
-    queue, or after `retry_later`. So it comes at least once, and may come twice.
+    A message that is not acknowledged is redelivered: after a crash, when another consumer is
+    assigned the queue, or after `retry_later`. Delivery is at-least-once: a message may be
+    delivered twice.
 
     Args:
         name_servers: "host:port", several separated by `;`.
         group: the consumer group. All its members must have the same topics and expressions.
-        topics: an expression by topic: of tags, ALL for all messages, or `Sql`.
-        settings: how it behaves.
+        topics: an expression for each topic: tags, ALL for all messages, or `Sql`.
+        settings: how the consumer behaves.
         instance: a name that tells the clients of one machine apart.
         unit: upstream's `unitName`.
-        namespace: to which its topics and its group belong. Messages have topics without it, queues
-            those of the cluster.
-        on_assigned: called with queues after they have become the consumer's own.
-        on_revoked: called with queues before the consumer leaves them. Until it returns, their
+        namespace: the namespace of its topics and its group. Messages have topics without it,
+            queues have the cluster's names.
+        on_assigned: called with queues after they have been assigned to the consumer.
+        on_revoked: called with queues before the consumer gives them up. Until it returns, their
             messages can be acknowledged and the group does not rebalance.
 
     Raises:
@@ -51,13 +52,14 @@ class Consumer(GroupMember):
         self,
         timeout: float | None = None,  # noqa: ASYNC109 (how long there may be nothing)
     ) -> ConsumedMessage | None:
-        """Return the next message; None if there is none in time, or the consumer closes meanwhile.
+        """Return the next message; None if none arrives in time, or the consumer is closed
+        meanwhile.
 
         Args:
-            timeout: seconds; None waits for ever.
+            timeout: seconds; None waits forever.
 
         Raises:
-            ClosedError: the consumer was closed before.
+            ClosedError: the consumer was already closed.
         """
         self._require_open()
         try:
@@ -68,7 +70,7 @@ class Consumer(GroupMember):
         return taken[1][0] if taken else None
 
     async def batches(self, most: int = 32) -> AsyncIterator[Sequence[ConsumedMessage]]:
-        """Yield messages of one queue at a time, up to so many, each to be finished by itself."""
+        """Yield up to `most` messages of one queue at a time; each is to be finished by itself."""
         self._require_open()
         while (taken := await self._parts.inbox.take(most)) is not None:
             yield taken[1]
@@ -79,7 +81,8 @@ class Consumer(GroupMember):
         A message is acknowledged if the function returns, and redelivered if it raises.
 
         Args:
-            concurrency: messages that are handled at once; in order, of different queues.
+            concurrency: the number of messages that are handled at the same time; in order, these
+                are of different queues.
         """
         self._require_open()
         await self._workers.run(handler, concurrency)

@@ -37,8 +37,8 @@ class Finishing:
     """Finishes messages, or has them redelivered.
 
     Args:
-        send_back: asks a broker for that.
-        trace: notes what came of each.
+        send_back: asks a broker to redeliver a message.
+        trace: records how the handling of each message ended.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class Finishing:
         seconds = held.finish(message)
         self._statistics.finished(held.queue.topic, seconds, message.message_count())
         if self._settings.in_order:
-            self._inbox.offer(held)  # the next ones waited for this one
+            self._inbox.offer(held)  # The next messages waited for this one.
         return True
 
     async def retry_later(self, message: ConsumedMessage, delay_level: int) -> bool:
@@ -82,13 +82,13 @@ class Finishing:
         if settings.broadcasting:
             _log.warning("message %s failed; broadcast is not retried", message.message_id)
             return await self.ack(message)
-        # A message that was retried in order as often as it may be is dead.
+        # A message that was retried in order as often as allowed becomes a dead letter.
         level = _DEAD if settings.in_order else delay_level
         await self._send_back(held, message, level)
         return True
 
     def give_back(self, message: ConsumedMessage) -> None:
-        """Hand over again at once what its handler could not begin or end."""
+        """Hand over again at once a message that its handler could not begin or finish."""
         held = self._held_out(message)
         if held is not None:
             held.give_back(message, message.reconsume_times)

@@ -1,4 +1,4 @@
-"""What all members of a consumer group do (upstream: `DefaultMQPushConsumerImpl`)."""
+"""What all members of a consumer group share (upstream: `DefaultMQPushConsumerImpl`)."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ _log = logging.getLogger(__name__)
 
 
 class GroupMember:
-    """Joins a group, reads its share of the topics' queues, and keeps how far it is.
+    """Joins a group, reads its share of the topics' queues, and commits its offsets.
 
-    `Consumer` hands over messages one by one; others hand them over in other forms.
+    `Consumer` hands over single messages; other classes hand them over in other forms.
 
-    Args: those of `Consumer`.
+    Args: as for `Consumer`.
 
     Raises:
         ClientError: the name of the group cannot be used.
@@ -94,7 +94,8 @@ class GroupMember:
         """Join the group; `async with` does it.
 
         Raises:
-            ClientError: this process has a consumer of the group under the same instance name.
+            ClientError: this process already has a consumer of the group under the same instance
+                name.
         """
         settings = self._settings
         self._timers = self._make_timers()
@@ -145,7 +146,7 @@ class GroupMember:
             timer.start()
 
     async def close(self) -> None:
-        """Let handlers end, keep how far they are, and leave the group."""
+        """Let handlers finish, commit the offsets, and leave the group."""
         if self._instance is not None:
             caller = asyncio.current_task()
             await self._closing.run(lambda: self._close(caller))
@@ -171,19 +172,19 @@ class GroupMember:
             instance.members.remove_consumer(self)
             await give_back(instance)
 
-    # Where it reads
+    # The queues that it reads
 
     @property
     def queues(self) -> frozenset[MessageQueue]:
-        """Return the queues that are its own now."""
+        """Return the queues that are assigned to this consumer now."""
         return self._ownership.queues
 
     def pause(self, topic: str) -> None:
-        """Read a topic no further; what was read is still handed over."""
+        """Pause a topic; messages that were already read are still handed over."""
         self._parts.pulling.paused.add(self._namespace.wrap(topic))
 
     def resume(self, topic: str) -> None:
-        """Read a topic on."""
+        """Resume a topic."""
         self._parts.pulling.paused.discard(self._namespace.wrap(topic))
 
     async def commit(self) -> None:
@@ -198,10 +199,10 @@ class GroupMember:
     async def seek(self, queue: MessageQueue, offset: int) -> None:
         """Continue one of the consumer's own queues at an offset, and commit that offset.
 
-        Messages that were read of the queue can no longer be acknowledged.
+        Messages of the queue that were read before can no longer be acknowledged.
 
         Raises:
-            ClientError: the queue is another consumer's, or is popped.
+            ClientError: the queue is not assigned to this consumer, or is popped.
         """
         if self._ownership.get(queue) is None:
             raise ClientError(
@@ -209,7 +210,7 @@ class GroupMember:
             )
         await self._reset({queue: offset})
 
-    # What its instance asks of it
+    # The requests of its client instance
 
     @property
     def topics(self) -> Sequence[str]:
@@ -217,7 +218,7 @@ class GroupMember:
         return tuple(self._wanted)
 
     def data(self) -> ConsumerData:
-        """Return what brokers are told of it."""
+        """Return what heartbeats report to brokers."""
         settings = self._settings
         start = settings.consume_from
         return ConsumerData(
@@ -230,7 +231,7 @@ class GroupMember:
 
     @property
     def operator_answers(self) -> OperatorAnswers:
-        """Return what answers operators."""
+        """Return the object that answers operators."""
         return OperatorAnswers(
             self.data(),
             self._name_servers,
@@ -244,16 +245,16 @@ class GroupMember:
         )
 
     def rebalance_soon(self) -> None:
-        """Look again which queues are its own: the group's members have changed."""
+        """Rebalance: the group's members have changed."""
         self._timers[0].wake()
 
     def routes_changed(self, topics: set[str]) -> None:
-        """Look again which queues are its own, if topics of its own are among these."""
+        """Rebalance if any of these topics is subscribed to."""
         if not topics.isdisjoint(self._wanted):
             self.rebalance_soon()
 
     def reset_offsets(self, command: Command) -> None:
-        """Go on where somebody wants the group to, as they have told the broker."""
+        """Continue at the offsets to which an operator has reset the group on the broker."""
         table = read_queue_table(read_object(command.body).get("offsetTable") or {}, int)
         self._start_job(self._reset(table))
 
@@ -265,7 +266,7 @@ class GroupMember:
         """Do what `ConsumedMessage.retry_later` says."""
         return await self._finishing.retry_later(message, delay_level)
 
-    # In which form it hands over what it reads
+    # How it hands over what it reads
 
     def _decode(self, data: Body, queue: MessageQueue, wanted: Wanted, first: int) -> Decoded:
         messages, is_cut = self._parts.calls.decode(data, queue, first)
@@ -275,7 +276,7 @@ class GroupMember:
     async def _send_back(self, message: ConsumedMessage, level: int, most: int) -> None:
         await self._parts.calls.send_back(message, level, most)
 
-    # How
+    # Internals
 
     def _make_timers(self) -> tuple[Timer, ...]:
         settings = self._settings
@@ -297,7 +298,7 @@ class GroupMember:
         if before != self.queues and self._instance is not None:
             self._version = SystemClock().milliseconds()
             await self._instance.heartbeat()
-            # Brokers refuse to be read with a version that they have not been told of.
+            # Brokers refuse pulls with a subscription version that no heartbeat has reported.
             for wanted in self._wanted.values():
                 wanted.version = self._version
 
@@ -332,12 +333,14 @@ class GroupMember:
 
     def _require_open(self) -> None:
         if self._instance is None:
-            raise ClosedError("the consumer is closed, or was not started")
+            raise ClosedError(
+                "the consumer is closed, or was not started: use it inside `async with`"
+            )
 
 
 def _home() -> Path:
     from mqlake.client.consumer.local_offsets import (
-        home_directory,  # what writes files loads slowly
+        home_directory,  # The module that writes files loads slowly.
     )
 
     return home_directory()

@@ -1,4 +1,4 @@
-"""From queues to whoever handles their messages."""
+"""Pass messages from queues to the handlers."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ class Source(Protocol):
 
     @property
     def is_ready(self) -> bool:
-        """Whether there is something to hand over now."""
+        """Return whether a message can be handed over now."""
         ...
 
     def take(self, most: int) -> Sequence[ConsumedMessage]:
-        """Hand over the next messages, if some are ready."""
+        """Hand over the next messages, if any are ready."""
         ...
 
 
@@ -31,7 +31,7 @@ class Inbox(Generic[S]):
     """Hands over messages, queue after queue, so that no queue starves another.
 
     Args:
-        trace: notes what was handed over.
+        trace: records what was handed over.
     """
 
     def __init__(self, trace: ConsumeTrace | None = None) -> None:
@@ -47,18 +47,20 @@ class Inbox(Generic[S]):
 
     @property
     def is_closed(self) -> bool:
-        """Whether nothing is handed over any more."""
+        """Return whether the inbox is closed."""
         return self._is_closed
 
     def offer(self, held: S) -> None:
-        """Say that a queue may have something to hand over."""
+        """Note that a queue may have something to hand over."""
         if held not in self._queued and held.is_ready and not self._is_closed:
             self._queues.append(held)
             self._queued.add(held)
             self._wake()
 
     async def take(self, most: int) -> tuple[S, Sequence[ConsumedMessage]] | None:
-        """Return the next messages of one queue; wait for some. None once it is closed."""
+        """Return the next messages of one queue, waiting for them if necessary. None once the inbox
+        is closed.
+        """
         while await self.wait():
             if (taken := self.take_ready(most)) is not None:
                 return taken
@@ -77,9 +79,10 @@ class Inbox(Generic[S]):
         return None
 
     async def wait(self) -> bool:
-        """Wait until something may be ready, or it is closed; say whether it is still open.
+        """Wait until something may be ready, or the inbox is closed; return whether it is still
+        open.
 
-        Whoever takes nothing after that calls `wake_another`.
+        A caller that then takes nothing calls `wake_another`.
         """
         while not self._queues and not self._is_closed:
             waiting: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -88,17 +91,17 @@ class Inbox(Generic[S]):
                 await waiting
             except asyncio.CancelledError:
                 if waiting.done() and not waiting.cancelled():
-                    self._wake()  # somebody else takes what this one was woken for
+                    self._wake()  # Another caller takes what this one was woken for.
                 raise
         return not self._is_closed
 
     def wake_another(self) -> None:
-        """Wake somebody else who waits, for what this one was woken for."""
+        """Wake another waiting caller for what this one was woken for."""
         if self._queues:
             self._wake()
 
     def close(self) -> None:
-        """Hand over nothing any more."""
+        """Stop handing over messages."""
         self._is_closed = True
         self._queues.clear()
         self._queued.clear()
@@ -106,7 +109,7 @@ class Inbox(Generic[S]):
             self._wake()
 
     def _turn(self, held: S) -> None:
-        """Put the first queue behind the others, or away if it has nothing more to hand over."""
+        """Move the first queue to the end, or remove it if it has nothing more to hand over."""
         if held.is_ready:
             self._queues.rotate(-1)
             self._wake()

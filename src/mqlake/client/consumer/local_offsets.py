@@ -29,14 +29,15 @@ def home_directory() -> Path:
     """Return the user's home directory.
 
     Raises:
-        ClientError: there is none, as in a container with an unknown user and no HOME.
+        ClientError: there is no home directory, for example in a container with an unknown user and
+            no HOME.
     """
     try:
         return Path.home()
     except RuntimeError:
         raise ClientError(
-            "a broadcasting consumer keeps its offsets in the home directory, and there is none:"
-            " set HOME"
+            "a broadcasting consumer keeps its offsets in the home directory, which does not "
+            "exist: set HOME"
         ) from None
 
 

@@ -1,4 +1,7 @@
-"""Locks of queues that are consumed in order (upstream: `RebalanceImpl.lockAll`)."""
+"""Locks of queues that are consumed in order.
+
+Upstream: `RebalanceImpl.lockAll`.
+"""
 
 from __future__ import annotations
 
@@ -6,38 +9,38 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable, Sequence
 
-from mqlake.client.consumer.broker_calls import BrokerCalls
+from mqlake.client.consumer.lock_calls import LockCalls
 from mqlake.client.consumer.queue_messages import QueueMessages
 from mqlake.errors import MqlakeError
 from mqlake.protocol.bodies.message_queue import MessageQueue
 
 INTERVAL = 20.0
 LIFE = 30.0
-"""Seconds for which a lock is believed; brokers keep one for 60."""
+"""Seconds for which a lock is considered valid; brokers keep a lock for 60."""
 FOREVER = float("inf")
 
 _log = logging.getLogger(__name__)
 
 
 class Locks:
-    """Takes, renews and lets go of locks at brokers.
+    """Acquires, renews and releases locks at brokers.
 
     Args:
         now: a clock in seconds.
     """
 
-    def __init__(self, calls: BrokerCalls, now: Callable[[], float]) -> None:
+    def __init__(self, calls: LockCalls, now: Callable[[], float]) -> None:
         self._calls, self._now = calls, now
 
     async def take(self, queues: Iterable[MessageQueue]) -> set[MessageQueue]:
-        """Return those of some queues that are locked for this consumer now."""
+        """Return those queues that are locked for this consumer now."""
         return {queue for _, locked in await self._ask(queues) for queue in locked}
 
     async def renew(self, held: Iterable[QueueMessages]) -> None:
-        """Keep the locks of queues.
+        """Renew the locks of queues.
 
-        What another consumer has locked is not consumed any more. While a broker does not answer,
-        its locks are believed as long as they live.
+        Queues that another consumer has locked are no longer consumed. While a broker does not
+        answer, its locks count until they expire.
         """
         queues = {each.queue: each for each in held if not each.is_dropped}
         now = self._now()
@@ -48,7 +51,7 @@ class Locks:
     async def _ask(
         self, queues: Iterable[MessageQueue]
     ) -> list[tuple[Sequence[MessageQueue], set[MessageQueue]]]:
-        """Return the queues of each broker that answers, and those of them that it has locked."""
+        """Return the queues of each broker that answers, and those that it has locked."""
         asked = (self._lock(name, wanted) for name, wanted in self._calls.by_broker(queues).items())
         return [answer for answer in await asyncio.gather(*asked) if answer is not None]
 

@@ -21,10 +21,10 @@ class Offsets(Protocol):
     """Stores the queue offsets at which a consumer resumes after a restart."""
 
     async def read(self, queue: MessageQueue) -> int | None:
-        """Return the stored offset of a queue, None if there is none.
+        """Return the stored offset of a queue, None if the queue has no stored offset.
 
         Raises:
-            MqlakeError: it cannot be read now.
+            MqlakeError: the offset cannot be read now.
         """
         ...
 
@@ -33,19 +33,19 @@ class Offsets(Protocol):
         ...
 
     async def commit(self, queue: MessageQueue, offset: int) -> None:
-        """Store an offset, smaller than the stored one or not; return once it is stored.
+        """Store an offset, even if it is smaller than the stored one; return once it is stored.
 
         Raises:
-            MqlakeError: it is not stored.
+            MqlakeError: the offset is not stored.
         """
         ...
 
     async def settle(self, queue: MessageQueue, offset: int) -> None:
-        """Store the offset of a queue that is not read any more, as `commit` does."""
+        """Store the offset of a queue that is no longer read, as `commit` does."""
         ...
 
     def flush(self) -> None:
-        """Write what `note` has collected."""
+        """Write the offsets that `note` has collected."""
         ...
 
 
@@ -74,20 +74,20 @@ class GroupOffsets:
         await self._calls.commit_offset(queue, offset)
 
     async def settle(self, queue: MessageQueue, offset: int) -> None:
-        # RocketMQ serves the requests of a connection side by side. The last pull, which commits
-        # the offset of its time, may come after the commit.
+        # RocketMQ serves the requests of a connection concurrently. The last pull, which commits an
+        # older offset, may be served after the commit.
         for _ in range(_SETTLE_TRIES):
             await self.commit(queue, offset)
             if await self._calls.offset_of_group(queue) == offset:
                 return
-        _log.warning("%s: somebody else commits offsets of the group", queue)
+        _log.warning("%s: another client also commits offsets of this group", queue)
 
     def flush(self) -> None:
-        """Do nothing: the brokers have everything."""
+        """Do nothing: the brokers have all offsets."""
 
 
 class NoOffsets:
-    """Offsets of a reader without a group: none are stored."""
+    """Offsets of a reader without a group; none are stored."""
 
     async def read(self, queue: MessageQueue) -> int | None:  # noqa: ARG002
         return None

@@ -32,10 +32,10 @@ _MIB = 1 << 20
 
 @dataclass(frozen=True)
 class OperatorAnswers:
-    """Answers for one consumer, of its state now.
+    """Answers for one consumer, from its current state.
 
     Attributes:
-        started: when the consumer was made, milliseconds since 1970.
+        started: when the consumer was created, in milliseconds since 1970.
     """
 
     data: ConsumerData
@@ -52,7 +52,7 @@ class OperatorAnswers:
         """Return the answer to GET_CONSUMER_RUNNING_INFO.
 
         Args:
-            with_stacks: adds where each task of the event loop is.
+            with_stacks: adds the stack of each task of the event loop.
         """
         to_epoch = SystemClock().milliseconds() / 1000 - asyncio.get_running_loop().time()
         entries = (encode_queue(each.queue, _info(each, to_epoch)) for each in self.queues)

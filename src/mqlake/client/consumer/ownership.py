@@ -23,24 +23,24 @@ from mqlake.protocol.bodies.message_queue import MessageQueue
 from mqlake.protocol.retry_topics import retry_topic as pop_retry_topic
 
 _LATE = 120.0
-"""Seconds after which a queue that is not read is begun anew."""
+"""Seconds after which the reading of a stalled queue is restarted."""
 _PATIENCE = 0.5
 """Seconds for which a queue in order waits for its messages that are handed over."""
 _MOST_PATIENCE = 20.0
 
 Listener = Callable[[set[MessageQueue]], Awaitable[object]]
-"""Is called with queues that a consumer has been assigned, or is about to lose."""
+"""Called with queues that were assigned to a consumer, or that it is about to lose."""
 
 _log = logging.getLogger(__name__)
 
 
 class Ownership:
-    """Takes and leaves queues as the group's members come and go.
+    """Acquires and gives up queues as members join and leave the group.
 
     Args:
         wanted: the subscription of each topic; topics of retries may be added.
-        on_assigned: called with queues that have become the consumer's own.
-        on_revoked: called with queues that it is about to leave.
+        on_assigned: called with queues that were assigned to the consumer.
+        on_revoked: called with queues that the consumer is about to give up.
     """
 
     def __init__(
@@ -63,19 +63,19 @@ class Ownership:
         return iter(self._held.values())
 
     def get(self, queue: MessageQueue) -> QueueMessages | None:
-        """Return what is held of a queue, None if the queue is another consumer's."""
+        """Return the held messages of a queue, None if the queue is not the consumer's."""
         return self._held.get(queue)
 
     @property
     def queues(self) -> frozenset[MessageQueue]:
-        """Return the queues that are the consumer's own, or that it pops."""
+        """Return the queues that the consumer owns or pops."""
         return self._parts.popping.queues.union(self._held)
 
     async def rebalance(self) -> bool:
-        """Take the queues that are the consumer's share, and leave the others.
+        """Acquire the queues that are the consumer's share, and give up the others.
 
         Returns:
-            Whether that is complete; if not, it must be repeated soon.
+            True if that is complete; otherwise it must be repeated soon.
         """
         shares = await self._shares()
         self._want_what_was_popped(shares)
@@ -105,7 +105,7 @@ class Ownership:
         offsets: Mapping[MessageQueue, int],
         handled: AbstractSet[ConsumedMessage] = frozenset(),
     ) -> None:
-        """Read the consumer's own queues among some from other offsets on, and commit these.
+        """Read some of the consumer's own queues from other offsets, and commit these.
 
         Args:
             handled: the messages that handlers have now.
@@ -125,12 +125,16 @@ class Ownership:
         """Return the consumer's share of each topic whose queues and members are known."""
         parts, topics = self._parts, list(self._wanted)
         found = await asyncio.gather(
-            *(share_of(topic, parts.instance, parts.calls, parts.settings) for topic in topics)
+            *(
+                share_of(topic, parts.instance, parts.calls.group, parts.settings)
+                for topic in topics
+            )
         )
         return {topic: share for topic, share in zip(topics, found, strict=True) if share}
 
     def _want_what_was_popped(self, shares: Mapping[str, Share]) -> None:
-        """Subscribe to what was popped and not acknowledged, of topics that are pulled now.
+        """Subscribe to messages that were popped and not acknowledged, in topics that are pulled
+        now.
 
         Upstream: `RebalanceImpl.updateMessageQueueAssignment`.
         """
@@ -141,7 +145,7 @@ class Ownership:
                 self._wanted.setdefault(name, Wanted(name, ALL, self._wanted[topic].version))
 
     async def note(self) -> None:
-        """Tell brokers the offsets of all queues, without waiting for their answers."""
+        """Send the offsets of all queues to the brokers, without waiting for their answers."""
         await asyncio.gather(*map(self._note, self))
         self._parts.offsets.flush()
 
@@ -153,7 +157,7 @@ class Ownership:
         """Commit the offsets of all queues.
 
         Raises:
-            MqlakeError: one of them is not committed; all were tried.
+            MqlakeError: an offset is not committed; all were tried.
         """
         results = await asyncio.gather(*map(self._commit, self), return_exceptions=True)
         for result in results:
@@ -172,7 +176,7 @@ class Ownership:
             _log.warning("the offset of %s is not committed: %s", held.queue, error)
 
     async def close(self) -> None:
-        """Commit the offsets of all queues, and leave them."""
+        """Commit the offsets of all queues, and give the queues up."""
         await self._announce_revoked(self.queues)
         async with self._changing:
             await self._parts.popping.close()
@@ -185,7 +189,7 @@ class Ownership:
             self._held.clear()
 
     def _stay(self, queues: Collection[MessageQueue]) -> None:
-        """Continue to hand over queues that were to be left, but are the consumer's own again."""
+        """Resume queues that were to be given up but are assigned to the consumer again."""
         for queue in [queue for queue in self._leaving_since if queue in queues]:
             del self._leaving_since[queue]
             if (held := self._held.get(queue)) is not None:
@@ -234,7 +238,9 @@ class Ownership:
         return True
 
     async def _may_leave(self, held: QueueMessages) -> bool:
-        """Wait briefly for messages that are out: the next consumer must not begin before."""
+        """Wait briefly for messages that are handed over: the next consumer must not start before
+        they end.
+        """
         now = self._loop.time()
         since = self._leaving_since.setdefault(held.queue, now)
         held.suspended_until = float("inf")
@@ -253,7 +259,7 @@ class Ownership:
     async def _announce_revoked(self, leaves: Collection[MessageQueue]) -> None:
         revoked = self._announced.intersection(leaves)
         await _call(self._on_revoked, revoked)
-        # If the listener is cut off by `close`, it is called again then.
+        # If `close` interrupts the listener, it is called again then.
         self._announced -= revoked
 
     async def _announce_assigned(self) -> None:

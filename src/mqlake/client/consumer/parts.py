@@ -1,4 +1,4 @@
-"""What a consumer is made of."""
+"""The parts of a consumer."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from mqlake.client.consumer.broker_calls import BrokerCalls
 from mqlake.client.consumer.consume_trace import ConsumeTrace
 from mqlake.client.consumer.consumed import Finisher
 from mqlake.client.consumer.inbox import Inbox, Source
+from mqlake.client.consumer.lock_calls import LockCalls
 from mqlake.client.consumer.locks import Locks
 from mqlake.client.consumer.offsets import GroupOffsets, Offsets
 from mqlake.client.consumer.pop_calls import PopCalls
@@ -56,7 +57,7 @@ def make_parts(
     moved: Callable[[QueueMessages, int], None],
     decode: Decode,
 ) -> Parts:
-    """Make the parts of a consumer.
+    """Create the parts of a consumer.
 
     Args:
         group: the name, as brokers know it.
@@ -95,14 +96,16 @@ def make_parts(
         namespace,
         trace,
     )
-    locks = Locks(calls, now)
+    locks = Locks(LockCalls(instance, group), now)
     return Parts(
         instance, settings, calls, offsets, statistics, trace, inbox, locks, pulling, popping
     )
 
 
 def _local_offsets(instance: ClientInstance, group: str, home: Path) -> Offsets:
-    from mqlake.client.consumer.local_offsets import LocalOffsets  # what writes files loads slowly
+    from mqlake.client.consumer.local_offsets import (
+        LocalOffsets,
+    )  # The module that writes files loads slowly.
 
     return LocalOffsets(instance.client_id, group, home)
 

@@ -1,4 +1,4 @@
-"""Pop messages, acknowledge them, and change how long they are invisible.
+"""Pop messages, acknowledge them, and change their invisible time.
 
 Upstream: `MQClientAPIImpl.popMessageAsync`, `ackMessageAsync`, `changeInvisibleTimeAsync`.
 """
@@ -41,11 +41,11 @@ M = TypeVar("M", bound=ReceivedMessage)
 
 
 class PopWish(NamedTuple):
-    """What is wanted of each pop.
+    """The parameters of each pop.
 
     Attributes:
-        most: messages, 32 at most.
-        invisible: seconds for which nobody else gets them.
+        most: the maximum number of messages, up to 32.
+        invisible: seconds for which no other consumer gets them.
         wait: seconds to wait for messages.
         is_from_first: whether a new group begins at the first message of a queue.
     """
@@ -65,14 +65,15 @@ class PopCalls:
     async def pop(
         self, queue: MessageQueue, wanted: Wanted, wish: PopWish, kind: type[M]
     ) -> tuple[list[tuple[M, Receipt]], bool]:
-        """Return messages with their receipts, and whether the broker could not let this wait.
+        """Return messages with their receipts, and whether the broker was unable to hold the
+        request.
 
         Args:
             queue: with the id ALL_QUEUES, all queues of its broker.
-            kind: `ReceivedMessage`, or what a consumer makes of it.
+            kind: `ReceivedMessage`, or a subclass of it.
 
         Raises:
-            MqlakeError: the broker cannot be asked, refuses, or answers what cannot be read.
+            MqlakeError: the broker does not answer, refuses, or sends an invalid answer.
         """
         header = PopHeader(
             consumer_group=self._group,
@@ -95,10 +96,10 @@ class PopCalls:
         return list(_with_receipts(answer, queue.broker_name, self._group, kind)), False
 
     async def ack(self, queue: MessageQueue, offset: int, receipt: Receipt) -> None:
-        """Say that a message of a queue is done.
+        """Acknowledge a message of a queue.
 
         Raises:
-            MqlakeError: the broker cannot be asked, or does not know it (any more).
+            MqlakeError: the broker does not answer, or does not know the message (any more).
         """
         header = AckHeader(
             consumer_group=self._group,
@@ -112,10 +113,10 @@ class PopCalls:
     async def change_invisible(
         self, queue: MessageQueue, offset: int, receipt: Receipt, seconds: float
     ) -> Receipt:
-        """Have a message come again after so many seconds; return its new receipt.
+        """Have a message redelivered after so many seconds; return its new receipt.
 
         Raises:
-            MqlakeError: the broker cannot be asked, or does not know it (any more).
+            MqlakeError: the broker does not answer, or does not know the message (any more).
         """
         header = ChangeInvisibleTimeHeader(
             consumer_group=self._group,
@@ -183,7 +184,7 @@ def _with_receipts(
 
 
 def _given_receipt(message: ReceivedMessage, pop_time: int) -> Receipt | None:
-    """Return the receipt that the broker of RocketMQ 5 adds to a retried message.
+    """Return the receipt that a broker of RocketMQ 5 adds to a retried message.
 
     It gives such a message its original topic, and the receipt says where the message is. A receipt
     of an earlier pop is ignored.

@@ -1,4 +1,4 @@
-"""The messages that were popped of one queue and are not finished (upstream: `PopProcessQueue`)."""
+"""The unfinished messages that were popped of one queue (upstream: `PopProcessQueue`)."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ class Popped(NamedTuple):
     """How a message was popped.
 
     Attributes:
-        receipt: by which the broker knows it.
-        until: when somebody else may get it, seconds.
-        taken: when it was popped, and later when it was handed over, seconds.
+        receipt: identifies the message to the broker.
+        until: when another consumer may get it, in seconds.
+        taken: when it was popped, and later when it was handed over, in seconds.
     """
 
     receipt: Receipt
@@ -26,14 +26,14 @@ class Popped(NamedTuple):
 
 
 class PoppedMessages:
-    """What a consumer holds of a queue that it pops.
+    """The messages that a consumer holds of a queue that it pops.
 
     Args:
-        queue: which one; with the id -1, all queues of its broker.
+        queue: the queue; with the id -1, all queues of its broker.
         now: a clock in seconds.
 
     Attributes:
-        is_dropped: it is not popped any more.
+        is_dropped: whether the queue is no longer popped.
     """
 
     def __init__(self, queue: MessageQueue, now: Callable[[], float]) -> None:
@@ -44,16 +44,16 @@ class PoppedMessages:
 
     @property
     def is_ready(self) -> bool:
-        """Whether there is something to hand over."""
+        """Return whether a message can be handed over."""
         return bool(self._ready) and not self.is_dropped
 
     def add(self, message: ConsumedMessage, popped: Popped) -> None:
-        """Take in a message."""
+        """Add a message."""
         self._ready.append(message)
         self._popped[message] = popped
 
     def take(self, most: int) -> Sequence[ConsumedMessage]:
-        """Hand over the next messages; not those that somebody else may have by now."""
+        """Hand over the next messages, except those that another consumer may have by now."""
         taken: list[ConsumedMessage] = []
         now = self._now()
         while self._ready and len(taken) < most:
@@ -67,14 +67,16 @@ class PoppedMessages:
         return taken
 
     def finish(self, message: ConsumedMessage) -> Popped | None:
-        """Remove a message; return how it was popped, None if it is not held (any more)."""
+        """Remove a message; return how it was popped, None if the message is not held (any
+        more).
+        """
         return self._popped.pop(message, None)
 
     def forget_expired(self) -> int:
-        """Forget what was handed over and not finished in time: somebody else gets it.
+        """Forget messages that were not finished in time: another consumer gets them.
 
         Returns:
-            How many messages are held after that.
+            Return how many messages are still held.
         """
         now, ready = self._now(), set(self._ready)
         for message, popped in list(self._popped.items()):
@@ -83,7 +85,7 @@ class PoppedMessages:
         return len(self._popped)
 
     def drop(self) -> Sequence[tuple[ConsumedMessage, Popped]]:
-        """Hand over nothing more; return what was not."""
+        """Stop handing over messages; return those that were not handed over."""
         self.is_dropped = True
         waiting = [(message, self._popped.pop(message)) for message in self._ready]
         self._ready.clear()

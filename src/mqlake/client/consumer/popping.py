@@ -26,23 +26,23 @@ from mqlake.protocol.namespace import Namespace
 _WAIT = 15.0
 _MOST_AT_ONCE, _MOST_HELD = 32, 96
 _FULL, _PAUSED, _FAILED, _REFUSED = 0.05, 0.5, 1.0, 0.2
-"""Seconds until a queue is looked at again."""
+"""Seconds until a queue is tried again."""
 _GIVEN_BACK = 1.0
-"""Seconds after which somebody else gets what was popped and not handed over."""
+"""Seconds after which another consumer gets a message that was popped and not handed over."""
 _CLOSE_PATIENCE = 3.0
 _DELAYS = (10, 30, 60, 120, 180, 240, 300, 360, 420, 480, 540, 600, 1200, 1800, 3600, 7200)
-"""Seconds after which a message comes again: upstream's `popDelayLevel`."""
+"""Seconds until a message is redelivered: upstream's `popDelayLevel`."""
 _DEAD = -1
 
 _log = logging.getLogger(__name__)
 
 
 class Popping:
-    """Pops queues into the inbox, and tells brokers what came of their messages.
+    """Pops queues into the inbox, and reports to brokers how the handling of messages ended.
 
     Args:
         wanted: the subscription of each topic.
-        offer: called with what may have something to hand over.
+        offer: called with a queue that may have something to hand over.
         finisher: the consumer.
         paused: topics that are not read now.
     """
@@ -67,16 +67,18 @@ class Popping:
         self._wish = PopWish(_MOST_AT_ONCE, settings.pop_invisible, _WAIT, is_from_first)
         self._loop = asyncio.get_running_loop()
         self._held: dict[MessageQueue, PoppedMessages] = {}
-        self._left: list[PoppedMessages] = []  # whose handlers can still finish messages
+        self._left: list[PoppedMessages] = []  # Their handlers can still finish messages.
         self._readers: set[asyncio.Task[None]] = set()
 
     @property
     def queues(self) -> frozenset[MessageQueue]:
-        """Return the queues that are popped; one with the id -1 stands for all of its broker."""
+        """Return the queues that are popped; one with the id -1 stands for all queues of its
+        broker.
+        """
         return frozenset(self._held)
 
     async def keep(self, queues: Collection[MessageQueue]) -> None:
-        """Pop these queues from now on, and no others."""
+        """Pop exactly these queues from now on."""
         leaves = [self._held.pop(queue) for queue in self._held.keys() - queues]
         self._left = [held for held in (*self._left, *leaves) if held.forget_expired()]
         for queue in sorted(queues - self._held.keys(), key=_place):
@@ -87,7 +89,9 @@ class Popping:
         await asyncio.gather(*map(self._leave, leaves))
 
     async def close(self) -> None:
-        """Pop no more. What was not handed over is somebody else's soon, if a broker takes that."""
+        """Stop popping. Messages that were not handed over are given back, if a broker accepts
+        that.
+        """
         for task in self._readers:
             task.cancel()
         await asyncio.gather(*self._readers, return_exceptions=True)
@@ -100,7 +104,7 @@ class Popping:
     # Messages
 
     async def ack(self, message: ConsumedMessage) -> bool:
-        """Finish a message; return whether a broker has taken note."""
+        """Finish a message; return whether a broker has confirmed it."""
         found = self._find(message)
         if found is None:
             return False
@@ -113,7 +117,7 @@ class Popping:
         return is_acked
 
     async def retry_later(self, message: ConsumedMessage, delay_level: int) -> bool:
-        """Have a message come again, or make it a dead letter; return whether that counts."""
+        """Have a message redelivered, or make it a dead letter; return whether that counts."""
         found = self._find(message)
         if found is None:
             return False
@@ -130,7 +134,7 @@ class Popping:
             await self._hide(message, popped, seconds)
         except MqlakeError as error:
             _log.warning(
-                "message %s comes again after its invisible time: %s", message.message_id, error
+                "message %s is redelivered after its invisible time: %s", message.message_id, error
             )
         return True
 
@@ -144,7 +148,7 @@ class Popping:
         try:
             await self._pops.ack(message.queue, message.queue_offset, popped.receipt)
         except MqlakeError as error:
-            _log.warning("message %s comes again: %s", message.message_id, error)
+            _log.warning("message %s is redelivered: %s", message.message_id, error)
             return False
         return True
 
@@ -169,7 +173,7 @@ class Popping:
                 is_failing = False
             except MqlakeError as error:
                 if not is_failing:
-                    _log.warning("%s is not popped now: %s", held.queue, error)
+                    _log.warning("%s cannot be popped now: %s", held.queue, error)
                 is_failing = True
                 await asyncio.sleep(_FAILED)
             else:
@@ -182,7 +186,7 @@ class Popping:
         return _FULL if held.forget_expired() + _MOST_AT_ONCE > _MOST_HELD else 0.0
 
     async def _pop(self, held: PoppedMessages) -> bool:
-        """Pop once; return whether the broker could not let the request wait."""
+        """Pop once; return whether the broker was unable to hold the request."""
         wanted, asked = self._wanted[held.queue.topic], self._loop.time()
         found, is_refused = await self._pops.pop(held.queue, wanted, self._wish, ConsumedMessage)
         now = self._loop.time()
@@ -191,7 +195,7 @@ class Popping:
             message.finisher = self._finisher
             message.topic = self._namespace.unwrap(message.topic)
             popped = Popped(receipt, now + self._settings.pop_invisible, now)
-            if not wanted.takes(message):  # an equal hash of another tag
+            if not wanted.takes(message):  # The hash of another tag is equal.
                 await self._ack(message, popped)
             elif held.is_dropped:
                 await self._give_back(message, popped)
@@ -208,7 +212,7 @@ class Popping:
         try:
             await self._hide(message, popped, _GIVEN_BACK)
         except MqlakeError as error:
-            _log.debug("message %s comes again later: %s", message.message_id, error)
+            _log.debug("message %s is redelivered later: %s", message.message_id, error)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._readers.discard(task)

@@ -1,4 +1,4 @@
-"""Read queues of one's own choice (upstream: `DefaultLitePullConsumer` with `assign`)."""
+"""Read queues that the caller assigns (upstream: `DefaultLitePullConsumer` with `assign`)."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from mqlake.protocol.naming import group_fault
 from mqlake.storage.clock import SystemClock
 
 _NOBODY = "TOOLS_CONSUMER"
-"""A group that every broker has, for reading without one."""
+"""A group that every broker has, for readers without a group."""
 
 
 class PullConsumer:
-    """Reads the queues that it is given; nobody shares them out. For one event loop.
+    """Reads the queues that are assigned to it; no group shares them. For one event loop.
 
         async with PullConsumer("localhost:9876", "audit") as consumer:
             consumer.assign(await consumer.queues_of("orders"))
@@ -40,10 +40,10 @@ class PullConsumer:
 
     Args:
         name_servers: "host:port", several separated by `;`.
-        group: whose offsets are read and committed; None for a reader without a group.
+        group: its offsets are read and committed; None for a reader without a group.
         settings: `consume_from`, and how much is read ahead.
         instance: a name that tells the clients of one machine apart.
-        namespace: to which its topics and its group belong, as for `Consumer`.
+        namespace: the namespace of its topics and its group, as for `Consumer`.
 
     Raises:
         ClientError: the name of the group cannot be used.
@@ -77,7 +77,7 @@ class PullConsumer:
         await self.close()
 
     def start(self) -> None:
-        """Be ready to read; `async with` does it."""
+        """Connect; `async with` does it."""
         instance = share_instance(self._name_servers, self._instance_name, None)
         self._instance, self._inbox = instance, Inbox[QueueMessages]()
         group = self.group or _NOBODY
@@ -97,7 +97,7 @@ class PullConsumer:
         )
 
     async def close(self) -> None:
-        """Read no more. What was polled is committed only by `commit`."""
+        """Stop reading. Only `commit` commits the offsets of polled messages."""
         instance, self._instance = self._instance, None
         if instance is None:
             return
@@ -115,15 +115,15 @@ class PullConsumer:
         """Return the queues of a topic that may be read, by broker name and queue id.
 
         Raises:
-            NoRouteError: nobody knows the topic.
+            NoRouteError: no name server knows the topic.
         """
         return (await self._require_open().routes.of(self._namespace.wrap(topic))).read_queues
 
     def assign(self, queues: Iterable[MessageQueue], selection: str = ALL) -> None:
-        """Read these queues from now on, and no others.
+        """Read exactly these queues from now on.
 
-        A new queue is read from the group's offset on. A queue whose selection changes continues
-        after the last message that was polled.
+        A new queue is read from the group's offset. A queue whose selection changes continues after
+        the last polled message.
 
         Args:
             selection: an expression of tags, or `Sql`.
@@ -138,7 +138,7 @@ class PullConsumer:
                 continue
             offset = None
             if found is not None:
-                # What was read ahead was selected by the old expression.
+                # Messages that were read ahead were selected by the old expression.
                 offset, polled = found[0].committed_offset, self._polled.get(queue)
                 self._drop(queue)
                 if polled is not None:
@@ -146,13 +146,15 @@ class PullConsumer:
             self._begin(queue, wanted, offset)
 
     async def seek(self, queue: MessageQueue, offset: int) -> None:
-        """Read a queue from an offset on; what was read ahead of it is dropped.
+        """Continue a queue at an offset; messages that were read ahead of it are dropped.
 
         Raises:
             ClientError: the queue is not assigned.
         """
         if queue not in self._held:
-            raise ClientError(f"queue {queue.queue_id} of {queue.topic} is not assigned")
+            raise ClientError(
+                f"queue {queue.queue_id} of {queue.topic} is not assigned: call `assign` first"
+            )
         wanted = self._held[queue][1]
         self._drop(queue)
         self._polled[queue] = offset
@@ -165,7 +167,7 @@ class PullConsumer:
         timeout: float = 5.0,  # noqa: ASYNC109 (how long there may be nothing)
         most: int = 32,
     ) -> Sequence[ReceivedMessage]:
-        """Return the next messages of one queue; none where there are none in time."""
+        """Return the next messages of one queue; an empty list if none arrive in time."""
         self._require_open()
         try:
             async with asyncio.timeout(timeout):
@@ -182,7 +184,8 @@ class PullConsumer:
         return messages
 
     async def commit(self) -> None:
-        """Commit the offsets after the last polled messages; return once brokers know them.
+        """Commit the offsets after the last polled messages; return once the brokers have
+        acknowledged them.
 
         Raises:
             MqlakeError: an offset is not committed; all were tried.
@@ -196,7 +199,7 @@ class PullConsumer:
     # Offsets
 
     async def start_of(self, queue: MessageQueue) -> int:
-        """Return the first queue offset that a queue still has."""
+        """Return the first queue offset that is still in a queue."""
         return await self._known(queue).start_of(queue)
 
     async def end_of(self, queue: MessageQueue) -> int:
@@ -208,10 +211,12 @@ class PullConsumer:
         return await self._known(queue).offset_at(queue, milliseconds)
 
     async def committed(self, queue: MessageQueue) -> int | None:
-        """Return where the group goes on in a queue, None if the broker knows of nothing."""
+        """Return the offset that the group has committed for a queue, None if the broker has
+        none.
+        """
         return await self._known(queue).offset_of_group(queue)
 
-    # How
+    # Internals
 
     def _begin(self, queue: MessageQueue, wanted: Wanted, offset: int | None) -> None:
         self._require_open()
@@ -238,7 +243,9 @@ class PullConsumer:
         return Decoded(wanted.choose(messages), last)
 
     def _moved(self, held: QueueMessages, offset: int) -> None:
-        """Continue where there are messages: those in between are gone. Keep what was read."""
+        """Continue at the next existing messages, since those before are deleted. Keep what was
+        read.
+        """
         if held.queue in self._held:
             held.next_offset = offset
             self._read(held, self._held[held.queue][1])
@@ -247,19 +254,21 @@ class PullConsumer:
         self._require_open()
         if self._calls.knows(queue):
             return self._calls
-        raise ClientError(f"topic {queue.topic} is not known here: ask `queues_of` first")
+        raise ClientError(f"topic {queue.topic} is unknown: call `queues_of` first")
 
     def _require_open(self) -> ClientInstance:
         if self._instance is None:
-            raise ClosedError("the consumer is closed, or was not started")
+            raise ClosedError(
+                "the consumer is closed, or was not started: use it inside `async with`"
+            )
         return self._instance
 
     # Messages that were polled are finished.
 
     async def ack(self, message: ConsumedMessage) -> bool:  # noqa: ARG002
-        """Do nothing: `commit` counts here."""
+        """Do nothing: `commit` determines the offsets."""
         return False
 
     async def retry_later(self, message: ConsumedMessage, delay_level: int) -> bool:  # noqa: ARG002
-        """Do nothing: `seek` goes back here."""
+        """Do nothing: `seek` moves the consumer back."""
         return False

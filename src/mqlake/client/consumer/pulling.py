@@ -1,4 +1,4 @@
-"""Read one queue, for as long as it is this consumer's (upstream: `DefaultMQPushConsumerImpl`).
+"""Read one queue for as long as the consumer owns it (upstream: `DefaultMQPushConsumerImpl`).
 
 The next pull is sent before the last answer is decoded, so that the broker works meanwhile.
 """
@@ -27,19 +27,19 @@ from mqlake.protocol.headers.pull import COMMITS_OFFSET, HAS_SUBSCRIPTION, MAY_S
 
 _SUSPEND_MS = 15_000
 _FULL, _PAUSED, _BUSY, _IDLE, _FAILED = 0.05, 0.5, 0.02, 0.2, 1.0
-"""Seconds until a queue is looked at again."""
+"""Seconds until a queue is tried again."""
 _QUICK = 0.1
-"""Seconds: an answer without anything new that comes sooner was not held back."""
+"""Seconds. An answer without anything new that arrives sooner was not held by the broker."""
 _STALLED = 30.0
-"""Seconds that messages may be unfinished in a full queue before that is logged."""
+"""Seconds for which messages may be unfinished in a full queue before that is logged."""
 
 
 class Decoded(NamedTuple):
-    """What is to be handed over of a pull.
+    """The messages of a pull that are to be handed over.
 
     Attributes:
-        last_offset: the queue offset of the last record before bytes that are none; None if there
-            are no such bytes.
+        last_offset: the queue offset of the last record before bytes that are not a record; None if
+            all bytes are records.
     """
 
     messages: Sequence[ConsumedMessage]
@@ -47,9 +47,9 @@ class Decoded(NamedTuple):
 
 
 Decode = Callable[[Body, MessageQueue, Wanted, int], Decoded]
-"""Decodes a pull: its records, what was wanted, and from which offset.
+"""Decodes a pull: its records, the subscription, and the offset of the pull.
 
-Raises `FormatError` if the first bytes are no record.
+Raises `FormatError` if the first bytes are not a record.
 """
 
 _BUSY_CODES = frozenset((ResponseCode.FLOW_CONTROL, ResponseCode.SYSTEM_BUSY))
@@ -58,7 +58,7 @@ _log = logging.getLogger(__name__)
 
 
 class _Reading:
-    """How far the reading of a queue is.
+    """The state of reading one queue.
 
     Attributes:
         ahead: the pull that was sent before the last answer was decoded.
@@ -70,30 +70,31 @@ class _Reading:
 
     @property
     def is_ahead(self) -> bool:
-        """Whether the next pull was sent."""
+        """Return whether the next pull was sent."""
         return self.ahead is not None
 
     def take(self) -> asyncio.Task[tuple[float, Pulled]] | None:
-        """Return the pull that was sent ahead, if one was; it is awaited by whoever calls this."""
+        """Return the pull that was sent ahead, if one was; the caller awaits it."""
         ahead, self.ahead = self.ahead, None
         return ahead
 
     def cancel(self) -> None:
-        """Do without the pull that was sent ahead."""
+        """Discard the pull that was sent ahead."""
         if (ahead := self.take()) is not None:
             ahead.cancel()
             ahead.add_done_callback(_ignore)
 
 
 class Pulling:
-    """Reads queues into what is held of them.
+    """Reads queues into their held messages.
 
     Args:
-        offer: called with what may have something to hand over.
-        moved: called if the offset to read from does not exist, with the one to read from instead.
-            The queue is then no longer read.
+        offer: called with a queue that may have something to hand over.
+        moved: called if the next offset does not exist, with the offset to continue at. The queue
+            is then no longer read.
         decode: makes messages of the records of a pull.
-        states_subscription: whether each pull says what is wanted, since brokers do not know.
+        states_subscription: whether each pull contains the subscription, because brokers do not
+            know it.
 
     Attributes:
         paused: topics that are not read now.
@@ -126,7 +127,7 @@ class Pulling:
         """Read a queue until it is dropped.
 
         Args:
-            delay: seconds to wait before.
+            delay: seconds to wait first.
         """
         await asyncio.sleep(delay)
         reading = _Reading(held, wanted)
@@ -161,31 +162,31 @@ class Pulling:
                 is_busy = isinstance(error, BrokerError) and error.code in _BUSY_CODES
                 if not is_busy and not is_failing:
                     is_failing = True
-                    _log.warning("%s is not read now: %s", _name(held.queue), error)
+                    _log.warning("%s cannot be read now: %s", _name(held.queue), error)
                 await asyncio.sleep(_BUSY if is_busy else _FAILED)
                 continue
             if held.is_dropped:
                 return
             next_offset = pulled.next_offset
             if decoded.last_offset is not None:
-                # The next pull begins with what is no record, and fails.
+                # The next pull begins with bytes that are not a record, and fails.
                 reading.cancel()
                 next_offset = max(before, min(decoded.last_offset + 1, next_offset))
             self._take(held, decoded.messages, next_offset)
             count = sum(each.message_count() for each in decoded.messages)
             self._statistics.pulled(held.queue.topic, count, held.last_pull - asked)
             if next_offset <= before and held.last_pull < asked + _QUICK:
-                # A broker that holds no request back must not keep this one busy.
+                # A broker that does not hold requests must not keep this client busy.
                 await asyncio.sleep(_IDLE)
 
     async def _pull(self, reading: _Reading, offset: int) -> tuple[float, Pulled]:
-        """Pull from an offset; return when that was asked for, too: seconds."""
+        """Pull from an offset; also return when the request was sent, in seconds."""
         asked, held = self._loop.time(), reading.held
         header = self._header(held, reading.wanted, offset)
         return asked, await self._calls.pull(held.queue, header)
 
     async def _read_ahead(self, reading: _Reading, pulled: Pulled) -> None:
-        """Send the next pull, unless what was pulled may be as much as is held of a queue."""
+        """Send the next pull, unless the pulled messages may fill the queue's limit."""
         held, settings, offset = reading.held, self._settings, pulled.next_offset
         if pulled.status is not PullStatus.FOUND or offset <= (held.next_offset or 0):
             return
@@ -218,7 +219,7 @@ class Pulling:
         self._offer(held)
 
     def _must_wait(self, held: QueueMessages) -> float:
-        """Return seconds until the queue may be read on, 0 for now."""
+        """Return the seconds until the queue may be read again, 0 for now."""
         settings = self._settings
         if held.queue.topic in self.paused:
             return _PAUSED
@@ -262,10 +263,11 @@ class Pulling:
         )
 
     async def _start(self, queue: MessageQueue) -> int:
-        """Return where to begin in a queue.
+        """Return the offset at which to begin in a queue.
 
         Raises:
-            MqlakeError: that is not known now. It is never taken for the first or the last offset.
+            MqlakeError: the offset is not known now. Neither the first nor the last offset is
+                assumed.
         """
         found = await self._offsets.read(queue)
         if found is not None and found >= 0:
@@ -283,12 +285,12 @@ def _name(queue: MessageQueue) -> str:
 
 
 def _ignore(task: asyncio.Task[tuple[float, Pulled]]) -> None:
-    """Take note of what came of a pull that nobody waits for."""
+    """Handle the result of a pull that nobody waits for."""
     if not task.cancelled():
         task.exception()
 
 
 def log_failure(task: asyncio.Task[None]) -> None:
-    """Log why a task failed that reads a queue."""
+    """Log why a task that reads a queue failed."""
     if not task.cancelled() and (error := task.exception()) is not None:
         _log.error("a queue is no longer read", exc_info=error)

@@ -1,4 +1,4 @@
-"""The messages of one queue that were read and are not finished (upstream: `ProcessQueue`)."""
+"""The unfinished messages that were read of one queue (upstream: `ProcessQueue`)."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ _queue_offset = attrgetter("queue_offset")
 
 
 class QueueMessages:
-    """What a consumer holds of a queue that is its own.
+    """The messages that a consumer holds of a queue that it owns.
 
     Args:
         now: a clock in seconds.
         in_order: hands over one batch at a time, and the next one when that is finished.
 
     Attributes:
-        queue: which one.
+        queue: the queue.
         next_offset: the queue offset to read from next; None before that is known.
-        is_dropped: it is another consumer's now, or is read from elsewhere: what is held of it is
-            not committed any more.
-        bytes: of the bodies that are held.
-        last_pull: when it was last read, seconds.
-        last_taken: when messages were last handed over, seconds.
-        locked_until: when its lock is too old to hand over in order, seconds.
-        suspended_until: nothing is handed over before, seconds.
+        is_dropped: whether another consumer owns the queue now, or it is read from another offset.
+            Offsets of the held messages are then no longer committed.
+        bytes: the size of the held bodies.
+        last_pull: when the queue was last read, in seconds.
+        last_taken: when messages were last handed over, in seconds.
+        locked_until: when its lock is too old to hand over messages in order, in seconds.
+        suspended_until: nothing is handed over before this time, in seconds.
     """
 
     def __init__(self, queue: MessageQueue, now: Callable[[], float], *, in_order: bool) -> None:
@@ -57,12 +57,12 @@ class QueueMessages:
 
     @property
     def is_locked(self) -> bool:
-        """Whether it may be consumed: in order only under a fresh lock."""
+        """Return whether it may be consumed: in order only with a valid lock."""
         return self.locked_until > self._now()
 
     @property
     def is_ready(self) -> bool:
-        """Whether there is something to hand over now."""
+        """Return whether a message can be handed over now."""
         if not self._ready or self.is_dropped:
             return False
         if not self._in_order:
@@ -71,7 +71,7 @@ class QueueMessages:
 
     @property
     def has_out(self) -> bool:
-        """Whether a handler or a broker still has messages that are not finished."""
+        """Return whether a handler or a broker still has unfinished messages."""
         return bool(self._out or self._parked or self._left_behind)
 
     @property
@@ -96,9 +96,9 @@ class QueueMessages:
         return None if self.is_dropped else next(iter(self._unfinished), self.next_offset)
 
     def add(self, messages: Iterable[ConsumedMessage], next_offset: int) -> None:
-        """Take in what was read, and where to read next.
+        """Add messages that were read, and the next offset to read.
 
-        What comes before the place that was asked for is left out: it is finished, or held.
+        Messages before the requested offset are left out: they are finished, or held already.
         """
         asked = self.next_offset or 0
         for message in sorted(messages, key=_queue_offset):
@@ -110,7 +110,7 @@ class QueueMessages:
         self.next_offset = next_offset
 
     def take(self, most: int) -> Sequence[ConsumedMessage]:
-        """Hand over the next messages, if some are ready."""
+        """Hand over the next messages, if any are ready."""
         if not self.is_ready:
             return ()
         ready = self._ready
@@ -121,29 +121,29 @@ class QueueMessages:
         return taken
 
     def is_out(self, message: ConsumedMessage) -> bool:
-        """Whether this is the latest delivery of a message, and the message is not finished."""
+        """Return whether this is the latest delivery of a message that is not finished."""
         return message.queue_offset in self._out and self._is_held(message)
 
     def is_parked(self, message: ConsumedMessage) -> bool:
-        """Whether `park` was called for a message, and nothing after it."""
+        """Return whether the last call for a message was `park`."""
         return message.queue_offset in self._parked and self._is_held(message)
 
     def _is_held(self, message: ConsumedMessage) -> bool:
         return self._unfinished.get(message.queue_offset) is message
 
     def park(self, message: ConsumedMessage) -> None:
-        """Keep a message that is out while a broker is asked to redeliver it.
+        """Hold back a message that is handed over while a broker is asked to redeliver it.
 
-        Until `finish` or `give_back`, neither its handler nor a timeout can do anything to it.
+        Until `finish` or `give_back`, neither its handler nor a timeout can change its state.
         """
         del self._out[message.queue_offset]
         self._parked.add(message.queue_offset)
 
     def finish(self, message: ConsumedMessage) -> float:
-        """Remove a message that is out or parked: it is done.
+        """Remove a message that is handed over or parked, because it is finished.
 
         Returns:
-            For how many seconds it was out.
+            The seconds for which it was handed over.
         """
         del self._unfinished[message.queue_offset]
         since = self._out.pop(message.queue_offset, None)
@@ -154,7 +154,7 @@ class QueueMessages:
         return 0.0 if since is None else self._now() - since
 
     def give_back(self, message: ConsumedMessage, reconsume_times: int) -> None:
-        """Deliver a message that is out or parked again, as a new object.
+        """Deliver a message that is handed over or parked again, as a new object.
 
         The handler that has the old object can no longer finish it.
         """
@@ -164,7 +164,7 @@ class QueueMessages:
         insort(self._ready, again, key=_queue_offset)
 
     async def shrunk(self, seconds: float) -> None:
-        """Wait until half of what is held now is finished, but no longer than some seconds."""
+        """Wait until half of the held messages are finished, but no longer than some seconds."""
         loop = asyncio.get_running_loop()
         self._small = len(self) // 2
         self._shrinking = loop.create_future()
@@ -199,18 +199,19 @@ class QueueMessages:
         return True
 
     def out_since(self, before: float) -> Sequence[ConsumedMessage]:
-        """Return the messages that were handed over before a time, and are not finished."""
+        """Return the unfinished messages that were handed over before a time."""
         found: list[ConsumedMessage] = []
-        for offset, since in self._out.items():  # the first one has been out for longest
+        for offset, since in self._out.items():  # The first one has been handed over for longest.
             if since >= before:
                 break
             found.append(self._unfinished[offset])
         return found
 
     def restart(self, offset: int, handled: AbstractSet[ConsumedMessage] = frozenset()) -> None:
-        """Drop all messages, and read from another offset.
+        """Drop all messages, and continue at another offset.
 
-        In order, nothing is handed over until handlers are done with the messages that they have.
+        In order, nothing is handed over until the handlers are done with the messages that they
+        have.
 
         Args:
             handled: the messages that handlers have now, of any queue.
@@ -222,7 +223,7 @@ class QueueMessages:
         self.next_offset = offset
 
     def drop(self) -> None:
-        """Drop all messages for good."""
+        """Drop all messages permanently."""
         self.is_dropped = True
         self._clear()
         self._left_behind.clear()

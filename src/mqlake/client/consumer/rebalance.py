@@ -1,4 +1,7 @@
-"""Which queues are a consumer's own (upstream: `RebalanceImpl`)."""
+"""Find the queues that a consumer owns.
+
+Upstream: `RebalanceImpl`.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +9,18 @@ import logging
 from collections.abc import Iterable
 
 from mqlake.client.consumer.assignment import AssignmentUnsupportedError, assignments_of
-from mqlake.client.consumer.broker_calls import BrokerCalls
 from mqlake.client.consumer.settings import ConsumerSettings
+from mqlake.client.errors import NoRouteError
 from mqlake.client.instance import ClientInstance
 from mqlake.errors import MqlakeError
+from mqlake.protocol.bodies.heartbeat import ConsumerIds
 from mqlake.protocol.bodies.message_queue import MessageQueue
 from mqlake.protocol.bodies.pop import POP
+from mqlake.protocol.body import decode_answer
+from mqlake.protocol.codes import RequestCode
+from mqlake.protocol.headers.clients import ConsumerGroupHeader
+
+_TIMEOUT = 5.0
 
 _log = logging.getLogger(__name__)
 
@@ -20,10 +29,10 @@ class Share:
     """A consumer's share of a topic.
 
     Attributes:
-        queues: its own, which it pulls.
-        popped: those that it pops.
+        queues: the queues that it pulls.
+        popped: the queues that it pops.
         has_others: whether there are other consumers in the group.
-        is_assigned: whether a broker said so.
+        is_assigned: whether a broker assigned the queues.
     """
 
     def __init__(
@@ -39,17 +48,17 @@ class Share:
 
 
 async def share_of(
-    topic: str, instance: ClientInstance, calls: BrokerCalls, settings: ConsumerSettings
+    topic: str, instance: ClientInstance, group: str, settings: ConsumerSettings
 ) -> Share | None:
-    """Return a consumer's share of a topic; None where it is not known, and stays what it was."""
+    """Return a consumer's share of a topic; None if it cannot be determined now."""
     if settings.strategy_of_brokers is None:
-        return await _computed_share(topic, instance, calls, settings)
+        return await _computed_share(topic, instance, group, settings)
     try:
-        return await _assigned_share(topic, instance, calls.group, settings.strategy_of_brokers)
+        return await _assigned_share(topic, instance, group, settings.strategy_of_brokers)
     except AssignmentUnsupportedError:
-        return await _computed_share(topic, instance, calls, settings)
+        return await _computed_share(topic, instance, group, settings)
     except MqlakeError as error:
-        _log.debug("topic %s: no broker says whose its queues are: %s", topic, error)
+        _log.debug("topic %s: no broker assigns its queues: %s", topic, error)
         return None
 
 
@@ -65,18 +74,18 @@ async def _assigned_share(
 
 
 async def _computed_share(
-    topic: str, instance: ClientInstance, calls: BrokerCalls, settings: ConsumerSettings
+    topic: str, instance: ClientInstance, group: str, settings: ConsumerSettings
 ) -> Share | None:
-    """Return what all members of a group come to.
+    """Return the share that this member computes; the shares of all members fit together.
 
-    They put queues and members in the same order: that of Java's strings.
+    All members sort queues and members in the same order, that of Java's strings.
     """
     client_id, routes = instance.client_id, instance.routes
     try:
         queues = (await routes.of(topic)).read_queues
-        members = [] if settings.broadcasting else await calls.members(topic)
+        members = [] if settings.broadcasting else await _members(topic, instance, group)
     except MqlakeError as error:
-        _log.debug("topic %s: who reads which queue is not known now: %s", topic, error)
+        _log.debug("topic %s: the owners of its queues are unknown now: %s", topic, error)
         return None
     if settings.broadcasting:
         return Share(queues, has_others=False)
@@ -87,10 +96,29 @@ async def _computed_share(
     return Share(settings.strategy(client_id, ordered, ids), has_others=len(ids) > 1)
 
 
+async def _members(topic: str, instance: ClientInstance, group: str) -> list[str]:
+    """Return the client ids of a group, according to a broker of the topic.
+
+    Raises:
+        MqlakeError: no broker of the topic answers.
+    """
+    route = await instance.routes.of(topic)
+    code, header = RequestCode.GET_CONSUMER_LIST_BY_GROUP, ConsumerGroupHeader(consumer_group=group)
+    failure: MqlakeError = NoRouteError(f"topic {topic}: its route contains no broker")
+    for addresses in route.addresses.values():
+        for address in addresses.values():
+            try:
+                answer = await instance.cluster.ask(address, code, header, b"", _TIMEOUT)
+                return decode_answer(ConsumerIds, answer.body).consumer_id_list
+            except MqlakeError as error:
+                failure = error
+    raise failure
+
+
 def _queue_order(queue: MessageQueue) -> tuple[bytes, bytes, int]:
     return _java_order(queue.topic), _java_order(queue.broker_name), queue.queue_id
 
 
 def _java_order(text: str) -> bytes:
-    """Return what compares as Java compares strings: by UTF-16 units."""
+    """Return a key that compares like Java's strings: by UTF-16 units."""
     return text.encode("utf-16-be", "surrogatepass")

@@ -1,6 +1,6 @@
 """Send a message to its group's retry topic (upstream: `sendMessageBackAsNormalMessage`).
 
-A broker that leads a logic queue need not have its messages, and cannot redeliver those.
+A broker that leads a logic queue may not have its messages, and then cannot redeliver them.
 """
 
 from __future__ import annotations
@@ -41,16 +41,16 @@ async def send_to_retry_topic(
     """Store a message in its group's retry topic.
 
     Args:
-        delay_level: 0 for one that grows, below 0 for the dead-letter topic.
-        most: how often the message comes again before it is dead.
+        delay_level: 0 for delays that grow, below 0 for the dead-letter topic.
+        most: the maximum number of redeliveries before the message becomes a dead letter.
 
     Raises:
-        MqlakeError: no broker has taken it.
+        MqlakeError: no broker has accepted it.
     """
     topic = RETRY_PREFIX + group
     route = await instance.routes.to_publish(topic)
     if not route.write_queues:
-        raise NoRouteError(f"topic {topic}: no queue takes messages now")
+        raise NoRouteError(f"topic {topic}: no queue accepts messages now")
     queue = random.choice(route.write_queues)  # noqa: S311
     address = instance.routes.master_of(queue)
     if address is None:

@@ -10,39 +10,40 @@ from mqlake.client.errors import ClientError
 from mqlake.protocol.strategies import STRATEGIES, Strategy, averagely
 
 ConsumeFrom = Literal["last", "first"] | int
-"""Where a group begins in a queue of which it has no offset: behind its last message, at its first
-one, or at a time in milliseconds since 1970."""
+"""Where a group without a committed offset begins in a queue: after its last message, at its first
+one, or at a time in milliseconds since 1970.
+"""
 
 FOREVER = 2**31 - 1
 _DEFAULT_RETRIES = 16
 
 
 class ConsumerSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """How a consumer reads, and what it does with what is not finished.
+    """How a consumer reads, and what it does with unfinished messages.
 
     Attributes:
         in_order: each queue is handed over in its order, one batch at a time.
         broadcasting: each consumer of the group gets every message, and keeps its own offsets.
-        consume_from: where the group begins.
-        strategy: how consumers of the group share the queues; the same for all of them.
-        client_rebalance: whether the members work out themselves who reads which queue. If not, the
-            brokers of RocketMQ 5 say so, and also whether a queue is popped (`mqadmin
-            setConsumeMode`); the same for all members. In order and broadcasting, and with older
-            brokers, it stays with the members.
-        pop_invisible: seconds that a popped message is this consumer's.
-        max_retries: how often a message comes again before it is dead; -1 for 16, or, in order,
-            for ever.
-        pull_size, pull_bytes: messages and bytes of one pull at most.
-        queue_messages, queue_bytes, queue_span: a queue is not read on while so many messages or
-            bytes of it are not finished, or the offsets of those are so far apart.
-        suspend: seconds after which a message that was not finished in order comes again.
-        handover: seconds between the moment in which a queue becomes this consumer's and that in
-            which it is read, while others are in the group: time for the last one to commit.
+        consume_from: where a new group begins.
+        strategy: how consumers of the group share the queues; it must be the same for all of them.
+        client_rebalance: whether the members compute themselves which of them reads which queue. If
+            not, the brokers of RocketMQ 5 assign the queues, and also decide whether a queue is
+            popped (`mqadmin setConsumeMode`). It must be the same for all members. For consumption
+            in order, for broadcasting, and with older brokers, the members always compute it.
+        pop_invisible: seconds for which a popped message is invisible to other consumers.
+        max_retries: how often a message is redelivered before it becomes a dead letter; -1 for 16,
+            or, in order, without limit.
+        pull_size, pull_bytes: the maximum of messages and bytes in one pull.
+        queue_messages, queue_bytes, queue_span: a queue is not read further while so many of its
+            messages or bytes are unfinished, or their offsets are so far apart.
+        suspend: seconds after which a message that was not finished in order is redelivered.
+        handover: seconds between the assignment of a queue and its first read, if the group has
+            other members: time for the previous owner to commit.
         rebalance_interval, commit_interval: seconds.
-        handling_timeout: seconds for which a message may be out before it comes again through the
-            retry topic, so that it does not hold up the group's offset; not in order.
-        trace: whether each message is noted in RocketMQ's trace topic, or the topic for that.
-        close_timeout: seconds that handlers have to end when the consumer is closed.
+        handling_timeout: seconds for which a message may be handled before it is redelivered
+            through the retry topic, so that it does not hold up the group's offset; not in order.
+        trace: whether each message is recorded in RocketMQ's trace topic, or the topic for that.
+        close_timeout: seconds within which handlers must end when the consumer is closed.
     """
 
     in_order: bool = False
@@ -67,7 +68,7 @@ class ConsumerSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def takes_locks(self) -> bool:
-        """Whether queues are locked at their brokers, so that no other member reads them."""
+        """Return whether queues are locked at their brokers, so that no other member reads them."""
         return self.in_order and not self.broadcasting
 
     @property
@@ -82,11 +83,14 @@ class ConsumerSettings(msgspec.Struct, frozen=True, kw_only=True):
         for name, strategy in STRATEGIES.items():
             if strategy is self.strategy:
                 return name
-        raise ClientError("brokers assign queues only averagely, or by circle")
+        raise ClientError(
+            "brokers assign queues only by the strategies averagely and by circle: choose one, "
+            "or set client_rebalance=True"
+        )
 
     @property
     def retries(self) -> int:
-        """Return how often a message comes again before it is dead."""
+        """Return how often a message is redelivered before it becomes a dead letter."""
         if self.max_retries >= 0:
             return self.max_retries
         return FOREVER if self.in_order else _DEFAULT_RETRIES

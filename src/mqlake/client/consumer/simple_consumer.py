@@ -1,7 +1,7 @@
 """Pop messages, and acknowledge each of them at the broker.
 
-The broker shares messages out, not queues: any number of consumers may read a topic, and each
-message that is not acknowledged in time goes to another one.
+The broker shares messages out, not queues: any number of consumers may read a topic, and a message
+that is not acknowledged in time goes to another consumer.
 """
 
 from __future__ import annotations
@@ -33,17 +33,19 @@ _log = logging.getLogger(__name__)
 
 
 class PoppedMessage(ReceivedMessage, eq=False):
-    """A message that nobody else gets for a while.
+    """A message that no other consumer gets for a while.
 
     Attributes:
-        receipt: by which the broker knows it.
+        receipt: identifies the message to the broker.
     """
 
     receipt: Receipt | None = None
 
     @property
     def invisible_until(self) -> int:
-        """Return when another one may get it: milliseconds since 1970, by the broker's clock."""
+        """Return when another consumer may get it: milliseconds since 1970, by the broker's
+        clock.
+        """
         return self.receipt.pop_time + self.receipt.invisible_time if self.receipt else 0
 
 
@@ -60,11 +62,11 @@ class SimpleConsumer:
     Args:
         name_servers: "host:port", several separated by `;`.
         group: the consumer group.
-        topics: an expression by topic, as for `Consumer`.
-        invisible: seconds that a message is this consumer's.
+        topics: an expression for each topic, as for `Consumer`.
+        invisible: seconds for which a message is invisible to other consumers.
         is_from_first: whether a new group begins at the first message of a queue.
         instance: a name that tells the clients of one machine apart.
-        namespace: to which its topics and its group belong, as for `Consumer`.
+        namespace: the namespace of its topics and its group, as for `Consumer`.
 
     Raises:
         ClientError: the name of the group cannot be used.
@@ -102,20 +104,20 @@ class SimpleConsumer:
         await self.close()
 
     async def close(self) -> None:
-        """Let go of the connections; what is not acknowledged comes to somebody else."""
+        """Close the connections; messages that are not acknowledged go to other consumers."""
         instance, self._instance = self._instance, None
         if instance is not None:
             await give_back(instance)
 
     async def receive(self, most: int = 32, wait: float = 15.0) -> Sequence[PoppedMessage]:
-        """Return some messages of one topic on one broker; each call asks the next ones.
+        """Return messages of one topic on one broker; each call asks the next topic and broker.
 
         Args:
-            most: how many, 32 at most.
-            wait: seconds to wait for messages, or for a name server to know the topic.
+            most: the maximum number, up to 32.
+            wait: seconds to wait for messages, or until a name server knows the topic.
 
         Raises:
-            ClientError: there is no broker of the topic, or it refuses.
+            ClientError: the topic has no broker, or the broker refuses.
         """
         instance, turn = self._require_open(), next(self._turns)
         wanted = self._wanted[turn % len(self._wanted)]
@@ -126,21 +128,21 @@ class SimpleConsumer:
             if MASTER in addresses
         ]
         if not masters:
-            raise NoRouteError(f"topic {wanted.topic}: no broker of it has a master now")
+            raise NoRouteError(f"topic {wanted.topic}: none of its brokers has a master now")
         broker_name, _ = masters[turn // len(self._wanted) % len(masters)]
         queue = MessageQueue(wanted.topic, broker_name, ALL_QUEUES)
         wish = PopWish(most, self._invisible, wait, self._is_from_first)
         pops = PopCalls(instance, self.group)
         popped, is_refused = await pops.pop(queue, wanted, wish, PoppedMessage)
         if is_refused:
-            await asyncio.sleep(_AGAIN)  # the broker could not let this request wait
+            await asyncio.sleep(_AGAIN)  # The broker was unable to hold this request.
         for message, receipt in popped:
             message.receipt = receipt
         messages = [message for message, _ in popped]
         mine = [message for message in messages if wanted.takes(message)]
         for message in messages:
             message.topic = self._namespace.unwrap(message.topic)
-            if message not in mine:  # an equal hash of another tag
+            if message not in mine:  # The hash of another tag is equal.
                 await self._ack_unwanted(message)
         return mine
 
@@ -148,22 +150,24 @@ class SimpleConsumer:
         try:
             await self.ack(message)
         except MqlakeError as error:
-            _log.debug("message %s comes again, unwanted: %s", message.message_id, error)
+            _log.debug(
+                "message %s, which has another tag, is redelivered: %s", message.message_id, error
+            )
 
     async def ack(self, message: PoppedMessage) -> None:
-        """Say that a message is done.
+        """Acknowledge a message.
 
         Raises:
-            ClientError: the broker does not know it (any more): somebody else gets it.
+            ClientError: the broker does not know it (any more): another consumer gets it.
         """
         receipt, pops = _receipt_of(message), PopCalls(self._require_open(), self.group)
         await pops.ack(message.queue, message.queue_offset, receipt)
 
     async def change_invisible(self, message: PoppedMessage, seconds: float) -> None:
-        """Have a message come again after so many seconds from now, to whoever asks then.
+        """Have a message redelivered after so many seconds from now, to any consumer.
 
         Raises:
-            ClientError: the broker does not know it (any more).
+            ClientError: the broker does not know the message (any more).
         """
         receipt, pops = _receipt_of(message), PopCalls(self._require_open(), self.group)
         message.receipt = await pops.change_invisible(
@@ -172,7 +176,9 @@ class SimpleConsumer:
 
     def _require_open(self) -> ClientInstance:
         if self._instance is None:
-            raise ClosedError("the consumer is closed, or was not started")
+            raise ClosedError(
+                "the consumer is closed, or was not started: use it inside `async with`"
+            )
         return self._instance
 
 
@@ -189,5 +195,7 @@ async def _route(instance: ClientInstance, topic: str, seconds: float) -> TopicR
 
 def _receipt_of(message: PoppedMessage) -> Receipt:
     if message.receipt is None:
-        raise ClientError(f"message {message.message_id} was not popped")
+        raise ClientError(
+            f"message {message.message_id} was not popped: only popped messages can be acknowledged"
+        )
     return message.receipt

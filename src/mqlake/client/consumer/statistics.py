@@ -54,7 +54,7 @@ class Statistics:
         self._of(topic).failed += count
 
     def sample(self) -> None:
-        """Keep the counts of each minute; to be called more often than that."""
+        """Save the counts of each minute; it must be called more often than that."""
         now = self._now()
         if now < self._snapshots[-1][0] + _MINUTE:
             return

@@ -1,4 +1,4 @@
-"""What a consumer wants of a topic (upstream: `FilterAPI`, `MessageSelector`)."""
+"""The messages of a topic that a consumer selects (upstream: `FilterAPI`, `MessageSelector`)."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ class Sql(str):
 
 
 class Wanted:
-    """A topic, and which of its messages are wanted.
+    """A topic, and which of its messages are selected.
 
     Attributes:
         topic: its name.
-        version: milliseconds since 1970: the newest one that brokers have been told.
+        version: milliseconds since 1970; the newest version that was reported to brokers.
 
     Args:
         selection: an expression of tags such as "TagA || TagB", ALL for all, or `Sql`.
@@ -45,12 +45,14 @@ class Wanted:
         return "SQL92" if self.is_sql else "TAG"
 
     def is_same(self, other: Wanted) -> bool:
-        """Whether another subscription selects the same messages of the same topic."""
+        """Return whether another subscription selects the same messages of the same topic."""
         mine, others = (self.topic, self.expression), (other.topic, other.expression)
         return mine == others and self.is_sql == other.is_sql
 
     def data(self, version: int) -> Subscription:
-        """Return what brokers are told of it, under a version that is newer than the last one."""
+        """Return what heartbeats report to brokers, under a version that is newer than the last
+        one.
+        """
         tags = sorted(self.tags)
         return Subscription(
             topic=self.topic,
@@ -62,9 +64,9 @@ class Wanted:
         )
 
     def takes(self, message: ReceivedMessage) -> bool:
-        """Whether a message has a tag that is wanted: brokers only compare hashes of tags."""
+        """Return whether a message has a selected tag: brokers only compare hashes of tags."""
         return not self.tags or message.tags in self.tags
 
     def choose(self, messages: list[M]) -> list[M]:
-        """Return the messages that are wanted."""
+        """Return the messages that are selected."""
         return [message for message in messages if self.takes(message)] if self.tags else messages

@@ -24,7 +24,7 @@ class Workers:
     """Runs handlers until the inbox is closed.
 
     Attributes:
-        handler: the one that ran last, None before the first.
+        handler: the handler that ran last, None before the first.
         concurrency: how many messages it handles at once.
         handling: the messages that handlers have now.
     """
@@ -59,7 +59,8 @@ class Workers:
 
         Args:
             patience: seconds after which they are cancelled.
-            caller: the task that closes the consumer. It may be a handler's, and is not waited for.
+            caller: the task that closes the consumer. It may be a handler's task, and is not waited
+                for.
         """
         tasks = {task for task in self._tasks if task is not caller}
         if tasks:
@@ -67,7 +68,7 @@ class Workers:
             await _cancel(late)
 
     async def handle_directly(self, message: ConsumedMessage, *, in_order: bool) -> DirectResult:
-        """Handle a message that is in no queue of the consumer; return what came of it.
+        """Handle a message that is in no queue of the consumer; return how it ended.
 
         Raises:
             RemotingError: no handler runs.
@@ -105,7 +106,7 @@ class Workers:
             if task is None or task.cancelling():
                 self._finishing.give_back(message)
                 raise
-            # Not this task was cancelled, but something that the handler waited for.
+            # Not this task was cancelled, but an operation that the handler waited for.
             await self._fail(message)
         except Exception:  # noqa: BLE001 (whatever it is, the message is redelivered)
             await self._fail(message)

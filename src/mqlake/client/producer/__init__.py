@@ -1,1 +1,1 @@
-"""Producers: what sends messages."""
+"""Producers: they send messages."""

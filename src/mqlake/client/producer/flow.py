@@ -1,4 +1,4 @@
-"""How much a producer has under way (upstream: `enableBackpressureForAsyncMode`)."""
+"""Limit how much a producer has in flight (upstream: `enableBackpressureForAsyncMode`)."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from contextlib import suppress
 
 
 class InFlight:
-    """Lets a number of messages and bytes be under way; whoever brings more waits its turn.
+    """Limits the messages and bytes in flight; a caller that exceeds a limit waits its turn.
 
     One message is always let through, however long it is.
 
     Attributes:
-        count, bytes: what is under way.
+        count, bytes: what is in flight.
     """
 
     def __init__(self, most: int, most_bytes: int) -> None:
@@ -24,22 +24,22 @@ class InFlight:
         self.count = self.bytes = 0
 
     async def enter(self, size: int) -> None:
-        """Take room for a message of so many bytes; wait until there is some."""
+        """Reserve room for a message of so many bytes; wait until there is room."""
         if self._waiting or self._is_full(size):
             await self._turn(size)
         else:
             self._take(size)
 
     def leave(self, size: int) -> None:
-        """Give back the room of a message of so many bytes."""
+        """Release the room of a message of so many bytes."""
         self.count -= 1
         self.bytes -= size
         if self._waiting or not self.count:
             self._admit()
 
     async def drained(self) -> None:
-        """Return once nothing is under way."""
-        while self.count or self._waiting:  # somebody may have begun since the event was set
+        """Return once nothing is in flight."""
+        while self.count or self._waiting:  # Another send may have begun since the event was set.
             await self._idle.wait()
 
     async def _turn(self, size: int) -> None:

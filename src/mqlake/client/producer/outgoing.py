@@ -1,4 +1,4 @@
-"""A message, or a batch, as it goes on the wire.
+"""A message, or a batch, as it is sent.
 
 Upstream: `DefaultMQProducerImpl.sendKernelImpl`.
 """
@@ -6,21 +6,20 @@ Upstream: `DefaultMQProducerImpl.sendKernelImpl`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import overload
 
 import msgspec
 
 from mqlake.client.bodies import Codec, compress
 from mqlake.client.message import Message
+from mqlake.client.producer.open_batch import MessageIds, OpenBatch, why_alone
 from mqlake.client.routes import DEFAULT_QUEUES
 from mqlake.errors import FormatError
-from mqlake.formats.message_batch import LEAST_SIZE, encode_batch
+from mqlake.formats.message_batch import encode_batch
 from mqlake.formats.properties import (
     NAME_VALUE_SEPARATOR,
     PROPERTY_SEPARATOR,
     UNIQ_KEY,
     WAIT,
-    decode_properties,
     encode_pairs,
     encode_properties,
 )
@@ -37,7 +36,7 @@ _PLAIN = {
     waits: encode_pairs({WAIT: text}) + f"{UNIQ_KEY}{NAME_VALUE_SEPARATOR}".encode()
     for waits, text in ((True, "true"), (False, "false"))
 }
-"""How the properties of a message without any of its own begin: its unique key follows."""
+"""The beginning of the properties of a message that has none of its own: its unique key follows."""
 _WAITS = {
     waits: encode_pairs({WAIT: text}).decode() for waits, text in ((True, "true"), (False, "false"))
 }
@@ -48,9 +47,9 @@ class Compression(msgspec.Struct, frozen=True):
     """Which bodies are compressed, and how.
 
     Attributes:
-        over: bytes from which on a body is.
+        over: the length in bytes from which a body is compressed.
         codec: zlib, lz4 or zstd; brokers and clients before 5.0 only know zlib.
-        level: of zlib or zstd.
+        level: the compression level of zlib or zstd.
     """
 
     over: int = 4096
@@ -62,7 +61,7 @@ class Outgoing(msgspec.Struct, gc=False):
     """One message or one batch, ready to be sent any number of times.
 
     Attributes:
-        properties: as a record holds them.
+        properties: encoded as in a record.
         message_ids: unique keys of its messages.
     """
 
@@ -78,7 +77,7 @@ class Outgoing(msgspec.Struct, gc=False):
 
     @property
     def size(self) -> int:
-        """Return its bytes, but for the header's."""
+        """Return its bytes, without the header's."""
         return len(self.body) + len(self.properties)
 
     def command(self, group: str, queue: MessageQueue) -> Command:
@@ -100,65 +99,13 @@ class Outgoing(msgspec.Struct, gc=False):
         return request(self.code, header, self.body)
 
 
-class _MessageIds(Sequence[str]):
-    """The unique keys of a batch, read off the encoded properties when they are asked for."""
-
-    def __init__(self, properties: Sequence[bytes]) -> None:
-        self._properties = properties
-
-    def __len__(self) -> int:
-        return len(self._properties)
-
-    @overload
-    def __getitem__(self, index: int) -> str: ...
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[str]: ...
-    def __getitem__(self, index: int | slice) -> str | Sequence[str]:
-        if isinstance(index, slice):
-            return _MessageIds(self._properties[index])
-        return decode_properties(self._properties[index])[UNIQ_KEY]
-
-
-class _Draft:
-    """The messages of a batch.
-
-    Attributes:
-        first: the first one, also before it is added.
-        properties: of each message, encoded, its unique key included.
-    """
-
-    __slots__ = ("first", "parts", "properties", "size")
-
-    def __init__(self, first: Message) -> None:
-        self.first, self.size = first, 0
-        self.properties: list[bytes] = []
-        self.parts: list[tuple[int, bytes, bytes]] = []
-
-    def add(self, message: Message, properties: bytes, most: int) -> bool:
-        """Add a message with its properties; say whether there was room.
-
-        Args:
-            most: bytes that all of them may have; the first one may have more.
-        """
-        body, parts = message.body, self.parts
-        size = self.size + LEAST_SIZE + len(body) + len(properties)
-        if not parts:
-            self.first = message
-        elif size > most or message.waits_for_store != self.first.waits_for_store:
-            return False
-        self.size = size
-        self.properties.append(properties)
-        parts.append((message.flag, body, properties))
-        return True
-
-
 class Outgoings:
     """Makes messages ready to be sent.
 
     Args:
-        keys: makes unique keys.
+        keys: creates unique keys.
         now: milliseconds since 1970.
-        most: bytes that a message, or a batch, may have.
+        most: the maximum size of a message, or of a batch, in bytes.
     """
 
     def __init__(
@@ -180,7 +127,8 @@ class Outgoings:
             more: further properties.
 
         Raises:
-            FormatError: it cannot be sent: too long, or what it has cannot be told apart.
+            FormatError: the message cannot be sent: it is too long, or its properties are
+                ambiguous.
         """
         properties = message.all_properties()
         if more:
@@ -207,42 +155,42 @@ class Outgoings:
         """Return messages of one topic as a batch, which is stored as a whole or not at all.
 
         Raises:
-            FormatError: they do not go into one batch.
+            FormatError: the messages cannot be in one batch.
         """
         if not messages:
-            raise FormatError("a batch has a message at least")
+            raise FormatError("a batch needs at least one message")
         first = messages[0]
         for message in messages:
             if fault := why_alone(message, first):
-                raise FormatError(f"not in a batch: {fault}")
-        draft = _Draft(first)
+                raise FormatError(f"the messages cannot be in one batch: {fault}")
+        batch = OpenBatch(first)
         for message in messages:
-            draft.add(message, self._with_key(message), _NO_LIMIT)
-        return self._batch(draft)
+            batch.add(message, self._with_key(message), _NO_LIMIT)
+        return self._batch(batch)
 
     def groups(self, messages: Sequence[Message], most: int) -> Iterator[tuple[Message, Outgoing]]:
         """Yield messages of one topic in batches, or alone, in their order.
 
         Args:
             messages: at least one.
-            most: bytes that a batch may have.
+            most: the maximum size of a batch, in bytes.
 
         Yields:
             The first message of each batch, and the batch.
 
         Raises:
-            FormatError: as `single`; batches that were full before were yielded.
+            FormatError: as for `single`; batches that were full before have been yielded.
         """
         first = messages[0]
         if first.topic.startswith(RETRY_PREFIX):
             yield from ((message, self.single(message)) for message in messages)
             return
         plain = self._plain_properties()
-        draft = _Draft(first)
+        batch = OpenBatch(first)
         for message in messages:
             if message.is_delayed or message.has_priority:
-                yield from self._group(draft)
-                draft = _Draft(message)
+                yield from self._group(batch)
+                batch = OpenBatch(message)
                 yield message, self.single(message)
                 plain = self._plain_properties()
                 continue
@@ -251,19 +199,19 @@ class Outgoings:
                 properties = next(plain[message.waits_for_store])
             else:
                 properties = self._with_key(message)
-            if not draft.add(message, properties, most):
-                yield from self._group(draft)
-                plain = self._plain_properties()  # keys are of the moment
-                draft = _Draft(message)
-                draft.add(message, properties, most)
-        yield from self._group(draft)
+            if not batch.add(message, properties, most):
+                yield from self._group(batch)
+                plain = self._plain_properties()  # Keys contain the current time.
+                batch = OpenBatch(message)
+                batch.add(message, properties, most)
+        yield from self._group(batch)
 
-    def _group(self, draft: _Draft) -> Iterator[tuple[Message, Outgoing]]:
-        ids = _MessageIds(draft.properties)
+    def _group(self, batch: OpenBatch) -> Iterator[tuple[Message, Outgoing]]:
+        ids = MessageIds(batch.properties)
         if len(ids) > 1:
-            yield draft.first, self._batch(draft)
+            yield batch.first, self._batch(batch)
         elif ids:
-            yield draft.first, self.single(draft.first, {UNIQ_KEY: ids[0]})
+            yield batch.first, self.single(batch.first, {UNIQ_KEY: ids[0]})
 
     def _plain_properties(self) -> dict[bool, Iterator[bytes]]:
         """Return the properties of messages that have none of their own, by `waits_for_store`."""
@@ -276,42 +224,30 @@ class Outgoings:
             properties[UNIQ_KEY] = self._keys.next()
         return encode_properties(properties)
 
-    def _batch(self, draft: _Draft) -> Outgoing:
-        topic, body = draft.first.topic, encode_batch(draft.parts)
+    def _batch(self, batch: OpenBatch) -> Outgoing:
+        topic, body = batch.first.topic, encode_batch(batch.parts)
         self._check(topic, len(body))
-        # 4.9 gives each message the batch's properties, too: no key here, unlike upstream.
+        # RocketMQ 4.9 gives each message the batch's properties, too: hence no key here, unlike
+        # upstream.
         return Outgoing(
             topic,
             body,
-            _WAITS[draft.first.waits_for_store],
+            _WAITS[batch.first.waits_for_store],
             0,
             0,
             self._now(),
-            _MessageIds(draft.properties),
+            MessageIds(batch.properties),
             is_batch=True,
             code=RequestCode.SEND_BATCH_MESSAGE,
         )
 
     def _check(self, topic: str, size: int) -> None:
         if not topic:
-            raise FormatError("a message has a topic")
+            raise FormatError("a message needs a topic")
         if size > self._most:
-            raise FormatError(f"topic {topic}: {size} bytes are more than {self._most}, the most")
-
-
-def why_alone(message: Message, first: Message) -> str | None:
-    """Return why a message does not go into the batch of a first one, None if it does."""
-    if message.topic != first.topic:
-        return "it has another topic"
-    if message.is_delayed:
-        return "it is delayed"
-    if message.has_priority:
-        return "it has a priority, which brokers do not look for in batches"
-    if message.topic.startswith(RETRY_PREFIX):
-        return "it goes to a retry topic"
-    if message.waits_for_store != first.waits_for_store:
-        return "only one of them waits for the store"
-    return None
+            raise FormatError(
+                f"topic {topic}: a message of {size} bytes exceeds the maximum of {self._most}"
+            )
 
 
 def _text(properties: dict[str, str]) -> str:

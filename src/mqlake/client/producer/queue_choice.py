@@ -1,4 +1,4 @@
-"""To which queue a message goes (upstream: `MQFaultStrategy`, `LatencyFaultToleranceImpl`)."""
+"""Choose the queue of a message (upstream: `MQFaultStrategy`, `LatencyFaultToleranceImpl`)."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _AVOIDED = (
     (1.8, 5.0),
     (0.55, 2.0),
 )
-"""From so many seconds of latency on, a broker is avoided for so many seconds."""
+"""Latencies in seconds, and the seconds for which a broker with that latency is avoided."""
 
 FAILED = 10.0
 """Latency in seconds that a failure stands for."""
 
 
 class QueueChoice:
-    """Takes the queues of each topic by turns, and avoids brokers that were slow.
+    """Chooses the queues of each topic in turn, and avoids brokers that were slow.
 
     Args:
         now: a clock in seconds.
@@ -40,10 +40,10 @@ class QueueChoice:
         """Return the queue whose turn it is.
 
         Args:
-            failed_broker: on which a try of the same message has just failed.
+            failed_broker: the broker at which a try of the same message has just failed.
 
         Raises:
-            NoRouteError: no queue takes messages.
+            NoRouteError: no queue accepts messages.
         """
         queues = require_queues(route)
         turn = self._turns.get(route.topic)
@@ -54,7 +54,7 @@ class QueueChoice:
             return queues[turn % len(queues)]
         if failed_broker and all(queue.broker_name == failed_broker for queue in queues):
             failed_broker = None
-        # A topic may have thousands of queues: only as many are looked at as needed.
+        # A topic may have thousands of queues: only as many as needed are examined.
         in_turn = (queues[(turn + number) % len(queues)] for number in range(len(queues)))
         others = (queue for queue in in_turn if queue.broker_name != failed_broker)
         if not self._avoids:
@@ -68,7 +68,7 @@ class QueueChoice:
         return min(avoided, key=lambda queue: self._avoided_until.get(queue.broker_name, now))
 
     def took(self, broker_name: str, seconds: float) -> None:
-        """Take note of how long a broker took to answer; FAILED if it did not."""
+        """Note how long a broker took to answer; FAILED if it did not."""
         if not self._avoids:
             return
         avoided = next((time for latency, time in _AVOIDED if seconds >= latency), 0.0)
@@ -76,16 +76,16 @@ class QueueChoice:
 
 
 def by_sharding_key(queues: Sequence[MessageQueue], key: str) -> MessageQueue:
-    """Return the queue of a key, the one that `SelectMessageQueueByHash` chooses."""
+    """Return the queue of a key: the queue that `SelectMessageQueueByHash` chooses."""
     return queues[abs(hash_code(key)) % len(queues)]
 
 
 def require_queues(route: TopicRoute) -> Sequence[MessageQueue]:
-    """Return the queues of a topic that take messages.
+    """Return the queues of a topic that accept messages.
 
     Raises:
-        NoRouteError: there is none.
+        NoRouteError: there is no such queue.
     """
     if not route.write_queues:
-        raise NoRouteError(f"topic {route.topic}: no queue takes messages now")
+        raise NoRouteError(f"topic {route.topic}: no queue accepts messages now")
     return route.write_queues

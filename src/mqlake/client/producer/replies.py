@@ -28,7 +28,7 @@ class Replies:
     """The replies that a client waits for.
 
     Args:
-        client_id: to whom they go.
+        client_id: the client that the replies go to.
     """
 
     def __init__(self, client_id: str) -> None:
@@ -36,7 +36,7 @@ class Replies:
         self._waiting: dict[str, asyncio.Future[ReceivedMessage]] = {}
 
     def properties(self, seconds: float) -> dict[str, str]:
-        """Return what makes a message a request whose reply is waited for that long."""
+        """Return the properties of a request whose reply is awaited for so long."""
         correlation_id = str(uuid.uuid4())
         self._waiting[correlation_id] = asyncio.get_running_loop().create_future()
         return {
@@ -49,7 +49,7 @@ class Replies:
         """Return the reply.
 
         Raises:
-            NoReplyError: there was none in time.
+            NoReplyError: no reply arrived in time.
         """
         try:
             async with asyncio.timeout(seconds):
@@ -58,12 +58,12 @@ class Replies:
             raise NoReplyError(f"no reply within {seconds:g} s") from None
 
     def forget(self, correlation_id: str) -> None:
-        """Wait no longer."""
+        """Stop waiting."""
         if (future := self._waiting.pop(correlation_id, None)) is not None:
             future.cancel()
 
     def take(self, command: Command) -> bool:
-        """Take a reply; return whether somebody waits for it."""
+        """Accept a reply; return whether a caller waits for it."""
         header = command.header(ReplyMessageHeader)
         encoded = (header.properties or "").encode("utf-8", "replace")
         properties = decode_properties(encoded)
@@ -78,11 +78,13 @@ def reply_to(request: ReceivedMessage, body: bytes) -> Message:
     """Return the message that replies to a request.
 
     Raises:
-        ClientError: nobody waits for a reply to it.
+        ClientError: the message is not a request.
     """
     properties = request.properties
     if not all(properties.get(name) for name in (CORRELATION_ID, _REPLY_TO, CLUSTER)):
-        raise ClientError(f"message {request.message_id} is no request: nobody waits for a reply")
+        raise ClientError(
+            f"message {request.message_id} is not a request: nobody waits for a reply to it"
+        )
     found = {name: properties[name] for name in (CORRELATION_ID, _REPLY_TO)}
     found[_TTL] = properties.get(_TTL, "")
     found[_KIND] = _REPLY
@@ -115,7 +117,9 @@ def _message(header: ReplyMessageHeader, properties: bytes, body: bytes) -> Rece
 
 
 def _address(text: str) -> bytes:
-    """Return the bytes of "address:port" or "/address:port"; none if it is something else."""
+    """Return the bytes of "address:port" or "/address:port"; empty if the text is something
+    else.
+    """
     try:
         return encode_host(text.removeprefix("/"))
     except FormatError:

@@ -1,4 +1,4 @@
-"""What becomes of a message that was sent (upstream: `SendResult`, `SendStatus`)."""
+"""The result of a send (upstream: `SendResult`, `SendStatus`)."""
 
 from __future__ import annotations
 
@@ -29,11 +29,12 @@ class SendResult(msgspec.Struct, frozen=True, gc=False):
             to make it.
         message_id: its unique key, which its consumers see.
         offset_message_id: the broker's address and the physical offset.
-        queue: the queue that it is in.
-        queue_offset: its number there; of a delayed message, in the queue in which it waits.
-        transaction_id: of a half message.
-        recall_handle: what takes a delayed message back.
-        region: of the broker.
+        queue: the queue of the message.
+        queue_offset: its queue offset; of a delayed message, its offset in the queue in which it
+            waits.
+        transaction_id: the id of a half message.
+        recall_handle: the handle with which a delayed message can be recalled.
+        region: the region of the broker.
         is_traced: whether the broker wants message traces.
     """
 
@@ -49,11 +50,11 @@ class SendResult(msgspec.Struct, frozen=True, gc=False):
 
 
 class SendResults(Sequence[SendResult]):
-    """Where the messages of a batch are stored; the result of each is made when it is asked for.
+    """Where the messages of a batch are stored; each result is created on access.
 
     Args:
-        first: of the first message.
-        message_ids, offset_message_ids: of all messages.
+        first: the result of the first message.
+        message_ids, offset_message_ids: the ids of all messages.
     """
 
     __slots__ = ("_first", "_message_ids", "_offset_message_ids")

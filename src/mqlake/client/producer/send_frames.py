@@ -1,4 +1,4 @@
-"""Frames of sends: what the sends to one topic have in common is encoded once."""
+"""Frames of sends: what all sends to one topic have in common is encoded once."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _escape = msgspec.json.Encoder().encode
 
 
 class SendFrames:
-    """Makes the frames of one producer group."""
+    """Encodes the frames of one producer group."""
 
     def __init__(self, group: str) -> None:
         self._group = group

@@ -1,4 +1,4 @@
-"""What a producer notes of its messages (upstream: `SendMessageTraceHookImpl`)."""
+"""Trace the messages of a producer (upstream: `SendMessageTraceHookImpl`)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mqlake.protocol.namespace import Namespace
 
 
 class SendTrace:
-    """Notes what was sent, and how transactions ended.
+    """Records what was sent, and how transactions ended.
 
     Args:
         address_of: returns the address of a broker's master, None if it is unknown.
@@ -36,16 +36,17 @@ class SendTrace:
         self._address_of, self.now = address_of, now
 
     async def close(self) -> None:
-        """Send what waits."""
+        """Send the records that are waiting."""
         await self._tracer.close()
 
     def sent(
         self, outgoing: Outgoing, message: Message, results: Sequence[SendResult], began: int
     ) -> None:
-        """Note a message that a broker has stored; of a batch the first one, as upstream does.
+        """Record a message that a broker has stored; of a batch only the first one, as upstream
+        does.
 
         Args:
-            began: milliseconds since 1970.
+            began: when sending began, in milliseconds since 1970.
         """
         result = results[0]
         if not result.is_traced:
@@ -65,13 +66,13 @@ class SendTrace:
         )
 
     def ended(self, message: Message, result: SendResult, state: str) -> None:
-        """Note that the producer has ended a transaction; `state` as in `records`."""
+        """Record that the producer has ended a transaction; `state` as in `records`."""
         if result.is_traced:
             traced = self._traced(message, result)
             self._note_end(traced, result.transaction_id, state, is_check=False)
 
     def checked(self, half: ReceivedMessage, transaction_id: str | None, state: str) -> None:
-        """Note what the producer told a broker that asked for a transaction."""
+        """Record what the producer answered a broker that asked for a transaction."""
         if records.is_wanted(half.properties):
             keys = KEY_SEPARATOR.join(half.keys)
             topic = self._namespace.unwrap(half.topic)

@@ -1,4 +1,4 @@
-"""Send a message until a broker has it, or its time is over.
+"""Send a message until a broker has stored it, or its time is over.
 
 Upstream: `DefaultMQProducerImpl.sendDefaultImpl`, `MQClientAPIImpl.processSendResponse`.
 """
@@ -49,16 +49,16 @@ _PASSING = frozenset(
         ResponseCode.GO_AWAY,
     )
 )
-"""What another broker, or the same one later, may answer otherwise."""
+"""Response codes after which another broker, or the same one later, may accept the message."""
 
 
 class Tries(msgspec.Struct, frozen=True):
-    """How a message is sent again.
+    """How a message is retried.
 
     Attributes:
         retries: how many times after the first try.
-        other_if_not_ok: also where a broker has stored it, but says that it is not yet as durable
-            as it should be: it is stored twice then.
+        other_if_not_ok: also retry if a broker has stored the message but reports that it is not
+            yet as durable as it should be. The message is then stored twice.
     """
 
     retries: int = 2
@@ -66,7 +66,7 @@ class Tries(msgspec.Struct, frozen=True):
 
 
 class _Outcome:
-    """What all tries of a send came to.
+    """The results of all tries of a send.
 
     Attributes:
         tries: how many times the message was sent.
@@ -95,7 +95,7 @@ class _Outcome:
 
         Raises:
             PerhapsStoredError: no broker acknowledged them, but one may have stored them.
-            NotStoredError, NoRouteError: no broker has them.
+            NotStoredError, NoRouteError: no broker has stored them.
         """
         if self.stored is not None:
             return self.stored
@@ -124,11 +124,11 @@ class Sending:
 
         Args:
             seconds: for all tries together.
-            queue: to which they go; without it any, another broker's with each try.
+            queue: the queue that they go to; if None, any queue, on another broker with each try.
 
         Raises:
             SendError: no broker has acknowledged them.
-            NoRouteError: no queue takes them.
+            NoRouteError: no queue accepts them.
         """
         outcome, broker, left = _Outcome(), None, seconds
         deadline = self._loop.time() + seconds
@@ -152,7 +152,7 @@ class Sending:
         return outcome.results(outgoing.topic, seconds)
 
     async def oneway(self, outgoing: Outgoing, queue: MessageQueue | None, seconds: float) -> None:
-        """Send without an answer; whether it arrives, nobody knows.
+        """Send without an answer; whether the message arrives is unknown.
 
         Raises:
             NoRouteError, NotStoredError: it was not sent.
@@ -184,7 +184,7 @@ class Sending:
         routes = self._instance.routes
         address = routes.master_of(queue)
         if address is None:
-            # The queue was chosen by the caller, who need not have sent to its topic before.
+            # The caller chose the queue, and may never have sent to its topic before.
             with suppress(TimeoutError):
                 async with asyncio.timeout(seconds):
                     await routes.load(queue.topic)

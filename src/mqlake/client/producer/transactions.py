@@ -32,7 +32,7 @@ _log = logging.getLogger(__name__)
 
 
 class TransactionState(Enum):
-    """What has become of what a half message speaks of."""
+    """How a transaction ended."""
 
     COMMIT = TRANSACTION_COMMIT
     ROLLBACK = TRANSACTION_ROLLBACK
@@ -44,17 +44,18 @@ _TRACED = {
     TransactionState.ROLLBACK: "ROLLBACK_MESSAGE",
     TransactionState.UNKNOWN: "UNKNOW",
 }
-"""What traces call the states: upstream's names."""
+"""The names of the states in traces: upstream's names."""
 
 Check = Callable[[ReceivedMessage], Awaitable[TransactionState]]
-"""Says what has become of a half message; UNKNOWN lets the broker ask again later."""
+"""Tells how a transaction ended; UNKNOWN lets the broker ask again later."""
 
 
 class Transaction:
-    """A half message: committed at the end of an `async with` block, rolled back if that raises.
+    """A half message: committed at the end of an `async with` block, rolled back if the block
+    raises.
 
     Attributes:
-        result: where the half message is; its `message_id` is that of the message.
+        result: where the half message is stored; its `message_id` is that of the message.
     """
 
     def __init__(
@@ -86,7 +87,7 @@ class Transaction:
             return
         try:
             await self.rollback()
-        except MqlakeError as refusal:  # the block's own error is the one to be raised
+        except MqlakeError as refusal:  # The block's own error is the one to raise.
             _log.warning("a transaction was not rolled back: %s", refusal)
 
     async def commit(self) -> None:
@@ -98,10 +99,11 @@ class Transaction:
         await self._end(TransactionState.ROLLBACK)
 
     async def _end(self, state: TransactionState) -> None:
-        """Tell the broker; if it does not hear, it asks (`Check`), and nothing is lost.
+        """Report the end to the broker. If the broker does not receive it, the broker asks
+        (`Check`), and nothing is lost.
 
         Raises:
-            RemotingError: the broker refuses, for example since the half message has expired.
+            RemotingError: the broker refuses, for example because the half message has expired.
         """
         self._is_over = True
         result = self.result
@@ -122,7 +124,7 @@ class Transaction:
                 address, RequestCode.END_TRANSACTION, header, seconds=_TIMEOUT
             )
         except (ConnectionFailedError, RequestTimeoutError) as error:
-            _log.warning("a transaction was not ended; the broker will ask: %s", error)
+            _log.warning("a transaction was not ended; the broker will ask again: %s", error)
         if self._trace is not None:
             self._trace.ended(self._message, result, _TRACED[state])
 
@@ -144,10 +146,10 @@ class Checks:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def take(self, half: ReceivedMessage, header: CheckTransactionHeader, address: str) -> None:
-        """Find out what has become of a half message, and tell the broker at an address."""
+        """Find out how a transaction ended, and report it to the broker at an address."""
         if self._check is None:
             _log.warning(
-                "%s asks for a transaction of group %s: its producer has no check",
+                "%s asks for a transaction of group %s, but its producer has no check",
                 address,
                 self._group,
             )
@@ -159,7 +161,7 @@ class Checks:
         task.add_done_callback(self._tasks.discard)
 
     async def close(self) -> None:
-        """Cut off what is going on: brokers ask again."""
+        """Cancel the checks that are running: brokers ask again."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -172,7 +174,9 @@ class Checks:
         try:
             state = TransactionState(await check(half))
         except Exception:  # noqa: BLE001 (it is the user's)
-            _log.exception("the check of message %s failed: it is asked for again", half.message_id)
+            _log.exception(
+                "the check of message %s failed; the broker will ask again", half.message_id
+            )
         header = EndTransactionHeader(
             producer_group=self._group,
             tran_state_table_offset=asked.tran_state_table_offset,
@@ -187,6 +191,8 @@ class Checks:
             command = request(RequestCode.END_TRANSACTION, header)
             await self._instance.cluster.client.oneway(address, command)
         except MqlakeError as error:
-            _log.warning("%s was not told of message %s: %s", address, half.message_id, error)
+            _log.warning(
+                "%s was not notified about message %s: %s", address, half.message_id, error
+            )
         if self._trace is not None:
             self._trace.checked(half, asked.transaction_id, _TRACED[state])

@@ -1,1 +1,1 @@
-"""What producers and consumers note of each message, for `mqadmin queryMsgTraceById`."""
+"""Trace messages of producers and consumers, for `mqadmin queryMsgTraceById`."""

@@ -19,7 +19,7 @@ _TIMEOUT = 5.0
 
 
 def open_tracer(instance: ClientInstance, trace: bool | str) -> Tracer | None:
-    """Return what sends traces over the connections of an instance, None if none are wanted.
+    """Return a tracer that uses the connections of an instance, None if tracing is off.
 
     Args:
         trace: the topic that they go to; True for RocketMQ's own, False for no traces.
@@ -32,7 +32,7 @@ def open_tracer(instance: ClientInstance, trace: bool | str) -> Tracer | None:
         """Store a trace message.
 
         Raises:
-            MqlakeError: it is not stored, or perhaps not.
+            MqlakeError: the message is not stored, or perhaps not.
         """
         queues = (await instance.routes.to_publish(topic)).write_queues
         if not queues:

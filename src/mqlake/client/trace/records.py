@@ -31,7 +31,7 @@ class MessageKind(IntEnum):
 
 
 class Outcome(IntEnum):
-    """What came of handling a message (upstream: `ConsumeReturnType`)."""
+    """How the handling of a message ended (upstream: `ConsumeReturnType`)."""
 
     SUCCESS = 0
     TOO_LATE = 1
@@ -39,11 +39,11 @@ class Outcome(IntEnum):
 
 
 class Traced(NamedTuple):
-    """A message of which something is noted.
+    """A message that a record is about.
 
     Attributes:
-        keys: separated by blanks.
-        broker: the address of the broker that has it, "ip:port".
+        keys: separated by spaces.
+        broker: the address of the broker that has the message, "ip:port".
     """
 
     topic: str
@@ -57,8 +57,8 @@ class TraceRecord(msgspec.Struct, frozen=True, gc=False):
     """One record.
 
     Attributes:
-        text: the record, its end included.
-        keys: what it is to be found by: the message's id and its keys.
+        text: the record, including its terminator.
+        keys: the words by which the record is found: the message's id and its keys.
     """
 
     text: str
@@ -80,8 +80,8 @@ def sent(
     """Return the record of a message that was sent.
 
     Args:
-        at: milliseconds since 1970 at which sending began; `took` is how many it took.
-        size: bytes of the body.
+        at: when sending began, in milliseconds since 1970; `took` is its duration in milliseconds.
+        size: the length of the body, in bytes.
         is_ok: whether the broker answered SEND_OK.
     """
     topic, message_id, tags, keys, broker = message
@@ -101,9 +101,9 @@ def handed_over(
     """Return the record of a message that a consumer begins to handle.
 
     Args:
-        request_id: what the record of its end has, too.
+        request_id: the same id as in the record of its end.
         at: milliseconds since 1970.
-        times: how often the group has had it before.
+        times: how often it was delivered to the group before.
     """
     region, keys = properties.get(MSG_REGION, DEFAULT_REGION), properties.get(KEYS)
     fields = ("SubBefore", at, region, group, request_id, message_id, times, keys)

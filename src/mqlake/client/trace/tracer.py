@@ -12,27 +12,28 @@ from mqlake.errors import MqlakeError
 from mqlake.formats.properties import KEY_SEPARATOR
 
 MOST_RECORDS = 2048
-"""Records that wait; further ones are dropped."""
+"""The maximum number of waiting records; further ones are dropped."""
 _A_MESSAGE = 100
 _MOST_CHARACTERS = 32_000
 _MOST_KEYS = 4_000
-"""Characters of the keys of one message."""
+"""The maximum number of characters of one message's keys."""
 _HOLD = 0.5
 """Seconds for which a record waits for others."""
 _AT_CLOSE = 3.0
-"""Seconds in which the rest is sent when the tracer is closed."""
+"""Seconds for sending the remaining records when the tracer is closed."""
 
 _log = logging.getLogger(__name__)
 
 
 class Tracer:
-    """Sends trace records; never holds up whoever notes one, and never fails.
+    """Sends trace records; it never delays or fails its caller.
 
     Args:
-        send: stores a message with a body and keys, separated by blanks.
+        send: stores a message with a body and with keys, separated by spaces.
 
     Attributes:
-        dropped: records that were not sent: too many at once, or no broker took them.
+        dropped: the number of records that were not sent: too many waited, or no broker accepted
+            them.
     """
 
     def __init__(self, send: Callable[[bytes, str], Awaitable[object]]) -> None:
@@ -44,7 +45,7 @@ class Tracer:
         self._task = asyncio.get_running_loop().create_task(self._run())
 
     def note(self, record: TraceRecord) -> None:
-        """Have a record sent soon."""
+        """Send a record soon."""
         if len(self._waiting) >= MOST_RECORDS or self._is_closing.is_set():
             self.dropped += 1
             return
@@ -52,7 +53,7 @@ class Tracer:
         self._noted.set()
 
     async def close(self) -> None:
-        """Send what waits, for three seconds at most."""
+        """Send the waiting records, for three seconds at most."""
         self._is_closing.set()
         self._noted.set()
         _, late = await asyncio.wait([self._task], timeout=_AT_CLOSE)

@@ -1,4 +1,4 @@
-"""Find records that lie one behind the other (`mqlake.dispatch.adjacent`)."""
+"""Find records that lie consecutively (`mqlake.dispatch.adjacent`)."""
 
 # pyright: basic
 # Reason: compiled by Numba, whose types are inferred.
@@ -16,12 +16,12 @@ from mqlake.kernels.memory import borrow, load_i32, load_i64
 from mqlake.kernels.values import in_blocks
 
 _GOOD, _CRC, _SHORT, _TOPIC = int(Fault.GOOD), int(Fault.CRC), int(Fault.SHORT), int(Fault.TOPIC)
-_QUEUE_OFFSET_AT = record.QUEUE_OFFSET_AT
+_QUEUE_OFFSET_AT, _SYS_FLAG_AT = record.QUEUE_OFFSET_AT, record.SYS_FLAG_AT
 
 
 @kernel
 def adjacent(buffer, rows):
-    """Fill a column of `rows` for each record; return how many, and what is behind the last one."""
+    """Fill a column of `rows` for each record; return how many, and what is after the last one."""
     length = len(buffer)
     buffer, rows = borrow(buffer), borrow(rows)
     whole, count, at = np.zeros((2, 1), np.int64), 0, np.int64(0)
@@ -42,6 +42,22 @@ def adjacent(buffer, rows):
         rows[2, count] = load_i64(data, at + _QUEUE_OFFSET_AT)
         rows[3, count] = _GOOD if has_good_body(data, at, body, body_length) else _CRC
         rows[4, count], rows[5, count] = tags
+        rows[6, count] = load_i32(data, at + _SYS_FLAG_AT)
         at += size
         count += 1
     return count, _SHORT
+
+
+@kernel
+def locate(buffer, at, records):
+    """Fill the rows of records that `adjacent` has found, each with its position."""
+    buffer, records = borrow(buffer), borrow(records)
+    for row in range(len(at)):
+        start = np.int64(at[row])
+        _, body, body_length, topic, topic_length, found, found_length = lay_out(buffer, start)
+        one = records[row]
+        one.physical_offset = start
+        one.sys_flag = load_i32(buffer, start + _SYS_FLAG_AT)
+        one.body_at, one.body_length = body, body_length
+        one.topic_at, one.topic_length = topic, topic_length
+        one.properties_at, one.properties_length = found, found_length

@@ -21,7 +21,7 @@ _MAX_PROPERTIES = properties.MAX_LENGTH
 
 @inlined
 def draft_body(source, at, end, drafts, row):
-    """Fill a draft for each message from `at` on, the first in `row`; return the row behind them.
+    """Fill a draft for each message from `at` on, the first in `row`; return the row after them.
 
     That is -1 where the body is malformed, or there are not as many rows.
     """

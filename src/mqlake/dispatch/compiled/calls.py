@@ -9,7 +9,7 @@ import secrets
 
 import numpy as np
 
-from mqlake.dispatch.answers import Followed, Found, Heads, MessageColumns, Walk
+from mqlake.dispatch.answers import Followed, Found, MessageColumns, Walk
 from mqlake.dispatch.batch import Batch, Bytes, Ints, Longs, Window
 from mqlake.dispatch.columns import KeyColumns, RecordColumns
 from mqlake.dispatch.compiled import adjacent as _adjacent
@@ -17,10 +17,7 @@ from mqlake.dispatch.compiled import batch_body as _batch_body
 from mqlake.dispatch.compiled import describe as _describe
 from mqlake.dispatch.compiled import encode as _encode
 from mqlake.dispatch.compiled import encode_draft as _encode_draft
-from mqlake.dispatch.compiled import fields as _fields
-from mqlake.dispatch.compiled import hosts as _hosts
 from mqlake.dispatch.compiled import index_entries as _index_entries
-from mqlake.dispatch.compiled import lists as _lists
 from mqlake.dispatch.compiled import messages as _messages
 from mqlake.dispatch.compiled import packed as _packed
 from mqlake.dispatch.compiled import queue_entries as _queue_entries
@@ -29,20 +26,25 @@ from mqlake.dispatch.compiled import queues as _queues
 from mqlake.dispatch.compiled import record as _record
 from mqlake.dispatch.compiled import record_crc as _record_crc
 from mqlake.dispatch.compiled import torn as _torn
+from mqlake.dispatch.compiled import values as _values
 from mqlake.dispatch.drafts import Drafts, Routes
 from mqlake.dispatch.queue_read import TOPIC_LEAD, Limits, Part, Wanted
 from mqlake.dispatch.queue_table import QueueTable
-from mqlake.kernels import values as _values
+from mqlake.dispatch.value_columns import (
+    Keys,
+    OptionalTexts,
+    Pairs,
+    Texts,
+    Times,
+    Values,
+)
 
 _SEED = np.uint64(secrets.randbits(64))
 """Of the hash over property names: unknown to those who write logs."""
 
 adjacent = _adjacent.adjacent
-copy_spans = _values.copy_spans
-are_text = _values.are_text
-host_texts = _hosts.host_texts
-message_ids = _hosts.message_ids
-key_texts = _lists.key_texts
+locate = _adjacent.locate
+copy_records = _queue_read.copy_records
 draft_batch = _batch_body.draft_batch
 packed = _packed.packed
 state_crcs = _record_crc.state_crcs
@@ -91,7 +93,7 @@ def describe(
     index_tags: bool,
 ) -> int:
     table.reserve(len(records), int(records["topic_length"].sum()))
-    _reserve_slots(table, len(table) + len(records))
+    reserve_slots(table, len(table) + len(records))
     return _describe.describe(
         buffer,
         records,
@@ -111,7 +113,7 @@ def group(records: RecordColumns, queues: int) -> tuple[Bytes, Longs, Longs]:
     return _queue_entries.group(records, queues)
 
 
-def _reserve_slots(table: QueueTable, queues: int) -> None:
+def reserve_slots(table: QueueTable, queues: int) -> None:
     """Keep at least half of the slots empty, so that every search in them ends."""
     if 2 * queues > len(table.slots):
         table.slots = np.zeros(1 << (2 * queues).bit_length(), np.int32)
@@ -163,14 +165,27 @@ def relink(buffer: Bytes, slots: int, count: int) -> tuple[int, int, int, int, i
     return _index_entries.relink(buffer, slots, count)
 
 
-def heads(batch: Batch) -> Heads:
-    return Heads(*_fields.heads(batch.buffer, batch.base, batch.records))
-
-
-def property_texts(
-    buffer: Bytes, at: Longs, lengths: Ints
-) -> tuple[Ints, Ints, Bytes, Ints, Bytes]:
-    return _lists.property_texts(buffer, at, lengths, _SEED)
+def values(batch: Batch, chosen: int, times: Times) -> Values:
+    ints, longs, texts, are_text, tags, unique_keys, keys, pairs = _values.values(
+        batch.buffer,
+        batch.base,
+        batch.records,
+        chosen,
+        times.first,
+        times.last,
+        times.per_millisecond,
+        _SEED,
+    )
+    return Values(
+        ints,
+        longs,
+        tuple(Texts(*each) for each in texts),
+        are_text,
+        OptionalTexts(*tags),
+        OptionalTexts(*unique_keys),
+        Keys(*keys),
+        Pairs(*pairs),
+    )
 
 
 def message_columns(

@@ -1,6 +1,6 @@
 """Describe the records that a walk found: properties, queue, tags code, key hashes.
 
-RocketMQ: `CommitLog.checkMessageAndReturnSize`, `IndexService.buildIndex`.
+Upstream: `CommitLog.checkMessageAndReturnSize`, `IndexService.buildIndex`.
 """
 
 # pyright: basic

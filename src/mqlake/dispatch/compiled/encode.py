@@ -50,8 +50,8 @@ def write_records(
     Each states its CRC if `append_crc` is 1; then one is not regular either whose properties become
     too long by that.
 
-    Returns (the row that comes next, position behind the records). `base` is the physical offset
-    of the first byte of `target`.
+    Returns (the row that comes next, position after the records). `base` is the physical offset of
+    the first byte of `target`.
     """
     target, source, texts, parts = borrow(target), borrow(source), borrow(texts), borrow(parts)
     own = hosts[len(hosts) - 1]

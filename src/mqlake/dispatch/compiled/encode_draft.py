@@ -48,25 +48,25 @@ _INNER_BATCH = sys_flag.INNER_BATCH
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 _MIN_I32, _MAX_I32 = -(1 << 31), (1 << 31) - 1
 
-_FIELDS = len(FIELDS)
+FIELD_COUNT = len(FIELDS)
 (
-    _TOPIC,
-    _BODY,
-    _TAGS_FIELD,
-    _KEYS_FIELD,
-    _PROPERTIES,
-    _QUEUE_ID,
-    _FLAG,
-    _SYS_FLAG,
-    _BORN_TIMESTAMP,
-    _BORN_HOST,
-    _RECONSUME_TIMES,
-    _PREPARED,
-    _DELAY_LEVEL,
-    _ENCODED,
-) = range(_FIELDS)
-_INTS = (_QUEUE_ID, _FLAG, _SYS_FLAG, _RECONSUME_TIMES)
-_LONGS = (_BORN_TIMESTAMP, _PREPARED, _DELAY_LEVEL)
+    TOPIC,
+    BODY,
+    TAGS_FIELD,
+    KEYS_FIELD,
+    PROPERTIES,
+    QUEUE_ID,
+    FLAG,
+    SYS_FLAG,
+    BORN_TIMESTAMP,
+    BORN_HOST,
+    RECONSUME_TIMES,
+    PREPARED,
+    DELAY_LEVEL,
+    ENCODED,
+) = range(FIELD_COUNT)
+_INTS = (QUEUE_ID, FLAG, SYS_FLAG, RECONSUME_TIMES)
+_LONGS = (BORN_TIMESTAMP, PREPARED, DELAY_LEVEL)
 
 
 @inlined
@@ -106,7 +106,7 @@ def _put_number(texts, to, number):
 
 @outlined
 def _put_map(texts, to, source, at, pairs):
-    """Write name and value pairs; (position behind them, whether all can be stored)."""
+    """Write name and value pairs; (position after them, whether all can be stored)."""
     for _ in range(pairs):
         kind, name_at, name_length, at = value(source, at)
         if kind != TEXT or name_length == 0 or _holds(source, name_at, name_length, _NAME_END):
@@ -126,7 +126,7 @@ def _put_map(texts, to, source, at, pairs):
 
 @outlined
 def _put_list(texts, to, source, at, count):
-    """Write keys, parted by spaces; (position behind them, whether all are texts)."""
+    """Write keys, parted by spaces; (position after them, whether all are texts)."""
     for number in range(count):
         kind, key_at, length, at = value(source, at)
         if kind != TEXT:
@@ -139,7 +139,9 @@ def _put_list(texts, to, source, at, count):
 
 @outlined
 def _may_be_odd(texts, start, end):
-    """Say whether the name of an inner batch's property stands anywhere, or a record CRC does."""
+    """Return whether the name of an inner batch's property stands anywhere, or a record CRC
+    does.
+    """
     return holds(texts, start, end, _INNER_NUM, _RARE) or may_hold_crc(texts, start, end)
 
 
@@ -167,13 +169,13 @@ def _number_of(source, at, length, other, slots, keys, count, seed):
 
 
 @inlined
-def _read_fields(source, at, kinds, starts, numbers):
+def read_fields(source, at, kinds, starts, numbers):
     """Note what the fields of the message at `at` are; (whether it is one, position behind)."""
     kind, _, fields, inside = value(source, at)
-    if kind != LIST or fields != _FIELDS:
+    if kind != LIST or fields != FIELD_COUNT:
         return False, behind(source, at, 1)
     at = inside
-    for field in range(_FIELDS):
+    for field in range(FIELD_COUNT):
         byte = load_u8(source, at)
         if byte < SMALL_NUMBERS or byte == NOTHING:  # most fields of most messages
             kinds[field], numbers[field] = (INT, byte) if byte < SMALL_NUMBERS else (NIL, 0)
@@ -185,53 +187,51 @@ def _read_fields(source, at, kinds, starts, numbers):
 
 
 @inlined
-def _are_usual(kinds, numbers, longest_body):
-    """Say whether a message has the kinds of values, and the numbers, that most have."""
-    usual = kinds[_TOPIC] == TEXT and kinds[_BODY] == BYTES and kinds[_BORN_HOST] == TEXT
-    usual &= numbers[_BODY] <= longest_body and numbers[_QUEUE_ID] >= 0
+def are_usual(kinds, numbers, longest_body):
+    """Return whether a message has the kinds of values, and the numbers, that most have."""
+    usual = kinds[TOPIC] == TEXT and kinds[BODY] == BYTES and kinds[BORN_HOST] == TEXT
+    usual &= numbers[BODY] <= longest_body and numbers[QUEUE_ID] >= 0
     for field in _INTS:
         usual &= kinds[field] == INT and _MIN_I32 <= numbers[field] <= _MAX_I32
     for field in _LONGS:
         usual &= kinds[field] == INT
-    return usual and numbers[_SYS_FLAG] & _INNER_BATCH == 0
+    return usual and numbers[SYS_FLAG] & _INNER_BATCH == 0
 
 
 @outlined
 def _put_properties(texts, to, source, kinds, starts, numbers):
-    """Write a message's properties; (position behind them, whether they are as most are)."""
+    """Write a message's properties; (position after them, whether they are as most are)."""
     start, ok = to, True
-    if kinds[_ENCODED] == BYTES:
-        to = _put_span(texts, to, source, starts[_ENCODED], numbers[_ENCODED])
+    if kinds[ENCODED] == BYTES:
+        to = _put_span(texts, to, source, starts[ENCODED], numbers[ENCODED])
         return to, not _may_be_odd(texts, start, to)
-    if kinds[_ENCODED] != NIL:
+    if kinds[ENCODED] != NIL:
         return to, False
-    if kinds[_PROPERTIES] == MAP:
-        to, ok = _put_map(texts, to, source, starts[_PROPERTIES], numbers[_PROPERTIES])
+    if kinds[PROPERTIES] == MAP:
+        to, ok = _put_map(texts, to, source, starts[PROPERTIES], numbers[PROPERTIES])
         ok = ok and not _may_be_odd(texts, start, to)
-    elif kinds[_PROPERTIES] != NIL:
+    elif kinds[PROPERTIES] != NIL:
         return to, False
     value_at = _put_name(texts, to, _KEYS)
-    if kinds[_KEYS_FIELD] == TEXT:
-        end = _put_span(texts, value_at, source, starts[_KEYS_FIELD], numbers[_KEYS_FIELD])
-    elif kinds[_KEYS_FIELD] == LIST:
-        end, are_texts = _put_list(
-            texts, value_at, source, starts[_KEYS_FIELD], numbers[_KEYS_FIELD]
-        )
+    if kinds[KEYS_FIELD] == TEXT:
+        end = _put_span(texts, value_at, source, starts[KEYS_FIELD], numbers[KEYS_FIELD])
+    elif kinds[KEYS_FIELD] == LIST:
+        end, are_texts = _put_list(texts, value_at, source, starts[KEYS_FIELD], numbers[KEYS_FIELD])
         ok &= are_texts
     else:
         return to, False
     ok &= not _holds(texts, value_at, end - value_at, _PAIR_END)
     if end > value_at:
         to = _put_byte(texts, end, _PAIR_END)
-    if kinds[_TAGS_FIELD] == TEXT and numbers[_TAGS_FIELD] > 0:
+    if kinds[TAGS_FIELD] == TEXT and numbers[TAGS_FIELD] > 0:
         value_at = _put_name(texts, to, _TAGS)
-        end = _put_span(texts, value_at, source, starts[_TAGS_FIELD], numbers[_TAGS_FIELD])
+        end = _put_span(texts, value_at, source, starts[TAGS_FIELD], numbers[TAGS_FIELD])
         ok &= not _holds(texts, value_at, end - value_at, _PAIR_END)
         to = _put_byte(texts, end, _PAIR_END)
-    elif kinds[_TAGS_FIELD] not in (TEXT, NIL):
+    elif kinds[TAGS_FIELD] not in (TEXT, NIL):
         return to, False
-    if numbers[_DELAY_LEVEL] != 0:
-        to, fits = _put_number(texts, _put_name(texts, to, _DELAY), numbers[_DELAY_LEVEL])
+    if numbers[DELAY_LEVEL] != 0:
+        to, fits = _put_number(texts, _put_name(texts, to, _DELAY), numbers[DELAY_LEVEL])
         ok &= fits
         to = _put_byte(texts, to, _PAIR_END)
     return to, ok
@@ -252,33 +252,33 @@ def draft_messages(source, lead, drafts, texts, queue_rows, host_rows, longest_b
     queue_slots, host_slots = np.zeros(size, np.int32), np.zeros(size, np.int32)
     queue_keys, host_keys = np.empty((count, 3), np.int64), np.empty((count, 3), np.int64)
     kinds, starts, numbers = (
-        np.empty(_FIELDS, np.int64),
-        np.empty(_FIELDS, np.int64),
-        np.empty(_FIELDS, np.int64),
+        np.empty(FIELD_COUNT, np.int64),
+        np.empty(FIELD_COUNT, np.int64),
+        np.empty(FIELD_COUNT, np.int64),
     )
     queues = hosts = to = np.int64(0)
     _, _, _, at = value(source, lead)
     for row in range(count):
         draft = drafts[row]
         draft.regular = 0
-        is_message, at = _read_fields(source, at, kinds, starts, numbers)
-        if not is_message or not _are_usual(kinds, numbers, longest_body):
+        is_message, at = read_fields(source, at, kinds, starts, numbers)
+        if not is_message or not are_usual(kinds, numbers, longest_body):
             continue
         end, ok = _put_properties(texts, to, source, kinds, starts, numbers)
         if not ok or end - to > _MAX_PROPERTIES:
             continue
         draft.properties_at, draft.properties_length = to, end - to
         to = end
-        draft.body_at, draft.body_length = starts[_BODY], numbers[_BODY]
-        draft.queue_id, draft.flag = numbers[_QUEUE_ID], numbers[_FLAG]
-        draft.sys_flag, draft.reconsume_times = numbers[_SYS_FLAG], numbers[_RECONSUME_TIMES]
-        draft.born_timestamp = numbers[_BORN_TIMESTAMP]
-        draft.prepared_transaction_offset = numbers[_PREPARED]
+        draft.body_at, draft.body_length = starts[BODY], numbers[BODY]
+        draft.queue_id, draft.flag = numbers[QUEUE_ID], numbers[FLAG]
+        draft.sys_flag, draft.reconsume_times = numbers[SYS_FLAG], numbers[RECONSUME_TIMES]
+        draft.born_timestamp = numbers[BORN_TIMESTAMP]
+        draft.prepared_transaction_offset = numbers[PREPARED]
         number = _number_of(
             source,
-            starts[_TOPIC],
-            numbers[_TOPIC],
-            numbers[_QUEUE_ID],
+            starts[TOPIC],
+            numbers[TOPIC],
+            numbers[QUEUE_ID],
             queue_slots,
             queue_keys,
             queues,
@@ -289,7 +289,7 @@ def draft_messages(source, lead, drafts, texts, queue_rows, host_rows, longest_b
             queues += 1
         draft.queue = number
         number = _number_of(
-            source, starts[_BORN_HOST], numbers[_BORN_HOST], 0, host_slots, host_keys, hosts, seed
+            source, starts[BORN_HOST], numbers[BORN_HOST], 0, host_slots, host_keys, hosts, seed
         )
         if number == hosts:
             host_rows[hosts] = row

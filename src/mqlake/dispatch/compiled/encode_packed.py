@@ -53,7 +53,7 @@ def value(source, at):
 
 @outlined
 def _length(source, at, power):
-    """Read an unsigned number of 2^power bytes; (number, position behind it)."""
+    """Read an unsigned number of 2^power bytes; (number, position after it)."""
     if power == 0:
         return load_u8(source, at), at + 1
     if power == 1:

@@ -1,4 +1,4 @@
-"""Insert into an index file, look keys up in it, link it anew (`mqlake.formats.index_file`)."""
+"""Insert into an index file, look up keys in it, relink it (`mqlake.formats.index_file`)."""
 
 # pyright: basic
 # Reason: compiled by Numba, whose types are inferred.
@@ -22,10 +22,10 @@ from mqlake.kernels.memory import (
 _OFFSET_AT, _SECONDS_AT, _PREVIOUS_AT = 4, 4 + 8, 4 + 8 + 4
 _MAX_INT = 0x7FFFFFFF
 _AHEAD = 32
-"""Slots asked for before they are needed: a power of two, more than a miss takes entries."""
+"""Slots that are prefetched: a power of two, more than the entries processed during a miss."""
 
 _LANES = 24
-"""Chains that are walked at the same time."""
+"""Chains that are walked in parallel."""
 _NEW = -1
 
 
@@ -52,10 +52,10 @@ def _seconds(begin, timestamp):
 
 @kernel
 def insert(buffer, slots, number, begin, hashes, offsets, timestamps):
-    """Append entries from `number` on; return how many slots they were the first in.
+    """Append entries from `number` on; return how many of them were the first in their slot.
 
-    `begin` is the file's begin timestamp. The slots lie scattered over more memory than any cache
-    holds: they are asked for some entries ahead.
+    `begin` is the file's begin timestamp. The slots are spread over more memory than any cache
+    holds, so they are prefetched some entries ahead.
     """
     buffer = borrow(buffer)
     ring = np.empty(_AHEAD, np.int64)
@@ -86,10 +86,10 @@ def insert(buffer, slots, number, begin, hashes, offsets, timestamps):
 
 @kernel
 def lookup(buffer, slots, limit, hashes, begin, end, most):
-    """Walk the chains of many hashes at once, newest entries first.
+    """Walk the chains of many hashes in parallel, newest entries first.
 
-    Returns (row of `hashes`, physical offset) of each match, in no order between rows. `limit` is
-    the number behind the file's last entry. While one chain waits for memory, others go on.
+    Returns (row of `hashes`, physical offset) of each match; rows are in no order. `limit` is
+    the number after the file's last entry. While one chain waits for memory, others continue.
     """
     buffer = borrow(buffer)
     rows, offsets, found = np.empty(64, np.int32), np.empty(64, np.int64), 0
@@ -119,7 +119,7 @@ def lookup(buffer, slots, limit, hashes, begin, end, most):
                 rows[found], offsets[found] = row, load_i64(buffer, at + _OFFSET_AT)
                 found += 1
                 left_of[lane] -= 1
-            # Links must lead backwards, so that a chain ends. RocketMQ: selectPhyOffset.
+            # Links must lead backwards, so that a chain ends. Upstream: selectPhyOffset.
             limit_of[lane] = number if seconds >= 0 and time >= begin else 0
             number = load_i32(buffer, at + _PREVIOUS_AT)
         if 0 < number < limit_of[lane] and left_of[lane] > 0:
@@ -142,10 +142,10 @@ def lookup(buffer, slots, limit, hashes, begin, end, most):
 
 @kernel
 def relink(buffer, slots, count):
-    """Link the entries 1 … count-1 anew by their hashes, and compare.
+    """Link the entries 1 … count-1 again by their hashes, and compare.
 
-    Returns (slots in use, wrong links, first entry with one, wrong slots, first of them); 0 and -1
-    for no first.
+    Returns (slots in use, wrong links, first entry with a wrong link, wrong slots, first of them).
+    The counts may be 0, and then the first ones are -1.
     """
     heads = np.zeros(slots, np.int32)
     used, wrong_links, first_link, wrong_slots, first_slot = 0, 0, 0, 0, -1

@@ -15,11 +15,30 @@ from mqlake.kernels.memory import BLOCK, borrow, equal_mask, load_u8, lowest_bit
 from mqlake.kernels.utf8 import first_bytes
 from mqlake.kernels.values import copy_text, room
 
-_LEAST_PAIR = 4
+LEAST_PAIR = 4
 """Bytes of the shortest property: a name, a value, and a separator behind each."""
 _FEW = 8
 _SPACE = ord(properties.KEY_SEPARATOR)
 _ONE = np.uint64(1)
+
+
+@inlined
+def put_keys(data, to, offsets, count, buffer, start, length):
+    """Write the keys in a value of KEYS; return how many keys and bytes there are now."""
+    end = start + length
+    for block in range(start, end + 1, BLOCK):
+        spaces = first_bytes(equal_mask(buffer, block, _SPACE), end - block)
+        if end - block < BLOCK:
+            spaces |= _ONE << np.uint64(end - block)
+        while spaces != 0:
+            space = block + lowest_bit(spaces)
+            spaces &= spaces - _ONE
+            if space > start:
+                to = copy_text(data, to, buffer, start, space - start)
+                count += 1
+                offsets[count] = to
+            start = space + 1
+    return count, to
 
 
 @kernel
@@ -35,20 +54,9 @@ def key_texts(buffer, at, lengths):
     count = to = np.int64(0)
     starts[0] = offsets[0] = 0
     for row in range(len(at)):
-        start = np.int64(at[row])
-        end = start + lengths[row]
-        for block in range(start, end + 1, BLOCK):
-            spaces = first_bytes(equal_mask(buffer, block, _SPACE), end - block)
-            if end - block < BLOCK:
-                spaces |= _ONE << np.uint64(end - block)
-            while spaces != 0:
-                space = block + lowest_bit(spaces)
-                spaces &= spaces - _ONE
-                if space > start:
-                    to = copy_text(data, to, buffer, start, space - start)
-                    count += 1
-                    offsets[count] = to
-                start = space + 1
+        count, to = put_keys(
+            data, to, offsets, count, buffer, np.int64(at[row]), np.int64(lengths[row])
+        )
         starts[row + 1] = count
     return starts, offsets[: count + 1], data[:to]
 
@@ -88,7 +96,17 @@ def _place(buffer, name_at, name_length, count, pairs, slots, stamps, row, seed)
 
 
 @inlined
-def _find_pairs(buffer, start, end, pairs, slots, stamps, row, seed):
+def pairs_room(longest):
+    """Return the arrays that `find_pairs` fills for properties of `longest` bytes at most."""
+    most, size = longest // LEAST_PAIR + 1, 2
+    while size < 2 * most:
+        size *= 2
+    pairs = np.empty((most, 4), np.int64)
+    return pairs, np.empty(size, np.int32), np.full(size, -1, np.int32)
+
+
+@inlined
+def find_pairs(buffer, start, end, pairs, slots, stamps, row, seed):
     """Fill pairs (name at, its length, value at, its length), each name once; return how many."""
     count, marks = np.int64(0), np.uint64(0)
     name_at, name_end = start, np.int64(-1)
@@ -131,21 +149,16 @@ def property_texts(buffer, at, lengths, seed):
     total, most, longest = np.int64(0), np.int64(0), np.int64(0)
     for row in range(len(at)):
         total += lengths[row]
-        most += lengths[row] // _LEAST_PAIR + 1
+        most += lengths[row] // LEAST_PAIR + 1
         longest = max(longest, np.int64(lengths[row]))
-    most_of_row = longest // _LEAST_PAIR + 1
-    size = 2
-    while size < 2 * most_of_row:
-        size *= 2
-    pairs = np.empty((most_of_row, 4), np.int64)
-    slots, stamps = np.empty(size, np.int32), np.full(size, -1, np.int32)
+    pairs, slots, stamps = pairs_room(longest)
     name_offsets, value_offsets = np.empty(most + 1, np.int32), np.empty(most + 1, np.int32)
     names, values = room(total), room(total)
     count = name_to = value_to = np.int64(0)
     starts[0] = name_offsets[0] = value_offsets[0] = 0
     for row in range(len(at)):
         start = np.int64(at[row])
-        found = _find_pairs(buffer, start, start + lengths[row], pairs, slots, stamps, row, seed)
+        found = find_pairs(buffer, start, start + lengths[row], pairs, slots, stamps, row, seed)
         for place in range(found):
             name_to = copy_text(names, name_to, buffer, pairs[place, 0], pairs[place, 1])
             value_to = copy_text(values, value_to, buffer, pairs[place, 2], pairs[place, 3])

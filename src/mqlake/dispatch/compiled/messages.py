@@ -1,7 +1,7 @@
 """All columns of a few records in one call (`mqlake.dispatch.messages`).
 
-The arrays are those of `mqlake.dispatch.arrow`, one buffer after the other as an Arrow message
-lays them out: for so few rows, a call for each array would cost more than its work.
+The arrays are those of `mqlake.dispatch.arrow`, one buffer after another as in an Arrow message.
+For so few rows, a call for each array would take longer than its work.
 """
 
 # pyright: basic
@@ -30,12 +30,12 @@ _SYS_FLAG_AT, _BORN_TIMESTAMP_AT = record.SYS_FLAG_AT, record.BORN_TIMESTAMP_AT
 _BORN_HOST_AT, _MIN_SIZE = record.BORN_HOST_AT, record.MIN_SIZE
 _ALIGNMENT = 8
 _BODIES_FROM_END = 4
-"""Of all parts: behind the bodies are those of message ids."""
+"""Of all parts: those of message ids follow the bodies."""
 
 
 @inlined
 def _bitmap(lengths):
-    """Return Arrow's validity bits of what has a length, and how many have none."""
+    """Return Arrow's validity bits of the values with a length, and how many have none."""
     bits, nulls = np.zeros((len(lengths) + 7) // 8, np.uint8), 0
     for row in range(len(lengths)):
         if lengths[row] > 0:
@@ -52,9 +52,9 @@ def _padded(size):
 
 @inlined
 def _join(parts, head, spans_at, data, body_at, body_length, bodies):
-    """Return the parts behind the head, each aligned, and in the head where each is.
+    """Return the parts after the head, each aligned, with their positions written into the head.
 
-    In one of them the bodies, of so many bytes, are put: they are copied only once.
+    The bodies, `body_length` bytes, are copied into one of the parts: they are copied only once.
     """
     end = np.int64(_padded(bodies))
     for part in parts:
@@ -78,15 +78,15 @@ def _join(parts, head, spans_at, data, body_at, body_length, bodies):
 
 @kernel
 def columns(buffer, at, sizes, head, spans_at, seed):
-    """Return the columns behind the head, rows, those without tags, pairs in properties, keys.
+    """Return the columns after the head, rows, those without tags, pairs in properties, keys.
 
-    At `spans_at` of the head: position behind it and length of each of Arrow's buffers, each 8
-    bytes. Nothing at all where some records cannot be told.
+    At `spans_at` of the head: for each of Arrow's buffers its position after the head and its
+    length, 8 bytes each. Returns nothing if some records cannot be decoded.
     """
     buffer, head = borrow(buffer), borrow(head)
     count = len(at)
     data, starts = in_blocks(buffer, at, sizes)
-    # A row each: what is allocated one by one costs more than what is put in.
+    # One row each: separate allocations take longer than filling them.
     longs, ints = np.empty((13, count), np.int64), np.empty((11, count), np.int32)
     queue_offset, physical_offset, born, stored, prepared = (
         longs[0],

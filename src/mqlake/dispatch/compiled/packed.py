@@ -1,6 +1,6 @@
 """Write records as MessagePack (`mqlake.dispatch.decode`).
 
-Numbers keep the width and the byte order that they have in a record: both are big-endian.
+Numbers keep their width and byte order: records and MessagePack are both big-endian.
 """
 
 # pyright: basic
@@ -46,7 +46,7 @@ _HEAD_SIZE = 5
 """Bytes before the content of a text, an array or a map of 32-bit length."""
 _LEAST_PAIR = 4
 _MOST_OVERHEAD = 3 + 9 * _FIELDS + 2 * LONGEST_HOST
-"""Bytes that a record takes beyond its own size, but for its pairs' heads."""
+"""Bytes that a record takes beyond its own size, without the heads of its pairs."""
 
 
 @inlined
@@ -86,7 +86,7 @@ def _put_host(out, to, data, at, is_v6):
 
 @inlined
 def _put_properties(out, to, data, start, end):
-    """Write all pairs; of equal names, whoever reads them keeps the last."""
+    """Write all pairs; of pairs with equal names, readers keep the last."""
     head, count = to, 0
     to += _HEAD_SIZE
     name_at, name_end = start, -1
@@ -112,7 +112,7 @@ def _put_properties(out, to, data, start, end):
 
 @kernel
 def packed(buffer, at, sizes):
-    """Return an array of records, each an array of its fields; empty where some cannot be told."""
+    """Return an array of records, each an array of fields; empty if some cannot be decoded."""
     buffer = borrow(buffer)
     count = len(at)
     data, starts = in_blocks(buffer, at, sizes)

@@ -23,11 +23,11 @@ _NAME_VALUE = ord(properties.NAME_VALUE_SEPARATOR)
 _PROPERTY = ord(properties.PROPERTY_SEPARATOR)
 _ONE = np.uint64(1)
 
-_TAGS = int.from_bytes(properties.TAGS.encode(), "big")
-_KEYS = int.from_bytes(properties.KEYS.encode(), "big")
+TAGS = int.from_bytes(properties.TAGS.encode(), "big")
+KEYS = int.from_bytes(properties.KEYS.encode(), "big")
 _DELAY = int.from_bytes(properties.DELAY.encode()[:4], "big")
 _DELAY_LAST = ord(properties.DELAY[4:])
-_UNIQ_KEY = np.frombuffer(properties.UNIQ_KEY.encode(), np.uint64)[0]
+UNIQ_KEY = np.frombuffer(properties.UNIQ_KEY.encode(), np.uint64)[0]
 
 
 @inlined
@@ -69,12 +69,12 @@ def find_properties(buffer, start, end):
             if name_end >= 0 and value_length > 0:
                 if name_length == 4:
                     name = load_u32(buffer, name_at)
-                    if name == _TAGS:
+                    if name == TAGS:
                         tags_at, tags_length = value_at, value_length
-                    elif name == _KEYS:
+                    elif name == KEYS:
                         keys_at, keys_length = value_at, value_length
                 elif name_length == 8:
-                    if load_word(buffer, name_at) == _UNIQ_KEY:
+                    if load_word(buffer, name_at) == UNIQ_KEY:
                         unique_key_at, unique_key_length = value_at, value_length
                 elif (
                     name_length == 5

@@ -8,10 +8,18 @@ from __future__ import annotations
 import numpy as np
 
 from mqlake.formats.consume_queue import ENTRY_SIZE
-from mqlake.kernels.jit import kernel
+from mqlake.kernels.jit import inlined, kernel
 from mqlake.kernels.memory import borrow, store_i32, store_i64
 
 _SIZE_AT, _TAGS_CODE_AT = 8, 8 + 4
+
+
+@inlined
+def put_entry(entries, at, record):
+    """Write the entry of a record, a row of RECORD."""
+    store_i64(entries, at, record.physical_offset)
+    store_i32(entries, at + _SIZE_AT, np.int64(record.size))
+    store_i64(entries, at + _TAGS_CODE_AT, record.tags_code)
 
 
 @kernel
@@ -32,9 +40,6 @@ def group(records, queues):
         if record.queue >= 0:
             place = places[record.queue]
             places[record.queue] = place + 1
-            at = place * ENTRY_SIZE
-            store_i64(entries, at, record.physical_offset)
-            store_i32(entries, at + _SIZE_AT, np.int64(record.size))
-            store_i64(entries, at + _TAGS_CODE_AT, record.tags_code)
+            put_entry(entries, place * ENTRY_SIZE, record)
             queue_offsets[place] = record.queue_offset
     return entries, starts, queue_offsets

@@ -13,7 +13,7 @@ from mqlake.formats import record
 from mqlake.formats.consume_queue import ENTRY_SIZE
 from mqlake.formats.record import Fault
 from mqlake.kernels.jit import inlined, kernel
-from mqlake.kernels.memory import borrow, load_i32, load_i64
+from mqlake.kernels.memory import borrow, copy, load_i32, load_i64
 
 _GOOD, _WRONG_SIZE, _OFFSET, _CRC, _SHORT = (
     int(fault) for fault in (Fault.GOOD, Fault.SIZE, Fault.OFFSET, Fault.CRC, Fault.SHORT)
@@ -119,3 +119,13 @@ def follow(
             messages += 1
             total += size
     return count, filled, messages, total, _GOOD
+
+
+@kernel
+def copy_records(target, buffer, at, sizes):
+    """Copy records consecutively to the start of `target`; all lie in `buffer` and fit."""
+    target, buffer = borrow(target), borrow(buffer)
+    to = 0
+    for number in range(len(at)):
+        copy(target, to, buffer, at[number], sizes[number])
+        to += sizes[number]

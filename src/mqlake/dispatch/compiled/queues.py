@@ -48,7 +48,7 @@ def _hash(buffer, at, length, queue_id, seed):
 
 @inlined
 def equal_bytes(a, at, b, to, length):
-    """Say whether two stretches are equal; at least 8 bytes lie before each."""
+    """Return whether two stretches are equal; at least 8 bytes lie before each."""
     for word in range(0, length - 7, 8):
         if load_word(a, at + word) != load_word(b, to + word):
             return False
@@ -57,7 +57,7 @@ def equal_bytes(a, at, b, to, length):
 
 @inlined
 def is_schedule_topic(buffer, at, length):
-    """Say whether this is the topic in which scheduled messages wait."""
+    """Return whether this is the topic in which scheduled messages wait."""
     if length != len(_SCHEDULE_TOPIC):
         return False
     for place in range(length):  # noqa: SIM110 (Numba knows no generators)

@@ -129,7 +129,7 @@ def is_safe_topic(buffer, at, length):
 
 @inlined
 def has_good_body(buffer, at, body_at, body_length):
-    """Say whether the body's CRC is the stated one; RocketMQ asks of an empty body nothing."""
+    """Return whether the body's CRC is the stated one; RocketMQ asks of an empty body nothing."""
     if body_length == 0:
         return True
     stated = load_i32(buffer, at + _BODY_CRC_AT)
@@ -140,8 +140,8 @@ def has_good_body(buffer, at, body_at, body_length):
 def walk(buffer, at, length, stop, data_end, base, check_crc, records):
     """Describe the records from `at` on that start before `stop`, up to len(records) of them.
 
-    Returns (position behind the last, how many, how many of them with a CRC fault, verdict on
-    that position): GOOD where the walk ended because it reached `stop` or filled `records`.
+    Returns (position after the last, how many, how many of them with a CRC fault, verdict on that
+    position): GOOD where the walk ended because it reached `stop` or filled `records`.
     """
     buffer = borrow(buffer)
     records = borrow(records)
@@ -209,9 +209,9 @@ def _judge_candidate(buffer, at, length, data_end, segment_end, base, allowance)
 def search(buffer, at, length, stop, data_end, segment_end, base, allowance):
     """Find the first record, or blank record up to the segment's end, that starts before `stop`.
 
-    Returns (position, verdict, bytes of bodies read in vain). The verdict is GOOD; BLANK; MORE
-    for a record that may be good but crosses the window's end; or NOTHING: then the search goes on
-    at the position. Candidates whose bodies exceed what is left of `allowance` are passed over.
+    Returns (position, verdict, bytes of bodies read in vain). The verdict is GOOD; BLANK; MORE for
+    a record that may be good but crosses the window's end; or NOTHING: then the search continues at
+    the position. Candidates whose bodies exceed what is left of `allowance` are passed over.
     """
     buffer = borrow(buffer)
     spent = 0

@@ -43,7 +43,9 @@ def missing_separator(texts, at, length):
 
 @inlined
 def may_hold_crc(texts, at, end):
-    """Say whether properties may have one of this name: it may also be part of another's value."""
+    """Return whether properties may have one of this name: it may also be part of another's
+    value.
+    """
     return holds(texts, at, end, _FIRST, _RARE)
 
 

@@ -17,7 +17,7 @@ _SEPARATOR, _ZERO = record_crc.SEPARATOR, ord("0")
 
 @inlined
 def _stated(buffer, at):
-    """Return the CRC that the property at a position states, -1 if there is no such property."""
+    """Return the CRC in the property at a position, or -1 if there is no such property."""
     last = at + _SIZE - 1
     if load_i64(buffer, at) != _NAME or load_u8(buffer, at + 8) != _NAME_END:
         return -1
@@ -54,7 +54,7 @@ def _is_torn(buffer, at, size, properties_length):
 
 @kernel
 def first_torn(buffer, base, records):
-    """Return the row of the first torn record, the number of rows if there is none."""
+    """Return the row of the first torn record, or the number of rows without one."""
     buffer, records = borrow(buffer), borrow(records)
     for row in range(len(records)):
         found = records[row]

@@ -5,7 +5,7 @@ Slow, and built on `mqlake.formats` alone: NumPy is not imported here, its array
 
 from __future__ import annotations
 
-from mqlake.dispatch.reference.adjacent import adjacent
+from mqlake.dispatch.reference.adjacent import adjacent, locate
 from mqlake.dispatch.reference.describe import describe
 from mqlake.dispatch.reference.encode import properties_with_crc, state_crcs, write_records
 from mqlake.dispatch.reference.encode_draft import draft_batch, draft_messages
@@ -13,43 +13,31 @@ from mqlake.dispatch.reference.index_entries import insert_entries, lookup_entri
 from mqlake.dispatch.reference.messages import message_columns
 from mqlake.dispatch.reference.packed import packed
 from mqlake.dispatch.reference.queue_entries import group
-from mqlake.dispatch.reference.queue_read import follow
+from mqlake.dispatch.reference.queue_read import copy_records, follow
 from mqlake.dispatch.reference.records import first_torn, search, walk
 from mqlake.dispatch.reference.scan import scan_records
-from mqlake.dispatch.reference.values import (
-    are_text,
-    copy_spans,
-    heads,
-    host_texts,
-    key_texts,
-    message_ids,
-    property_texts,
-)
+from mqlake.dispatch.reference.values import values
 
 __all__ = [
     "adjacent",
-    "are_text",
-    "copy_spans",
+    "copy_records",
     "describe",
     "draft_batch",
     "draft_messages",
     "first_torn",
     "follow",
     "group",
-    "heads",
-    "host_texts",
     "insert_entries",
-    "key_texts",
+    "locate",
     "lookup_entries",
     "message_columns",
-    "message_ids",
     "packed",
     "properties_with_crc",
-    "property_texts",
     "relink",
     "scan_records",
     "search",
     "state_crcs",
+    "values",
     "walk",
     "write_records",
 ]

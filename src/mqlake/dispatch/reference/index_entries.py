@@ -1,4 +1,4 @@
-"""Insert into an index file, look keys up, link anew (twin of `compiled.index_entries`)."""
+"""Insert into an index file, look keys up, link again (twin of `compiled.index_entries`)."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ def message_columns(
 
 
 def decode_text(buffer: Bytes, at: Longs, sizes: Longs) -> list[Record] | None:
-    """Return the records, None where some are none, or have text that is not UTF-8."""
+    """Return the records, or None if one is invalid or has text that is not UTF-8."""
     records: list[Record] = []
     for start, size in zip(at.tolist(), sizes.tolist(), strict=True):
         data = buffer[start : start + size].tobytes()

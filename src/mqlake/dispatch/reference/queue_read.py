@@ -43,6 +43,13 @@ def follow(
     return Followed(count, filled, messages, total, Fault.GOOD)
 
 
+def copy_records(target: Bytes, buffer: Bytes, at: Longs, sizes: Longs) -> None:
+    to, data, source = 0, target.data, buffer.data
+    for start, size in zip(at.tolist(), sizes.tolist(), strict=True):
+        data[to : to + size] = source[start : start + size]
+        to += size
+
+
 def _judge(part: Part, wanted: Wanted, offset: int, size: int, queue_offset: int) -> int:
     data, at = part.buffer.data, offset - part.base
     end = min(len(data), part.high - part.base)

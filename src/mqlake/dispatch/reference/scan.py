@@ -83,7 +83,7 @@ class _Scan:
         return end, False
 
     def ends_segment(self, at: int) -> bool:
-        """Say whether a blank record reaches exactly to the segment's end."""
+        """Return whether a blank record reaches exactly to the segment's end."""
         return at + int.from_bytes(self.view[at : at + 4], "big") == self._file.size
 
     def _judge(self, at: int, allowance: int) -> tuple[bool, int]:

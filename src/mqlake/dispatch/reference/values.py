@@ -1,125 +1,122 @@
-"""Gather the values of columns out of records (twin of `compiled.values`)."""
+"""Write the chosen columns of records (twin of `compiled.values`)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sized
+from collections.abc import Callable, Iterable, Sequence, Sized
 from itertools import accumulate, chain
-from struct import Struct
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from mqlake.dispatch.answers import Heads
-from mqlake.dispatch.reference.describe import find_properties
-from mqlake.formats import host, properties, record, sys_flag
-from mqlake.formats.message_id import encode_message_id
+from mqlake.dispatch.value_columns import (
+    BITS,
+    INTS,
+    LONGS,
+    OF_PROPERTIES,
+    TEXTS,
+    Keys,
+    OptionalTexts,
+    Pairs,
+    Texts,
+    Times,
+    Values,
+)
+from mqlake.formats import record
+from mqlake.formats.properties import UNIQ_KEY
+from mqlake.formats.record import Record
 
 if TYPE_CHECKING:
-    from mqlake.dispatch.batch import Batch, Bytes, Flags, Ints, Longs
+    from mqlake.dispatch.batch import Batch, Ints
 
-_KEY_SEPARATOR = properties.KEY_SEPARATOR.encode()
-_I32, _I64 = Struct(">i"), Struct(">q")
-_HOST_SIZE = {False: host.V4_SIZE, True: host.V6_SIZE}
+_FIELDS: dict[str, Callable[[Record], Any]] = {
+    "queueId": lambda one: one.queue_id,
+    "size": lambda one: one.size,
+    "bodyCrc": lambda one: one.body_crc,
+    "sysFlag": lambda one: one.sys_flag,
+    "flag": lambda one: one.flag,
+    "reconsumeTimes": lambda one: one.reconsume_times,
+    "queueOffset": lambda one: one.queue_offset,
+    "physicalOffset": lambda one: one.physical_offset,
+    "preparedTransactionOffset": lambda one: one.prepared_transaction_offset,
+    "bornTimestamp": lambda one: one.born_timestamp,
+    "storeTimestamp": lambda one: one.store_timestamp,
+    "topic": lambda one: one.topic.encode(),
+    "bornHost": lambda one: one.born_host.encode(),
+    "storeHost": lambda one: one.store_host.encode(),
+    "msgId": lambda one: one.message_id.encode(),
+    "body": lambda one: one.body,
+}
+_TIMES = ("bornTimestamp", "storeTimestamp")
 
 
-def heads(batch: Batch) -> Heads:
+def values(batch: Batch, chosen: int, times: Times) -> Values:
     import numpy as np
 
-    data = batch.buffer.data
     starts = (batch.records["physical_offset"] - batch.base).tolist()
-    flags = batch.records["sys_flag"].tolist()
-    born_at = [start + record.BORN_HOST_AT for start in starts]
-    born_v6 = [bool(each & sys_flag.BORN_HOST_V6) for each in flags]
-    store_at = [at + _HOST_SIZE[v6] + 8 for at, v6 in zip(born_at, born_v6, strict=True)]
-    store_v6 = [bool(each & sys_flag.STORE_HOST_V6) for each in flags]
-    behind = [at + _HOST_SIZE[v6] for at, v6 in zip(store_at, store_v6, strict=True)]
-    return Heads(
-        _ints(_I32.unpack_from(data, start + record.BODY_CRC_AT)[0] for start in starts),
-        _ints(_I32.unpack_from(data, start + record.FLAG_AT)[0] for start in starts),
-        _longs(_I64.unpack_from(data, start + record.BORN_TIMESTAMP_AT)[0] for start in starts),
-        _ints(_I32.unpack_from(data, at)[0] for at in behind),
-        _longs(_I64.unpack_from(data, at + 4)[0] for at in behind),
-        _longs(born_at),
-        np.array(born_v6, np.bool_),
-        _longs(store_at),
-        np.array(store_v6, np.bool_),
+    records = [record.decode(batch.buffer.data, start, crc=False) for start in starts]
+    are_text = not _are_any(OF_PROPERTIES, chosen) or all(
+        _is_text(batch, row) for row in range(len(starts))
+    )
+    if not are_text:
+        chosen &= ~sum(BITS[name] for name in OF_PROPERTIES)
+    count = len(records)
+
+    def fields(name: str) -> list[Any]:
+        found = [_FIELDS[name](one) for one in records]
+        if name in _TIMES:
+            return [min(max(t, times.first), times.last) * times.per_millisecond for t in found]
+        return found
+
+    def of_chosen(name: str, found: Iterable[Any]) -> list[Any] | None:
+        return list(found) if chosen & BITS[name] else None
+
+    ints = [fields(name) for name in INTS if chosen & BITS[name]]
+    longs = [fields(name) for name in LONGS if chosen & BITS[name]]
+    tags = of_chosen("tags", ((one.tags or "").encode() for one in records))
+    unique = of_chosen("uniqKey", (one.properties.get(UNIQ_KEY, "").encode() for one in records))
+    keys = of_chosen("keys", ([key.encode() for key in one.keys] for one in records))
+    pairs = of_chosen("properties", (list(one.properties.items()) for one in records))
+    names = None if pairs is None else [name.encode() for name, _ in chain(*pairs)]
+    texts = None if pairs is None else [value.encode() for _, value in chain(*pairs)]
+    return Values(
+        np.array(ints, np.int32).reshape(len(ints), count),
+        np.array(longs, np.int64).reshape(len(longs), count),
+        tuple(Texts(*_joined(fields(name) if chosen & BITS[name] else None)) for name in TEXTS),
+        are_text,
+        OptionalTexts(*_present(tags), *_joined(tags)),
+        OptionalTexts(*_present(unique), *_joined(unique)),
+        Keys(_starts(keys), *_joined(None if keys is None else list(chain(*keys)))),
+        Pairs(_starts(pairs), *_joined(names), *_joined(texts)),
     )
 
 
-def copy_spans(buffer: Bytes, at: Longs, lengths: Ints) -> tuple[Ints, Bytes]:
-    return _joined(_spans(buffer, at, lengths))
+def _are_any(names: Iterable[str], chosen: int) -> bool:
+    return any(chosen & BITS[name] for name in names)
 
 
-def are_text(buffer: Bytes, at: Longs, lengths: Ints) -> bool:
+def _is_text(batch: Batch, row: int) -> bool:
+    found = batch.records[row]
+    at = int(found["properties_at"])
     try:
-        for span in _spans(buffer, at, lengths):
-            span.decode()
+        batch.buffer[at : at + int(found["properties_length"])].tobytes().decode()
     except UnicodeDecodeError:
         return False
     return True
 
 
-def host_texts(buffer: Bytes, at: Longs, is_v6: Flags) -> tuple[Ints, Bytes]:
-    return _joined(host.decode_host(part).encode() for part in _hosts(buffer, at, is_v6))
-
-
-def message_ids(
-    buffer: Bytes, host_at: Longs, is_v6: Flags, offset_at: Longs
-) -> tuple[Ints, Bytes]:
-    offsets = [_I64.unpack_from(buffer.data, each)[0] for each in offset_at.tolist()]
-    hosts = _hosts(buffer, host_at, is_v6)
-    return _joined(
-        encode_message_id(part, offset).encode()
-        for part, offset in zip(hosts, offsets, strict=True)
-    )
-
-
-def key_texts(buffer: Bytes, at: Longs, lengths: Ints) -> tuple[Ints, Ints, Bytes]:
-    keys = [
-        [key for key in span.split(_KEY_SEPARATOR) if key] for span in _spans(buffer, at, lengths)
-    ]
-    return _starts(keys), *_joined(chain.from_iterable(keys))
-
-
-def property_texts(
-    buffer: Bytes, at: Longs, lengths: Ints
-) -> tuple[Ints, Ints, Bytes, Ints, Bytes]:
-    spans = list(_spans(buffer, at, lengths))
-    pairs = [
-        [(name, span[at : at + length]) for name, (at, length) in find_properties(span).items()]
-        for span in spans
-    ]
-    names = _joined(name for each in pairs for name, _ in each)
-    return _starts(pairs), *names, *_joined(value for each in pairs for _, value in each)
-
-
-def _starts(lists: Iterable[Sized]) -> Ints:
-    return _ints(accumulate(map(len, lists), initial=0))
-
-
-def _spans(buffer: Bytes, at: Longs, lengths: Ints) -> Iterable[bytes]:
-    for start, length in zip(at.tolist(), lengths.tolist(), strict=True):
-        yield buffer[start : start + length].tobytes()
-
-
-def _hosts(buffer: Bytes, at: Longs, is_v6: Flags) -> Iterable[bytes]:
-    sizes = _ints(_HOST_SIZE[v6] for v6 in is_v6.tolist())
-    return _spans(buffer, at, sizes)
-
-
-def _joined(parts: Iterable[bytes]) -> tuple[Ints, Bytes]:
+def _present(texts: Sequence[bytes] | None) -> tuple[int, Any]:
     import numpy as np
 
-    parts = list(parts)
-    offsets = accumulate((len(part) for part in parts), initial=0)
-    return _ints(offsets), np.frombuffer(b"".join(parts), np.uint8)
+    present = np.array([bool(text) for text in texts or ()], np.bool_)
+    return len(present) - int(present.sum()), np.packbits(present, bitorder="little")
 
 
-def _ints(values: Iterable[int]) -> Ints:
+def _starts(lists: Sequence[Sized] | None) -> Ints:
     import numpy as np
 
-    return np.array(list(values), np.int32)
+    lengths = None if lists is None else accumulate(map(len, lists), initial=0)
+    return np.array([] if lengths is None else list(lengths), np.int32)
 
 
-def _longs(values: Iterable[int]) -> Longs:
+def _joined(parts: Sequence[bytes] | None) -> tuple[Any, Any]:
     import numpy as np
 
-    return np.array(list(values), np.int64)
+    return _starts(parts), np.frombuffer(b"".join(parts or ()), np.uint8)

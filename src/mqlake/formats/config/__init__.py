@@ -56,7 +56,7 @@ KINDS: dict[str, type[Config]] = {
 
 
 def load_config(read: Read, name: str) -> Config | None:
-    """Return a configuration file by name, or its `.bak`; None where neither is there.
+    """Return a configuration file by name, or its `.bak`; None if neither is there.
 
     `load(read, Topics)` is the same with a static type.
 
@@ -64,5 +64,5 @@ def load_config(read: Read, name: str) -> Config | None:
         FormatError: unknown name, or what is there is damaged.
     """
     if name not in KINDS:
-        raise FormatError(f"no configuration file that is known: {name!r}")
+        raise FormatError(f"not the name of a known configuration file: {name!r}")
     return load(read, KINDS[name])

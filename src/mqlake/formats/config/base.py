@@ -1,6 +1,6 @@
 """Load a configuration file, or its backup (docs/formats/config.md).
 
-RocketMQ: `ConfigManager`.
+Upstream: `ConfigManager`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from mqlake.formats import fastjson
 from mqlake.formats.fastjson_values import adapt
 
 Read = Callable[[str], bytes | None]
-"""Return the content of a file of the `config` directory by name, None where there is none."""
+"""Return a file of the `config` directory by name, or None if it does not exist."""
 
 
 class DataVersion(msgspec.Struct, frozen=True, rename="camel"):
@@ -27,7 +27,7 @@ class DataVersion(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Config(Protocol):
-    """A Struct for one configuration file; fields that a release lacks have their defaults."""
+    """A Struct for one configuration file; fields that a release lacks keep their defaults."""
 
     file_name: ClassVar[str]
 
@@ -37,12 +37,12 @@ T = TypeVar("T")
 
 
 def load(read: Read, kind: type[C]) -> C | None:
-    """Return a configuration file, or its `.bak` where the file is missing, empty or damaged.
+    """Return a configuration file, or its `.bak` if the file is missing, empty or damaged.
 
-    None where neither is there.
+    None if neither exists.
 
     Raises:
-        FormatError: what is there is damaged; the message names the file.
+        FormatError: both are missing or damaged, and at least one is damaged; the message names it.
     """
     damage: FormatError | None = None
     for name in (kind.file_name, kind.file_name + ".bak"):
@@ -61,13 +61,13 @@ def decode(content: bytes, kind: type[C]) -> C:
     """Return the configuration in a file's content; unknown fields are ignored, null is absent.
 
     Raises:
-        FormatError: it is no JSON, or a field has a wrong type.
+        FormatError: it is not JSON, or a field has the wrong type.
     """
     return convert(fastjson.loads(content), kind)
 
 
 def convert(value: object, kind: type[T]) -> T:
-    """Return the Struct in a value that `fastjson.loads` returned, as `decode` does.
+    """Return the Struct for a value that `fastjson.loads` returned, as `decode` does.
 
     Raises:
         FormatError: a field has a type that fastjson does not convert to the declared one.
@@ -75,7 +75,7 @@ def convert(value: object, kind: type[T]) -> T:
     try:
         return msgspec.convert(_without_nulls(value), kind, strict=False)
     except msgspec.ValidationError:
-        pass  # Rare, and the walk through the declared types is slower.
+        pass  # This is rare, and the walk through the declared types is slower.
     try:
         return msgspec.convert(adapt(value, kind), kind, strict=False)
     except (msgspec.ValidationError, OverflowError, ValueError) as error:

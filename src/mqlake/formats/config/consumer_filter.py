@@ -1,4 +1,4 @@
-"""Read `config/consumerFilter.json` (docs/formats/config.md). RocketMQ: `ConsumerFilterManager`."""
+"""Read `config/consumerFilter.json` (docs/formats/config.md). Upstream: `ConsumerFilterManager`."""
 
 from __future__ import annotations
 

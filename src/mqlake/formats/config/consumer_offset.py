@@ -1,4 +1,4 @@
-"""Read `config/consumerOffset.json` (docs/formats/config.md). RocketMQ: `ConsumerOffsetManager`."""
+"""Read `config/consumerOffset.json` (docs/formats/config.md). Upstream: `ConsumerOffsetManager`."""
 
 from __future__ import annotations
 

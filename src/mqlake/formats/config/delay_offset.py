@@ -1,4 +1,4 @@
-"""Read `config/delayOffset.json` (docs/formats/config.md). RocketMQ: `ScheduleMessageService`."""
+"""Read `config/delayOffset.json` (docs/formats/config.md). Upstream: `ScheduleMessageService`."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Read `config/subscriptionGroup.json` (docs/formats/config.md).
 
-RocketMQ: `SubscriptionGroupManager`.
+Upstream: `SubscriptionGroupManager`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Read `config/topics.json` (docs/formats/config.md). RocketMQ: `TopicConfigManager`."""
+"""Read `config/topics.json` (docs/formats/config.md). Upstream: `TopicConfigManager`."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Topic(msgspec.Struct, gc=False, frozen=True, rename="camel"):
 
     @property
     def has_batch_queues(self) -> bool:
-        """Say whether its queues are batch consume queues."""
+        """Return whether its queues are batch consume queues."""
         return self.attributes.get(QUEUE_TYPE) == BATCH_QUEUES
 
 

@@ -1,7 +1,7 @@
 """What all versions of Kafka's batches have in common: the fixed fields, as one value.
 
 Version 2 is `record_batch.py`, versions 0 and 1 are `message_set.py`; `read_header` tells them
-apart by the magic byte, which all have in the same place. Kafka: `RecordBatch`,
+apart by the magic byte, which all have in the same place. Upstream: `RecordBatch`,
 `FileLogInputStream`.
 """
 
@@ -20,13 +20,13 @@ PREFIX = Struct(
     ">"
     "q"  # base offset; a version 0 or 1 message's own offset
     "i"  # length of what follows these two fields
-    "i"  # partition leader epoch; the check sum in versions 0 and 1
+    "i"  # partition leader epoch; the checksum in versions 0 and 1
     "b"  # magic
 )
 LOG_OVERHEAD = 12
 PREFIX_SIZE = PREFIX.size
 
-# Kafka: LegacyRecord.RECORD_OVERHEAD_V0, the least that any length may say.
+# Upstream: LegacyRecord.RECORD_OVERHEAD_V0, the least that any length may say.
 MIN_LENGTH = 14
 
 MAGIC_V0, MAGIC_V1, MAGIC_V2 = 0, 1, 2
@@ -64,7 +64,7 @@ class Batch(NamedTuple):
         base_offset: of its first record; of a compressed version 0 or 1 message, its last offset.
         last_offset: of its last record, as written (compaction may have removed that one).
         leader_epoch: -1 for none.
-        crc: the stored check sum, unsigned.
+        crc: the stored checksum, unsigned.
         attributes: codec, timestamp type and flags.
         base_timestamp: milliseconds; what records count from, and the delete horizon if that flag
             is set.
@@ -114,22 +114,22 @@ class Batch(NamedTuple):
 
     @property
     def has_producer_id(self) -> bool:
-        """Whether an idempotent or transactional producer wrote it."""
+        """Return whether an idempotent or transactional producer wrote it."""
         return self.producer_id > NO_PRODUCER_ID
 
     @property
     def is_transactional(self) -> bool:
-        """Whether it belongs to a transaction."""
+        """Return whether it belongs to a transaction."""
         return self.magic >= MAGIC_V2 and self.attributes & TRANSACTIONAL != 0
 
     @property
     def is_control(self) -> bool:
-        """Whether its record is a marker for readers rather than a message."""
+        """Return whether its record is a marker for readers rather than a message."""
         return self.magic >= MAGIC_V2 and self.attributes & CONTROL != 0
 
     @property
     def delete_horizon(self) -> int | None:
-        """When tombstones and markers in it may go, in milliseconds; None where not decided."""
+        """When tombstones and markers in it may go, in milliseconds; None if not decided."""
         if self.magic >= MAGIC_V2 and self.attributes & DELETE_HORIZON:
             return self.base_timestamp
         return None

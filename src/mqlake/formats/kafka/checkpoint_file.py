@@ -90,5 +90,5 @@ def _lines(data: bytes, fields: int) -> list[list[str]]:
 def _number(text: str) -> int:
     digits = text.removeprefix("-")
     if not digits.isascii() or not digits.isdigit() or len(digits) > _DIGITS:
-        raise FormatError(f"no number in a checkpoint: {text[:40]!r}")
+        raise FormatError(f"not a number in a checkpoint: {text[:40]!r}")
     return int(text)

@@ -1,6 +1,6 @@
 """Compress and decompress the records of a batch (docs/formats/kafka/compression.md).
 
-Kafka: `org.apache.kafka.common.compress`, `CompressionType`.
+Upstream: `org.apache.kafka.common.compress`, `CompressionType`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ CODEC_MASK = 0x07
 
 
 class Compression(enum.IntEnum):
-    """The codec in the lowest three bits of a batch's attributes. Kafka: `CompressionType`."""
+    """The codec in the lowest three bits of a batch's attributes. Upstream: `CompressionType`."""
 
     NONE = 0
     GZIP = 1
@@ -73,7 +73,7 @@ def decompress(
 ) -> bytes:
     """Return the records of a batch; never more than `limit` bytes of memory are touched.
 
-    `magic` is the format version of the batch: Kafka wrote lz4 frames with a wrong header check sum
+    `magic` is the format version of the batch: Kafka wrote lz4 frames with a wrong header checksum
     in version 0.
 
     Raises:

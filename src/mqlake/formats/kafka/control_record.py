@@ -1,6 +1,6 @@
 """Read and write the markers that end transactions (docs/formats/kafka/control_record.md).
 
-Kafka: `ControlRecordType`, `EndTransactionMarker`.
+Upstream: `ControlRecordType`, `EndTransactionMarker`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""CRC-32C, the check sum of record batches and producer snapshots.
+"""CRC-32C, the checksum of record batches and producer snapshots.
 
-Kafka: `org.apache.kafka.common.utils.Crc32C`.
+Upstream: `org.apache.kafka.common.utils.Crc32C`.
 """
 
 from __future__ import annotations
@@ -33,5 +33,5 @@ def crc32c(data: bytes) -> int:
 
 
 def extend(crc: int, data: bytes) -> int:
-    """Return the check sum of what gave `crc` and then `data`."""
+    """Return the checksum of what gave `crc` and then `data`."""
     return _library().extend(crc, data)

@@ -1,6 +1,6 @@
 """Names of the files and directories of a Kafka log directory (docs/formats/kafka/file_name.md).
 
-Kafka: `LogFileUtils`, `UnifiedLog.parseTopicPartitionName`, `Topic.validate`.
+Upstream: `LogFileUtils`, `UnifiedLog.parseTopicPartitionName`, `Topic.validate`.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def file_name(offset: int, kind: Kind, state: State = State.LIVE) -> str:
 
 
 def parse_file_name(name: str) -> FileName | None:
-    """Return what a file's name says, None where it is no such name."""
+    """Return what a file's name says, None if it is no such name."""
     match = _NAME.fullmatch(name)
     if match is None or int(match[1]) > _MAX_OFFSET:
         return None
@@ -93,7 +93,7 @@ def partition_name(topic: str, partition: int) -> str:
 
 
 def parse_partition_name(name: str) -> PartitionName | None:
-    """Return what a directory's name says, None where it is no such name.
+    """Return what a directory's name says, None if it is no such name.
 
     Topics have letters, digits, `.`, `_` and `-`, so the name is safe as a path component.
     """
@@ -110,5 +110,5 @@ def parse_partition_name(name: str) -> PartitionName | None:
 
 
 def is_topic(name: str) -> bool:
-    """Say whether Kafka allows a topic of this name."""
+    """Return whether Kafka allows a topic of this name."""
     return name not in (".", "..") and re.fullmatch(r"[a-zA-Z0-9._-]{1,249}", name) is not None

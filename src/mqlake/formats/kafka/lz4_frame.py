@@ -1,6 +1,6 @@
-"""Read an lz4 frame without its header check sum.
+"""Read an lz4 frame without its header checksum.
 
-Kafka's version-0 messages carry frames whose header check sum was computed over the wrong bytes, so
+Kafka's version-0 messages carry frames whose header checksum was computed over the wrong bytes, so
 a library refuses them; blocks are independent in all of Kafka's frames. Kafka:
 `Lz4BlockInputStream` with `ignoreFlagDescriptorChecksum`.
 """

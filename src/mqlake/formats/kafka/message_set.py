@@ -1,7 +1,7 @@
 """Read messages of Kafka's format versions 0 and 1 (docs/formats/kafka/message_set.md).
 
 A message is a batch of one record, or, compressed, a wrapper whose value holds a message set.
-Kafka: `LegacyRecord`, `AbstractLegacyRecordBatch`.
+Upstream: `LegacyRecord`, `AbstractLegacyRecordBatch`.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def decode_header(data: bytes | bytearray | memoryview, at: int, position: int) 
 
 
 def computed_crc(data: bytes) -> int:
-    """Return the check sum that a whole message ought to have."""
+    """Return the checksum that a whole message ought to have."""
     return zlib.crc32(memoryview(data)[CHECKED_AT:])
 
 

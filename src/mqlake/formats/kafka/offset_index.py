@@ -1,6 +1,6 @@
 """The entries of `.index` files: offset to position (docs/formats/kafka/offset_index.md).
 
-Kafka: `OffsetIndex`.
+Upstream: `OffsetIndex`.
 """
 
 from __future__ import annotations

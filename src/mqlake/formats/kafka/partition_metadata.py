@@ -1,6 +1,6 @@
 """Read and write `partition.metadata` (docs/formats/kafka/partition_metadata.md).
 
-Kafka: `PartitionMetadataFile`, `Uuid`.
+Upstream: `PartitionMetadataFile`, `Uuid`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def decode(data: bytes) -> PartitionMetadata:
     """
     match = _TEXT.match(data.decode("utf-8", "replace"))
     if match is None:
-        raise FormatError(f"no partition metadata: {data[:80]!r}")
+        raise FormatError(f"not partition metadata: {data[:80]!r}")
     topic_id = decode_topic_id(match[2])
     if not topic_id.int:
         raise FormatError("partition metadata without a topic id")

@@ -1,6 +1,6 @@
 """A partition's producers, `.snapshot` files (docs/formats/kafka/producer_snapshot.md).
 
-Kafka: `ProducerStateManager.readSnapshot`, `writeSnapshot`, the `ProducerSnapshot` schema.
+Upstream: `ProducerStateManager.readSnapshot`, `writeSnapshot`, the `ProducerSnapshot` schema.
 """
 
 from __future__ import annotations
@@ -53,12 +53,12 @@ def decode(data: bytes) -> list[ProducerEntry]:
     """
     start = HEADER.size + COUNT.size
     if len(data) < start:
-        raise FormatError(f"a producer snapshot has {start} bytes at least, not {len(data)}")
+        raise FormatError(f"a producer snapshot has at least {start} bytes, not {len(data)}")
     version, crc = HEADER.unpack_from(data)
     if version != VERSION:
         raise FormatError(f"a producer snapshot of version {version}")
     if crc != (computed := crc32c(data[HEADER.size :])):
-        raise FormatError(f"check sum {crc:08x} in the producer snapshot, {computed:08x} of it")
+        raise FormatError(f"checksum {crc:08x} in the producer snapshot, {computed:08x} of it")
     (count,) = COUNT.unpack_from(data, HEADER.size)
     if not 0 <= count <= (len(data) - start) // ENTRY.size:
         raise FormatError(f"{count} producers in a snapshot of {len(data)} bytes")

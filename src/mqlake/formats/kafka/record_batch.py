@@ -1,6 +1,6 @@
 """Read and write record batches, Kafka's format version 2 (docs/formats/kafka/record_batch.md).
 
-Kafka: `DefaultRecordBatch`, `DefaultRecord`.
+Upstream: `DefaultRecordBatch`, `DefaultRecord`.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def decode_header(data: bytes | bytearray | memoryview, at: int, position: int) 
 
 
 def computed_crc(data: bytes) -> int:
-    """Return the check sum that a whole batch ought to have."""
+    """Return the checksum that a whole batch ought to have."""
     return crc32c(data[CHECKED_AT:])
 
 

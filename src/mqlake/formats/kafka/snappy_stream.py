@@ -2,7 +2,7 @@
 
 A stream is `82 "SNAPPY" 00`, a version and a lowest compatible version (4 bytes each, big-endian),
 then blocks: length (4 bytes, big-endian) and raw snappy. librdkafka and others write one raw block
-without the header. Kafka: `SnappyCompression` over snappy-java's `SnappyInputStream`.
+without the header. Upstream: `SnappyCompression` over snappy-java's `SnappyInputStream`.
 """
 
 from __future__ import annotations

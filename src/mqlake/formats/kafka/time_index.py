@@ -1,6 +1,6 @@
 """The entries of `.timeindex` files: timestamp to offset (docs/formats/kafka/time_index.md).
 
-Kafka: `TimeIndex`.
+Upstream: `TimeIndex`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The entries of `.txnindex` files: aborted transactions (docs/formats/kafka/transaction_index.md).
 
-Kafka: `TransactionIndex`, `AbortedTxn`.
+Upstream: `TransactionIndex`, `AbortedTxn`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Read and write zig-zag variable-length integers (docs/formats/kafka/record_batch.md).
 
-Kafka: `ByteUtils.readVarint`, `readVarlong`, `writeVarint`, `writeVarlong`.
+Upstream: `ByteUtils.readVarint`, `readVarlong`, `writeVarint`, `writeVarlong`.
 """
 
 from __future__ import annotations

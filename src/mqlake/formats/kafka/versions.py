@@ -1,6 +1,6 @@
 """Read batches of whichever version their magic byte says (docs/formats/kafka/log_file.md).
 
-Kafka: `FileLogInputStream.nextBatch`, `RecordBatch.ensureValid`.
+Upstream: `FileLogInputStream.nextBatch`, `RecordBatch.ensureValid`.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ def read_header(
 ) -> Batch | None:
     """Return the fixed fields of the batch at index `at`: `position` in a log of `end` bytes.
 
-    None where the log ends before the batch does, which is how a log that is being written or was
-    torn by a crash ends. `data` must hold HEADER_SIZE bytes from `at` on, or all up to `end`.
+    None if the log ends before the batch does, which is how a log that is being written or was torn
+    by a crash ends. `data` must hold HEADER_SIZE bytes from `at` on, or all up to `end`.
 
     Raises:
-        FormatError: no batch; the message says why. Kafka: CorruptRecordException.
+        FormatError: no batch; the message says why. Upstream: CorruptRecordException.
     """
     # Kafka reads 17 bytes before it decides, and wants one more to be there.
     if position >= end - PREFIX_SIZE:
@@ -61,7 +61,7 @@ def check(batch: Batch, data: bytes) -> None:
     module = record_batch if batch.magic >= MAGIC_V2 else message_set
     computed = module.computed_crc(data)
     if computed != batch.crc:
-        raise FormatError(f"check sum {batch.crc:08x} in the batch, {computed:08x} of its bytes")
+        raise FormatError(f"checksum {batch.crc:08x} in the batch, {computed:08x} of its bytes")
 
 
 def decode_records(batch: Batch, data: bytes, limit: int = MAX_DECOMPRESSED) -> list[Record]:
@@ -75,5 +75,5 @@ def decode_records(batch: Batch, data: bytes, limit: int = MAX_DECOMPRESSED) -> 
 
 
 def knows_first_offset(batch: Batch) -> bool:
-    """Say whether `base_offset` is that of the first record, without a look inside."""
+    """Return whether `base_offset` is that of the first record, without a look inside."""
     return batch.magic >= MAGIC_V2 or not batch.attributes & CODEC_MASK

@@ -1,4 +1,4 @@
-"""Check an archive: every object is read back and compared with the manifest."""
+"""Check an archive: read every object back and compare it with the manifest."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _CHUNK = 4 << 20
 
 
 class CheckReport(msgspec.Struct, frozen=True, rename="camel"):
-    """What was read of an archive, and what of it is not as the manifest says."""
+    """What was read of an archive, and which objects differ from the manifest."""
 
     archive: str
     generation: int
@@ -30,11 +30,13 @@ def check(directory: Directory, engine: Engine) -> CheckReport:
     """Read every object that the manifest names.
 
     Raises:
-        JobError: there is no archive.
+        JobError: the directory is not an archive.
     """
     manifest = read_manifest(directory)
     if manifest is None:
-        raise JobError(f"{directory.describe()}: no manifest in it, so it is no archive")
+        raise JobError(
+            f"{directory.describe()}: there is no manifest in it, so it is not an archive"
+        )
 
     def task(file: ArchivedFile) -> Damage | None:
         return _check(directory, file)
@@ -55,7 +57,7 @@ def _check(directory: Directory, file: ArchivedFile) -> Damage | None:
         opened = directory.open(file.object)
         try:
             if opened.size != file.stored:
-                reason = f"this object has {opened.size} bytes, and the manifest says {file.stored}"
+                reason = f"this object has {opened.size} bytes, but the manifest says {file.stored}"
                 return Damage(path, min(opened.size, file.stored), 0, reason)
             digest = sha256()
             for at in range(0, file.stored, _CHUNK):

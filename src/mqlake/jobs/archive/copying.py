@@ -19,10 +19,10 @@ _CHUNK = 8 << 20
 
 
 def copy_segment(source: LocalDirectory, segment: Segment, target: Target) -> ArchivedSegment:
-    """Copy a closed segment, once all of it is on the disk.
+    """Copy a closed segment, once all of it is durable.
 
     Raises:
-        StoreError: it cannot be read, or not be written.
+        StoreError: the segment cannot be read, or the object cannot be written.
     """
     source.make_durable(segment.path)
     file = source.open(segment.path)
@@ -55,24 +55,25 @@ def copy_file(
     length: int,
     target: Target,
     before: ArchivedFile | None,
-    generation: int,
+    changing: str,
     *,
     is_final: bool,
 ) -> ArchivedFile:
     """Copy a derived file, unless the archive has the same bytes.
 
-    A file that may still change gets an object of its own in each generation of the archive: who
-    reads by the manifest before must find what that one says.
+    A file that may still change gets a new object in each run: a reader that uses the previous
+    manifest must find the object that it names.
 
     Args:
-        length: bytes from the file's start on that belong into the archive; the rest are zeros.
-        before: what the archive has of the file.
+        length: bytes from the file's start that belong to the archive; the rest are zeros.
+        before: what the archive has of the file already.
+        changing: directory of the run's objects of files that may still change.
     """
     stored = end_of_data(file, 0, length)
     is_alike = before is not None and (before.stored, before.size) == (stored, file.size)
     if before and is_alike and before.sha256 == _digest(file, stored):
         return before
-    name = path if is_final else f"changing/{generation:010d}/{path}"
+    name = path if is_final else f"{changing}/{path}"
     written = put(file, name, stored, target)
     return ArchivedFile(
         path=path,
@@ -117,7 +118,7 @@ class _Look:
         self.first = self.last = 0
 
     def add(self, first: int, last: int, records: int) -> None:
-        """Take records, and the bounds of their store times."""
+        """Record the number of records, and the bounds of their store times."""
         self.first = min(self.first, first) if self.records else first
         self.last = max(self.last, last)
         self.records += records

@@ -1,7 +1,7 @@
-"""Which files beside the commit log belong into an archive, and how much of each.
+"""The files beside the commit log that belong to an archive, and how much of each.
 
-A consume queue is cut where its entries name what the archive's log does not have yet. Index files
-are copied as they are: readers drop entries that lead behind the log's end.
+A consume queue is cut at the first entry that names a message the archive's log does not have yet.
+Index files are copied as they are: readers ignore entries past the log's end.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _DEPTH = 3
 
 
 class Derived(NamedTuple):
-    """A file, how many of its bytes belong into the archive, and whether they change no more."""
+    """A file, how many of its bytes belong to the archive, and whether they can still change."""
 
     path: str
     length: int
@@ -84,5 +84,5 @@ def _tree(directory: Directory, path: str, depth: int) -> Iterator[Derived]:
 
 
 def _whole(directory: Directory, path: str) -> Iterator[Derived]:
-    with suppress(StoreError, FormatError):  # removed since it was listed
+    with suppress(StoreError, FormatError):  # The file was removed since it was listed.
         yield Derived(path, directory.size(path), is_final=False)

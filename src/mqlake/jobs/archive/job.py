@@ -1,4 +1,4 @@
-"""Archive a store: what is new since the last time is copied, then the manifest names it.
+"""Archive a store: copy what is new since the last run, then name it in the manifest.
 
 Each segment is in the manifest as soon as it is copied. A run that was killed therefore is resumed
 by the next one, and readers see a whole archive at any moment.
@@ -6,6 +6,7 @@ by the next one, and readers see a whole archive at any moment.
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
@@ -35,7 +36,7 @@ class Missing(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class ArchiveReport(msgspec.Struct, frozen=True, rename="camel"):
-    """What an archive has after a run, and what the run copied."""
+    """What an archive contains after a run, and what the run copied."""
 
     store: str
     archive: str
@@ -61,8 +62,8 @@ def archive(store: Path, target: Target, progress: Progress | None = None) -> Ar
         progress: called with (title, files done, files in all).
 
     Raises:
-        JobError: there is no commit log, or another run writes the archive.
-        StoreError: the archive is that of another store, or something cannot be read or written.
+        JobError: there is no commit log, or another run writes to the archive.
+        StoreError: the archive belongs to another store, or a file cannot be read or written.
     """
     with open_source(store) as source:
         run = _Run(source, target, progress or _nothing)
@@ -85,12 +86,12 @@ class _Run:
         log, end = self._source.log, self.before.end
         if log.segments and log.limit < end:
             raise StoreError(
-                f"{self._name}: this archive goes up to physical offset {end}, and the log of "
+                f"{self._name}: this archive ends at physical offset {end}, but the log of "
                 f"{self._source.path} ends at {log.limit}: it is the archive of another store"
             )
 
     def copy_segments(self) -> None:
-        """Copy the closed segments that are not archived; a gone one is left out."""
+        """Copy the closed segments that are not archived; skip those that no longer exist."""
         title, closed = "archive segments", self._closed()
         self._progress(title, 0, len(closed))
         for done, segment in enumerate(closed, start=1):
@@ -100,7 +101,7 @@ class _Run:
             except StoreError:
                 if directory.exists(segment.path):
                     raise
-                continue  # retention was faster
+                continue  # Retention removed it first.
             segments = (*self.manifest.segments, copied)
             self._publish(self.manifest.files, self.manifest.superseded, segments)
             self._progress(title, done, len(closed))
@@ -114,11 +115,13 @@ class _Run:
         ]
 
     def copy_derived(self) -> None:
-        """Copy the derived files, up to where the archive's log ends now."""
+        """Copy the derived files, up to the current end of the archive's log."""
         directory = self._source.directory
         known = {file.path: file for file in self.manifest.files}
         found = list(derived_files(directory, self.manifest.end)) if self.manifest.segments else []
-        title, generation = "archive queues and index", self.manifest.generation + 1
+        # The digits tell two runs apart that archive the same generation at once.
+        changing = f"changing/{self.manifest.generation + 1:010d}-{uuid.uuid4().hex[:8]}"
+        title = "archive queues and index"
         for done, (path, length, is_final) in enumerate(found, start=1):
             self._progress(title, done, len(found))
             before = known.get(path)
@@ -127,17 +130,19 @@ class _Run:
             try:
                 file = directory.open(path)
             except StoreError:
-                continue  # removed since it was listed
+                continue  # The file was removed since it was listed.
             try:
                 known[path] = copy_file(
-                    file, path, length, self._target, before, generation, is_final=is_final
+                    file, path, length, self._target, before, changing, is_final=is_final
                 )
             finally:
                 file.close()
         self._replace(tuple(known[path] for path in sorted(known)))
 
     def _replace(self, files: tuple[ArchivedFile, ...]) -> None:
-        """Publish new derived files; remove what the manifest before the last one named."""
+        """Publish new derived files; remove those that only the manifest before the last one
+        named.
+        """
         if files == self.manifest.files and self.manifest.generation:
             return
         current = {file.object for file in files}
@@ -153,9 +158,7 @@ class _Run:
         superseded: tuple[str, ...],
         segments: tuple[ArchivedSegment, ...],
     ) -> None:
-        there = read_manifest(self._target.directory) or Manifest()
-        if there.generation != self.manifest.generation:
-            raise JobError(f"{self._name}: another run writes this archive; let one of them end")
+        self._check_alone()
         self.manifest = Manifest(
             generation=self.manifest.generation + 1,
             written=SystemClock().milliseconds(),
@@ -165,9 +168,15 @@ class _Run:
         )
         data = archive_manifest.encode(self.manifest)
         self._target.put(archive_manifest.NAME, len(data), [data])
+        self._check_alone()
+
+    def _check_alone(self) -> None:
+        """Check that the archive has the manifest that this run read or published last."""
+        if (read_manifest(self._target.directory) or Manifest()) != self.manifest:
+            raise JobError(f"{self._name}: another run writes to this archive; let one of them end")
 
     def report(self) -> ArchiveReport:
-        """Return what the archive has, and what was copied."""
+        """Return what the archive contains, and what was copied."""
         manifest, segments = self.manifest, self.manifest.segments
         old = {file.object for file in self.before.all_files}
         new = [file for file in manifest.all_files if file.object not in old]

@@ -1,7 +1,7 @@
-"""What a message of RocketMQ is as a record of Kafka, and the reverse (docs/how-to/convert.md).
+"""Map messages of RocketMQ to records of Kafka, and the reverse (docs/how-to/convert.md).
 
-Both ways lose nothing: what the other system has no place for goes into headers, or into one
-property, under names of mqlake's.
+Both directions lose nothing: fields that the other system lacks become headers, or one property,
+with names that begin with mqlake's prefix.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from mqlake.formats.kafka.record_batch import NewRecord
 from mqlake.formats.properties import CRC32, KEYS, NAME_VALUE_SEPARATOR, PROPERTY_SEPARATOR
 
 PREFIX = "__rocketmq."
-"""Of the headers that say what a message has besides."""
+"""Prefix of the headers for other fields of a message."""
 
 EXACTLY = "__kafka.record"
-"""The property that says what of a record the others do not."""
+"""The property for fields of a record that no other field contains."""
 
 NOWHERE = "0.0.0.0:0"
 """The host of a message that came from Kafka."""
 
 LATEST_STORE_TIME = 253_402_300_799_999
-"""The last millisecond of the year 9999: index files are named by a time of four-digit years."""
+"""The last millisecond of the year 9999: the names of index files contain a year of four digits."""
 
 _NUMBERS = {
     "flag": 32,
@@ -41,7 +41,9 @@ _HOSTS = ("bornHost", "storeHost")
 
 
 class Message(msgspec.Struct, frozen=True):
-    """What a record of the commit log has but for its place: see `formats.record.Record`."""
+    """The fields of a record of the commit log, without its position: see
+    `formats.record.Record`.
+    """
 
     body: bytes
     properties: Mapping[str, str]
@@ -63,7 +65,7 @@ class Placed(NamedTuple):
 
 
 class _Exactly(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
-    """What of a record of Kafka the message does not say by itself; bytes are base64."""
+    """Fields of a Kafka record that the message cannot represent; bytes are base64."""
 
     offset: int | None = None
     is_null: bool = False
@@ -74,8 +76,8 @@ class _Exactly(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
 def to_kafka(message: Message, queue_offset: int) -> Placed:
     """Return the record of a message at a queue offset.
 
-    KEYS is the key, the body the value, the born timestamp the time; other properties are headers,
-    behind those that say the rest.
+    KEYS is the key, the body the value, the born timestamp the time. Other properties are headers,
+    after those for the remaining fields.
     """
     properties = dict(message.properties)
     properties.pop(CRC32, None)
@@ -96,10 +98,10 @@ def to_kafka(message: Message, queue_offset: int) -> Placed:
 
 
 def to_rocketmq(record: KafkaRecord, queue_offset: int, store_timestamp: int) -> Message:
-    """Return the message of a record, which is to get a queue offset and, by itself, a store time.
+    """Return the message of a record, which gets a queue offset and, if it has none, a store time.
 
-    A header is a property of its name where both can be text; those of `to_kafka` are what they
-    were. Whatever would come back as something else is said once more, by the property EXACTLY.
+    A header is a property of its name if both can be text; headers of `to_kafka` are restored.
+    Anything that would come back different is also stored in the property EXACTLY.
     """
     others: dict[str, Any] = {"store_timestamp": store_timestamp}
     properties: dict[str, str] = {}
@@ -120,7 +122,7 @@ def to_rocketmq(record: KafkaRecord, queue_offset: int, store_timestamp: int) ->
 
 
 def store_time(record: KafkaRecord) -> int | None:
-    """Return the store time (ms) that a record brings along from RocketMQ, None without one."""
+    """Return the store time (ms) that a record has from RocketMQ, None if it has none."""
     for name, value in record.headers:
         known = _known(name, value)
         if known is not None and known[0] == "store_timestamp":
@@ -129,7 +131,7 @@ def store_time(record: KafkaRecord) -> int | None:
 
 
 def _others(message: Message) -> dict[str, str]:
-    """Return what is not as it is in a message from Kafka."""
+    """Return the fields that differ from those of a message from Kafka."""
     usual = {
         "storeTimestamp": message.born_timestamp,
         **dict.fromkeys(_HOSTS, NOWHERE),
@@ -193,7 +195,7 @@ def _is_name(name: str) -> bool:
 
 
 def _text(data: bytes) -> str | None:
-    """Return what a property can hold."""
+    """Return a text that a property can hold."""
     try:
         text = data.decode()
     except UnicodeDecodeError:

@@ -1,4 +1,4 @@
-"""What a conversion made."""
+"""The report of a conversion."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ class ConvertReport(msgspec.Struct, frozen=True, rename="camel"):
         to: "kafka" or "rocketmq".
         topics, partitions: how many were converted; queues are partitions.
         records: how many were written.
-        bytes_written: of the new commit log, or of the new `.log` files.
+        bytes_written: the size of the new commit log, or of the new `.log` files.
         left_out: topics that were not converted.
-        damage: what of the source could not be.
+        damage: the parts of the source that could not be converted.
     """
 
     source: str

@@ -1,4 +1,4 @@
-"""The directory that a conversion makes: written beside, and renamed into place as a whole."""
+"""The directory of a conversion: it is written beside its place, and renamed as a whole."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from mqlake.storage.local_write import fsync_directory
 
 
 def require_new(out: Path) -> None:
-    """Check that there is nothing at `out`, or an empty directory.
+    """Check that `out` does not exist, or is an empty directory.
 
     Raises:
-        JobError: there is something.
+        JobError: `out` exists and is not empty.
     """
     try:
         names = sorted(path.name for path in out.iterdir())
@@ -25,17 +25,17 @@ def require_new(out: Path) -> None:
     except OSError as error:
         raise JobError(f"{out}: {error.strerror}") from error
     if names:
-        raise JobError(f"{out}: not empty (it has {names[0]!r}); give a new directory")
+        raise JobError(f"{out}: not empty (it contains {names[0]!r}); choose a new directory")
 
 
 @contextmanager
 def written_beside(out: Path) -> Generator[Path]:
-    """Give a new directory beside `out` that takes its place at the end of the block.
+    """Yield a new directory beside `out`, which is renamed to `out` at the end of the block.
 
-    After an exception it is removed. What is in it must be on the disk before the end.
+    After an exception it is removed. Its files must be durable before the end of the block.
 
     Raises:
-        JobError: there is something at `out`.
+        JobError: `out` exists.
     """
     require_new(out)
     scratch = out.with_name(f".{out.name}.{uuid.uuid4().hex[:8]}.mqlake-convert")
@@ -53,9 +53,9 @@ def written_beside(out: Path) -> Generator[Path]:
 
 @contextmanager
 def attempt(target: Path) -> Generator[Path]:
-    """Give a task a directory of its own, which becomes `target` when it is complete.
+    """Yield a directory for a task, which becomes `target` when it is complete.
 
-    Where another attempt of the task was sooner, that one stays.
+    If another attempt of the task completed first, that one remains.
     """
     own = target.with_name(f"{target.name}.{uuid.uuid4().hex[:8]}.attempt")
     own.mkdir()

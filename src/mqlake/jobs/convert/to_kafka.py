@@ -1,4 +1,4 @@
-"""Convert a RocketMQ store to a Kafka log directory: one task a queue, which is a partition."""
+"""Convert a RocketMQ store to a Kafka log directory: each task converts a queue to a partition."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ BATCH_RECORDS = 1000
 
 
 class QueueJob(msgspec.Struct, frozen=True):
-    """One queue of a store, and the log directory that it goes to."""
+    """One queue of a store, and the log directory that it is written to."""
 
     store: str
     topic: str
@@ -55,7 +55,7 @@ def convert_to_kafka(
     no queue (half messages), are left out. Nothing in the store is changed.
 
     Args:
-        topics: only these; all but RocketMQ's own without any.
+        topics: only these; if empty, all except RocketMQ's own.
 
     Raises:
         StoreError: the store cannot be read.
@@ -66,8 +66,8 @@ def convert_to_kafka(
         with open_source(store) as source:
             queues = _queues(source)
         chosen, left_out = choose({topic for topic, _ in queues}, topics, for_kafka)
-        # From here on, and until all partitions are there, the directory has no mark of a clean
-        # stop, and nobody else can own it.
+        # From here on, until all partitions are complete, the directory has no mark of a clean
+        # stop, and no other process can own it.
         with OwnedLogDirectory(scratch) as logs:
             chosen_queues = [(topic, queue_id) for topic, queue_id in queues if topic in chosen]
             jobs = [QueueJob(str(store), *queue, str(scratch)) for queue in chosen_queues]
@@ -127,14 +127,14 @@ def _records(source: Source, job: QueueJob, damage: list[Damage]) -> Iterator[Pl
             continue
         for number, part in enumerate(_parts(found)):
             placed = to_kafka(_message(part), offset + number)
-            # Offsets of an earlier conversion count where they go up.
+            # Offsets of an earlier conversion are kept if they increase.
             placed = placed._replace(offset=max(placed.offset, following))
             following = placed.offset + 1
             yield placed
 
 
 def _parts(found: Record) -> list[Record]:
-    """Return the messages of an inner batch; one that cannot be taken apart is a message."""
+    """Return the messages of an inner batch; a batch that cannot be split is one message."""
     if not is_wrapped(found.sys_flag):
         return [found]
     try:
@@ -162,12 +162,12 @@ def _damage(source: Source, offset: int, physical_offset: int, size: int) -> Dam
     segment = source.log.segment_at(physical_offset)
     base = segment.base if segment else 0
     file = source.directory.describe(f"{segments.DIRECTORY}/{segment_name(base)}")
-    reason = f"no good record of queue offset {offset} is here"
+    reason = f"there is no good record for queue offset {offset}"
     return Damage(file, physical_offset - base, size, reason)
 
 
 def _batches(records: Iterator[Placed]) -> Iterator[list[Placed]]:
-    """Yield records whose offsets follow each other, so many at once as make a good batch."""
+    """Yield records with consecutive offsets, in groups of a suitable batch size."""
     batch: list[Placed] = []
     size = 0
     for placed in records:

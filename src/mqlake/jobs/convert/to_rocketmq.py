@@ -1,7 +1,7 @@
 """Convert a Kafka log directory to a RocketMQ store.
 
-A commit log is one sequence, so one task writes it. It merges the partitions by time, and each
-keeps its own order.
+A commit log is one sequence, so one task writes it. It merges the partitions by time, and keeps the
+order of each.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from mqlake.storage.local_owned import LocalOwnedDirectory
 from mqlake.store.owned_store import OwnedStore
 
 _DISPATCH_BYTES = 8 << 20
-"""Bytes of log that are dispatched at once."""
+"""Bytes of log that are dispatched in one call."""
 
 _MOST_QUEUES = 1 << 31
 
 
 class LogsJob(msgspec.Struct, frozen=True):
-    """Partitions of a log directory, and the directory that the store is made in."""
+    """Partitions of a log directory, and the directory of the new store."""
 
     logs: str
     partitions: list[tuple[str, int]]
@@ -64,11 +64,11 @@ def convert_to_rocketmq(
 ) -> ConvertReport:
     """Write the records of a log directory to a RocketMQ store `out`, which must be new or empty.
 
-    Partitions are queue ids. Queue offsets count from 0 without gaps, as RocketMQ wants them;
-    offsets that differ are kept as said in `mapping`. Damaged batches are left out.
+    Partitions become queue ids. Queue offsets count from 0 without gaps, as RocketMQ requires;
+    offsets that differ are stored as `mapping` describes. Damaged batches are left out.
 
     Args:
-        topics: only these; all but Kafka's own without any.
+        topics: only these; if empty, all except Kafka's own.
 
     Raises:
         StoreError: the directory cannot be read, or RocketMQ cannot hold a record.
@@ -101,13 +101,15 @@ def check_logs(logs: Path) -> list[PartitionName]:
     """Return the partitions of a log directory.
 
     Raises:
-        StoreError: it cannot be read, or has none.
+        StoreError: the directory cannot be read, or has no partition.
     """
     if not logs.is_dir():
-        raise StoreError(f"{logs}: no such directory")
+        raise StoreError(f"{logs}: the directory does not exist")
     names = LogDirectory(LocalDirectory(logs)).partitions()
     if not names:
-        raise StoreError(f"{logs}: no partition in it; give Kafka's log directory (log.dir)")
+        raise StoreError(
+            f"{logs}: there is no partition in it; give Kafka's log directory (log.dir)"
+        )
     return names
 
 
@@ -134,7 +136,7 @@ def write_store(job: LogsJob) -> WrittenStore:
 
 
 class _Next(NamedTuple):
-    """A record; compared by time, and never by what is in it."""
+    """A record, which is compared by time, never by its content."""
 
     time: int
     topic: str
@@ -146,7 +148,7 @@ class _Next(NamedTuple):
 def _in_time(
     partition: Partition, name: tuple[str, int], isolation: Isolation, damage: list[Damage]
 ) -> Iterator[_Next]:
-    """Yield the records of a partition in their order, with times that never go back."""
+    """Yield the records of a partition in their order, with times that never decrease."""
     time = 0
     records = partition.records(isolation=isolation, on_damage=damage.append)
     for number, one in enumerate(records):
@@ -187,7 +189,7 @@ def _append(
     log = store.log
     data = record.encode(**fields, physical_offset=log.end)
     if len(data) > log.largest_record:
-        raise FormatError(f"it takes {len(data)} bytes, {log.largest_record} at most")
+        raise FormatError(f"it needs {len(data)} bytes; the maximum is {log.largest_record}")
     at = log.end
     log.make_room(len(data))
     if log.end != at:
@@ -196,9 +198,9 @@ def _append(
 
 
 def _name_topic(store: OwnedStore, name: str, queues: int) -> None:
-    """Let a broker know the topic, with at least so many queues."""
+    """Make the topic known to a broker, with at least so many queues."""
     if queues >= _MOST_QUEUES:
-        raise JobError(f"topic {name}: RocketMQ has no queue {queues - 1}")
+        raise JobError(f"topic {name}: RocketMQ cannot have a queue {queues - 1}")
     topic = store.config.topics.ensure(name, queues)
     if topic.read_queue_nums < queues:
         wider = msgspec.structs.replace(topic, read_queue_nums=queues, write_queue_nums=queues)

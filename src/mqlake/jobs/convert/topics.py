@@ -1,4 +1,4 @@
-"""Which topics are converted, and which cannot be."""
+"""Decide which topics are converted."""
 
 from __future__ import annotations
 
@@ -41,35 +41,35 @@ class LeftOut(msgspec.Struct, frozen=True):
 
 
 def for_kafka(topic: str) -> str | None:
-    """Return why a topic of RocketMQ does not go to Kafka, None where it does."""
+    """Return why a topic of RocketMQ cannot be converted to Kafka, None if it can."""
     if topic in _SYSTEM or topic.startswith(_SYSTEM_PREFIXES):
         return "RocketMQ's own"
     return None if is_topic(topic) else "Kafka allows only letters, digits, '.', '_' and '-'"
 
 
 def for_rocketmq(topic: str) -> str | None:
-    """Return why a topic of Kafka does not go to RocketMQ, None where it does."""
+    """Return why a topic of Kafka cannot be converted to RocketMQ, None if it can."""
     if topic in INTERNAL_TOPICS:
         return "Kafka's own"
     if topic in _SYSTEM or topic.startswith(_SYSTEM_PREFIXES):
-        return "a name of RocketMQ's own topics"
+        return "the name belongs to one of RocketMQ's own topics"
     if not _ROCKETMQ.fullmatch(topic):
-        return "RocketMQ allows only 127 letters, digits, '_', '-', '%' and '|'"
+        return "RocketMQ allows at most 127 letters, digits, '_', '-', '%' and '|'"
     return None
 
 
 def choose(
     there: Iterable[str], asked: Sequence[str], refusal: Callable[[str], str | None]
 ) -> tuple[list[str], list[LeftOut]]:
-    """Return the topics to convert, of those that are there, and what is left out.
+    """Return the existing topics to convert, and those that are left out.
 
     Raises:
-        JobError: a topic is asked for that is not there, or cannot be converted.
+        JobError: a requested topic does not exist, or cannot be converted.
     """
     known = set(there)
     for topic in asked:
         if topic not in known:
-            raise JobError(f"there is no topic {topic!r}")
+            raise JobError(f"topic {topic!r} does not exist")
         if reason := refusal(topic):
             raise JobError(f"topic {topic!r} cannot be converted: {reason}")
     left_out = [LeftOut(topic, reason) for topic in sorted(known) if (reason := refusal(topic))]

@@ -1,4 +1,4 @@
-"""Export messages to Parquet files, one a split (docs/how-to)."""
+"""Export messages to Parquet files, one for each split (docs/how-to)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from mqlake.jobs.splits.splits import Job, clip, jobs_of, join_gaps, plan, run_u
 from mqlake.jobs.swap import require_empty
 
 SCRATCH = "_mqlake-export"
-"""Readers of Parquet directories pass over names that begin with an underscore."""
+"""Readers of Parquet directories ignore names that begin with an underscore."""
 
 
 class ExportReport(msgspec.Struct, frozen=True, rename="camel"):
@@ -28,10 +28,10 @@ class ExportReport(msgspec.Struct, frozen=True, rename="camel"):
     Attributes:
         output: the directory; all its Parquet files have the same columns.
         files: Parquet files.
-        bytes_written: their size.
-        messages: rows that were written.
-        records: records of the log that were looked at.
-        log_end: physical offset where RocketMQ ends the log; what lies behind is not exported.
+        bytes_written: the size of the files.
+        messages: the number of rows that were written.
+        records: the number of log records that were examined.
+        log_end: physical offset at which RocketMQ ends the log; later records are not exported.
         damage: stretches of the log that could not be exported.
     """
 
@@ -64,15 +64,16 @@ def export(
     it. Records with a damaged body are left out.
 
     Args:
-        topics: only messages of these; all without any.
+        topics: only messages of these; if empty, of all.
         tag: only messages with this tag; `A || B` for one of several.
         key: only messages with this among their keys, or as their unique key.
-        begin, end: only messages stored in this time, milliseconds, both included.
-        tasks: into how many tasks the log is divided; without it, about one a core.
+        begin, end: only messages stored in this range, in milliseconds, both inclusive.
+        tasks: the number of tasks that the log is divided into; by default, about one for each
+            core.
 
     Raises:
         StoreError: the store cannot be read.
-        JobError: it has no commit log, `out` is not empty, or pyarrow is not installed.
+        JobError: the store has no commit log, `out` is not empty, or pyarrow is not installed.
     """
     out = out.absolute()
     with open_source(store) as source:
@@ -118,7 +119,7 @@ def _run(
 
 
 def _prepare(out: Path) -> Path:
-    """Return an empty scratch directory in `out`, which must hold nothing else."""
+    """Return an empty scratch directory in `out`, which must contain nothing else."""
     require_empty(out, SCRATCH)
     scratch = out / SCRATCH
     shutil.rmtree(scratch, ignore_errors=True)

@@ -1,7 +1,7 @@
 """Write batches of records to Parquet files."""
 
 # pyright: basic
-# Reason: pyarrow carries no types.
+# pyarrow has no types.
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _ROW_GROUP = 64 << 20
-"""Bytes of columns that are gathered before they are written."""
+"""Bytes of columns that are collected before they are written."""
 
 
 class PartFile(msgspec.Struct, frozen=True):
@@ -31,7 +31,7 @@ class PartFile(msgspec.Struct, frozen=True):
 
 
 def write_part(directory: Path, name: str, batches: Iterator[Batch]) -> PartFile:
-    """Write batches, scanned with `Want.EXPORT`, to a file under a scratch name of its own.
+    """Write batches, scanned with `Want.EXPORT`, to a file with a unique scratch name.
 
     Raises:
         JobError: pyarrow is not installed.

@@ -1,4 +1,4 @@
-"""Choose records of a batch by topic, tag, key and store time, before anything is copied."""
+"""Select records of a batch by topic, tag, key and store time, before anything is copied."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ Mask = NDArray[np.bool_]
 
 
 class Selection(msgspec.Struct, frozen=True):
-    """Which records are wanted; what is None or empty does not restrict.
+    """The conditions on records; None or an empty value does not restrict.
 
     Attributes:
         topics: any of these.
         tags: any of these, exactly.
         key: one of the message's KEYS, or its unique key.
-        begin, end: store time in milliseconds, both included.
+        begin, end: store time in milliseconds, both inclusive.
     """
 
     topics: tuple[str, ...] = ()
@@ -29,7 +29,7 @@ class Selection(msgspec.Struct, frozen=True):
     end: int | None = None
 
     def choose(self, batch: Batch) -> Mask:
-        """Return bool[n]: which of the batch's records are wanted."""
+        """Return bool[n]: which of the batch's records are selected."""
         times = batch.records["store_timestamp"]
         chosen = np.ones(len(times), np.bool_)
         if self.begin is not None:
@@ -62,7 +62,7 @@ def _is(batch: Batch, column: str, value: bytes) -> Mask:
 
 
 def _has_key(batch: Batch, key: str) -> Mask:
-    """Say which records have the key among KEYS, which spaces part."""
+    """Return which records have the key among KEYS, which are separated by spaces."""
     wanted = key.encode()
     lengths = batch.records["keys_length"]
     found = np.zeros(len(lengths), np.bool_)

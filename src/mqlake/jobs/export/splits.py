@@ -1,4 +1,4 @@
-"""The task of an export: the messages of some splits, each split to a Parquet file of its own."""
+"""The task of an export: write the messages of some splits, each to its own Parquet file."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from mqlake.storage.local import LocalDirectory
 
 
 class ExportJob(msgspec.Struct, frozen=True):
-    """What one task of an export does; `directory` gets its files."""
+    """The input of one task of an export; `directory` receives its files."""
 
     store: str
     splits: tuple[Split, ...]
@@ -26,7 +26,11 @@ class ExportJob(msgspec.Struct, frozen=True):
 
 
 class ExportPart(msgspec.Struct):
-    """What one task of an export did; `last_record` is a physical offset, -1 for none."""
+    """The result of one task of an export.
+
+    Attributes:
+        last_record: physical offset of the last record that was read, or -1 if there was no record.
+    """
 
     scanned: list[Scanned]
     files: list[PartFile]
@@ -35,7 +39,7 @@ class ExportPart(msgspec.Struct):
 
 
 def export_splits(job: ExportJob) -> ExportPart:
-    """Write the wanted messages of each split to a Parquet file; none where there are none."""
+    """Write the selected messages of each split to a Parquet file, if there are any."""
     store, directory = LocalDirectory(job.store), Path(job.directory)
     part = ExportPart([], [])
     for split in job.splits:

@@ -1,1 +1,1 @@
-"""Queue entries as tasks share them out: runs, whose queue offset is whose, files by position."""
+"""Queue entries of tasks: runs, the allocation of queue offsets, and files written by position."""

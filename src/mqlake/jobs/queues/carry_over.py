@@ -1,8 +1,8 @@
-"""Keep queues that the log says nothing about when a store is rebuilt in place.
+"""Keep queues without records in the log when a store is rebuilt in place.
 
-The files of a queue whose messages have all expired still say at which queue offset it goes on:
-were they gone, RocketMQ would start it at 0 again, behind the offsets that its consumers have
-committed. And light message queues are dispatched by a property of another topic's records.
+If all messages of a queue have expired, its files still contain the next queue offset: without
+them, RocketMQ would start it at 0 again, below the offsets that its consumers have committed. And
+light message queues are dispatched by a property of another topic's records.
 """
 
 from __future__ import annotations
@@ -16,11 +16,13 @@ from mqlake.jobs.queues.runs import Queue
 from mqlake.jobs.source import Source
 from mqlake.store.queues.queue_files import QueueFiles, queue_ids, topic_names
 
-LIGHT_PREFIX = "%LMQ%"  # RocketMQ: MixAll.LMQ_PREFIX
+LIGHT_PREFIX = "%LMQ%"  # Upstream: MixAll.LMQ_PREFIX
 
 
 def carry_over(source: Source, new: Path, rebuilt: Collection[Queue]) -> int:
-    """Link the files of such queues into `new`, which is on the same disk; return their number."""
+    """Link the files of such queues into `new`, which is on the same disk; return the number of
+    queues.
+    """
     carried = 0
     for topic in topic_names(source.directory):
         for queue_id in queue_ids(source.directory, topic):

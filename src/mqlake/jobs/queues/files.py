@@ -1,7 +1,7 @@
-"""Write consume-queue files by position, so that any number of attempts leaves the same bytes.
+"""Write consume queue files by position, so that any number of attempts leaves the same bytes.
 
-An entry's place is its queue offset times 20, in files of a fixed size whose names are the position
-of their first byte (RocketMQ: `ConsumeQueue`, `MappedFileQueue`).
+An entry's position is its queue offset times 20, in files of a fixed size that are named by the
+position of their first byte (Upstream: `ConsumeQueue`, `MappedFileQueue`).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from mqlake.formats.file_name import segment_name
 from mqlake.jobs.queues.runs import Queue
 
 MAX_QUEUE_OFFSET = ((1 << 63) - 1) // ENTRY_SIZE
-"""No entry has this queue offset or a higher one: its position would not fit in 63 bits."""
+"""No entry has this queue offset or a higher one: its position would not fit into 63 bits."""
 
 _HELD_BYTES = 8 << 20
 _OPEN_FILES = 64
@@ -35,8 +35,8 @@ def file_size_for(size: int) -> int:
 class QueueFiles:
     """Write stretches of entries below a directory, to `consumequeue/TOPIC/QUEUE/FILE`.
 
-    Stretches are held back until there are some megabytes of them, so that many small ones of a
-    queue become one write. Leaving the block writes what is held.
+    Stretches are buffered up to a few megabytes, so that many small stretches of a queue become one
+    write. Leaving the block writes the buffer.
     """
 
     def __init__(self, root: Path, file_size: int) -> None:
@@ -59,14 +59,14 @@ class QueueFiles:
             self._open.clear()
 
     def write(self, queue: Queue, first: int, entries: bytes) -> None:
-        """Put `entries` (20 bytes each) at queue offset `first` and following."""
+        """Write `entries` (20 bytes each) at queue offset `first` and following."""
         self._held.setdefault(queue, []).append((first * ENTRY_SIZE, entries))
         self._held_bytes += len(entries)
         if self._held_bytes >= _HELD_BYTES:
             self.flush()
 
     def flush(self) -> None:
-        """Hand all that is held to the system."""
+        """Write all that is buffered."""
         for queue, stretches in self._held.items():
             directory = self._root / queue.path
             for position, data in _joined(stretches):
@@ -81,7 +81,7 @@ class QueueFiles:
             self.write(queue, at, _BLANKS[: (end - at) * ENTRY_SIZE])
 
     def first_of_file(self, queue_offset: int) -> int:
-        """Return the queue offset with which the file that holds `queue_offset` begins."""
+        """Return the first queue offset of the file that contains `queue_offset`."""
         per_file = self._file_size // ENTRY_SIZE
         return queue_offset // per_file * per_file
 
@@ -106,7 +106,7 @@ class QueueFiles:
 
 
 def _joined(stretches: list[tuple[int, bytes]]) -> Iterator[tuple[int, bytes]]:
-    """Join neighbours that touch, keeping the order: a later write to the same place wins."""
+    """Join adjacent neighbours, keeping the order: a later write to the same position wins."""
     at, parts = 0, list[bytes]()
     end = -1
     for position, data in stretches:

@@ -1,4 +1,4 @@
-"""Disjoint half-open intervals of whole numbers, such as the queue offsets that a queue has."""
+"""Disjoint half-open intervals of integers, such as the queue offsets of a queue."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ Interval = tuple[int, int]
 
 
 class Intervals:
-    """A set of whole numbers, kept as its sorted, disjoint stretches."""
+    """A set of integers, stored as its sorted, disjoint stretches."""
 
     def __init__(self, intervals: Iterable[Interval] = ()) -> None:
         self._starts: list[int] = []
@@ -26,21 +26,21 @@ class Intervals:
 
     @property
     def count(self) -> int:
-        """How many numbers there are in all stretches."""
+        """The number of integers in all stretches."""
         return sum(self._ends) - sum(self._starts)
 
     @property
     def first(self) -> int:
-        """The smallest number; 0 where there is none."""
+        """The smallest number; 0 if the set is empty."""
         return self._starts[0] if self._starts else 0
 
     @property
     def end(self) -> int:
-        """One more than the largest number; 0 where there is none."""
+        """One more than the largest number; 0 if the set is empty."""
         return self._ends[-1] if self._ends else 0
 
     def add(self, start: int, end: int) -> None:
-        """Put all of [start, end) into the set."""
+        """Add [start, end) to the set."""
         if not self._ends or start > self._ends[-1]:
             self._starts.append(start)
             self._ends.append(end)
@@ -71,6 +71,6 @@ class Intervals:
         return free
 
     def overlaps(self, start: int, end: int) -> bool:
-        """Say whether any number of [start, end) is in the set."""
+        """Return whether any number of [start, end) is in the set."""
         index = bisect_right(self._ends, start)
         return index < len(self._starts) and self._starts[index] < end

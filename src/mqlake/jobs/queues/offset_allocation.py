@@ -1,6 +1,6 @@
-"""Give each queue offset to one record: the first of the log that states it.
+"""Give each queue offset to one record: the first of the log that contains it.
 
-RocketMQ drops an entry whose place is written already (`ConsumeQueue.putMessagePositionInfo`).
+RocketMQ drops an entry whose position is already written (`ConsumeQueue.putMessagePositionInfo`).
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from mqlake.jobs.queues.intervals import Interval, Intervals
 from mqlake.jobs.queues.runs import Queue, Run
 
 MOST_STRETCHES = 1 << 16
-"""A queue's offsets are one stretch, a few where records are lost; more are not believed."""
+"""A queue's offsets are one stretch, or a few if records are lost; more are implausible."""
 
 EXAMPLES = 100
-"""How many refused records a task reports one by one."""
+"""The maximum number of refused records that a task reports one by one."""
 
 TWICE = "an earlier record has its queue offset"
 FAR = "its queue offset is far from those of the queue's other records"
@@ -33,9 +33,10 @@ class Refused(msgspec.Struct, frozen=True):
 
 
 class OffsetAllocation:
-    """The queue offsets of one task's records, and the writing of those entries that are due.
+    """The queue offsets of one task's records; it writes their entries.
 
-    `believable` bounds the queue offsets of some queues; `taken` holds those of earlier tasks.
+    `believable` bounds the plausible queue offsets of some queues; `taken` are those of earlier
+    tasks.
     """
 
     def __init__(
@@ -53,11 +54,11 @@ class OffsetAllocation:
         self.refused: list[Refused] = []
 
     def stated(self) -> dict[Queue, list[Interval]]:
-        """Return the believable queue offsets that the records of this task state."""
+        """Return the plausible queue offsets in the records of this task."""
         return {queue: list(own) for queue, own in self._own.items() if len(own)}
 
     def allocate(self, run: Run) -> None:
-        """Write those of a run of entries whose places are free; refuse the others."""
+        """Write the entries of a run whose positions are free; refuse the others."""
         queue, first, end = run.queue, run.first, run.end
         own = self._own.get(queue)
         if own is None:

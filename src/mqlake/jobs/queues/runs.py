@@ -1,4 +1,4 @@
-"""The consume-queue entries of a batch as runs: neighbours in one queue with rising offsets."""
+"""The consume queue entries of a batch as runs: neighbours in one queue with rising offsets."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Queue(NamedTuple):
 
     @property
     def path(self) -> str:
-        """Where its files are, relative to the store or to a rebuild's output.
+        """The path of its files, relative to the store or to a rebuild's output.
 
         Raises:
             FormatError: the topic's name is not safe as part of a path.
@@ -49,7 +49,7 @@ class Run(NamedTuple):
 
     @property
     def end(self) -> int:
-        """The queue offset behind the last entry."""
+        """The queue offset after the last entry."""
         return self.first + len(self.entries) // ENTRY_SIZE
 
 
@@ -70,7 +70,7 @@ class QueueNames:
 
 
 def runs(batch: Batch, names: QueueNames) -> Iterator[Run]:
-    """Yield the entries of a batch that was scanned with `Want.DISPATCH`, each once."""
+    """Yield each entry once of a batch that was scanned with `Want.DISPATCH`."""
     entries, starts, queue_offsets = group(batch)
     breaks = np.flatnonzero(np.diff(queue_offsets) != 1) + 1
     edges = np.union1d(starts, breaks)

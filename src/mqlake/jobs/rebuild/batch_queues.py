@@ -1,7 +1,7 @@
 """Rebuild batch consume queues (docs/formats/batch_consume_queue.md).
 
-The place of a unit does not follow from a queue offset, only from the units before it. So tasks
-write the units of their splits to a scratch file, and the driver strings them together.
+The position of a unit does not follow from a queue offset, only from the units before it. So tasks
+write the units of their splits to a scratch file, and the driver joins them.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class UnitWriter:
         self._pieces: list[UnitPiece] = []
 
     def take(self, batch: Batch) -> None:
-        """Take the records of batch consume queues out of a batch that was scanned."""
+        """Remove the records of batch consume queues from a scanned batch, and keep their units."""
         for queue, units in units_of(batch, self._topics):
             encoded = b"".join(map(batch_consume_queue.encode, units))
             self._held.setdefault(queue, bytearray()).extend(encoded)
@@ -62,7 +62,7 @@ class UnitWriter:
             self._flush()
 
     def finish(self) -> list[UnitPiece]:
-        """Return where all units are."""
+        """Return the positions of all units."""
         self._flush()
         return self._pieces
 
@@ -82,7 +82,9 @@ class UnitWriter:
 
 
 class BatchQueues(NamedTuple):
-    """What was rebuilt: queues, their units, units that cannot be believed, queues kept."""
+    """The numbers of rebuilt queues, of their units, of implausible units that were left out, and
+    of queues that were kept.
+    """
 
     queues: int
     units: int
@@ -95,12 +97,13 @@ def rebuild_batch_queues(
 ) -> BatchQueues:
     """Write the files of all batch consume queues below `new`.
 
-    Units of records before the log's start are taken over from the old files, as far as they are
-    in the file in which the log's first unit is: only those files say at which place it is.
+    The log's first unit may be in the middle of a file, and only the old file tells its position.
+    If an old file contains it, the units before it in that file are copied.
 
     Args:
         pieces: the units, in the order of the log.
-        in_place: keep the queues whose records are all gone, as their files say where they go on.
+        in_place: keep the queues whose records are all gone, because their files contain the next
+            offset.
     """
     by_queue: dict[Queue, list[UnitPiece]] = {}
     for piece in pieces:
@@ -128,7 +131,7 @@ def _units(pieces: Sequence[UnitPiece]) -> Iterator[BatchQueueUnit]:
 
 
 class _Files:
-    """Writes the files of one queue, one after the other."""
+    """Writes the files of one queue in order."""
 
     def __init__(self, directory: Path, size: int) -> None:
         self._directory, self._size = directory, size
@@ -143,9 +146,9 @@ class _Files:
             self._flush()
 
     def write_all(self, units: Iterator[BatchQueueUnit], old: _OldFiles | None) -> int:
-        """Write units behind those that the old files have before them; return how many cannot be.
+        """Write units after those of the old files; return how many cannot be written.
 
-        As in the live store, the first record of the log that states queue offsets has them.
+        As in the live store, the first record of the log that contains a queue offset owns it.
         """
         refused = 0
         for unit in units:
@@ -179,7 +182,7 @@ def _path(topic: str, queue_id: int) -> str:
 
 
 class _OldFiles:
-    """The files that a queue of the store has."""
+    """The files of a queue of the store."""
 
     def __init__(self, source: Source, topic: str, queue_id: int) -> None:
         self._source, self._path = source, _path(topic, queue_id)
@@ -188,14 +191,14 @@ class _OldFiles:
 
     @property
     def size(self) -> int:
-        """Bytes of the first file, 0 if no unit or no memory has room for it."""
+        """Size of the first file in bytes; 0 if it is too small for a unit, or 2 GiB or more."""
         if not self._names:
             return 0
         size = self._source.directory.size(f"{self._path}/{self._names[0][1]}")
         return size if UNIT_SIZE <= size < _LARGEST_FILE and size % UNIT_SIZE == 0 else 0
 
     def _files(self) -> Iterator[tuple[int, bytes]]:
-        """Yield the first byte's place and the bytes of each file, ascending."""
+        """Yield the position of the first byte and the bytes of each file, ascending."""
         for base, name in self._names:
             path = f"{self._path}/{name}"
             yield base, read_file(self._source.directory, path, _LARGEST_FILE) or b""
@@ -214,7 +217,7 @@ class _OldFiles:
         return 0, bytearray()
 
     def keep(self, new: Path) -> bool:
-        """Link the files into `new` if their records are all gone; say whether they are."""
+        """Link the files into `new` if their records are all gone; return whether they are."""
         last = None
         for _, data in self._files():
             for at in range(0, len(data) - UNIT_SIZE + 1, UNIT_SIZE):

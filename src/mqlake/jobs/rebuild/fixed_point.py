@@ -1,8 +1,8 @@
-"""Stage one as often as it takes: a pass can show that it began with wrong assumptions.
+"""Repeat stage one: a pass can show that it began with wrong assumptions.
 
-The log's end, a split that began in the middle of a body, a queue offset that two records state or
-that cannot be true: each shows only when all tasks have reported. Then what was written is removed,
-and stage one runs again, knowing it. A sound store takes one pass.
+The log's end, a split that began in the middle of a body, a queue offset in two records or an
+implausible one: each shows only when all tasks have reported. Then the written files are removed,
+and stage one runs again with that knowledge. A sound store needs one pass.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ from mqlake.jobs.splits.splits import Job, clip, jobs_of, join_gaps, run_until_m
 from mqlake.store.log.segments import CommitLog
 
 _TOLERATED = 1024
-"""Queue offsets that a queue may lack though no record is lost."""
+"""Queue offsets that a queue may lack although no record is lost."""
 
 Taken = dict[Queue, list[Interval]]
 
 
 class Outcome(msgspec.Struct, frozen=True):
-    """What the last pass left.
+    """The result of the last pass.
 
     Attributes:
-        parts: what each task did, in log order.
-        gaps: all stretches of the log without a good record, also behind its end.
+        parts: the result of each task, in log order.
+        gaps: all stretches of the log without a good record, also past its end.
         log_end: physical offset, bytes.
-        records_beyond: good records behind the log end.
-        lost: records that the gaps may have held, at most.
+        records_beyond: good records past the log's end.
+        lost: the maximum number of records that the gaps may have contained.
         passes: how often stage one ran.
     """
 
@@ -56,7 +56,7 @@ class Outcome(msgspec.Struct, frozen=True):
 def run_to_fixed_point(
     engine: Engine, source: Source, jobs: list[Job], template: QueueJob
 ) -> Outcome:
-    """Run stage one until a pass confirms what it was started with.
+    """Run stage one until a pass confirms its assumptions.
 
     `template` is a job without splits, whose two directories exist and are empty.
     """
@@ -126,10 +126,10 @@ def _lost(log: CommitLog, gaps: Sequence[Gap], end: int) -> int:
 
 
 def _believable(parts: Sequence[QueuePart], lost: int) -> dict[Queue, Interval]:
-    """Return bounds for the queues whose offsets lie too far apart to be all true.
+    """Return bounds for the queues whose offsets are too far apart to be all true.
 
-    Nothing guards a queue offset against damage: the CRC covers the body only. A queue's offsets
-    are consecutive but for the records that were lost, so the bounds are those around most of them.
+    Nothing protects a queue offset against damage: the CRC covers only the body. A queue's offsets
+    are consecutive except for lost records, so the bounds enclose most of them.
     """
     bounds: dict[Queue, Interval] = {}
     for queue, stated in queue_offsets(parts).items():
@@ -140,7 +140,9 @@ def _believable(parts: Sequence[QueuePart], lost: int) -> dict[Queue, Interval]:
 
 
 def _densest(stretches: Sequence[Interval], width: int) -> Interval:
-    """Return the first window of at most `width` that holds the most numbers of the stretches."""
+    """Return the first window of at most `width` that contains the most numbers of the
+    stretches.
+    """
     starts = np.array([start for start, _ in stretches])
     ends = np.array([end for _, end in stretches])
     totals = np.array([0, *accumulate(end - start for start, end in stretches)])

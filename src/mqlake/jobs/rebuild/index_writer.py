@@ -1,4 +1,4 @@
-"""Bring an index file to the disk while it is still being built in memory."""
+"""Write an index file to disk while it is still being built in memory."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import Self
 from mqlake.formats import index_file
 
 _CHUNK = 8 << 20
-"""Bytes of entries that are written and synced at once."""
+"""Bytes of entries that are written and synced in one call."""
 
 
 class IndexFileWriter:
-    """Write a new file from `data`, the memory in which an index file of `slots` slots grows.
+    """Write a new file from `data`, the memory in which an index file of `slots` slots is built.
 
-    Entries never change once they are there, so a thread writes them while the processor inserts
-    others; the slots and the header come last. Bytes that were never used become a hole.
+    Existing entries never change, so a thread writes them while the processor inserts others; the
+    slots and the header are written last. Bytes that were never used become a hole.
     """
 
     def __init__(self, path: Path, data: memoryview, slots: int) -> None:
@@ -37,14 +37,14 @@ class IndexFileWriter:
         os.close(self._descriptor)
 
     def write_behind(self, used: int) -> None:
-        """Write the entries that end at byte `used` or before, once they are worth a write."""
+        """Write the entries that end at byte `used` or before, once there are enough of them."""
         if used - self._given >= _CHUNK:
             self._writes.append(self._beside.submit(self._write, self._given, used))
             self._given = used
 
     def complete(self, used: int) -> None:
-        """Write what is left of the `used` bytes; return when the whole file is on the disk."""
-        # The size comes first, so that the last write's sync covers it.
+        """Write the rest of the `used` bytes; return when the whole file is durable."""
+        # The size is set first, so that the sync of the last write covers it.
         os.ftruncate(self._descriptor, len(self._data))
         for start, end in ((self._given, used), (0, self._entries)):
             self._writes.append(self._beside.submit(self._write, start, end))

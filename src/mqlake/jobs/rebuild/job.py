@@ -39,23 +39,23 @@ _BLANKS_ALLOWED = 1 << 20
 
 
 class RebuildReport(msgspec.Struct, frozen=True, rename="camel"):
-    """What a rebuild made, and what was wrong with the log it was made from.
+    """The result of a rebuild, and what was wrong with the log.
 
     Attributes:
         store: the directory that was read.
-        output: the directory that has the new files; the same where it was rebuilt in place.
-        log_end: physical offset where RocketMQ ends the log, bytes.
-        bytes_scanned: bytes of the log, holes left out.
+        output: the directory of the new files; the same if it was rebuilt in place.
+        log_end: physical offset at which RocketMQ ends the log, bytes.
+        bytes_scanned: bytes of the log, without holes.
         records: records that were dispatched.
-        records_beyond: good records behind the log end, which are not dispatched.
+        records_beyond: good records past the log's end, which are not dispatched.
         queues: consume queues that were written.
-        queues_kept: consume queues that the log has no record of, and that stay as they are.
-        queue_entries: entries of records in the written ones.
-        blank_entries: entries of no record: before a queue's first one, and for lost ones.
+        queues_kept: consume queues without records in the log, which are not changed.
+        queue_entries: entries of records in the written queues.
+        blank_entries: entries without a record: before a queue's first one, and for lost ones.
         index_files: index files that were written.
         index_entries: entries in them.
-        refused: records without a queue entry, because its place is taken or beyond belief.
-        passes: how often the log was read; more than once where it is damaged.
+        refused: records without a queue entry, because its position is taken or implausible.
+        passes: how often the log was read; more than once if it is damaged.
         damage: what is wrong with the log; the first hundred refused records of each task.
     """
 
@@ -91,21 +91,24 @@ def rebuild(
 ) -> RebuildReport:
     """Rebuild into `out`, which must be empty or absent, or in place without it.
 
-    In place, the old files stay until the new ones are complete and on the disk, and no broker may
-    own the store. A rebuild that is killed leaves the store as it was; the next one cleans up.
+    In place, the old files stay until the new ones are complete and durable, and no broker may own
+    the store. A rebuild that is killed leaves the store as it was; the next one cleans up.
 
     Args:
-        dialect: whose index rules and checkpoint fields hold; without it, as the store's files say.
-        queue_file_size: bytes of a consume-queue file; without it, as before, else the default.
+        dialect: the RocketMQ version whose index rules and checkpoint fields apply; by default,
+            detected from the store's files.
+        queue_file_size: bytes of a consume queue file; by default, as before, otherwise RocketMQ's
+            default.
         hash_slots: of an index file, likewise.
         max_index: entries of an index file, likewise.
         delay_levels: milliseconds of each delay level; no file of a store has them.
-        tasks: into how many tasks the log is divided; without it, about one a core.
+        tasks: the number of tasks that the log is divided into; by default, about one for each
+            core.
 
     Raises:
         StoreError: the store cannot be read, or is in use by a broker.
-        FormatError: sizes that no file can have.
-        JobError: `out` is not empty, or the store is beyond a rebuild.
+        FormatError: a file cannot have these sizes.
+        JobError: `out` is not empty, or the store cannot be rebuilt.
     """
     with open_source(store, dialect) as source:
         settings = settle(
@@ -165,7 +168,7 @@ def _build(
     if in_place and source.directory.is_directory(BATCH.directory):
         (new / BATCH.directory).mkdir(exist_ok=True)
     with ThreadPoolExecutor(1) as beside:
-        # The disk works on the queues while the processor does on the index.
+        # The disk writes the queues while the processor builds the index.
         trees = [new / kind.directory for kind in (SIMPLE, BATCH)]
         syncing = [beside.submit(_sync_tree, tree) for tree in trees if tree.is_dir()]
         indexes = _index(engine, parts, work / "index", new / "index", settings)
@@ -207,15 +210,15 @@ def _refused(log: CommitLog, parts: Sequence[QueuePart]) -> Iterator[Damage]:
 def _fill(root: Path, file_size: int, outcome: Outcome) -> int:
     """Write the blank entries: RocketMQ's own before a queue's first record, and for lost ones.
 
-    A queue that has no entry at a place would end there for RocketMQ's recovery.
+    RocketMQ's recovery would end a queue at a position without an entry.
     """
     queues = queue_offsets(outcome.parts)
     lost = {queue: offsets.missing(offsets.first, offsets.end) for queue, offsets in queues.items()}
     allowed = _BLANKS_ALLOWED + outcome.lost + 2 * sum(part.records for part in outcome.parts)
     if sum(end - start for holes in lost.values() for start, end in holes) > allowed:
         raise JobError(
-            "the records' queue offsets leave more places empty than records can be lost;"
-            " this commit log is beyond a rebuild"
+            "the queue offsets of the records leave more positions empty than records can be "
+            "lost; this commit log cannot be rebuilt"
         )
     count = 0
     with QueueFiles(root, file_size) as files:
@@ -254,7 +257,9 @@ def _index(
 def _checkpoint(
     parts: Sequence[QueuePart], indexes: Sequence[IndexPart], old: Checkpoint
 ) -> Checkpoint:
-    """Return what RocketMQ would write once all of the log was flushed and dispatched."""
+    """Return the checkpoint that RocketMQ would write once all of the log is flushed and
+    dispatched.
+    """
     seen = [part for part in parts if part.last_record >= 0]
     queued = [part for part in parts if part.last_queued >= 0]
     return Checkpoint(
@@ -268,7 +273,7 @@ def _checkpoint(
 
 
 def _sync_tree(root: Path) -> None:
-    """Return once all files and names below `root` are on the disk."""
+    """Return once all files and names below `root` are durable."""
     for directory, _, names in os.walk(root):
         for name in names:
             fsync_file(Path(directory, name))

@@ -1,4 +1,4 @@
-"""What a broker's configuration would say, and jobs have to know: sizes, index rules, delays."""
+"""Settings of a broker's configuration that jobs need: sizes, index rules, delays."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _MAX_INT = 0x7FFFFFFF
 
 
 class Settings(msgspec.Struct, frozen=True, rename="camel"):
-    """How a store's derived files are laid out.
+    """The layout of a store's derived files.
 
     Attributes:
-        dialect: whose index rules and checkpoint fields hold.
-        queue_file_size: bytes of a consume-queue file (`mappedFileSizeConsumeQueue`).
-        hash_slots: of an index file (`maxHashSlotNum`).
-        max_index: entries an index file has room for, its unused first one included
+        dialect: the RocketMQ version whose index rules and checkpoint fields apply.
+        queue_file_size: bytes of a consume queue file (`mappedFileSizeConsumeQueue`).
+        hash_slots: hash slots of an index file (`maxHashSlotNum`).
+        max_index: the capacity of an index file in entries, including its unused first one
             (`maxIndexNum`).
         delay_levels: milliseconds of each delay level (`messageDelayLevel`).
     """
@@ -42,10 +42,11 @@ def settle(
     max_index: int | None = None,
     delay_levels: tuple[int, ...] = DEFAULT_DELAY_LEVELS,
 ) -> Settings:
-    """Return the settings of a store: those given, else what its files say, else the defaults.
+    """Return the settings of a store: the given ones, otherwise those of its files, otherwise the
+    defaults.
 
     Raises:
-        FormatError: sizes that no file can have.
+        FormatError: a file cannot have these sizes.
     """
     sizes = snapshot.index.files[-1].sizes if snapshot.index.files else None
     settings = Settings(
@@ -60,6 +61,7 @@ def settle(
     check_sizes(settings.hash_slots, settings.max_index)
     if settings.queue_file_size > _MAX_INT:
         raise FormatError(
-            f"no consume-queue file can have {settings.queue_file_size} bytes: at most {_MAX_INT}"
+            f"a consume queue file cannot have {settings.queue_file_size} bytes: the maximum "
+            f"is {_MAX_INT}"
         )
     return settings

@@ -1,4 +1,4 @@
-"""Index keys on their way from the scan to the index files: a scratch file of one task's attempt.
+"""Index keys between the scan and the index files, in a scratch file of one task's attempt.
 
 A file is a row of windows; a window of n keys is three arrays in the machine's byte order:
 n physical offsets (i8), n store timestamps (i8, milliseconds), n key hashes (i4).
@@ -48,7 +48,7 @@ class Keys(NamedTuple):
 
 
 class SpillWriter:
-    """Write windows of keys to a new file in `directory`, under a name that no one else has."""
+    """Write windows of keys to a new file in `directory`, under a unique name."""
 
     def __init__(self, directory: Path) -> None:
         self._path = directory / uuid.uuid4().hex
@@ -97,7 +97,7 @@ def divide(spills: Sequence[Spill], share: int) -> list[list[Piece]]:
 
 
 def last_key(share: Sequence[Piece]) -> Piece:
-    """Return the last key of a share of at least one."""
+    """Return the last key of a share that is not empty."""
     last = share[-1]
     return Piece(last.path, last.position, last.keys, last.skip + last.take - 1, 1)
 

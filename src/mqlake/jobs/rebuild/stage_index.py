@@ -1,6 +1,6 @@
 """Stage two of a rebuild: index files, each from its share of the keys.
 
-A key's place among all keys says which file it is in and where, so each file is a task of its own.
+A key's position among all keys determines its file and its position there, so each file is a task.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from mqlake.jobs.rebuild.index_writer import IndexFileWriter
 from mqlake.jobs.rebuild.spill import Piece, Spill
 
 _LATEST_NAME = 253_402_300_799_999 - 24 * 3600 * 1000
-"""Milliseconds of the last moment that has a name in any time zone: the end of the year 9999."""
+"""The latest time, in milliseconds, that can be a file name in any time zone: end of 9999."""
 
 # A file of the default size takes 420 MB of memory while it is built.
 _building = threading.BoundedSemaphore(2)
 
 
 class IndexJob(msgspec.Struct, frozen=True):
-    """What one task of stage two does: the file number `number`, of `share` keys.
+    """The input of one task of stage two: the file number `number`, of `share` keys.
 
     `before` is the last key of the file before it.
     """
@@ -42,7 +42,7 @@ class IndexJob(msgspec.Struct, frozen=True):
 
 
 class IndexPart(msgspec.Struct, frozen=True):
-    """A complete index file under a name of its own."""
+    """A complete index file under a unique name."""
 
     path: str
     header: IndexHeader
@@ -53,8 +53,8 @@ def plan(
 ) -> list[IndexJob]:
     """Return a job for each index file.
 
-    With `roll`, a record without keys comes after the last key. RocketMQ opens the next file for
-    any record that comes when the last one is full, or when there is none.
+    With `roll`, a record without keys follows the last key. RocketMQ opens the next file for such
+    a record, too, if the last file is full or no file exists.
     """
     shares = spill.divide(spills, max_entries - 1)
     full = not shares or sum(piece.take for piece in shares[-1]) == max_entries - 1
@@ -74,7 +74,7 @@ def plan(
 
 
 def build_index(job: IndexJob) -> IndexPart:
-    """Build one index file; it appears under its name when it is complete and on the disk."""
+    """Build one index file; it appears under its name when it is complete and durable."""
     directory = Path(job.directory)
     path, scratch = directory / f"{job.number}", directory / f"{job.number}.{uuid.uuid4().hex}"
     before = next(spill.read([job.before])) if job.before else None
@@ -98,10 +98,10 @@ def build_index(job: IndexJob) -> IndexPart:
 
 
 def names(headers: Sequence[IndexHeader]) -> list[str]:
-    """Return the files' names: the time of the first entry, ascending and each only once.
+    """Return the files' names: the times of the first entries, ascending and each used once.
 
-    RocketMQ names a file by the local time of its making, and sorts files by name. The store time
-    of the first entry, in local time as well, is never later than that of a file made from now on.
+    RocketMQ names a file by the local time of its creation, and sorts files by name. The store time
+    of the first entry, also in local time, is never later than the name of a file created later.
     """
     found: list[str] = []
     local = -(1 << 62)

@@ -1,4 +1,4 @@
-"""Stage one of a rebuild: from splits of the log to queue entries in place and keys on the side."""
+"""Stage one of a rebuild: write queue entries to their positions, and keys to scratch files."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from mqlake.storage.local import LocalDirectory
 
 
 class QueueJob(msgspec.Struct, frozen=True):
-    """What one task of stage one does.
+    """The input of one task of stage one.
 
     Attributes:
         store: path of the store directory.
-        output: path of the directory that gets consumequeue/TOPIC/QUEUE/FILE.
-        keys: path of the directory that gets the scratch file with the keys.
+        output: path of the directory for consumequeue/TOPIC/QUEUE/FILE.
+        keys: path of the directory for the scratch file with the keys.
         batch_topics: topics with batch consume queues, whose units go to a scratch file.
-        believable: for some queues, the bounds of the queue offsets that can be true.
-        taken: queue offsets that the tasks before this one have.
+        believable: for some queues, the bounds of plausible queue offsets.
+        taken: the queue offsets that earlier tasks found.
     """
 
     store: str
@@ -45,12 +45,12 @@ class QueueJob(msgspec.Struct, frozen=True):
 
 
 class QueuePart(msgspec.Struct):
-    """What one task of stage one did.
+    """The result of one task of stage one.
 
-    `stated` are the queue offsets that its records state; `refused` has the first few of the
-    `refused_count` records whose entry was not written. Of the last record, the last one that
-    belongs into a queue and the last one with an index key: physical offset (bytes; -1 for none)
-    and store time (milliseconds).
+    `stated` are the queue offsets in its records. `refused` has the first few of the
+    `refused_count` records whose entry was not written. The other fields are the physical offset
+    (bytes; -1 without such a record) and the store time (milliseconds) of the last record, of the
+    last record that belongs to a queue, and of the last record with an index key.
     """
 
     scanned: list[Scanned]
@@ -71,7 +71,7 @@ class QueuePart(msgspec.Struct):
 
 
 def build_queues(job: QueueJob) -> QueuePart:
-    """Scan the splits, write the queue entries to their places and the keys to a scratch file."""
+    """Scan the splits; write queue entries to their positions, and keys to a scratch file."""
     store = LocalDirectory(job.store)
     with (
         SpillWriter(Path(job.keys)) as spill,

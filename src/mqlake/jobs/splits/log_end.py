@@ -1,4 +1,4 @@
-"""Where the log ends, and which gaps in it are damage."""
+"""Find where the log ends, and which gaps in it are damage."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from mqlake.store.log.segments import CommitLog, Segment
 
 
 def log_end(log: CommitLog, gaps: Iterable[Gap], recovery_start: int) -> int:
-    """Return the physical offset where RocketMQ's recovery ends the log.
+    """Return the physical offset at which RocketMQ's recovery ends the log.
 
-    What lies behind it is lost to RocketMQ. Gaps before the place where recovery starts it does not
-    see, and a few kinds of gap it passes over: `mqlake.store.log.end` judges.
+    RocketMQ loses everything after it. It does not see gaps before the position at which recovery
+    starts, and skips a few kinds of gap: `mqlake.store.log.end` decides.
     """
     breaks = [a.end for a, b in pairwise(log.segments) if a.end != b.base]
     suspects = [gap.physical_offset for gap in gaps if gap.fault is not Fault.BLANK]
@@ -26,7 +26,7 @@ def log_end(log: CommitLog, gaps: Iterable[Gap], recovery_start: int) -> int:
 
 
 def damage(log: CommitLog, gaps: Iterable[Gap], last_record: int) -> list[Damage]:
-    """Return the gaps that are damage: all but unwritten space with no record behind it."""
+    """Return the gaps that are damage: all except unwritten space without a record after it."""
     found = list(log.damage)
     for gap in gaps:
         segment = log.segment_at(gap.physical_offset)

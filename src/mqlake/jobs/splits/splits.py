@@ -1,9 +1,9 @@
-"""Cut the commit log into splits for tasks, and prove that neighbouring splits met exactly.
+"""Divide the commit log into splits for tasks, and prove that neighbouring splits met exactly.
 
 A split begins at any byte: its scan finds the first record by itself. A record's body may imitate a
-record there, so after a pass the splits of a segment are laid side by side (`stitch`): each must
-begin where the one before it stopped. Where one does not, the pass is worth nothing and is repeated
-with the true boundary.
+record there, so after a pass the splits of a segment are compared (`stitch`): each must begin where
+the one before it stopped. If one does not, the pass is discarded and repeated with the true
+boundary.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from mqlake.store.log.segments import CommitLog
 SMALLEST = 4 << 20
 """Bytes below which a task costs more than it saves."""
 LARGEST = 1 << 30
-"""Bytes after which a task reports back: progress shows, and a retry repeats no more than that."""
+"""Bytes after which a task reports: progress shows, and a retry repeats no more than that."""
 
 
 class Span(msgspec.Struct, frozen=True):
     """One segment of the log: physical offsets in bytes, from `base` to `end`.
 
-    Nothing was written at `data_end` or behind it: the rest is a hole of the file.
+    Nothing was written at or after `data_end`: the rest is a hole of the file.
     """
 
     base: int
@@ -69,11 +69,11 @@ class Split(msgspec.Struct, frozen=True):
 
 
 class Scanned(msgspec.Struct, frozen=True):
-    """How the scan of a split went; physical offsets in bytes.
+    """The result of scanning a split; physical offsets in bytes.
 
     It accounts for the bytes from `start`, its first record, to `stop`: each is in a record or in a
-    gap. A scan that found nothing has its `start` at the split's end or behind it; its gaps are
-    those that there are unless all of the split is inside of a record.
+    gap. If a scan found nothing, its `start` is at or after the split's end; its gaps are valid
+    unless all of the split is inside a record.
     """
 
     split: Split
@@ -83,12 +83,12 @@ class Scanned(msgspec.Struct, frozen=True):
 
     @property
     def found(self) -> bool:
-        """Whether there is a record, or the start is known without one."""
+        """Return whether there is a record, or the start is known without one."""
         return self.split.exact or self.start < self.split.end
 
     @property
     def ends_in_gap(self) -> bool:
-        """Whether it stopped at the split's end without being in step with records."""
+        """Return whether it stopped at the split's end without being aligned with records."""
         return bool(self.gaps) and self.gaps[-1].open
 
 
@@ -102,7 +102,7 @@ def scan_of(
     dialect: Dialect = Dialect.V5_5,
     delay_levels: Sequence[int] = DEFAULT_DELAY_LEVELS,
 ) -> Generator[SegmentScan]:
-    """Give the scan of a split, to be iterated over; then `scanned` gets how it went."""
+    """Yield the scan of a split, to be iterated over; then `scanned` receives the result."""
     file = store.open(split.path)
     try:
         scan = SegmentScan(
@@ -124,7 +124,7 @@ def scan_of(
 def _scanned(split: Split, scan: SegmentScan, file: ReadableFile) -> Scanned:
     if split.exact or scan.start < split.end:
         return Scanned(split, scan.start, scan.stop, scan.gaps)
-    # What lies between the records: it may be the unwritten rest of a file that has no holes.
+    # The bytes between the records may be the unwritten rest of a file that has no holes.
     again = SegmentScan(
         file, split.segment, split.start, split.end, exact=True, crc=False, want=Want.LOCATE
     )
@@ -137,11 +137,11 @@ Job = tuple[Split, ...]
 
 
 class Part(Protocol):
-    """What a task over splits returns, besides its own."""
+    """What a task over splits returns, besides its own result."""
 
     @property
     def scanned(self) -> list[Scanned]:
-        """How its scans went, in the order of its splits."""
+        """The results of its scans, in the order of its splits."""
         ...
 
 
@@ -149,10 +149,10 @@ P = TypeVar("P", bound=Part)
 
 
 def plan(spans: Sequence[Span], parallelism: int, count: int | None = None) -> list[Job]:
-    """Cut the segments into about equal shares, one a task; `count` asks for a number of them.
+    """Divide the segments into about equal shares, one for each task; `count` sets their number.
 
-    Without `count`: one a core, more where they would be larger than 1 GiB, fewer where they would
-    be smaller than 4 MiB. A share may hold several segments, and a part of one.
+    Without `count`: one for each core; more if they would exceed 1 GiB, fewer if they would be
+    below 4 MiB. A share may contain several segments, or a part of one.
     """
     total = sum(span.data_end - span.base for span in spans)
     slack = 0 if count else SMALLEST // 2
@@ -179,7 +179,7 @@ def _shares(total: int, parallelism: int) -> int:
 
 
 def clip(jobs: Sequence[Job], end: int) -> list[Job]:
-    """Return the jobs without what starts at physical offset `end` or behind it."""
+    """Return the jobs without splits that start at or after physical offset `end`."""
     clipped = (
         tuple(
             msgspec.structs.replace(split, end=min(split.end, end))
@@ -192,10 +192,10 @@ def clip(jobs: Sequence[Job], end: int) -> list[Job]:
 
 
 def stitch(jobs: Sequence[Sequence[Scanned]]) -> list[Job] | None:
-    """Return None if all splits met, else the jobs for another pass. `jobs` are in log order.
+    """Return None if all splits met, otherwise the jobs for another pass. `jobs` are in log order.
 
-    In the other pass, the first split of a segment that did not meet reaches from the true boundary
-    to the segment's end, so that there is nothing left in this segment that could not meet.
+    In the next pass, the first split of a segment that did not meet extends from the true boundary
+    to the segment's end, so that nothing in this segment can fail to meet again.
     """
     previous: dict[int, Scanned] = {}
     boundaries: dict[int, int] = {}
@@ -212,7 +212,7 @@ def stitch(jobs: Sequence[Sequence[Scanned]]) -> list[Job] | None:
             if _meets(before, scanned, boundary):
                 fixed[-1].append(split)
                 if scanned.found or (before is not None and before.ends_in_gap):
-                    # The gaps of one that is all inside of a record are none.
+                    # The gaps of a split that is all inside a record do not count.
                     previous[split.segment] = scanned
                 boundaries[split.segment] = max(boundary, scanned.stop)
             else:
@@ -224,7 +224,7 @@ def stitch(jobs: Sequence[Sequence[Scanned]]) -> list[Job] | None:
 
 
 def run_until_met(run: Callable[[Sequence[Job]], list[P]], jobs: list[Job]) -> list[P]:
-    """Run a pass over the jobs, and again while neighbouring splits did not meet."""
+    """Run a pass over the jobs, and repeat it while neighbouring splits did not meet."""
     while True:
         parts = run(jobs)
         fixed = stitch([part.scanned for part in parts])
@@ -234,7 +234,7 @@ def run_until_met(run: Callable[[Sequence[Job]], list[P]], jobs: list[Job]) -> l
 
 
 def jobs_of(parts: Sequence[Part]) -> list[Job]:
-    """Return the jobs of a pass from what its tasks returned."""
+    """Return the jobs of a pass from the results of its tasks."""
     return [tuple(scanned.split for scanned in part.scanned) for part in parts]
 
 
@@ -242,13 +242,15 @@ def _meets(before: Scanned | None, scanned: Scanned, boundary: int) -> bool:
     if before is not None and before.ends_in_gap:
         return True
     if not scanned.found:
-        # All of it is inside of a record that began before it.
+        # All of it is inside a record that began before it.
         return boundary >= scanned.split.end
     return scanned.start == boundary
 
 
 def join_gaps(jobs: Sequence[Sequence[Scanned]]) -> list[Gap]:
-    """Return the gaps of all splits, ascending; one that a split's end has cut is whole again."""
+    """Return the gaps of all splits, ascending; a gap that the end of a split has cut is joined
+    again.
+    """
     gaps: list[Gap] = []
     for scanned in (scanned for job in jobs for scanned in job):
         is_open = bool(gaps) and gaps[-1].open

@@ -1,6 +1,6 @@
 """Find units in the files of one batch consume queue by queue offset.
 
-The place of a unit does not follow from its queue offset. The files are read in windows, each of
+The position of a unit does not follow from its queue offset. The files are read in windows, each of
 which is sorted by itself, so that a damaged unit hides no other one.
 """
 
@@ -24,7 +24,7 @@ _MOST_LOADED = 4
 
 
 class UnitPosition(NamedTuple):
-    """Where a unit is: a file relative to the store, and the position in it, in bytes."""
+    """The location of a unit: a file relative to the store, and the position in it, in bytes."""
 
     path: str
     position: int
@@ -39,7 +39,7 @@ class _Row(NamedTuple):
 
 
 class BatchUnitFiles:
-    """The units of one queue, those of holes left out."""
+    """The units of one queue, without those of holes."""
 
     def __init__(self, store: Directory, queue: Queue) -> None:
         self._store = store
@@ -56,13 +56,15 @@ class BatchUnitFiles:
         self._expected = self._windows[0] if self._windows else start
 
     def close(self) -> None:
-        """Close the file that is open."""
+        """Close the open file."""
         if self._open is not None:
             self._open[1].close()
             self._open = None
 
     def find(self, base_offset: int) -> tuple[UnitPosition, BatchQueueUnit | None]:
-        """Return the unit of a base offset, and where it is; without it, where it is expected."""
+        """Return the unit of a base offset and its location; if it does not exist, the expected
+        location.
+        """
         for number in self._likely(base_offset):
             rows = self._rows(number)
             index = bisect_left(rows, base_offset, key=_base_offset)
@@ -85,22 +87,22 @@ class BatchUnitFiles:
         return None
 
     def read(self, place: UnitPosition) -> BatchQueueUnit | None:
-        """Return the unit that was written at a place."""
+        """Return the unit at a location."""
         return next((row.unit for row in self._read(place, UNIT_SIZE)), None)
 
     def written(self) -> Iterator[tuple[UnitPosition, BatchQueueUnit]]:
-        """Yield all units with their places, in the order of the files."""
+        """Yield all units with their locations, in the order of the files."""
         for window in self._windows:
             for row in self._read(window, _WINDOW):
                 yield UnitPosition(window.path, row.position), row.unit
 
     def last(self) -> BatchQueueUnit | None:
-        """Return the last unit that was written."""
+        """Return the last written unit."""
         windows = (self._read(window, _WINDOW) for window in reversed(self._windows))
         return next((rows[-1].unit for rows in windows if rows), None)
 
     def _windows_of(self, path: str) -> list[UnitPosition]:
-        """Return the windows of a file that hold data, not only a hole."""
+        """Return the windows of a file that contain data, not only a hole."""
         file = self._file(path)
         last, windows = -1, list[UnitPosition]()
         for start, end in file.data_ranges(0, file.size) if file else ():
@@ -116,7 +118,7 @@ class BatchUnitFiles:
         return rows[0].base_offset if rows else -1
 
     def _likely(self, base_offset: int) -> Iterator[int]:
-        """Yield the windows that may hold a base offset, most likely ones first.
+        """Yield the windows that may contain a base offset, most likely ones first.
 
         If the first unit of a window is damaged, its other units are found from the window before.
         """
@@ -129,7 +131,7 @@ class BatchUnitFiles:
         return self._by_first[index][1] if index >= 0 else 0
 
     def _rows(self, number: int) -> list[_Row]:
-        """Return the units of a window by base offset; a number beyond the last has none."""
+        """Return the units of a window by base offset; a number past the last window has none."""
         rows = self._loaded.pop(number, None)
         if rows is None:
             is_window = number < len(self._windows)
@@ -159,7 +161,7 @@ class BatchUnitFiles:
         try:
             file = self._store.open(path)
         except StoreError:
-            return None  # deleted since it was listed
+            return None  # The file was deleted since it was listed.
         self._open = path, file
         return file
 

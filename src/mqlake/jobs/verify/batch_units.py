@@ -23,14 +23,14 @@ from mqlake.store.log.segments import CommitLog
 
 _OPEN_QUEUES = 64
 _AT_ONCE = 4096
-"""Units without a record that are looked at together."""
+"""Maximum number of units without a record that are processed together."""
 
 
 class UnitCheck:
-    """Compare the units that records should have with those that the files hold.
+    """Compares the units that records should have with those in the files.
 
-    `undispatched_from`: physical offset from which on a missing unit is not damage, nor, if a
-    broker `is_writing` the units, one that is not whole.
+    From physical offset `undispatched_from` on, a missing unit is not damage; nor is an incomplete
+    one while a broker `is_writing` the units.
     """
 
     def __init__(
@@ -43,17 +43,17 @@ class UnitCheck:
         self.findings = EntryFindings()
 
     def stated(self) -> dict[Queue, list[Interval]]:
-        """Return the queue offsets that the records state."""
+        """Return the queue offsets in the records."""
         return {queue: list(offsets) for queue, offsets in self._stated.items()}
 
     def close(self) -> None:
-        """Close the files that are open."""
+        """Close the open files."""
         for files in self._files.values():
             files.close()
         self._files.clear()
 
     def check(self, queue: Queue, units: Iterable[BatchQueueUnit]) -> None:
-        """Compare units of a queue; those of the next call are later in the log."""
+        """Compare units of a queue. Units of the next call must be later in the log."""
         stated = self._stated.setdefault(queue, Intervals())
         files = self._files_of(queue)
         for unit in units:
@@ -62,7 +62,7 @@ class UnitCheck:
                 self._refuse(unit)
             elif unit.base_offset < stated.end:
                 stated.add(unit.base_offset, unit.end_offset)
-                self.findings.repeated += 1  # brokers give no unit to what goes back
+                self.findings.repeated += 1  # Brokers write no unit for offsets that decrease.
             else:
                 stated.add(unit.base_offset, unit.end_offset)
                 self._check_one(queue, unit, files)
@@ -87,13 +87,13 @@ class UnitCheck:
             reason = f"no entry for the record at physical offset {at}"
             findings.missing.add_at(*place, UNIT_SIZE, reason)
         else:
-            reason = f"{tuple(actual)} where the record asks for {tuple(expected)}"
+            reason = f"{tuple(actual)}, but the record requires {tuple(expected)}"
             findings.wrong.add_at(*place, UNIT_SIZE, reason)
 
     def _is_repeated(
         self, queue: Queue, expected: BatchQueueUnit, found: BatchQueueUnit | None
     ) -> bool:
-        """Say whether an earlier record, which has a unit, states these queue offsets or later."""
+        """Return whether an earlier record with a unit contains these or later queue offsets."""
         if found is None or found.physical_offset >= expected.physical_offset:
             return False
         at = found.physical_offset
@@ -104,12 +104,12 @@ class UnitCheck:
         segment = self._log.segment_at(unit.physical_offset)
         if segment is not None:
             at = unit.physical_offset - segment.base
-            reason = f"the record states the queue offset {unit.base_offset}, which cannot be"
+            reason = f"the record contains the queue offset {unit.base_offset}, which is impossible"
             self.findings.wrong.add_at(segment.path, at, 0, reason)
 
 
 def check_unit_files(job: QueueFilesJob) -> EntryFindings:
-    """Find the units of whole queues that no record states, or that are not in their order."""
+    """Find the units of whole queues that belong to no record, or are out of order."""
     bounds, findings = LogBounds(job.log, job.damaged), EntryFindings()
     for queue, stated in job.queues:
         with closing(BatchUnitFiles(LocalDirectory(job.store), queue)) as files:
@@ -122,14 +122,14 @@ def check_unit_files(job: QueueFilesJob) -> EntryFindings:
 def _unknown(
     files: BatchUnitFiles, stated: Intervals, findings: EntryFindings
 ) -> Iterator[tuple[UnitPosition, BatchQueueUnit]]:
-    """Yield the units that no record states; the others must be in the order of queue offsets."""
+    """Yield the units that belong to no record. The others must be in order of queue offset."""
     before = -1
     for place, unit in files.written():
         if not stated.overlaps(unit.base_offset, unit.end_offset):
             yield place, unit
             continue
         if unit.base_offset <= before and files.read(place) == unit:
-            reason = f"{tuple(unit)} after an entry with later queue offsets, or the same"
+            reason = f"{tuple(unit)} after an entry with the same or later queue offsets"
             findings.wrong.add_at(*place, UNIT_SIZE, reason)
         before = unit.base_offset
 
@@ -140,19 +140,19 @@ def _sort_out(
     bounds: LogBounds,
     findings: EntryFindings,
 ) -> None:
-    """Say of units that no record states where they come from."""
+    """Find the origin of units that belong to no record."""
     offsets = np.array([unit.physical_offset for _, unit in unknown], np.int64)
     for number in bounds.sort_out(offsets, np.ones(len(unknown), np.bool_), findings):
         place, unit = unknown[number]
-        if files.read(place) == unit:  # otherwise a broker was writing it
-            reason = f"no record for the entry {tuple(unit)}"
+        if files.read(place) == unit:  # Otherwise a broker was writing it.
+            reason = f"there is no record for the entry {tuple(unit)}"
             findings.dangling.add_at(*place, UNIT_SIZE, reason)
 
 
 def newest_unit(store: LocalDirectory, log: CommitLog, queues: Iterable[Queue]) -> int:
-    """Return the greatest physical offset that a queue's last unit rightly names.
+    """Return the greatest physical offset that the last unit of a queue correctly names.
 
-    -1 if there is none.
+    -1 if no last unit is correct.
     """
     newest = -1
     for queue in queues:

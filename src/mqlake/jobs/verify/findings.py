@@ -1,4 +1,4 @@
-"""What a check found: exact counts, and the first few places of each kind."""
+"""The findings of a check: exact counts, and the first few locations of each kind."""
 
 from __future__ import annotations
 
@@ -9,47 +9,47 @@ import msgspec
 from mqlake.formats.damage import Damage
 
 EXAMPLES = 100
-"""Places of one kind that are named in a report."""
+"""The maximum number of locations of one kind in a report."""
 
 
 class Finding(msgspec.Struct):
-    """How often something was found, and where first."""
+    """How often something was found, and the first locations."""
 
     count: int = 0
     examples: list[Damage] = []
 
     def add(self, count: int = 1) -> None:
-        """Count what no place is given for."""
+        """Count findings without a location."""
         self.count += count
 
     def add_at(self, file: str, offset: int, length: int, reason: str) -> None:
-        """Count one place: a file relative to the store, position and length in bytes."""
+        """Count one location: a file relative to the store, position and length in bytes."""
         self.count += 1
         if len(self.examples) < EXAMPLES:
             self.examples.append(Damage(file, offset, length, reason))
 
     def merge(self, other: Finding) -> None:
-        """Add what another task found."""
+        """Add the findings of another task."""
         self.count += other.count
         self.examples += other.examples[: max(0, EXAMPLES - len(self.examples))]
 
 
 class EntryFindings(msgspec.Struct):
-    """The entries of one kind of derived file, against the records.
+    """The entries of one kind of derived file, compared with the records.
 
     Attributes:
-        good: entries that say what their record says.
-        missing: entries that a record should have, and has not.
-        wrong: entries at the place of a record that say something else.
-        dangling: entries that no record of the log accounts for.
-        undispatched: missing ones behind what the broker had dispatched when it ended or was
-            looked at; RocketMQ makes them up when it starts, or in a moment.
+        good: entries that agree with their record.
+        missing: entries that a record should have, but lacks.
+        wrong: entries at the position of a record that differ from it.
+        dangling: entries that belong to no record of the log.
+        undispatched: missing entries after what the broker had dispatched when it ended or was
+            examined; RocketMQ writes them when it starts, or in a moment.
         lost: entries of records that are damaged themselves, or in a missing segment.
         expired: entries of records before the log's beginning, which RocketMQ has deleted.
-        stale: entries of records behind the log's end, which RocketMQ's recovery leaves.
+        stale: entries of records past the log's end, which RocketMQ's recovery leaves.
         blank: entries with which RocketMQ fills a queue's file before its first record.
-        repeated: records, or entries, that came to their place a second time, and that RocketMQ
-            dropped or kept twice.
+        repeated: records, or entries, that were dispatched a second time, and that RocketMQ dropped
+            or kept twice.
     """
 
     good: int = 0
@@ -64,7 +64,7 @@ class EntryFindings(msgspec.Struct):
     repeated: int = 0
 
     def merge(self, other: EntryFindings) -> None:
-        """Add what another task found."""
+        """Add the findings of another task."""
         self.good += other.good
         self.missing.merge(other.missing)
         self.wrong.merge(other.wrong)
@@ -83,7 +83,7 @@ class EntryFindings(msgspec.Struct):
 
 
 def merged(found: Iterable[EntryFindings]) -> EntryFindings:
-    """Return the sum of what several tasks found."""
+    """Return the sum of the findings of several tasks."""
     total = EntryFindings()
     for each in found:
         total.merge(each)

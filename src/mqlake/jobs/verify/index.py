@@ -1,4 +1,4 @@
-"""Check index entries against records, records against entries, and index files in themselves."""
+"""Check index entries against records, records against entries, and index files by themselves."""
 
 from __future__ import annotations
 
@@ -37,9 +37,10 @@ Entries = NDArray[np.void]
 
 
 class IndexPlan(msgspec.Struct, frozen=True):
-    """One index file as far as it can be read: `entries` of them from number 1 on.
+    """One index file, if it can be read: `entries` of them from number 1 on.
 
-    `ordered` says that their physical offsets ascend; the timestamp is the header's (milliseconds).
+    `ordered` means that their physical offsets ascend; the timestamp is the header's
+    (milliseconds).
     """
 
     path: str
@@ -50,9 +51,9 @@ class IndexPlan(msgspec.Struct, frozen=True):
 
 
 class IndexFileJob(msgspec.Struct, frozen=True):
-    """One index file to be checked in itself.
+    """One index file that is checked by itself.
 
-    `is_growing`: a broker is adding entries; those that the plan counts stay as they are.
+    `is_growing`: a broker is adding entries; the entries in the plan do not change.
     """
 
     store: str
@@ -66,14 +67,14 @@ class IndexFileJob(msgspec.Struct, frozen=True):
 
 
 class IndexFileCheck(msgspec.Struct, frozen=True):
-    """What an index file is like in itself: its plan, completed, and its damage."""
+    """The state of an index file by itself: its plan, completed, and its damage."""
 
     plan: IndexPlan
     damage: list[Damage]
 
 
 def plan_index(store: LocalDirectory) -> tuple[list[IndexFileJob], list[Damage]]:
-    """Return a job for each index file, oldest first, and those files that cannot be read."""
+    """Return a job for each index file, oldest first, and the files that cannot be read."""
     index = IndexFiles.open(store)
     jobs: list[IndexFileJob] = []
     for file in index.files:
@@ -96,22 +97,26 @@ def check_index_file(job: IndexFileJob) -> IndexFileCheck:
     links = relink(file.view(), plan.slots, plan.entries + 1)
     if links.wrong_links:
         at = index_file.entry_at(plan.slots, links.first_wrong_link)
-        report(at, ENTRY_SIZE, f"{links.wrong_links} links are wrong, this the first")
+        report(at, ENTRY_SIZE, f"{links.wrong_links} links are wrong; this is the first")
     wrong_slots, first_wrong_slot = links.wrong_slots, links.first_wrong_slot
     if wrong_slots and job.is_growing:
         wrong_slots, first_wrong_slot = _wrong_slots(file.view(), plan)
     if wrong_slots:
         at = index_file.HEADER_SIZE + first_wrong_slot * index_file.SLOT_SIZE
-        reason = f"{wrong_slots} slots do not lead to their last entry, this the first"
+        reason = f"{wrong_slots} slots do not lead to their last entry; this is the first"
         report(at, index_file.SLOT_SIZE, reason)
     if links.used_slots != header.slot_count and not job.is_growing:
-        reason = f"the header counts {header.slot_count} slots in use, there are {links.used_slots}"
+        reason = (
+            f"the header counts {header.slot_count} slots in use, but there are {links.used_slots}"
+        )
         report(0, index_file.HEADER_SIZE, reason)
     offsets = _entries(file.view(), plan)["physical_offset"]
     falls = np.flatnonzero(np.diff(offsets.astype(np.int64)) < 0)
     if len(falls):
         at = index_file.entry_at(plan.slots, int(falls[0]) + 2)
-        report(at, ENTRY_SIZE, f"{len(falls)} entries are not in the log's order, this the first")
+        report(
+            at, ENTRY_SIZE, f"{len(falls)} entries are not in the log's order; this is the first"
+        )
     log = open_log(store)
     if reason := _header_fault(log, header, offsets, is_growing=job.is_growing):
         report(0, index_file.HEADER_SIZE, reason)
@@ -120,13 +125,13 @@ def check_index_file(job: IndexFileJob) -> IndexFileCheck:
 
 
 def _wrong_slots(view: memoryview, plan: IndexPlan) -> tuple[int, int]:
-    """Return how many slots of a growing file are wrong, and which first.
+    """Return how many slots of a growing file are wrong, and the first of them.
 
-    A slot that leads to an entry beyond those that are planned is right: it was changed since.
+    A slot that leads to an entry after those in the plan is correct: it was changed since.
     """
     entries, end = _entries(view, plan), index_file.HEADER_SIZE + plan.slots * index_file.SLOT_SIZE
     expected = np.zeros(plan.slots, np.int64)
-    # Where a slot comes twice, the later number stays.
+    # If a slot occurs twice, the later number remains.
     hashes = entries["hash"].astype(np.int64)
     expected[hashes % plan.slots] = np.arange(1, 1 + len(hashes))
     slots = np.frombuffer(view[index_file.HEADER_SIZE : end], ">i4").astype(np.int64)
@@ -141,12 +146,12 @@ def _header_fault(
         return None
     first, last = int(offsets[0]), int(offsets[-1])
     if is_growing:
-        # Its end was read while the broker moved it.
+        # The file's end was read while the broker moved it.
         header = header._replace(end_physical_offset=last)
     if (header.begin_physical_offset, header.end_physical_offset) != (first, last):
         return (
-            f"the header covers {header.begin_physical_offset} … {header.end_physical_offset},"
-            f" the entries {first} … {last}"
+            f"the header covers {header.begin_physical_offset} … "
+            f"{header.end_physical_offset}, but the entries {first} … {last}"
         )
     for name, offset, stated in (
         ("begin", first, header.begin_timestamp),
@@ -154,7 +159,10 @@ def _header_fault(
     )[: 1 if is_growing else 2]:
         head = head_at(log, offset)
         if head is not None and head.store_timestamp != stated:
-            return f"the header's {name} timestamp is {stated}, its record's {head.store_timestamp}"
+            return (
+                f"the header's {name} timestamp is {stated}, but its record's is "
+                f"{head.store_timestamp}"
+            )
     return None
 
 
@@ -165,7 +173,7 @@ def _entries(view: memoryview, plan: IndexPlan) -> Entries:
 
 
 class _Part(NamedTuple):
-    """Some neighbouring entries of one file: the first has number `number`."""
+    """Some consecutive entries of one file: the first has number `number`."""
 
     plan: IndexPlan
     number: int
@@ -184,9 +192,9 @@ class _Keys(NamedTuple):
 
 
 class KeyCheck:
-    """Compare the index entries that records should have with those that the files hold.
+    """Compare the index entries that records should have with those in the files.
 
-    `undispatched_from`: physical offset from which on a missing entry is not damage.
+    `undispatched_from`: physical offset from which a missing entry is not damage.
     """
 
     def __init__(
@@ -205,7 +213,7 @@ class KeyCheck:
     def check(self, batch: Batch | None, start: int, end: int, gaps: Sequence[Gap]) -> None:
         """Compare the keys of a batch with the entries of physical offsets [start, end).
 
-        `gaps` are those that the scan has met so far. Without a batch there should be no entry.
+        `gaps` are those that the scan has found so far. Without a batch there should be no entry.
         """
         expected = _NO_KEYS if batch is None else _keys(batch)
         parts = list(self._parts(start, end))
@@ -283,7 +291,7 @@ class KeyCheck:
             offsets = part.entries["physical_offset"].astype(np.int64)
             for row in bounds.sort_out(offsets, unknown, self.findings):
                 at = index_file.entry_at(part.plan.slots, part.number + row)
-                reason = f"no record at physical offset {offsets[row]} has such a key"
+                reason = f"no record at physical offset {offsets[row]} has this key"
                 self.findings.dangling.add_at(part.plan.path, at, ENTRY_SIZE, reason)
         for (offset, key_hash), count in due.items():
             for _ in range(count):
@@ -299,7 +307,7 @@ class KeyCheck:
             self.findings.good += 1
             return
         at = index_file.entry_at(part.plan.slots, number)
-        reason = f"{seconds} seconds after the file's begin, its record comes after {due}"
+        reason = f"{seconds} seconds after the file's begin, but its record comes after {due}"
         self.findings.wrong.add_at(part.plan.path, at, ENTRY_SIZE, reason)
 
 
@@ -315,7 +323,7 @@ _NO_KEYS = _Keys(np.zeros(0, np.int32), np.zeros(0, np.int64), np.zeros(0, np.in
 
 def _equal(expected: _Keys, part: _Part) -> bool:
     entries, begin = part.entries, part.plan.begin_timestamp
-    # RocketMQ counts the seconds of a file's first entry from the end of the file before it.
+    # RocketMQ counts the seconds of a file's first entry from the end of the previous file.
     first = 1 if part.number == 1 else 0
     age = (expected.times - begin) // 1000 if begin > 0 else np.zeros(len(entries), np.int64)
     return bool(
@@ -326,10 +334,10 @@ def _equal(expected: _Keys, part: _Part) -> bool:
 
 
 class IndexRestJob(msgspec.Struct, frozen=True):
-    """One index file, to be looked through for entries that point at no record.
+    """One index file, in which entries without a record are searched.
 
-    `log` is [first, end) of the log, physical offsets; `covered` the stretches of it that were
-    compared with the entries already.
+    `log` is [first, end) of the log, physical offsets; `covered` are the stretches that were
+    already compared with the entries.
     """
 
     store: str
@@ -339,7 +347,7 @@ class IndexRestJob(msgspec.Struct, frozen=True):
 
 
 def check_index_rest(job: IndexRestJob) -> EntryFindings:
-    """Count the entries that point outside of all that was compared."""
+    """Count the entries that point outside everything that was compared."""
     store = LocalDirectory(job.store)
     findings = EntryFindings()
     entries = _entries(store.open(job.plan.path).view(), job.plan)

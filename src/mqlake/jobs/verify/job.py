@@ -1,7 +1,7 @@
 """Verify a store: every record, and every queue and index entry against the records.
 
-A split's task reads its records and compares the entries they should have with those there are; the
-entries that no record asked for are looked for afterwards.
+A split's task reads its records and compares the entries that they should have with the existing
+ones; entries that belong to no record are searched afterwards.
 """
 
 from __future__ import annotations
@@ -40,22 +40,22 @@ from mqlake.store.queues.queue_kind import BATCH, SIMPLE, QueueKind
 
 
 class VerifyReport(msgspec.Struct, frozen=True, rename="camel"):
-    """What a verification saw.
+    """The result of a verification.
 
     Attributes:
         ok: nothing is damaged, missing, wrong or dangling.
-        log_end: physical offset where RocketMQ ends the log, bytes.
-        bytes_scanned: bytes of the log, holes left out.
-        records: good records before the log end.
-        records_beyond: good records behind it.
+        log_end: physical offset at which RocketMQ ends the log, bytes.
+        bytes_scanned: bytes of the log, without holes.
+        records: good records before the log's end.
+        records_beyond: good records past it.
         damaged_bodies: records whose body has the wrong checksum, before the log end.
-        queues, index_files: how many there are.
-        queue_entries, index_entries: the entries against the records.
-        torn_records: records whose body is good, but not the checksum over all of their bytes, in
-            the part of the log in which mqlake wrote each with one.
-        damage: every damaged stretch of the log and damaged file; of the entries that are missing,
-            wrong or dangling the first hundred of each kind.
-        notes: what is not damage, and worth knowing.
+        queues, index_files: the number of queues and index files.
+        queue_entries, index_entries: the entries compared with the records.
+        torn_records: records whose body is good but whose checksum over all bytes is wrong, in the
+            part of the log in which mqlake wrote each record with one.
+        damage: every damaged stretch of the log and damaged file; and the first hundred missing,
+            wrong and dangling entries of each kind.
+        notes: what is not damage, but worth knowing.
     """
 
     store: str
@@ -88,13 +88,15 @@ def verify(
     What a running broker has not finished when the verification begins is not judged.
 
     Args:
-        dialect: whose index rules hold; without it, as the store's files say.
+        dialect: the RocketMQ version whose index rules apply; by default, detected from the store's
+            files.
         delay_levels: milliseconds of each delay level; no file of a store has them.
-        tasks: into how many tasks the log is divided; without it, about one a core.
+        tasks: the number of tasks that the log is divided into; by default, about one for each
+            core.
 
     Raises:
         StoreError: the store cannot be read.
-        JobError: it has no commit log.
+        JobError: the store has no commit log.
     """
     with open_source(store, dialect) as source:
         return _Verification(engine, source, delay_levels).run(tasks)
@@ -108,7 +110,7 @@ class _Verification:
         self._delay_levels = delay_levels
         self._index: list[IndexPlan] = []
         self._end = self._log.limit
-        # Before anything else is looked at.
+        # This comes before anything else is read.
         self._settled: Settled | None = None
         if source.snapshot.owner is not None:
             self._settled = settle(source)
@@ -137,7 +139,7 @@ class _Verification:
         index_entries = self._check_index_rest(parts)
         index_entries.merge(merged(part.index_entries for part in parts))
         if settled:
-            # They are of records that came after what was settled.
+            # They belong to records that came after what was settled.
             queue_entries.stale = index_entries.stale = 0
         torn = [record for part in parts for record in part.torn]
         of_log = damage(self._log, gaps, last) + list(_torn_damage(self._log, torn))
@@ -195,7 +197,7 @@ class _Verification:
         return len(simple) + len(batches), merged(found)
 
     def _queues(self, kind: QueueKind) -> Iterator[Queue]:
-        """Yield the queues that have files, light ones left out."""
+        """Yield the queues that have files, without light ones."""
         return (
             queue
             for queue in queues_of(self._source.directory, kind)
@@ -225,7 +227,7 @@ class _Verification:
 def _stated(
     queues: Iterable[Queue], parts: Iterable[Mapping[Queue, list[Interval]]]
 ) -> list[tuple[Queue, list[Interval]]]:
-    """Return the queue offsets that records state, those of queues with nothing but files, too."""
+    """Return the queue offsets in records, also for queues that have only files."""
     stated: dict[Queue, list[Interval]] = {queue: [] for queue in queues}
     for part in parts:
         for queue, offsets in part.items():
@@ -245,7 +247,9 @@ def _torn_damage(log: CommitLog, torn: Sequence[Interval]) -> Iterator[Damage]:
 
 
 def _without_record(log: CommitLog, gaps: Sequence[Gap]) -> list[Interval]:
-    """Return the stretches between the log's first byte and its last that hold no good record."""
+    """Return the stretches between the log's first byte and its last that contain no good
+    record.
+    """
     damaged = [
         (gap.physical_offset, gap.physical_offset + gap.length)
         for gap in gaps
@@ -258,15 +262,15 @@ def _without_record(log: CommitLog, gaps: Sequence[Gap]) -> list[Interval]:
 def _notes(queues: EntryFindings, index: EntryFindings, beyond: int) -> list[str]:
     notes: list[str] = []
     if beyond:
-        notes.append(f"{beyond} good records behind the log end: RocketMQ drops them")
+        notes.append(f"{beyond} good records past the log's end: RocketMQ drops them")
     for name, found in (("queue", queues), ("index", index)):
         for count, text in (
-            (found.undispatched, "missing that the broker had not dispatched yet"),
+            (found.undispatched, "missing because the broker had not dispatched them yet"),
             (found.lost, "of records that are damaged themselves"),
             (found.expired, "of records before the log's beginning"),
-            (found.stale, "of records behind the log end, which RocketMQ's recovery leaves"),
+            (found.stale, "of records past the log's end, which RocketMQ's recovery leaves"),
             (found.blank, "before a queue's first record"),
-            (found.repeated, "of a place or key that was dispatched twice"),
+            (found.repeated, "of an offset or key that was dispatched twice"),
         ):
             if count:
                 notes.append(f"{count} {name} entries {text}")

@@ -1,4 +1,4 @@
-"""Where in the log an entry points that no record accounts for."""
+"""Find which entries without a record point to damage, and which point outside the log."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mqlake.jobs.verify.findings import EntryFindings
 
 
 class Stretches:
-    """Half-open stretches of the log, asked for many physical offsets at once."""
+    """Half-open stretches of the log, queried with many physical offsets in one call."""
 
     def __init__(self, stretches: Iterable[Interval]) -> None:
         disjoint = list(Intervals(sorted(stretches)))
@@ -20,7 +20,7 @@ class Stretches:
         self._ends = np.array([end for _, end in disjoint], np.int64)
 
     def hold(self, offsets: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Say of each offset whether it lies in a stretch."""
+        """Return for each offset whether it is in a stretch."""
         if not len(self._starts):
             return np.zeros(len(offsets), np.bool_)
         index = np.searchsorted(self._starts, offsets, "right") - 1

@@ -1,4 +1,4 @@
-"""Read a store's consume-queue files by queue offset, whole stretches at once."""
+"""Read a store's consume queue files by queue offset, in whole stretches."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _OPEN_FILES = 64
 
 
 class QueueBytes:
-    """The bytes of all queues of a store; what no file has is zero."""
+    """The bytes of all queues of a store; bytes that are in no file are zero."""
 
     def __init__(self, store: Directory) -> None:
         self._store = store
@@ -53,7 +53,7 @@ class QueueBytes:
         return b"".join(parts).ljust((end - first) * ENTRY_SIZE, b"\0")
 
     def written(self, queue: Queue) -> Iterator[tuple[int, int]]:
-        """Yield the stretches of queue offsets that are no holes of the files, ascending."""
+        """Yield the stretches of queue offsets that are not holes of the files, ascending."""
         for file in self.files(queue):
             opened = self._open(queue, file)
             size = (file.end - file.first) * ENTRY_SIZE
@@ -64,7 +64,9 @@ class QueueBytes:
                 yield first, last
 
     def place(self, queue: Queue, queue_offset: int) -> tuple[str, int]:
-        """Return the file that holds an entry or should, and the position in it, in bytes."""
+        """Return the file that contains an entry or should contain it, and the position in it, in
+        bytes.
+        """
         files = self.files(queue)
         found = [file for file in files if file.first <= queue_offset]
         first = found[-1].first if found else queue_offset
@@ -78,7 +80,7 @@ class QueueBytes:
             try:
                 opened = self._store.open(path)
             except StoreError:
-                return None  # deleted since it was listed
+                return None  # The file was deleted since it was listed.
         self._files[path] = opened
         if len(self._files) > _OPEN_FILES:
             self._files.popitem(last=False)[1].close()

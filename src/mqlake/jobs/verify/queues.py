@@ -1,4 +1,4 @@
-"""Check consume-queue entries against records, and records against entries."""
+"""Check consume queue entries against records, and records against entries."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from mqlake.store.log.scan import head_at
 from mqlake.store.log.segments import CommitLog
 
 _AT_ONCE = 1 << 16
-"""Entries that are looked at together."""
+"""Entries that are processed together."""
 
 _ENTRY = np.dtype([("physical_offset", ">i8"), ("size", ">i4"), ("tags_code", ">i8")])
 
 
 class RunCheck:
-    """Compare the entries that records should have with those that the files hold.
+    """Compare the entries that records should have with those in the files.
 
-    `undispatched_from`: physical offset from which on a missing entry is not damage, nor, if a
-    broker `is_writing` the entries, one that is not whole.
+    `undispatched_from`: physical offset from which a missing entry is not damage; neither is an
+    incomplete one, if a broker `is_writing` the entries.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class RunCheck:
         self.findings = EntryFindings()
 
     def stated(self) -> dict[Queue, list[Interval]]:
-        """Return the queue offsets that the records state."""
+        """Return the queue offsets in the records."""
         return {queue: list(offsets) for queue, offsets in self._stated.items()}
 
     def check(self, run: Run) -> None:
@@ -78,18 +78,20 @@ class RunCheck:
                 findings.undispatched += 1
             else:
                 place = self._bytes.place(queue, queue_offset)
-                findings.missing.add_at(*place, ENTRY_SIZE, f"no entry for {record}")
+                findings.missing.add_at(*place, ENTRY_SIZE, f"there is no entry for {record}")
         elif self._is_earlier_twin(queue, queue_offset, expected, actual):
             findings.repeated += 1
         else:
             place = self._bytes.place(queue, queue_offset)
-            reason = f"{tuple(actual)} where {record} asks for {tuple(expected)}"
+            reason = f"{tuple(actual)}, but {record} requires {tuple(expected)}"
             findings.wrong.add_at(*place, ENTRY_SIZE, reason)
 
     def _is_earlier_twin(
         self, queue: Queue, queue_offset: int, expected: QueueEntry, actual: QueueEntry
     ) -> bool:
-        """Say whether a record before this one states the same place, and so has it."""
+        """Return whether an earlier record contains the same queue offset, and therefore owns
+        it.
+        """
         if actual.physical_offset >= expected.physical_offset:
             return False
         head = head_at(self._log, actual.physical_offset)
@@ -104,15 +106,15 @@ class RunCheck:
             offset = consume_queue.decode(run.entries, at).physical_offset
             segment = self._log.segment_at(offset)
             if segment is not None:
-                reason = f"the record states the queue offset {run.first}, which cannot be"
+                reason = f"the record contains the queue offset {run.first}, which is impossible"
                 self.findings.wrong.add_at(segment.path, offset - segment.base, 0, reason)
 
 
 class QueueFilesJob(msgspec.Struct, frozen=True):
-    """The queues one task looks at for entries without a record.
+    """The queues that one task searches for entries without a record.
 
-    `log` is [first, end) of the log, physical offsets; `damaged` the stretches in it without a
-    good record. `queues` are those to check, each with the queue offsets that its records state.
+    `log` is [first, end) of the log, physical offsets; `damaged` the stretches in it without a good
+    record. `queues` are those to check, each with the queue offsets in its records.
     """
 
     store: str
@@ -122,7 +124,7 @@ class QueueFilesJob(msgspec.Struct, frozen=True):
 
 
 def check_queue_files(job: QueueFilesJob) -> EntryFindings:
-    """Find the entries of whole queues that no record states."""
+    """Find the entries of whole queues that belong to no record."""
     source = QueueBytes(LocalDirectory(job.store))
     bounds = LogBounds(job.log, job.damaged)
     findings = EntryFindings()
@@ -144,14 +146,17 @@ def _sort_out(
     source: QueueBytes,
     findings: EntryFindings,
 ) -> None:
-    """Say of entries that no record states where they come from."""
+    """Find the origin of entries that belong to no record."""
     offsets = entries["physical_offset"].astype(np.int64)
     written = (offsets >= 0) & (entries["size"] > 0)
     blank = entries == np.array(BLANK_ENTRY, _ENTRY)
     findings.blank += int(np.count_nonzero(blank))
     for number in bounds.sort_out(offsets, written & ~blank, findings):
         if source.read(queue, first + number, first + number + 1) != entries[number].tobytes():
-            continue  # a broker was writing it when it was read
+            continue  # A broker was writing it when it was read.
         place = source.place(queue, first + number)
-        reason = f"no record for the entry {consume_queue.QueueEntry(*entries[number].tolist())}"
+        reason = (
+            "there is no record for the entry "
+            f"{consume_queue.QueueEntry(*entries[number].tolist())}"
+        )
         findings.dangling.add_at(*place, ENTRY_SIZE, reason)

@@ -1,8 +1,8 @@
 """How far a store that a broker is writing can be judged.
 
 A broker appends, then dispatches what it has appended, and a job that reads meanwhile sees some of
-it: half of a record, a record without its entries, one queue's entries and not another's. Whatever
-was complete when the job began stays as it was, so only that is judged.
+it: half of a record, a record without its entries, or one queue's entries without another's.
+Everything that was complete when the job began stays as it was, so only that is judged.
 """
 
 from __future__ import annotations
@@ -41,15 +41,16 @@ class Settled(NamedTuple):
     dispatched: int
 
     def before_end(self, damage: list[Damage]) -> list[Damage]:
-        """Return the damage of the log without that of files after `end`, which come and grow."""
+        """Return the damage of the log without that of files after `end`, which appear and grow."""
         return [each for each in damage if _base(each) < self.end]
 
 
 def settle(source: Source) -> Settled:
     """Return what is complete in a store that has an owner, once it is.
 
-    The newest entry of all queues may be of a dispatch that is going on. That is over when there is
-    an entry of a record which was appended later, or, if nothing is sent, after a second.
+    The newest entry of all queues may belong to a dispatch that is still running. The dispatch is
+    over when there is an entry of a record that was appended later or, if nothing is sent, after a
+    second.
     """
     dispatched, end = _newest(source, source.snapshot), source.snapshot.end.offset
 
@@ -73,9 +74,9 @@ def _newest(source: Source, snapshot: Snapshot) -> int:
 
 
 def plan_live_index(source: Source) -> tuple[list[IndexFileJob], list[Damage]]:
-    """Return what `plan_index` does; the newest file is being written.
+    """Return the result of `plan_index`; the newest file is still being written.
 
-    A file that the broker makes at this moment looks damaged until it has its first entry.
+    A file that the broker is creating looks damaged until it has its first entry.
     """
     jobs, damage = _look_until(lambda found: not found[1], lambda: plan_index(source.directory))
     if jobs:
@@ -84,7 +85,7 @@ def plan_live_index(source: Source) -> tuple[list[IndexFileJob], list[Damage]]:
 
 
 def _look_until(is_enough: Callable[[T], bool], look: Callable[[], T]) -> T:
-    """Look again and again, for a second at most; return what was seen last."""
+    """Repeat a check for a second at most; return the last result."""
     for _ in range(_PATIENCE):
         if is_enough(found := look()):
             return found

@@ -1,4 +1,4 @@
-"""The task of a verification: the records of some splits, against the entries they should have."""
+"""The task of a verification: compare the records of some splits with their expected entries."""
 
 from __future__ import annotations
 
@@ -25,14 +25,15 @@ from mqlake.store.log.segments import open_log
 
 
 class VerifyJob(msgspec.Struct, frozen=True):
-    """What one task compares: the records of its splits with the entries there are.
+    """The input of one task: the records of its splits are compared with the existing entries.
 
     Attributes:
         store: path of the store directory.
         batch_topics: those with batch consume queues.
         index: the index files, oldest first.
-        undispatched_from: physical offset from which on the broker may not have dispatched.
-        checksummed: where every record has a checksum of all its bytes, None if nowhere.
+        undispatched_from: physical offset from which the broker may not have dispatched yet.
+        checksummed: the range of the log in which every record has a checksum of all its bytes;
+            None without such a range.
         is_live: a broker is writing.
     """
 
@@ -48,11 +49,10 @@ class VerifyJob(msgspec.Struct, frozen=True):
 
 
 class VerifyPart(msgspec.Struct, frozen=True):
-    """What one task saw; `stated` are the queue offsets that its records state.
+    """The result of one task; `stated` are the queue offsets in its records.
 
-    `stated_in_batches` are those of batch consume queues.
-    `torn` are the records (physical offset, bytes) whose checksum is not that of their bytes though
-    lengths and body are good.
+    `stated_in_batches` are those of batch consume queues. `torn` are the records (physical offset,
+    bytes) whose checksum of all bytes is wrong although lengths and body are valid.
     """
 
     scanned: list[Scanned]
@@ -67,7 +67,7 @@ class VerifyPart(msgspec.Struct, frozen=True):
 
 
 def verify_splits(job: VerifyJob) -> VerifyPart:
-    """Scan the splits of a job, and compare."""
+    """Scan the splits of a job, and compare their records with the existing entries."""
     store = LocalDirectory(job.store)
     log = open_log(store)
     queues = RunCheck(store, log, job.undispatched_from, is_writing=job.is_live)
@@ -112,7 +112,7 @@ def verify_splits(job: VerifyJob) -> VerifyPart:
 
 
 def _torn(rule: ChecksumRule, batch: Batch) -> Iterator[tuple[int, int]]:
-    """Yield the records of a batch that break the rule though their bodies are good."""
+    """Yield the records of a batch whose checksum is wrong although their bodies are valid."""
     records = batch.records[batch.records["fault"] == Fault.GOOD]
     while (row := rule.first_bad(batch.buffer, batch.base, records)) < len(records):
         yield int(records[row]["physical_offset"]), int(records[row]["size"])

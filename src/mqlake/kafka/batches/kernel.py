@@ -14,8 +14,8 @@ from mqlake.storage.protocol import ReadableFile
 
 _KERNELS = "mqlake.kafka.compiled.batches"
 
-# Seconds, measured: to load Numba and the kernels and, when the process ends, to let go of them;
-# a batch in plain Python.
+# Seconds, measured: to load Numba and the kernels and, when the process ends, to release them; a
+# batch in plain Python.
 _LOADING = 0.6
 _BATCH = 8e-6
 _SAMPLE = 32
@@ -26,7 +26,7 @@ class _Spent:
 
 
 def is_compiled(file: ReadableFile, start: int = 0) -> bool:
-    """Say whether compiled kernels are to go over a log from a position on.
+    """Return whether compiled kernels are to go over a log from a position on.
 
     Estimated by its first batches; what plain Python has gone over before counts, too, so that many
     small logs are as good a reason as a large one.

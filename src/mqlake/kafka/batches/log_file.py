@@ -1,4 +1,4 @@
-"""A `.log` file: its batches, and searches among them. Kafka: `FileRecords`."""
+"""A `.log` file: its batches, and searches among them. Upstream: `FileRecords`."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class LogFile:
         return BatchWalk(self.file, start, end, check=check, window=window)
 
     def batch_at(self, position: int) -> Batch | None:
-        """Return the batch at a position, None where none can be."""
+        """Return the batch at a position, None if none can be."""
         return next(self.batches(position), None)
 
     def read(self, batch: Batch) -> bytes:

@@ -1,6 +1,7 @@
 """Walk over the batches of a log in compiled kernels, a window of rows at a time.
 
-Says what `BatchWalk`, its readable twin, says: where nothing good is found, that one decides why.
+The results are those of its twin in plain Python, `BatchWalk`. If the kernels find no valid batch,
+the twin determines the reason.
 """
 
 from __future__ import annotations
@@ -23,11 +24,11 @@ _MOST_ROWS = 8192
 
 
 class Batches(NamedTuple):
-    """Neighbouring batches; the arrays are lent, and the scan's next step overwrites them.
+    """Neighbouring batches. The arrays are borrowed: the scan's next step overwrites them.
 
     Attributes:
         rows: BATCH[n], at least one.
-        buffer: uint8, where their bytes are; a batch too large for a window is not in it.
+        buffer: uint8, contains their bytes, except those of a batch too large for a window.
         base: position in the log of the buffer's first byte.
     """
 
@@ -37,12 +38,12 @@ class Batches(NamedTuple):
 
 
 class BatchScan:
-    """The batches from one position of a log on, until its end or a fault; never raises.
+    """The batches from a position of a log on, until its end or a fault; never raises.
 
-    A file is read, not mapped: Kafka cuts logs, which a mapping would not survive.
+    A file is read, not mapped: Kafka cuts logs, and a mapping would not survive that.
 
     Attributes:
-        position: where the next batch starts; in the end, where the good part of the log ends.
+        position: where the next batch starts; after the scan, where the valid part of the log ends.
         fault: why the scan ended before the log did; None for a log that is merely torn.
     """
 
@@ -55,7 +56,7 @@ class BatchScan:
         check: bool = True,
         window: int = SCAN_WINDOW,
     ) -> None:
-        """Scan up to position `end` of the log; `check` computes check sums."""
+        """Scan up to position `end` of the log; `check` computes checksums."""
         self._file = file
         self._end = file.size if end is None else min(end, file.size)
         self._check = check
@@ -74,7 +75,7 @@ class BatchScan:
                 self._base = self.position
                 self._filled = self._file.read_into(self._buffer.data, self._base)
                 if not self._filled:
-                    # Another process has cut the file.
+                    # Another process has truncated the file.
                     return
             elif (batch := self._step()) is not None:
                 yield Batches(np.array([batch], BATCH), self._buffer[:0], batch.position)
@@ -88,7 +89,7 @@ class BatchScan:
         return count
 
     def _step(self) -> Batch | None:
-        """Take one batch that is larger than a window, or say why there is none."""
+        """Read a batch larger than a window; if no batch follows, note the reason in `fault`."""
         step = BatchWalk(self._file, self.position, self._end, check=self._check)
         batch = next(step, None)
         self.position, self.fault = step.position, step.fault

@@ -14,19 +14,19 @@ from mqlake.formats.kafka.batch import MAGIC_V2, Batch
 from mqlake.formats.kafka.crc32c import crc32c, extend
 from mqlake.storage.protocol import ReadableFile
 
-# What is read at once: little to find a batch, much to go over all of them.
+# Bytes of one read: few to find a batch, many to read all of them.
 SEARCH_WINDOW = 4 << 10
 SCAN_WINDOW = 1 << 20
 
 
 class BatchWalk(Iterator[Batch]):
-    """The batches from one position of a log on, until its end or a fault; never raises.
+    """The batches from a position of a log on, until its end or a fault; never raises.
 
-    With `check`, check sums are computed, and every byte is read; without it, only as much as it
-    takes to go from batch to batch.
+    With `check`, checksums are computed and every byte is read. Without it, only the bytes that
+    lead from batch to batch are read.
 
     Attributes:
-        position: where the next batch starts; in the end, where the good part of the log ends.
+        position: where the next batch starts; after the walk, where the valid part of the log ends.
         fault: why the walk ended before the log did; None for a log that is merely torn.
     """
 
@@ -65,7 +65,7 @@ class BatchWalk(Iterator[Batch]):
         return batch
 
     def content(self, batch: Batch) -> bytes:
-        """Return all bytes of a batch, without reading again what is at hand."""
+        """Return all bytes of a batch, without reading those again that are in the buffer."""
         at = batch.position - self._base
         if 0 <= at <= self._filled - batch.size:
             return bytes(self._view[at : at + batch.size])
@@ -80,7 +80,7 @@ class BatchWalk(Iterator[Batch]):
             computed = self._computed_crc(batch)
             if computed != batch.crc:
                 raise FormatError(
-                    f"check sum {batch.crc:08x} in the batch, {computed:08x} of its bytes"
+                    f"checksum {batch.crc:08x} in the batch, {computed:08x} of its bytes"
                 )
         return batch
 
@@ -96,12 +96,12 @@ class BatchWalk(Iterator[Batch]):
         return crc
 
     def _have(self, length: int) -> int | None:
-        """Return the index of `position` in the buffer, with `length` bytes from there on."""
+        """Return the index of `position` in the buffer, or None without `length` bytes there."""
         at = self.position - self._base
         if not 0 <= at <= self._filled - length:
             self._base, at = self.position, 0
             self._filled = self._file.read_into(self._buffer, self._base)
             if self._filled < length:
-                # Another process has cut the file.
+                # Another process has truncated the file.
                 return None
         return at

@@ -1,8 +1,8 @@
 """Walk over the batches in a stretch of log (`mqlake.formats.kafka.versions.read_header`).
 
-Positions are relative to the buffer, whose first byte is `base` in the log; `length` bytes are
-valid, and the log ends at `end`, which may lie beyond them. Nothing is loaded before it is known to
-lie within the valid bytes.
+Positions are relative to the buffer, whose first byte is `base` in the log. `length` bytes are
+valid, and the log ends at `end`, which may be beyond them. The code checks that bytes are valid
+before it loads them.
 """
 
 # pyright: basic
@@ -21,7 +21,7 @@ _HEADER = record_batch.HEADER_SIZE
 _MAGIC_V0, _MAGIC_V2 = batch.MAGIC_V0, batch.MAGIC_V2
 _NONE = -1
 
-# Places of the fields that `batch.PREFIX`, `record_batch.HEADER` and `message_set.HEADER_V1` name.
+# Positions of the fields in `batch.PREFIX`, `record_batch.HEADER` and `message_set.HEADER_V1`.
 _LENGTH_AT, _EPOCH_AT, _MAGIC_AT = 8, 12, 16
 _CRC_AT, _CHECKED_AT = record_batch.CRC_AT, record_batch.CHECKED_AT
 _ATTRIBUTES_AT, _LAST_DELTA_AT, _BASE_TIMESTAMP_AT, _MAX_TIMESTAMP_AT = 21, 23, 27, 35
@@ -73,10 +73,10 @@ def _is_sound(buffer, at, size, magic):
 
 @kernel
 def walk(buffer, at, length, base, end, check, rows):
-    """Describe the batches from `at` on, up to len(rows) of them; return (position behind, count).
+    """Describe up to len(rows) batches from `at` on; return (position after them, count).
 
-    It ends at the log's end, or before a batch that is none, that the log ends in, or that does
-    not lie within the window: with `check`, all of it, else its fixed fields.
+    Stops at the log's end, at bytes that are not a batch, at a batch cut off by the log's end, and
+    at a batch that is not within the window: all of it with `check`, otherwise its fixed fields.
     """
     buffer = borrow(buffer)
     rows = borrow(rows)

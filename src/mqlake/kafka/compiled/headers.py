@@ -13,7 +13,7 @@ from mqlake.kernels.memory import borrow, load_u8
 
 @inlined
 def _length(buffer, at):
-    """Return (length of at most 32 bits, -1 for null; position behind it)."""
+    """Return (length of at most 32 bits, -1 for null; position after it)."""
     raw = shift = 0
     while True:
         byte = load_u8(buffer, at)

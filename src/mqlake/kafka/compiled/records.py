@@ -24,7 +24,7 @@ DAMAGED = -1
 
 @outlined
 def _long_varint(buffer, at, end, most):
-    """Return (number, position behind it); the position is DAMAGED if it is cut off or too long."""
+    """Return (number, position after it); the position is DAMAGED if it is cut off or too long."""
     raw = 0
     for place in range(most):
         if at + place >= end:
@@ -54,7 +54,7 @@ def _varint(buffer, at, end, most):
 
 @inlined
 def _sized(buffer, at, end):
-    """Return (position, length, position behind it) of bytes with their length; -1 for null."""
+    """Return (position, length, position after it) of bytes with their length; -1 for null."""
     length, at = _varint(buffer, at, end, _INT_BYTES)
     if at == DAMAGED or length > end - at:
         return 0, 0, DAMAGED
@@ -65,7 +65,7 @@ def _sized(buffer, at, end):
 
 @outlined
 def _pass_over_headers(buffer, at, end, count):
-    """Return the position behind the headers."""
+    """Return the position after the headers."""
     for _ in range(count):
         _, length, at = _sized(buffer, at, end)
         if at == DAMAGED or length < 0:
@@ -159,7 +159,7 @@ def decode_stretch(buffer, base, batches, first, records):
 
 @kernel
 def is_good_body(buffer, batch, records):
-    """Say whether the buffer holds the records of the one batch; nothing is filled."""
+    """Return whether the buffer holds the records of the one batch; nothing is filled."""
     buffer = borrow(buffer)
     if not _can_be(batch[0], len(buffer)):
         return False

@@ -1,4 +1,4 @@
-"""A file that is opened when it is read, since a partition may have thousands of them."""
+"""A file that is opened on its first read, because a partition may have thousands of files."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from collections.abc import Iterator
 from mqlake.errors import StoreError
 from mqlake.storage.protocol import Buffer, Directory, ReadableFile
 
-# Kafka's indexes have 10 MiB unless told otherwise.
+# Kafka's indexes have 10 MiB by default.
 _LARGEST = 1 << 28
 
 
 class LazyFile:
-    """A `ReadableFile` with the size that it had when it was named.
+    """A `ReadableFile` with the size that it had when the object was created.
 
-    After `close` it opens again when it is read again. Safe for use by several threads, which may
-    then hold it open more than once.
+    After `close`, the next read opens it again. Several threads may use it; the file may then be
+    open more than once.
 
     Raises:
-        StoreError: there is no such file; by any method, if it has been removed since.
+        StoreError: the file does not exist. Every method raises it if the file was removed since.
     """
 
     def __init__(self, directory: Directory, path: str) -> None:
@@ -37,15 +37,15 @@ class LazyFile:
         return self._opened().read_into(target, offset)
 
     def view(self) -> memoryview:
-        """Return the bytes, mapped where the place can do so."""
+        """Return the bytes, mapped if the storage supports it."""
         return self._opened().view()[: self.size]
 
     def data_ranges(self, start: int, end: int) -> Iterator[tuple[int, int]]:
-        """Yield the positions between `start` and `end` that are no holes, ascending."""
+        """Yield the ranges between `start` and `end` that contain data, not holes, ascending."""
         return self._opened().data_ranges(start, min(end, self.size))
 
     def close(self) -> None:
-        """Let go of the file until it is read again."""
+        """Release the file until the next read."""
         file, self._file = self._file, None
         if file is not None:
             file.close()
@@ -58,7 +58,7 @@ class LazyFile:
 
 
 def read_whole(directory: Directory, path: str) -> bytes | None:
-    """Return all bytes of an index or another small file, None where there is none.
+    """Return all bytes of an index or another small file, or None if it does not exist.
 
     Raises:
         StoreError: it cannot be read, or has more than 256 MiB.
@@ -68,7 +68,10 @@ def read_whole(directory: Directory, path: str) -> bytes | None:
     file = directory.open(path)
     try:
         if file.size > _LARGEST:
-            raise StoreError(f"{directory.describe(path)}: {file.size} bytes, {_LARGEST} at most")
+            raise StoreError(
+                f"{directory.describe(path)}: the file has {file.size} bytes; the maximum is "
+                f"{_LARGEST}"
+            )
         return file.read(0, file.size)
     finally:
         file.close()

@@ -75,6 +75,6 @@ class MappedFile:
         self._file.sync()
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Release the file."""
         self._view = None
         self._file.close()

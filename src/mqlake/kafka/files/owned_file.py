@@ -32,7 +32,10 @@ class OwnedFile:
         self._size = 0 if is_new else self._file.size
         if self._size > _MAX_SIZE:
             self._file.close()
-            raise StoreError(f"{self.name}: {self._size} bytes, a segment has {_MAX_SIZE} at most")
+            raise StoreError(
+                f"{self.name}: the file has {self._size} bytes; the maximum of a segment is "
+                f"{_MAX_SIZE}"
+            )
 
     @property
     def size(self) -> int:
@@ -65,7 +68,9 @@ class OwnedFile:
             StoreError: the file would grow beyond 2^31 - 1 bytes.
         """
         if len(data) > _MAX_SIZE - self._size:
-            raise StoreError(f"{self.name}: no room for {len(data)} bytes after {self._size}")
+            raise StoreError(
+                f"{self.name}: there is no room for {len(data)} bytes after {self._size}"
+            )
         if room := self._file.size - self._size:
             self._file.write(self._size, data[:room])
         if len(data) > room:
@@ -79,7 +84,9 @@ class OwnedFile:
             DiskError: the system refused it; nothing has changed, and another try may succeed.
         """
         if size > self._size:
-            raise StoreError(f"{self.name}: cannot be cut to {size} bytes, has {self._size}")
+            raise StoreError(
+                f"{self.name}: cannot be cut to {size} bytes, because it has only {self._size}"
+            )
         if size < self._directory.size(self._path):
             self._file.truncate(size)
         self._size = size
@@ -93,5 +100,5 @@ class OwnedFile:
         self._file.sync()
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Release the file."""
         self._file.close()

@@ -1,4 +1,4 @@
-"""What both indexes of a segment share: sorted entries of one size. Kafka: `AbstractIndex`."""
+"""What both indexes of a segment share: sorted entries of one size. Upstream: `AbstractIndex`."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Index(ABC, Generic[Entry]):
 
     @property
     def is_full(self) -> bool:
-        """Whether there is no room for one more."""
+        """Return whether there is no room for one more."""
         return self.entries >= self.max_entries - self._reserved
 
     @abstractmethod
@@ -86,7 +86,7 @@ class Index(ABC, Generic[Entry]):
         return bytes(self._buffer[: self.entries * self.entry_size])
 
     def can_append(self, offset: int) -> bool:
-        """Say whether an offset is near enough to the base for an entry."""
+        """Return whether an offset is near enough to the base for an entry."""
         return 0 <= offset - self.base_offset <= _MAX_INT
 
     def reset(self) -> None:
@@ -108,13 +108,13 @@ class Index(ABC, Generic[Entry]):
             self._file.flush()
 
     def close(self) -> None:
-        """Cut the file to its entries and let go of it; nothing for one that is only read."""
+        """Cut the file to its entries and release it; nothing for one that is only read."""
         if self._file is not None:
             self.trim()
             self._file.close()
 
     def abandon(self) -> None:
-        """Let go of the file as it is."""
+        """Release the file as it is."""
         if self._file is not None:
             self._file.close()
 
@@ -130,7 +130,7 @@ class Index(ABC, Generic[Entry]):
         if self._file is None:
             raise StoreError(f"{self.name}: opened for reading only")
         if self.entries >= self.max_entries:
-            raise FullIndexError(f"{self.name}: full with {self.entries} entries")
+            raise FullIndexError(f"{self.name}: the index is full with {self.entries} entries")
         at = self.entries * self.entry_size
         self._file.write(at, data)
         self.entries += 1
@@ -143,7 +143,7 @@ class Index(ABC, Generic[Entry]):
         self.entries += count - 1
 
     def has_room(self, count: int) -> bool:
-        """Say whether so many more can be added before the index is full."""
+        """Return whether so many more can be added before the index is full."""
         return self.entries + count <= self.max_entries - self._reserved
 
     def _check_offset(self, offset: int) -> None:
@@ -155,7 +155,8 @@ class Index(ABC, Generic[Entry]):
     def _check_size(self) -> None:
         if self._length % self.entry_size:
             raise CorruptIndexError(
-                f"{self.name}: {self._length} bytes, not a multiple of {self.entry_size}"
+                f"{self.name}: the file has {self._length} bytes, which is not a multiple of "
+                f"{self.entry_size}"
             )
 
     def _truncate_to(self, offset: int, field: int) -> None:

@@ -17,7 +17,7 @@ class IndexBuilder:
     """Fills the indexes of a segment, batch by batch.
 
     A batch gets an entry if more than `interval_bytes` have come since the last one that did; the
-    first batch never does. Kafka: `LogSegment.append`, `LogSegment.recover`.
+    first batch never does. Upstream: `LogSegment.append`, `LogSegment.recover`.
 
     Attributes:
         largest: the largest timestamp so far, and the last offset of the batch that has it.

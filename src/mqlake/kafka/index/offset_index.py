@@ -1,4 +1,7 @@
-"""The offset index of a segment (docs/formats/kafka/offset_index.md). Kafka: `OffsetIndex`."""
+"""The offset index of a segment (docs/formats/kafka/offset_index.md).
+
+Upstream: `OffsetIndex`.
+"""
 
 from __future__ import annotations
 
@@ -17,17 +20,17 @@ _OFFSET, _POSITION = 0, 1
 
 
 class OffsetIndex(Index[OffsetPosition]):
-    """Where in the log some of the offsets are."""
+    """The positions in the log of some of its offsets."""
 
     entry_size: ClassVar[int] = ENTRY_SIZE
 
     def entry(self, number: int) -> OffsetPosition:
-        """Return an entry, 0 the first."""
+        """Return an entry by its number, from 0."""
         return decode_entry(self._buffer, self.base_offset, number)
 
     @property
     def last_offset(self) -> int:
-        """The offset of the last entry, the base offset if there is none."""
+        """The offset of the last entry, or the base offset if the index is empty."""
         if not self.entries:
             return self.base_offset
         if self._last is None:
@@ -35,21 +38,21 @@ class OffsetIndex(Index[OffsetPosition]):
         return self._last.offset
 
     def lookup(self, offset: int) -> OffsetPosition:
-        """Return the last entry not above an offset, (base offset, 0) if there is none."""
+        """Return the last entry at or below an offset, or (base offset, 0) without one."""
         slot = self._slot(_OFFSET, offset)
         return self.entry(slot) if slot >= 0 else OffsetPosition(self.base_offset, 0)
 
     def upper_bound(self, start: OffsetPosition, length: int) -> OffsetPosition | None:
-        """Return an entry beyond `length` bytes from a position on, None if there is none.
+        """Return the first entry at least `length` bytes after a position, or None without one.
 
-        Kafka: `fetchUpperBoundOffset`.
+        Upstream: `fetchUpperBoundOffset`.
         """
-        # The first entry at or above: positions are whole numbers.
+        # Positions are whole numbers, so this is the first entry at or above.
         slot = self._slot(_POSITION, start.position + length - 1) + 1
         return self.entry(slot) if slot < self.entries else None
 
     def positions_after(self, position: int, limit: int) -> list[int]:
-        """Return the positions of up to `limit` entries, from the first one above a position."""
+        """Return the positions of up to `limit` entries after a position, ascending."""
         first = self._slot(_POSITION, position) + 1
         return [self.entry(n).position for n in range(first, min(first + limit, self.entries))]
 
@@ -57,12 +60,12 @@ class OffsetIndex(Index[OffsetPosition]):
         """Add an entry.
 
         Raises:
-            FullIndexError: there is no room.
+            FullIndexError: the index is full.
             InvalidOffsetError: the offset is not above the last one.
             OffsetOverflowError: the offset is too far from the base.
         """
         if self.is_full:
-            raise FullIndexError(f"{self.name}: full with {self.entries} entries")
+            raise FullIndexError(f"{self.name}: the index is full with {self.entries} entries")
         if self.entries and offset <= self.last_offset:
             raise InvalidOffsetError(
                 f"{self.name}: offset {offset} cannot follow {self.last_offset} in the index"
@@ -72,14 +75,14 @@ class OffsetIndex(Index[OffsetPosition]):
         self._put(encode_entry(self.base_offset, entry), entry)
 
     def truncate_to(self, offset: int) -> None:
-        """Drop the entries at an offset and above."""
+        """Drop the entries from an offset on."""
         self._truncate_to(offset, _OFFSET)
 
     def sanity_check(self) -> None:
-        """Check what Kafka checks.
+        """Check the index as Kafka does.
 
         Raises:
-            CorruptIndexError: the last offset is below the base, or no whole number of entries.
+            CorruptIndexError: the last offset is below the base, or the last entry is incomplete.
         """
         if self.entries and self.last_offset < self.base_offset:
             raise CorruptIndexError(

@@ -77,7 +77,7 @@ class IndexRows(NamedTuple):
         )
 
     def _later(self, index: TimeIndex) -> Longs | None:
-        """Return which of the entries go into the time index; None where one is not allowed."""
+        """Return which of the entries go into the time index; None if one is not allowed."""
         last = index.last_entry
         times = np.concatenate(([last.timestamp], self.timestamps))
         later = np.flatnonzero(times[1:] > times[:-1])

@@ -1,4 +1,7 @@
-"""The time index of a segment (docs/formats/kafka/time_index.md). Kafka: `TimeIndex`."""
+"""The time index of a segment (docs/formats/kafka/time_index.md).
+
+Upstream: `TimeIndex`.
+"""
 
 from __future__ import annotations
 
@@ -18,18 +21,18 @@ _TIMESTAMP, _OFFSET = 0, 1
 
 
 class TimeIndex(Index[TimestampOffset]):
-    """The largest timestamp up to some of the offsets."""
+    """For some offsets, the largest timestamp up to the offset."""
 
     entry_size: ClassVar[int] = ENTRY_SIZE
     _reserved: ClassVar[int] = 1
 
     def entry(self, number: int) -> TimestampOffset:
-        """Return an entry, 0 the first."""
+        """Return an entry by its number, from 0."""
         return decode_entry(self._buffer, self.base_offset, number)
 
     @property
     def last_entry(self) -> TimestampOffset:
-        """The last entry, (-1, base offset) if there is none."""
+        """The last entry, or (-1, base offset) if the index is empty."""
         if not self.entries:
             return TimestampOffset(NO_TIMESTAMP, self.base_offset)
         if self._last is None:
@@ -37,20 +40,20 @@ class TimeIndex(Index[TimestampOffset]):
         return self._last
 
     def lookup(self, timestamp: int) -> TimestampOffset:
-        """Return the last entry not after a time, (-1, base offset) if there is none."""
+        """Return the last entry at or before a time, or (-1, base offset) without one."""
         slot = self._slot(_TIMESTAMP, timestamp)
         return self.entry(slot) if slot >= 0 else TimestampOffset(NO_TIMESTAMP, self.base_offset)
 
     def maybe_append(self, entry: TimestampOffset, *, closing: bool = False) -> None:
-        """Add an entry if its time is after the last one's; `closing` takes the reserved place.
+        """Add an entry if its time is after the last one's; `closing` uses the reserved entry.
 
         Raises:
-            FullIndexError: there is no room.
+            FullIndexError: the index is full.
             InvalidOffsetError: the offset or the time is below the last one.
             OffsetOverflowError: the offset is too far from the base.
         """
         if not closing and self.is_full:
-            raise FullIndexError(f"{self.name}: full with {self.entries} entries")
+            raise FullIndexError(f"{self.name}: the index is full with {self.entries} entries")
         last = self.last_entry
         if self.entries and (entry.offset < last.offset or entry.timestamp < last.timestamp):
             raise InvalidOffsetError(
@@ -62,15 +65,15 @@ class TimeIndex(Index[TimestampOffset]):
             self._put(encode_entry(self.base_offset, entry), entry)
 
     def truncate_to(self, offset: int) -> None:
-        """Drop the entries at an offset and above."""
+        """Drop the entries from an offset on."""
         self._truncate_to(offset, _OFFSET)
 
     def sanity_check(self) -> None:
-        """Check what Kafka checks.
+        """Check the index as Kafka does.
 
         Raises:
-            CorruptIndexError: the last entry is below the first or below the base, or no whole
-                number of entries.
+            CorruptIndexError: the last entry is below the first or below the base, or it is
+                incomplete.
         """
         last = self.last_entry
         if self.entries and last.timestamp < self.entry(0).timestamp:

@@ -1,6 +1,6 @@
 """The aborted transactions of a segment (docs/formats/kafka/transaction_index.md).
 
-Kafka: `TransactionIndex`.
+Upstream: `TransactionIndex`.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ class TransactionIndex:
             self._file.flush()
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Release the file."""
         if self._file is not None:
             self._file.close()
             self._file = None

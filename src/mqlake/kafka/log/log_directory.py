@@ -1,4 +1,7 @@
-"""A whole log directory, Kafka's `log.dir`, that is read. Kafka: `LogManager`."""
+"""Read a whole log directory, Kafka's `log.dir`.
+
+Upstream: `LogManager`.
+"""
 
 from __future__ import annotations
 
@@ -18,15 +21,15 @@ from mqlake.storage.protocol import Directory
 
 
 class LogDirectory:
-    """The partitions of a log directory, and what its checkpoints say of them.
+    """The partitions of a log directory, and the checkpoints about them.
 
     Attributes:
-        directory: where it is.
-        is_clean: whether Kafka was stopped in good order, and has not been started again.
+        directory: the log directory.
+        is_clean: whether Kafka was stopped cleanly, and was not started since.
     """
 
     def __init__(self, directory: Directory) -> None:
-        """Look at a log directory.
+        """Open a log directory for reading.
 
         Raises:
             StoreError: it cannot be read.
@@ -46,11 +49,11 @@ class LogDirectory:
         )
 
     def owner(self) -> int | None:
-        """Return the process id of a Kafka that runs on the directory, None where none does."""
+        """Return the process id of a Kafka broker that runs on the directory, or None."""
         return self.directory.lock_holder(LOCK) if self.directory.exists(LOCK) else None
 
     def checkpoint(self, name: str) -> dict[tuple[str, int], int]:
-        """Return the offsets of a checkpoint file by topic and partition, none without the file.
+        """Return a checkpoint file's offsets by topic and partition; empty without the file.
 
         Raises:
             FormatError: it cannot be read.
@@ -59,16 +62,16 @@ class LogDirectory:
         return {} if data is None else checkpoint_file.decode_offsets(data)
 
     def partition(self, topic: str, partition: int, *, only: int | None = None) -> Partition:
-        """Open a partition for reading; of its segments `only` the one of that base offset.
+        """Open a partition for reading, or `only` its segment with that base offset.
 
         Raises:
             StoreError: there is no such partition, or a file cannot be read.
-            FormatError: a checkpoint that cannot be read.
+            FormatError: a checkpoint cannot be read.
         """
         path = partition_name(topic, partition)
         name = parse_partition_name(path)
         if name is None or name.topic != topic or not self.directory.is_directory(path):
-            raise StoreError(f"{self.directory.describe()}: no partition {path[:300]!r}")
+            raise StoreError(f"{self.directory.describe()}: there is no partition {path[:300]!r}")
         starts = self.checkpoint(checkpoint_file.LOG_START_OFFSETS)
         recovery_point = None
         if not self.is_clean:

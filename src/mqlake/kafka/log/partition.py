@@ -1,4 +1,7 @@
-"""One partition that is read: its segments as one log. Kafka: `UnifiedLog`."""
+"""Read one partition: its segments as one log.
+
+Upstream: `UnifiedLog`.
+"""
 
 from __future__ import annotations
 
@@ -43,9 +46,9 @@ class Partition:
     """The log of a partition, opened for reading; a context manager.
 
     Attributes:
-        path: of its directory, for messages.
-        segments: ascending; there may be none.
-        log_start_offset: nothing before it is shown.
+        path: path of its directory, for messages.
+        segments: ascending; may be empty.
+        log_start_offset: records before this offset are not shown.
     """
 
     def __init__(
@@ -57,11 +60,12 @@ class Partition:
         recovery_point: int | None = None,
         only: int | None = None,
     ) -> None:
-        """Open the partition in the directory `path`; of its segments `only` the one of that base.
+        """Open the partition in the directory `path`, or `only` its segment with that base offset.
 
-        `log_start_offset` is that of the checkpoint, if it names the partition. `recovery_point`
-        is the offset from which on nothing may be trusted but the logs themselves, where Kafka was
-        not stopped in good order; None trusts the transaction indexes.
+        Args:
+            log_start_offset: from the checkpoint, if it names the partition.
+            recovery_point: if Kafka was not stopped cleanly, the offset from which on only the logs
+                themselves are trusted; None trusts all transaction indexes.
 
         Raises:
             StoreError: the directory cannot be read.
@@ -88,7 +92,7 @@ class Partition:
         self.close()
 
     def close(self) -> None:
-        """Let go of the files."""
+        """Release the files."""
         for segment in self.segments:
             segment.close()
 
@@ -99,7 +103,7 @@ class Partition:
 
     @cached_property
     def metadata(self) -> PartitionMetadata | None:
-        """What `partition.metadata` says, None where there is none.
+        """The content of `partition.metadata`, or None if the file does not exist.
 
         Raises:
             FormatError: it cannot be read.
@@ -109,7 +113,7 @@ class Partition:
 
     @cached_property
     def leader_epochs(self) -> list[LeaderEpoch]:
-        """What `leader-epoch-checkpoint` says; Kafka leaves it empty until it knows of one.
+        """The content of `leader-epoch-checkpoint`, which is empty until Kafka knows an epoch.
 
         Raises:
             FormatError: it cannot be read.
@@ -132,7 +136,7 @@ class Partition:
         """The first offset that may still be undecided: all before it is committed or aborted.
 
         Raises:
-            FormatError: a transaction's end that cannot be read.
+            FormatError: the end of a transaction cannot be read.
         """
         undecided = self._replay.state.first_open_offset()
         return self.log_end_offset if undecided is None else undecided
@@ -141,7 +145,7 @@ class Partition:
         """Return the aborted transactions with records from offset `start` to before `end`.
 
         Raises:
-            FormatError: a transaction's end that cannot be read.
+            FormatError: the end of a transaction cannot be read.
         """
         found = [
             entry
@@ -160,14 +164,14 @@ class Partition:
     def batches(
         self, start: int | None = None, *, on_damage: OnDamage | None = None
     ) -> Iterator[tuple[LogSegment, Batch, bytes]]:
-        """Yield segment, batch and the batch's bytes, from the batch on that holds an offset.
+        """Yield segment, batch and the batch's bytes, from the batch that contains `start` on.
 
-        Check sums are verified. Where the log is damaged, it goes on at the next batch that is
-        whole and that is known of, and tells `on_damage` what it left out. A last batch that is
-        cut off is no damage: Kafka may be writing it.
+        Checksums are verified. After damage, it continues at the next whole batch that it can
+        find, and passes what it left out to `on_damage`. A last batch that is cut off is not
+        damage: Kafka may be writing it.
 
         Raises:
-            FormatError: damage, if there is no `on_damage`.
+            FormatError: damage, if `on_damage` is None.
         """
 
         def begin(segment: LogSegment, position: int) -> BatchWalk:
@@ -184,12 +188,12 @@ class Partition:
         *,
         on_damage: OnDamage | None = None,
     ) -> Iterator[tuple[LogSegment, Walk]]:
-        """Yield walks that `begin` begins, one after the other, from the batch of an offset on.
+        """Yield walks created by `begin`, from the batch that contains `start` on.
 
-        Each must be gone through before the next. Damage is dealt with as in `batches`.
+        Iterate over each before the next. Damage is handled as in `batches`.
 
         Raises:
-            FormatError: damage, if there is no `on_damage`.
+            FormatError: damage, if `on_damage` is None.
         """
         start = self.log_start_offset if start is None else max(start, self.log_start_offset)
         for number in range(self._number(start), len(self.segments)):
@@ -207,10 +211,10 @@ class Partition:
     def visible(
         self, start: int | None = None, end: int | None = None, *, isolation: Isolation
     ) -> tuple[int, int]:
-        """Return the offsets from which and to before which a consumer would see records.
+        """Return the first offset that a consumer would see, and the one after the last.
 
         Raises:
-            FormatError: a transaction's end that cannot be read.
+            FormatError: the end of a transaction cannot be read.
         """
         start = self.log_start_offset if start is None else max(start, self.log_start_offset)
         committed = isolation is Isolation.READ_COMMITTED
@@ -228,11 +232,11 @@ class Partition:
     ) -> Iterator[Record]:
         """Yield the records from offset `start` to before `end`, as a consumer would see them.
 
-        Control records are left out unless asked for. READ_COMMITTED ends at the last stable
-        offset, and leaves out what was aborted. Damage is dealt with as in `batches`.
+        Control records are left out unless requested. READ_COMMITTED ends at the last stable
+        offset, and leaves out aborted records. Damage is handled as in `batches`.
 
         Raises:
-            FormatError: damage, if there is no `on_damage`.
+            FormatError: damage, if `on_damage` is None.
         """
         start, end = self.visible(start, end, isolation=isolation)
         if start >= end:
@@ -240,7 +244,7 @@ class Partition:
         committed = isolation is Isolation.READ_COMMITTED
         aborted = AbortedBatches(self.aborted_transactions(start, end) if committed else ())
         for segment, batch, data in self.batches(start, on_damage=on_damage):
-            # Versions 0 and 1 do not say where a batch begins.
+            # A batch of version 0 or 1 does not contain its first offset.
             if versions.knows_first_offset(batch) and batch.base_offset >= end:
                 return
             if batch in aborted or (batch.is_control and not control) or batch.last_offset < start:
@@ -259,11 +263,12 @@ class Partition:
     ) -> FoundRecord | None:
         """Return the first record at a time (milliseconds) or later, as a broker answers.
 
-        Control records count. None, too, where the record is not visible yet. Kafka:
-        `UnifiedLog.fetchOffsetByTimestamp`.
+        Control records count. Also None if the record is not visible yet.
+
+        Upstream: `UnifiedLog.fetchOffsetByTimestamp`.
 
         Raises:
-            FormatError: a batch that cannot be read.
+            FormatError: a batch cannot be read.
         """
         committed = isolation is Isolation.READ_COMMITTED
         limit = self.last_stable_offset if committed else self.log_end_offset
@@ -276,7 +281,7 @@ class Partition:
 
     @cached_property
     def _trusted_end(self) -> int:
-        """Transaction indexes of segments below this offset are taken as they are."""
+        """The offset below which the transaction indexes of segments are trusted."""
         if self._recovery_point is None or not self.segments:
             return self.log_end_offset + 1
         return self._bases[self._number(self._recovery_point)]
@@ -290,20 +295,20 @@ class Partition:
         return replay
 
     def producers_at(self, offset: int) -> ProducerState:
-        """Return what is known of the producers at an offset, by a snapshot and the logs.
+        """Return the state of the producers at an offset, from a snapshot and the logs.
 
         Raises:
-            FormatError: a transaction's end that cannot be read.
-            TransactionStateError: batches that no producer writes in this order.
+            FormatError: the end of a transaction cannot be read.
+            TransactionStateError: the batches are in an order that no producer writes.
         """
         replay = Replay(self._snapshots, self._snapshot, offset, self.log_start_offset)
-        if replay.state.end_offset < offset:  # else the log need not be asked where it ends
+        if replay.state.end_offset < offset:  # Otherwise the log's end need not be read.
             number = self._number(replay.state.end_offset)
             replay.forward(self.segments[number:], min(offset, self.log_end_offset))
         return replay.state
 
     def _number(self, offset: int) -> int:
-        """Return the number of the segment that an offset is in, 0 if it is before all."""
+        """Return the number of the segment that contains an offset; 0 if it is before all."""
         return max(0, bisect_right(self._bases, offset) - 1)
 
     def _is_tail(self, number: int, fault: str | None, position: int) -> bool:
@@ -315,7 +320,7 @@ class Partition:
         self, segment: LogSegment, position: int, fault: str | None, on_damage: OnDamage | None
     ) -> int:
         following = segment.resume_after(position)
-        reason = fault or "a batch goes beyond the end of the file"
+        reason = fault or "a batch extends beyond the end of the file"
         report_damage(on_damage, segment, position, following - position, reason)
         return following
 
@@ -338,10 +343,10 @@ class Partition:
 def report_damage(
     on_damage: OnDamage | None, segment: LogSegment, position: int, length: int, reason: str
 ) -> None:
-    """Tell of damage.
+    """Report damage to `on_damage`.
 
     Raises:
-        FormatError: there is no one to tell.
+        FormatError: the damage, if `on_damage` is None.
     """
     if on_damage is None:
         raise FormatError(f"{segment.log.name}, byte {position}: {reason}")

@@ -28,7 +28,7 @@ class PartitionPath(NamedTuple):
     Attributes:
         path: of the partition's directory.
         topic, partition: by its name; None and -1 where it has no such name.
-        logs: the log directory that it is in, None where it lies elsewhere.
+        logs: the log directory that it is in, None if it lies elsewhere.
         only: base offset of the one segment, None for all.
     """
 
@@ -69,18 +69,20 @@ def find_partitions(path: Path) -> PartitionPaths:
         StoreError: there is nothing, or neither segment nor partition.
     """
     if not path.exists():
-        raise StoreError(f"{path}: no such file or directory")
+        raise StoreError(f"{path}: the file or directory does not exist")
     if not path.is_dir():
         name = parse_file_name(path.name)
         if name is None or name.kind is not Kind.LOG or name.state is not State.LIVE:
-            raise StoreError(f"{path}: not a segment's file, such as {0:020d}.log")
+            raise StoreError(f"{path}: not the file of a segment, such as {0:020d}.log")
         return PartitionPaths([_place(path.absolute().parent)._replace(only=name.offset)], None)
     if _is_partition(path):
         return PartitionPaths([_place(path.absolute())], None)
     logs = LogDirectory(LocalDirectory(path))
     names = logs.partitions()
     if not names and not _is_log_directory(path):
-        raise StoreError(f"{path}: no Kafka log: neither segments nor partitions are in it")
+        raise StoreError(
+            f"{path}: not a Kafka log: there are neither segments nor partitions in it"
+        )
     found = [
         PartitionPath(path / f"{name.topic}-{name.partition}", name.topic, name.partition, logs)
         for name in names

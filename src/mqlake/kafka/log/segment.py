@@ -1,4 +1,7 @@
-"""One segment of a partition: a log and its indexes. Kafka: `LogSegment`."""
+"""One segment of a partition: a log and its indexes.
+
+Upstream: `LogSegment`.
+"""
 
 from __future__ import annotations
 
@@ -19,29 +22,29 @@ from mqlake.storage.protocol import Directory
 
 ReadIndex = Callable[[Kind], tuple[bytes, str]]
 
-# Index entries to try after damage; each costs a read.
+# Maximum number of index entries to try after damage; each costs a read.
 _TRIES = 100
-# Bytes behind the last index entry: more of them are a log that lacks its index.
+# If more bytes than this follow the last index entry, the log lacks its index.
 _LONG_TAIL = 1 << 20
 
 
 class Fetched(NamedTuple):
-    """Bytes from a segment: the batch they begin with, and they themselves."""
+    """Bytes of a segment, and the first batch in them."""
 
     place: BatchPlace
     data: bytes
 
 
 class LogSegment:
-    """A segment that is read. Look-ups go by the indexes, and answer without them, too.
+    """A segment that is read. Lookups use the indexes, but work without them, too.
 
     Attributes:
-        base_offset: not above any offset in it.
+        base_offset: at or below every offset in it.
         log: its batches.
     """
 
     def __init__(self, base_offset: int, log: LogFile, read: ReadIndex) -> None:
-        """Take a log; `read` gives the bytes of an index file, with its name, when it is needed."""
+        """Create a segment from a log; `read` returns an index file's bytes and name."""
         self.base_offset = base_offset
         self.log = log
         self._read = read
@@ -50,10 +53,10 @@ class LogSegment:
     def read(
         cls, directory: Directory, path: str, base_offset: int, state: State = State.LIVE
     ) -> LogSegment:
-        """Name the files of a segment in the directory `path`, to be read when needed.
+        """Return the segment whose files are in the directory `path`; they are read when needed.
 
         Raises:
-            StoreError: there is no `.log` file.
+            StoreError: the `.log` file does not exist.
         """
 
         def place(kind: Kind) -> str:
@@ -67,40 +70,40 @@ class LogSegment:
 
     @cached_property
     def offset_index(self) -> OffsetIndex:
-        """The offset index, empty where there is no file."""
+        """The offset index; empty if its file does not exist."""
         data, name = self._read(Kind.OFFSET_INDEX)
         return OffsetIndex(data, self.base_offset, name)
 
     @cached_property
     def time_index(self) -> TimeIndex:
-        """The time index, empty where there is no file."""
+        """The time index; empty if its file does not exist."""
         data, name = self._read(Kind.TIME_INDEX)
         return TimeIndex(data, self.base_offset, name)
 
     @cached_property
     def transaction_index(self) -> TransactionIndex:
-        """The aborted transactions, none where there is no file.
+        """The aborted transactions; empty if the file does not exist.
 
         Raises:
-            FormatError: an entry of a later version.
+            FormatError: an entry has an unknown, later version.
         """
         data, _ = self._read(Kind.TRANSACTION_INDEX)
         return TransactionIndex(data, self.base_offset)
 
     @property
     def size(self) -> int:
-        """Bytes of log."""
+        """The size of the log in bytes."""
         return self.log.size
 
     def translate_offset(self, offset: int) -> BatchPlace | None:
-        """Return the batch that holds an offset, or the first one after it; None at the end.
+        """Return the batch that contains an offset, or the first one after it; None at the end.
 
-        Kafka: `translateOffset`.
+        Upstream: `translateOffset`.
         """
         return self.log.search_offset(offset, self._position_before(offset))
 
     def position_of(self, offset: int) -> int:
-        """Return where the batch of `translate_offset` starts, else where the good batches end."""
+        """Return where the batch of `translate_offset` starts, or where the valid batches end."""
         walk = self.log.batches(self._position_before(offset))
         for batch in walk:
             if batch.last_offset >= offset:
@@ -110,10 +113,12 @@ class LogSegment:
     def find_offset_by_timestamp(self, timestamp: int, first_offset: int) -> FoundRecord | None:
         """Return the first record at a time (milliseconds) or later, from an offset on.
 
-        Control records count. Kafka: `findOffsetByTimestamp`.
+        Control records count.
+
+        Upstream: `findOffsetByTimestamp`.
 
         Raises:
-            FormatError: a batch that cannot be read.
+            FormatError: a batch cannot be read.
         """
         entry = self.time_index.lookup(timestamp)
         position = self._position_before(max(entry.offset, first_offset))
@@ -122,10 +127,12 @@ class LogSegment:
     def fetch(
         self, offset: int, max_bytes: int, *, end: int | None = None, at_least_one: bool = False
     ) -> Fetched | None:
-        """Return up to `max_bytes` from the batch on that holds an offset; None at the end.
+        """Return up to `max_bytes` from the batch that contains an offset on; None at the end.
 
-        The last batch may be cut. `end` is a position to stop at; `at_least_one` reads the first
-        batch whole, however large. Kafka: `read`.
+        The last batch may be cut off. Reading stops at position `end`. `at_least_one` reads the
+        first batch whole, however large it is.
+
+        Upstream: `read`.
         """
         place = self.translate_offset(offset)
         if place is None:
@@ -136,7 +143,10 @@ class LogSegment:
         return Fetched(place, self.log.file.read(place.position, length))
 
     def next_offset(self) -> int:
-        """Return the offset after the last batch. Kafka: `readNextOffset`."""
+        """Return the offset after the last batch.
+
+        Upstream: `readNextOffset`.
+        """
         following, file = self.base_offset, self.log.file
         start = self._position_before(self.offset_index.last_offset)
         if self.size - start > _LONG_TAIL and is_compiled(file, start):
@@ -150,17 +160,20 @@ class LogSegment:
         return following
 
     def largest_timestamp(self) -> int:
-        """Return the largest timestamp in milliseconds, -1 for none.
+        """Return the largest timestamp in milliseconds, or -1 without a timestamp.
 
-        By the time index, whose last entry has it in all segments that were closed, and by the
-        batches after that.
+        It is taken from the time index, whose last entry has it in all closed segments, and from
+        the batches after that entry.
         """
         last = self.time_index.last_entry
         after = self.log.largest_timestamp_after(self._position_before(last.offset))
         return max(last.timestamp, after.timestamp)
 
     def has_overflow(self) -> bool:
-        """Say whether the last offset is too far from the base. Kafka: `hasOverflow`."""
+        """Return whether the last offset is too far from the base.
+
+        Upstream: `hasOverflow`.
+        """
         following = self.next_offset()
         return following > self.base_offset and not self.offset_index.can_append(following - 1)
 
@@ -168,39 +181,39 @@ class LogSegment:
         """Check the indexes as Kafka does.
 
         Raises:
-            CorruptIndexError: one contradicts itself.
+            CorruptIndexError: an index contradicts itself.
         """
         self.offset_index.sanity_check()
         self.time_index.sanity_check()
         self.transaction_index.sanity_check()
 
     def close(self) -> None:
-        """Let go of the files."""
+        """Release the files."""
         self.log.file.close()
 
     def _position_before(self, offset: int) -> int:
-        """Return where to begin to look for an offset; 0 where the index leads astray."""
+        """Return where to start looking for an offset; 0 if the index entry is wrong."""
         entry = self.offset_index.lookup(offset)
         return entry.position if self.is_batch(entry) else 0
 
     def is_batch(self, entry: OffsetPosition) -> bool:
-        """Say whether an index entry points to a batch of the offset that it says."""
+        """Return whether an index entry points to a batch with the entry's offset."""
         if entry.position == 0:
             return True
         batch = self.log.batch_at(entry.position)
         return batch is not None and batch.base_offset <= entry.offset <= batch.last_offset
 
     def resume_after(self, position: int) -> int:
-        """Return where the log goes on after damage at a position, its size if nowhere known.
+        """Return where the log continues after damage at a position, or the log's size if unknown.
 
-        Batches are known of by the damaged batch's own length and by the offset index. One counts
-        if its check sum is right.
+        Candidates are the end of the damaged batch by its own length, and the offset index's
+        entries. A candidate counts if the checksum of its batch is right.
         """
         damaged = self.log.batch_at(position)
         places = [] if damaged is None else [damaged.end]
         places += self.offset_index.positions_after(position, _TRIES)
         for place in sorted(places):
-            # An index that is damaged, too, may point back.
+            # The index may be damaged, too, and point backwards.
             if not position < place < self.size:
                 continue
             if next(BatchWalk(self.log.file, place, check=True), None):
@@ -208,7 +221,7 @@ class LogSegment:
         return self.size
 
     def is_unwritten(self, position: int) -> bool:
-        """Say whether there are only zeros from a position on, as in a preallocated file."""
+        """Return whether all bytes from a position on are zero, as in a preallocated file."""
         for start in range(position, self.size, SCAN_WINDOW):
             if any(self.log.file.read(start, SCAN_WINDOW)):
                 return False

@@ -1,7 +1,7 @@
 """Which files of a partition make its log, after whatever was going on when Kafka stopped.
 
 The cleaner and the split of a segment write `.cleaned` files, rename them to `.swap` when all are
-complete, and only then put them in the place of older files. Kafka: `LogLoader.load`.
+complete, and only then put them in the place of older files. Upstream: `LogLoader.load`.
 """
 
 from __future__ import annotations

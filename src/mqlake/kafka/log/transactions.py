@@ -1,6 +1,6 @@
 """Producers and transactions of a partition, from a snapshot and the batches after it.
 
-Kafka: `UnifiedLog.rebuildProducerState`.
+Upstream: `UnifiedLog.rebuildProducerState`.
 """
 
 from __future__ import annotations

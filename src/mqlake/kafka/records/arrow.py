@@ -1,11 +1,11 @@
 """Records as Arrow columns, with the names and types of Spark's Kafka source.
 
-Each column is copied out of the scan's buffer at once. Text is always valid UTF-8: what is
-malformed is replaced as Java replaces it.
+Each column is copied out of the scan's buffer in a single call. Text is always valid UTF-8:
+malformed bytes are replaced as Java replaces them.
 """
 
 # pyright: basic
-# Reason: pyarrow carries no types.
+# pyarrow has no types.
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ SCHEMA = pa.schema(
         pa.field("headers", pa.list_(_HEADER)),
     ]
 )
-"""All columns, in their order. `headers` is null where there are none, as in Spark's source."""
+"""All columns, in order. `headers` is null for a record without headers, as in Spark's source."""
 
 _NO_TYPE, _CREATE_TIME, _APPEND_TIME = -1, 0, 1
 _LATEST_MS = np.iinfo(np.int64).max // 1000
@@ -44,12 +44,12 @@ _LATEST_MS = np.iinfo(np.int64).max // 1000
 
 def to_arrow(
     records: Records, topic: str, partition: int, columns: Sequence[str] = tuple(SCHEMA.names)
-) -> Any:  # pyarrow carries no types
+) -> Any:  # pyarrow has no types
     """Return the chosen columns of records as a `pyarrow.RecordBatch`.
 
-    They are copies: they stay valid when the scan goes on. `timestampType` is -1 for none, 0 for
-    CreateTime, 1 for LogAppendTime. A time beyond what microseconds can say becomes the nearest
-    one that they can.
+    They are copies: they stay valid when the scan continues. `timestampType` is -1 for none, 0 for
+    CreateTime, 1 for LogAppendTime. A time beyond the range of microseconds becomes the nearest
+    one in range.
     """
     made: dict[str, Callable[[], Any]] = {
         "key": lambda: _bytes(records, "key"),
@@ -68,7 +68,7 @@ def to_arrow(
 
 
 def times(records: Records) -> npt.NDArray[np.int64]:
-    """Return the times of records as columns show them, in milliseconds."""
+    """Return the times of records as the columns show them, in milliseconds."""
     return np.clip(records.rows["timestamp"], -_LATEST_MS, _LATEST_MS)
 
 
@@ -113,7 +113,7 @@ def _text(buffer: Any, at: Any, lengths: Any) -> Any:
 
 
 def _nullable(kind: Any, buffer: Any, at: Any, lengths: Any) -> Any:
-    """Return stretches as an array; null where the length is negative."""
+    """Return stretches as an array; null if the length is negative."""
     present = lengths >= 0
     offsets, data = copy_spans(buffer, at, np.maximum(lengths, 0))
     buffers = [_validity(present), pa.py_buffer(offsets), pa.py_buffer(data)]
@@ -125,5 +125,5 @@ def _validity(present: Any) -> Any:
 
 
 def _fixed(kind: Any, values: Any) -> Any:
-    """Return values of a fixed width. `pa.array` would import pandas, which takes a second."""
+    """Return fixed-width values as an array. `pa.array` imports pandas, which takes a second."""
     return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(values)])

@@ -1,4 +1,4 @@
-"""The records of a partition as columns: where their parts are in a buffer.
+"""The records of a partition as columns: the positions of their parts in a buffer.
 
 `Partition.records` gives the same records as values.
 """
@@ -32,12 +32,12 @@ _MOST_ROWS = 1 << 18
 
 
 class Records(NamedTuple):
-    """Neighbouring records; the arrays are lent, and the scan's next step overwrites them.
+    """Neighbouring records. The arrays are borrowed: the scan's next step overwrites them.
 
     Attributes:
         rows: RECORD[n], at least one.
-        buffer: uint8, where their parts are.
-        batches: BATCH[m], which `rows["batch"]` counts: leader epochs, timestamp types.
+        buffer: uint8, contains their parts.
+        batches: BATCH[m], to which `rows["batch"]` refers: leader epochs, timestamp types.
     """
 
     rows: RecordColumns
@@ -48,11 +48,11 @@ class Records(NamedTuple):
 class RecordScan:
     """The records of a partition from offset `start` to before `end`, as a consumer would see them.
 
-    Control records are left out unless asked for. READ_COMMITTED ends at the last stable offset,
-    and leaves out what was aborted. Iterate over it once.
+    Control records are left out unless requested. READ_COMMITTED ends at the last stable offset,
+    and leaves out aborted records. Iterate over it once.
 
     Raises:
-        FormatError: damage, if there is no `on_damage`; else it is told and left out.
+        FormatError: damage, if `on_damage` is None; otherwise damage is reported and left out.
     """
 
     def __init__(
@@ -91,7 +91,7 @@ class RecordScan:
                     return
 
     def _before_end(self, rows: BatchColumns) -> BatchColumns:
-        """Return the batches up to the first that is known to begin behind the end."""
+        """Return the batches before the first that certainly begins after the end."""
         is_known = (rows["magic"] >= MAGIC_V2) | (rows["attributes"] & CODEC_MASK == 0)
         behind = is_known & (rows["base_offset"] >= self._end)
         return rows[: int(behind.argmax())] if behind.any() else rows
@@ -102,7 +102,7 @@ class RecordScan:
         return rows if inside.all() else rows[inside]
 
     def _shown(self, rows: BatchColumns) -> BatchColumns:
-        """Return the batches whose records are to be seen."""
+        """Return the batches whose records are shown."""
         is_new = rows["magic"] >= MAGIC_V2
         shown = rows["last_offset"] >= self._start
         if not self._control:
@@ -124,7 +124,7 @@ class RecordScan:
                 number += 1
 
     def _decode_one(self, segment: LogSegment, batches: Batches, number: int) -> Iterator[Records]:
-        """Decode a batch that takes more than a look at its bytes, or is damaged."""
+        """Decode a batch that is compressed, of an old version, or damaged."""
         row = batches.rows[number : number + 1]
         [batch] = each(row)
         at = batch.position - batches.base
@@ -144,14 +144,14 @@ class RecordScan:
     def _decode_new(
         self, batch: Batch, row: BatchColumns, data: bytes, limit: int
     ) -> Iterator[Records]:
-        if not batch.record_count:  # what has no records may have anything in their place
+        if not batch.record_count:  # Without records, any bytes may be in their place.
             return
         body = decompress(batch.compression, data[record_batch.HEADER_SIZE :], limit)
         buffer = np.frombuffer(body, np.uint8)
         if not is_good_body(buffer, row, self._rows):
-            # The twin says why.
+            # The twin reports the reason.
             versions.decode_records(batch, data, limit)
-            raise FormatError("records that cannot be told from each other")
+            raise FormatError("records cannot be separated")
         at = first = 0
         while first < batch.record_count:
             at, first, count = decode_body(buffer, row, at, first, self._rows)

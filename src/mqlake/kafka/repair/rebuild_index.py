@@ -1,7 +1,7 @@
-"""Make a segment's index files again from its log, which stays as it is.
+"""Rebuild a segment's index files from its log, which stays unchanged.
 
-The new files are written beside the old ones, as `.cleaned` files, which Kafka removes should they
-be left behind; then they take the old ones' place.
+The new files are written beside the old ones with the suffix `.cleaned`, and then replace them.
+Kafka removes such files if a crash leaves them there.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ _INDEXES = (Kind.OFFSET_INDEX, Kind.TIME_INDEX, Kind.TRANSACTION_INDEX)
 
 
 class RebuiltSegment(msgspec.Struct, frozen=True, rename="camel"):
-    """What was made for one segment.
+    """What was rebuilt for one segment.
 
     Attributes:
         size: bytes of log.
-        indexed: bytes of log up to the first damage, which is where the indexes end, too.
-        damage: what is behind that; nothing where all is well.
+        indexed: bytes of log before the first damage; the indexes end there, too.
+        damage: everything after that; empty if the log is undamaged.
     """
 
     file: str
@@ -57,10 +57,10 @@ class RebuiltSegment(msgspec.Struct, frozen=True, rename="camel"):
 
 @contextmanager
 def owned(path: Path) -> Generator[None]:
-    """Keep a broker away from a partition's directory while the block runs.
+    """Keep brokers away from a partition's directory while the block runs.
 
     Raises:
-        StoreError: one runs on the log directory that it is in.
+        StoreError: a broker runs on the log directory.
     """
     has_lock = (path.absolute().parent / LOCK).exists()
     with OwnerLock(path.absolute().parent, LOCK) if has_lock else nullcontext():
@@ -68,12 +68,12 @@ def owned(path: Path) -> Generator[None]:
 
 
 def rebuild_index(partition_path: PartitionPath, settings: LogSettings) -> list[RebuiltSegment]:
-    """Make the index files of a partition's segments again.
+    """Rebuild the index files of a partition's segments.
 
     Raises:
-        OffsetOverflowError, InvalidOffsetError, TransactionStateError: a batch that is whole but
-            cannot be in its segment; the files of that segment stay as they were.
-        StoreError: a broker runs, or a file that cannot be read or written.
+        OffsetOverflowError, InvalidOffsetError, TransactionStateError: a batch is whole but
+            cannot be in its segment; the files of that segment stay unchanged.
+        StoreError: a broker runs, or a file cannot be read or written.
     """
     with owned(partition_path.path), partition_path.open() as partition:
         directory = LocalOwnedDirectory(partition_path.path)
@@ -90,13 +90,13 @@ def rebuild_segments(
     *,
     has_active: bool = True,
 ) -> list[RebuiltSegment]:
-    """Make the index files again of the segments of a partition in the directory `path`.
+    """Rebuild the index files of all segments of a partition in the directory `path`.
 
     Args:
-        has_active: whether the last of its segments is the one that is appended to.
+        has_active: whether its last segment is the one that is appended to.
 
     Raises:
-        As `rebuild_index`.
+        The errors of `rebuild_index`.
     """
     segments = partition.segments
     producers = partition.producers_at(segments[0].base_offset) if segments else None
@@ -166,13 +166,13 @@ def _rebuild(
 
 
 def _most_entries(segment: LogSegment, settings: LogSettings) -> int:
-    """Return more entries than a log can have; what is not used takes no place on the disk."""
+    """Return more entries than a log can have; unused ones take no space on the disk."""
     least_between = max(settings.index_interval_bytes, LOG_OVERHEAD + MIN_LENGTH)
     return segment.size // least_between + 2
 
 
 def _put_in_place(directory: OwnedDirectory, scratch: str, target: str) -> None:
-    # Where nothing was aborted, there need be no transaction index.
+    # Without an aborted transaction, the transaction index need not exist.
     is_optional = target.endswith(Kind.TRANSACTION_INDEX) and not directory.size(scratch)
     if is_optional and not directory.exists(target):
         return
@@ -187,9 +187,9 @@ def _remove(directory: OwnedDirectory, scratch: dict[Kind, str]) -> None:
 
 def _damage(segment: LogSegment, recovery: Recovery, *, is_active: bool) -> list[Damage]:
     left = segment.size - recovery.valid
-    # The last segment may end in the middle of a batch, or in what is not written yet.
+    # The last segment may end in the middle of a batch, or in unwritten space.
     is_tail = is_active and (recovery.fault is None or segment.is_unwritten(recovery.valid))
     if not left or is_tail:
         return []
-    reason = recovery.fault or "a batch goes beyond the end of the file"
+    reason = recovery.fault or "a batch extends beyond the end of the file"
     return [Damage(segment.log.name, recovery.valid, left, reason)]

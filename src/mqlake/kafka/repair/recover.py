@@ -40,9 +40,9 @@ def recover(
 ) -> list[RecoveredPartition]:
     """Recover a log directory from its recovery points, or all of a partition or a segment.
 
-    A log directory that was stopped in good order needs nothing, and only gets indexes that are
-    missing; `everything` recovers all of it even so. It is left as by a clean stop. KRaft's own log
-    is left to Kafka, which always recovers it.
+    A log directory that was stopped cleanly needs nothing, and only gets indexes that are missing;
+    `everything` recovers all of it even so. It is left as by a clean stop. KRaft's own log is left
+    to Kafka, which always recovers it.
 
     Raises:
         OffsetOverflowError: a segment whose offsets are too far from its base; Kafka would split

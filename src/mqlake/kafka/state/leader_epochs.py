@@ -1,4 +1,4 @@
-"""Which leader wrote from which offset on. Kafka: `LeaderEpochFileCache`."""
+"""Which leader wrote from which offset on. Upstream: `LeaderEpochFileCache`."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class LeaderEpochs:
         self.entries.append(entry)
 
     def truncate_to(self, offset: int) -> None:
-        """Drop the epochs that begin at an offset or above. Kafka: `truncateFromEnd`."""
+        """Drop the epochs that begin at an offset or above. Upstream: `truncateFromEnd`."""
         self.entries = [entry for entry in self.entries if entry.start_offset < offset]
 
     def _note(self, epoch: int, offset: int) -> None:

@@ -1,4 +1,7 @@
-"""What a partition knows of its producers and their transactions. Kafka: `ProducerStateManager`."""
+"""The state of a partition's producers and their transactions.
+
+Upstream: `ProducerStateManager`.
+"""
 
 from __future__ import annotations
 
@@ -90,11 +93,14 @@ class ProducerState:
         self.end_offset = int(rows["last_offset"][-1]) + 1
 
     def has_open_transaction(self) -> bool:
-        """Say whether any producer's transaction has begun and not ended."""
+        """Return whether any producer's transaction has begun and not ended."""
         return bool(self._open)
 
     def first_open_offset(self) -> int | None:
-        """Return the first offset of the oldest open transaction. Kafka: `firstUndecidedOffset`."""
+        """Return the first offset of the oldest open transaction.
+
+        Upstream: `firstUndecidedOffset`.
+        """
         while self._firsts and self._firsts[0] not in self._open:
             heappop(self._firsts)
         return self._firsts[0] if self._firsts else None

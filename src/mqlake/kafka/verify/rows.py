@@ -1,7 +1,7 @@
-"""Check many batches at once, and the index entries that point to them, against each other.
+"""Check many batches, and the index entries that point to them, in a single call.
 
-It says only whether all is well. Where it is not, `mqlake.kafka.verify.partition` goes over the
-same batches one by one and says what is wrong.
+The result is only whether all of them are right. If not, `mqlake.kafka.verify.segment` checks the
+same batches one by one, and reports what is wrong.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ Longs = npt.NDArray[np.int64]
 
 
 class VerifiedRows:
-    """Neighbouring batches, at least one, and what follows from them.
+    """Neighbouring batches, at least one, and values derived from them.
 
     Attributes:
         rows: BATCH[n].
-        records: as the batches say, 1 for each batch of version 0 and 1.
+        records: as counted in the batches, 1 for each batch of version 0 and 1.
         largest: the largest timestamp up to the last of them.
-        control: BATCH[m], those of transactions' markers.
+        control: BATCH[m], the batches with transaction markers.
     """
 
     def __init__(self, rows: BatchColumns, largest: int) -> None:
@@ -44,15 +44,15 @@ class VerifiedRows:
         return int(self.rows["last_offset"][-1]) + 1
 
     def are_sound(self, first_allowed: int, base_offset: int) -> bool:
-        """Say whether offsets go up, and counts and codecs can be.
+        """Return whether offsets increase, and counts and codecs are possible.
 
-        Nothing may be below the offset `first_allowed`, or 2^31 above the segment's base.
+        No offset may be below `first_allowed`, or 2^31 above the segment's base.
         """
         rows = self.rows
         first, last, count = rows["base_offset"], rows["last_offset"], rows["record_count"]
         if int(first.min()) < first_allowed or int(last.max()) > base_offset + MAX_INT:
             return False
-        # Whatever is wrong with offsets from here on, their differences do not overflow.
+        # If offsets are wrong from here on, their differences at least do not overflow.
         is_new = rows["magic"] >= MAGIC_V2
         return bool(
             (last >= first).all()
@@ -62,16 +62,16 @@ class VerifiedRows:
         )
 
     def good_offset_entries(self, entries: EntryColumns, start: int) -> int | None:
-        """Return how many entries point up to the last batch, None if one of them may be wrong.
+        """Return how many entries point up to the last batch, or None if one of them may be wrong.
 
-        Those before `start` are done.
+        Those before `start` were checked already.
         """
         return _matched(entries, start, self.rows["position"], self.rows["last_offset"])
 
     def good_time_entries(self, entries: EntryColumns, start: int) -> int | None:
-        """Return how many entries point up to the last batch, None if one of them may be wrong.
+        """Return how many entries point up to the last batch, or None if one of them may be wrong.
 
-        Those before `start` are done.
+        Those before `start` were checked already.
         """
         return _matched(entries, start, self.rows["last_offset"], self._times)
 
@@ -80,9 +80,9 @@ class EntryColumns(NamedTuple):
     """The entries of an index.
 
     Attributes:
-        keys: where they point to, i8[n]: positions, or offsets in a time index.
-        values: what they say of it, i8[n]: offsets, or timestamps.
-        are_ordered: whether all go up as they must.
+        keys: where they point, i8[n]: positions, or offsets in a time index.
+        values: what they contain about it, i8[n]: offsets, or timestamps.
+        are_ordered: whether all increase as they must.
     """
 
     keys: Longs
@@ -111,7 +111,7 @@ def time_entries(index: TimeIndex) -> EntryColumns:
 
 
 def _matched(entries: EntryColumns, start: int, keys: Longs, values: Longs) -> int | None:
-    """Compare the entries up to the last of ascending `keys` with what is true of them."""
+    """Compare the entries up to the last of ascending `keys` with the batches' own values."""
     if not entries.are_ordered:
         return None
     end = int(np.searchsorted(entries.keys, int(keys[-1]), "right"))
@@ -127,7 +127,7 @@ def _go_up(numbers: Longs) -> bool:
 
 
 def _is_small(base_offset: int) -> bool:
-    """Say whether no offset of a segment goes beyond 63 bits."""
+    """Return whether no offset of a segment exceeds 63 bits."""
     return base_offset <= MAX_LONG - 2 * MAX_INT
 
 

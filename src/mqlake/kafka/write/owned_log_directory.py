@@ -1,4 +1,4 @@
-"""A log directory that this process writes, with Kafka's lock on it. Kafka: `LogManager`."""
+"""A log directory that this process writes, with Kafka's lock on it. Upstream: `LogManager`."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class OwnedLogDirectory:
     A child that is forked inside of the block may not use it, and leaves it without a change.
 
     Attributes:
-        is_clean: whether it was stopped in good order before.
+        is_clean: whether it was stopped cleanly before.
     """
 
     def __init__(
@@ -113,7 +113,9 @@ class OwnedLogDirectory:
         key = (topic, partition)
         if not is_topic(topic) or not 0 <= partition < 1 << 31:
             where = self._directory.describe()
-            raise StoreError(f"{where}: no partition {partition} of a topic {topic[:300]!r}")
+            raise StoreError(
+                f"{where}: there is no partition {partition} of a topic {topic[:300]!r}"
+            )
         if key not in self._partitions:
             self._partitions[key] = OwnedPartition(
                 self._directory,

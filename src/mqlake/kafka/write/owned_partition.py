@@ -1,4 +1,7 @@
-"""One partition that this process writes. Kafka: `UnifiedLog`, `LocalLog`, `LogLoader`."""
+"""One partition that this process writes.
+
+Upstream: `UnifiedLog`, `LocalLog`, `LogLoader`.
+"""
 
 from __future__ import annotations
 
@@ -29,18 +32,19 @@ from mqlake.storage.protocol import OwnedDirectory
 
 
 class OwnedPartition:
-    """A log that grows at its end, in segments. Not safe for use by several threads.
+    """A log of segments that is appended to. Not safe for use by several threads.
 
-    A sync that failed is final: from then on everything but `abandon` raises its error.
+    A failed sync is final: after it, every method except `abandon` raises its error.
 
     Attributes:
-        name: of its directory, for messages.
+        name: name of its directory, for messages.
         segments: ascending; the last one is active.
-        log_start_offset: nothing before it is shown.
-        log_end_offset: what the next record gets.
-        recovery_point: everything before it was on the disk when last flushed.
+        log_start_offset: records before this offset are not shown.
+        log_end_offset: the offset of the next record.
+        recovery_point: everything before it was durable at the last flush.
         cut: bytes that recovery cut off when the partition was opened.
-        removed: base offsets of the segments that went because the log was cut before them.
+        removed: base offsets of the segments that were removed because the log was cut before
+            them.
     """
 
     def __init__(
@@ -54,17 +58,17 @@ class OwnedPartition:
         recovery_point: int = 0,
         log_start_offset: int = 0,
     ) -> None:
-        """Open the partition in a directory, or in `path` in it, as Kafka does when it starts.
+        """Open the partition in a directory, or in `path` in it, as Kafka does at its start.
 
-        The directory is created if it is missing. Segments from the one of `recovery_point` on are
-        recovered unless the partition `is_clean`: the log is cut after its last good batch, and
+        The directory is created if it is missing. Unless the partition `is_clean`, segments from
+        that of `recovery_point` on are recovered: the log is cut after its last valid batch, and
         segments after a cut are removed.
 
         Raises:
-            DiskError: the system refused it; what can be read stays as it is.
-            OffsetOverflowError: a segment whose offsets are too far from its base; Kafka would
+            DiskError: the system refused a write; what can be read stays unchanged.
+            OffsetOverflowError: the offsets of a segment are too far from its base; Kafka would
                 split it.
-            StoreError: a file that cannot be opened or written.
+            StoreError: a file cannot be opened or written.
         """
         directory = LocalOwnedDirectory.make(location) if isinstance(location, Path) else location
         self._files = PartitionFiles(directory, path)
@@ -88,12 +92,12 @@ class OwnedPartition:
 
     @property
     def active(self) -> OwnedSegment:
-        """The segment that batches are added to."""
+        """The segment that batches are appended to."""
         return self.segments[-1]
 
     @property
     def leader_epochs(self) -> list[checkpoint_file.LeaderEpoch]:
-        """The leaders that wrote, ascending."""
+        """The leader epochs of the log, ascending."""
         return self._epochs.entries
 
     def append(
@@ -103,10 +107,10 @@ class OwnedPartition:
         compression: Compression = Compression.NONE,
         leader_epoch: int = 0,
     ) -> int:
-        """Add records as one batch; return the offset of the first.
+        """Append records as one batch; return the offset of the first.
 
         Raises:
-            FormatError: no records, or a batch that would be too large.
+            FormatError: there are no records, or the batch would be too large.
         """
         first = self.log_end_offset
         self.append_batches(
@@ -115,24 +119,24 @@ class OwnedPartition:
         return first
 
     def append_batches(self, data: bytes) -> None:
-        """Add whole batches with good check sums, whose offsets go on from the log's end or above.
+        """Append whole batches with valid checksums, at offsets from the log's end on.
 
-        A new segment is begun where Kafka would begin one.
+        A new segment begins when Kafka would begin one.
 
         Raises:
-            FormatError: no whole and good batches; nothing was written.
-            InvalidOffsetError: an offset that is there already; nothing was written.
+            FormatError: the batches are incomplete or invalid; nothing was written.
+            InvalidOffsetError: an offset exists already; nothing was written.
             TransactionStateError: a plain batch in the middle of its producer's transaction;
                 nothing stays in the log.
-            DiskError: the system refused it; nothing stays in the log.
-            StoreError: this process is a child, forked since the partition was opened.
+            DiskError: the system refused the write; nothing stays in the log.
+            StoreError: this process was forked after the partition was opened.
         """
         self._check()
         batches = self._checked(data)
         first, last = batches[0], batches[-1]
         newest = max(batch.max_timestamp for batch in batches)
         if self.active.should_roll(len(data), newest, last.last_offset):
-            # A version 0 or 1 batch does not say where it begins.
+            # A batch of version 0 or 1 does not contain its first offset.
             known = versions.knows_first_offset(first)
             self.roll(first.base_offset if known else self.log_end_offset)
         start = self.active.size
@@ -148,7 +152,7 @@ class OwnedPartition:
     def roll(self, base_offset: int | None = None) -> None:
         """Begin a new segment at the log's end or above, unless the active one is empty there.
 
-        Returns once all of the log before it is on the disk.
+        Returns once all of the log before it is durable.
 
         Raises:
             DiskError: the system refused it.
@@ -171,7 +175,7 @@ class OwnedPartition:
         self._unfinished = None
 
     def truncate_to(self, offset: int) -> None:
-        """Cut off everything from an offset on; the batch that holds it goes as a whole.
+        """Cut off everything from an offset on, including the whole batch that contains it.
 
         Raises:
             DiskError: the system refused it.
@@ -190,7 +194,7 @@ class OwnedPartition:
         self._files.write_epochs(self._epochs.entries)
 
     def flush(self) -> None:
-        """Return once everything is on the disk.
+        """Return once everything is durable.
 
         Raises:
             SyncError: the disk failed.
@@ -203,9 +207,9 @@ class OwnedPartition:
         self.recovery_point = self.log_end_offset
 
     def close(self) -> None:
-        """Finish the segments, write a producer snapshot and let go of the files.
+        """Close the segments, write a producer snapshot and release the files.
 
-        Returns once everything is on the disk.
+        Returns once everything is durable.
 
         Raises:
             DiskError: the system refused it; the files stay open.
@@ -219,7 +223,7 @@ class OwnedPartition:
             segment.abandon()
 
     def abandon(self) -> None:
-        """Let go of the files as they are, as a crash would."""
+        """Release the files as they are, as a crash would."""
         self._fork_guard.check()
         for segment in self.segments:
             segment.abandon()
@@ -274,7 +278,7 @@ class OwnedPartition:
                 self.cut += segment.truncate_to(segment.base_offset)
 
     def _remove_from(self, number: int) -> None:
-        # Before the log is cut in front of them: later nobody would know of the cut any more.
+        # This comes before the log is cut before them: afterwards nothing would tell of the cut.
         while len(self.segments) > number:
             self.removed.insert(0, self._remove_last())
 
@@ -304,8 +308,8 @@ class OwnedPartition:
         for batch in batches:
             if batch.base_offset < following or batch.last_offset < batch.base_offset:
                 raise InvalidOffsetError(
-                    f"{self.name}: a batch of offsets {batch.base_offset} to {batch.last_offset}"
-                    f" where {following} is next"
+                    f"{self.name}: a batch of offsets {batch.base_offset} to "
+                    f"{batch.last_offset}, but the next offset is {following}"
                 )
             following = batch.next_offset
         return batches
@@ -322,9 +326,9 @@ class OwnedPartition:
             self.active.transaction_index.append(aborted)
 
     def _take_back(self, error: MqlakeError) -> None:
-        """Remove from the log and from beside it what an append left that failed.
+        """Undo a failed append in the log and in the files beside it.
 
-        If that fails, too, there is no telling what the files hold: only a recovery can.
+        If that fails, too, the content of the files is unknown: only a recovery can determine it.
         """
         try:
             self.active.truncate_to(self.log_end_offset)
@@ -348,9 +352,9 @@ class OwnedPartition:
         return OwnedSegment(files.directory, files.path, base_offset, self._settings, self._clock)
 
     def _remove_last(self) -> int:
-        """Remove the last segment, and return its base offset once it is certain that it is gone.
+        """Remove the last segment durably; return its base offset.
 
-        The last one first: what a crash leaves of the log has no hole.
+        Segments are removed from the last one backwards, so that a crash leaves no hole in the log.
         """
         segment = self.segments.pop()
         segment.abandon()

@@ -1,4 +1,4 @@
-"""A segment that this process writes. Kafka: `LogSegment`."""
+"""A segment that this process writes. Upstream: `LogSegment`."""
 
 from __future__ import annotations
 
@@ -96,9 +96,9 @@ class OwnedSegment(LogSegment):
             self._index.add(batch._replace(position=start + batch.position))
 
     def should_roll(self, size: int, max_timestamp: int, last_offset: int) -> bool:
-        """Say whether batches of this size (bytes), time and last offset belong elsewhere.
+        """Return whether batches of this size (bytes), time and last offset belong elsewhere.
 
-        Kafka: `shouldRoll`.
+        Upstream: `shouldRoll`.
         """
         settings = self._settings
         waited = self._waited(max_timestamp)
@@ -113,7 +113,7 @@ class OwnedSegment(LogSegment):
     def deactivate(self) -> None:
         """Finish the indexes and cut the files: another segment follows, or nothing.
 
-        Kafka: `onBecomeInactiveSegment`.
+        Upstream: `onBecomeInactiveSegment`.
         """
         self.is_flushed = False
         self._index.finish()
@@ -195,15 +195,15 @@ class OwnedSegment(LogSegment):
         self.is_flushed = True
 
     def close(self) -> None:
-        """Finish the indexes, cut the files to what is in them, and let go of them.
+        """Finish the indexes, cut the files to what is in them, and release them.
 
-        What is to survive a power cut must be made inactive and flushed before.
+        What is to survive a power loss must be made inactive and flushed before.
         """
         self.deactivate()
         self.abandon()
 
     def abandon(self) -> None:
-        """Let go of the files as they are."""
+        """Release the files as they are."""
         self.offset_index.abandon()
         self.time_index.abandon()
         self.transaction_index.close()

@@ -1,4 +1,4 @@
-"""The files of a partition that this process writes, but for what is in a segment's own."""
+"""The files of a partition that this process writes, except those of its segments."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ class PartitionFiles:
     """The directory of a partition, created if it is missing.
 
     Attributes:
-        directory, path: the directory, as a path in another one.
+        directory, path: the directory that contains it, and its path in there.
         name: the directory, for messages.
-        failure: the first sync that failed. What is read may never reach the disk.
+        failure: the first failed sync. Bytes that are read after it may never reach the disk.
 
     Raises:
-        DiskError: the system refused it.
+        DiskError: the directory cannot be created.
     """
 
     def __init__(self, directory: OwnedDirectory, path: str) -> None:
@@ -38,13 +38,13 @@ class PartitionFiles:
         make_directories(directory, path)
 
     def put_in_place(self) -> list[int]:
-        """Finish what an interrupted compaction left; return the base offsets of all segments."""
+        """Finish an interrupted compaction; return the base offsets of all segments."""
         names = self.directory.names(self.path)
         files = sort_files(names, self._end_of_swap)
         temporary = [name for name in names if name.endswith(_TEMPORARY)]
         for name in (*files.removable, *temporary):
             self.directory.remove(self._in(name))
-        # What was removed must not come back beside what takes its place.
+        # A removed file must not come back beside its replacement.
         self.sync_names()
         for name in files.swapped:
             self.directory.replace(self._in(name), self._in(name.removesuffix(State.SWAP)))
@@ -59,11 +59,11 @@ class PartitionFiles:
             segment.close()
 
     def has(self, base_offset: int, kind: Kind) -> bool:
-        """Say whether a segment has a file."""
+        """Return whether a segment has a file of this kind."""
         return self.directory.exists(self._place(base_offset, kind))
 
     def remove_segment(self, base_offset: int) -> None:
-        """Remove the files of a segment; return once it is certain that they are gone."""
+        """Remove the files of a segment durably."""
         for kind in Kind:
             self.directory.remove(self._place(base_offset, kind))
         self.sync_names()
@@ -79,12 +79,12 @@ class PartitionFiles:
         return read_whole(self.directory, self._place(offset, Kind.SNAPSHOT)) or b""
 
     def write_snapshot(self, producers: ProducerState) -> None:
-        """Replace the producer snapshot of an offset; return once it is on the disk."""
+        """Replace the producer snapshot of an offset durably."""
         data = producer_snapshot.encode(list(producers.producers.values()))
         self._replace(self._place(producers.end_offset, Kind.SNAPSHOT), data)
 
     def remove_snapshots_above(self, offset: int) -> None:
-        """Remove producer snapshots of later offsets; return once they are certainly gone."""
+        """Remove the producer snapshots of later offsets durably."""
         later = [snapshot for snapshot in self.snapshots() if snapshot > offset]
         for snapshot in later:
             self.directory.remove(self._place(snapshot, Kind.SNAPSHOT))
@@ -92,16 +92,16 @@ class PartitionFiles:
             self.sync_names()
 
     def read_epochs(self) -> list[LeaderEpoch]:
-        """Return the leader epochs, none without their file.
+        """Return the leader epochs; empty without their file.
 
         Raises:
-            FormatError: it cannot be read.
+            FormatError: the file cannot be read.
         """
         data = read_whole(self.directory, self._in(checkpoint_file.LEADER_EPOCHS))
         return checkpoint_file.decode_leader_epochs(data or b"")
 
     def write_epochs(self, epochs: Sequence[LeaderEpoch]) -> None:
-        """Replace the leader epochs; return once they are on the disk."""
+        """Replace the leader epochs durably."""
         data = checkpoint_file.encode_leader_epochs(list(epochs))
         self._replace(self._in(checkpoint_file.LEADER_EPOCHS), data)
 
@@ -110,13 +110,13 @@ class PartitionFiles:
             replace_file(self.directory, path, data)
 
     def sync_names(self) -> None:
-        """Return once the names of all files are on the disk."""
+        """Make the names of all files durable."""
         with self.syncing():
             self.directory.sync_directory(self.path)
 
     @contextmanager
     def syncing(self) -> Generator[None]:
-        """Remember a sync that fails in the block."""
+        """Remember a sync that fails inside the block."""
         try:
             yield
         except SyncError as error:
@@ -124,10 +124,10 @@ class PartitionFiles:
             raise
 
     def check(self) -> None:
-        """Do nothing unless a sync has failed.
+        """Raise if a sync has failed.
 
         Raises:
-            SyncError: one has.
+            SyncError: the first failed sync.
         """
         if self.failure is not None:
             raise SyncError(str(self.failure), self.failure.errno) from self.failure

@@ -1,6 +1,6 @@
 """The walk of a recovery: indexes, producers and leader epochs from a segment's batches.
 
-Kafka: `LogSegment.recover`. Rules: docs/formats/kafka/log_file.md, "Recovery".
+Upstream: `LogSegment.recover`. Rules: docs/formats/kafka/log_file.md, "Recovery".
 """
 
 from __future__ import annotations
@@ -124,7 +124,9 @@ class Recovery:
         return len(rows), None
 
     def _are_in_range(self, rows: BatchColumns) -> bool:
-        """Say whether all offsets can be in the segment, and all batches know their producers."""
+        """Return whether all offsets can be in the segment, and all batches know their
+        producers.
+        """
         offsets = rows["last_offset"]
         return (
             int(rows["magic"].min()) >= MAGIC_V2

@@ -1,4 +1,4 @@
-"""Requests to a name server, a family a file.
+"""Requests to a name server, one family in each file.
 
 Upstream: `DefaultRequestProcessor`, `ClientRequestProcessor`.
 """

@@ -1,4 +1,4 @@
-"""Brokers come, show that they are alive, and go; and who asks for them."""
+"""Requests of brokers (register, heartbeat, unregister), and requests about brokers."""
 
 from __future__ import annotations
 
@@ -39,17 +39,17 @@ from mqlake.remoting.route import Answer, Route
 from mqlake.remoting.slices import Job
 
 Later = Answer | Coroutine[Any, Any, Answer]
-"""An answer, at once if it is short."""
+"""An answer, which is returned at once if it is short."""
 
 _ZONE = "__ZONE_NAME"
 _ZLIB = b"x"
-"""What zlib's streams begin with, and JSON does not."""
+"""The first byte of zlib streams, which JSON never has."""
 _V3_0_11 = 37
-"""The version from which on the body of REGISTER_BROKER is more than topics."""
+"""The version from which the body of REGISTER_BROKER contains more than topics."""
 
 
 class BrokerRequests:
-    """Serves brokers, and questions about them."""
+    """Serves brokers, and requests about them."""
 
     def __init__(self, state: State) -> None:
         self._state = state
@@ -57,7 +57,7 @@ class BrokerRequests:
         self._connections: set[Peer] = set()
 
     def routes(self) -> Sequence[Route]:
-        """Return what serves each request code."""
+        """Return the handler of each request code."""
         return (
             Route(RequestCode.REGISTER_BROKER, self._register, Permission.UPDATE),
             Route(RequestCode.UNREGISTER_BROKER, self._unregister, Permission.UPDATE),
@@ -103,7 +103,7 @@ class BrokerRequests:
         return response(request, header=found, body=body)
 
     def _watch(self, peer: Peer) -> None:
-        """Forget a broker as soon as its connection is closed."""
+        """Remove a broker as soon as its connection is closed."""
         if peer not in self._connections:
             self._connections.add(peer)
             peer.on_close(self._lost)
@@ -175,7 +175,7 @@ class BrokerRequests:
 
 def _body(request: Command, *, compressed: bool) -> Job[RegisterBody]:
     if request.version >= _V3_0_11:
-        # releases 5.x with compressedRegister compress without saying so
+        # Releases 5.x with compressedRegister compress the body without saying so.
         is_zlib = request.body[:1] == _ZLIB
         return (yield from decode_register(request.body, compressed=compressed or is_zlib))
     if not request.body:

@@ -31,7 +31,7 @@ _log: Final = logging.getLogger("mqlake.namesrv")
 
 
 class ConfigurationRequests:
-    """Serves what administrators set."""
+    """Serves the settings of administrators."""
 
     def __init__(self, state: State) -> None:
         self._state = state
@@ -39,7 +39,7 @@ class ConfigurationRequests:
         self._writing = asyncio.Lock()
 
     def routes(self) -> Sequence[Route]:
-        """Return what serves each request code."""
+        """Return the handler of each request code."""
         return (
             Route(RequestCode.PUT_KV_CONFIG, self._put, Permission.UPDATE),
             Route(RequestCode.GET_KV_CONFIG, self._get, Permission.READ),

@@ -1,4 +1,4 @@
-"""Where topics are, which there are, and what is registered or deleted one by one."""
+"""Routes and lists of topics, and topics that are registered or deleted one by one."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ from mqlake.remoting.route import Answer, Route
 from mqlake.remoting.slices import Job
 
 Later = Answer | Coroutine[Any, Any, Answer]
-"""An answer, at once if it is short."""
+"""An answer, which is returned at once if it is short."""
 
 MAX_ROUTE: Final = 1 << 20
 MAX_LENIENT: Final = 16_384
-"""Longest body in bytes that may be other than strict JSON."""
+"""Maximum length in bytes of a body that may be other than strict JSON."""
 V4_9_4: Final = 401
-"""The version from which on clients read integer keys in quotes."""
+"""The version from which clients read integer keys in quotes."""
 _ANY_CLIENT: Final = Permission.PUBLISH | Permission.SUBSCRIBE | Permission.READ
 
 
 class TopicRequests:
-    """Serves questions about topics."""
+    """Serves requests about topics."""
 
     def __init__(self, state: State) -> None:
         self._state = state
@@ -47,7 +47,7 @@ class TopicRequests:
         self._topics = state.routes.topics
 
     def routes(self) -> Sequence[Route]:
-        """Return what serves each request code."""
+        """Return the handler of each request code."""
         return (
             Route(RequestCode.GET_ROUTEINFO_BY_TOPIC, self._route, _ANY_CLIENT),
             Route(RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER, self._all, Permission.LIST),
@@ -105,7 +105,7 @@ class TopicRequests:
         return self._state.slices.serve(peer, answer())
 
     def _system(self, _: Peer, request: Command) -> Command:
-        """Answer the names that brokers make topics of: clusters and broker names."""
+        """Answer the names that brokers use as topics: clusters and broker names."""
         brokers = self._routes.brokers
         names: list[str] = []
         for cluster, on in brokers.clusters.items():
@@ -130,8 +130,8 @@ class TopicRequests:
         if request.body:
             if len(topic) > LONGEST_TOPIC or len(request.body) > MAX_ROUTE:
                 reason = (
-                    f"a topic's name has {LONGEST_TOPIC} characters at most, a route {MAX_ROUTE}"
-                    " bytes"
+                    f"a topic's name may have at most {LONGEST_TOPIC} characters, a route "
+                    f"{MAX_ROUTE} bytes"
                 )
                 raise RemotingError(ResponseCode.SYSTEM_ERROR, reason)
             route = decode_body(TopicRouteData, request.body, MAX_LENIENT)

@@ -1,7 +1,7 @@
-"""Consumer groups as a broker tells of them, and as it is told.
+"""Bodies about consumer groups: a broker's answers, and requests to change groups.
 
 Upstream: `SubscriptionGroupConfig`, `SubscriptionGroupWrapper`, `SubscriptionGroupList`.
-What is null upstream is left out.
+Fields that are null upstream are left out.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class GroupNames(msgspec.Struct, rename="camel"):
     """The body of DELETE_SUBSCRIPTION_GROUP_LIST.
 
     Attributes:
-        clean_offset: forget where the groups stand, too.
+        clean_offset: whether to delete the groups' offsets, too.
     """
 
     group_name_list: list[str] = []
@@ -55,18 +55,18 @@ class GroupForbidden(msgspec.Struct, rename="camel"):
 
 
 def encode_group(group: SubscriptionGroup) -> bytes:
-    """Return one group's settings."""
+    """Return a group's settings as JSON."""
     return encode_body(_plain(group))
 
 
 def join_groups(
     members: Iterable[bytes], version: DataVersion, forbidden: dict[str, dict[str, int]]
 ) -> bytes:
-    """Return groups' settings by name, and what they may not do.
+    """Return groups' settings by name, and which topics they may not read.
 
     Args:
-        members: each a name and what `encode_group` returns.
-        forbidden: by group and topic.
+        members: for each group, its name and the result of `encode_group`.
+        forbidden: permissions by group and topic.
     """
     return b"".join(
         (

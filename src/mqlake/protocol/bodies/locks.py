@@ -8,7 +8,7 @@ from mqlake.protocol.bodies.message_queue import MessageQueue
 
 
 class LockQueues(msgspec.Struct, rename="camel"):
-    """LOCK_BATCH_MQ and UNLOCK_BATCH_MQ: the queues that a consumer wants, or lets go of."""
+    """LOCK_BATCH_MQ and UNLOCK_BATCH_MQ: the queues that a consumer wants, or releases."""
 
     consumer_group: str = ""
     client_id: str = ""

@@ -19,11 +19,11 @@ PULL, POP = "PULL", "POP"
 
 
 class BatchAck(msgspec.Struct):
-    """Messages of one pop of one queue that were consumed.
+    """The consumed messages of one pop from one queue.
 
     Attributes:
-        retry: which topic: "0" the topic itself, "1" or "2" the group's retry topic for it.
-        bits: base64 of bytes, the lowest bit of the first byte for `start_offset`.
+        retry: the topic's mark: "0" the topic itself, "1" or "2" the group's retry topic for it.
+        bits: base64 of a bit set; the lowest bit of the first byte stands for `start_offset`.
     """
 
     consumer_group: str = msgspec.field(name="c")
@@ -45,7 +45,7 @@ class BatchAcks(msgspec.Struct, rename="camel"):
 
 
 class AssignmentQuery(msgspec.Struct, rename="camel"):
-    """QUERY_ASSIGNMENT: which queues of a topic are a consumer's, by which strategy?"""
+    """QUERY_ASSIGNMENT: which queues of a topic a consumer reads, by a given strategy."""
 
     topic: str
     consumer_group: str
@@ -55,14 +55,14 @@ class AssignmentQuery(msgspec.Struct, rename="camel"):
 
 
 class Assignment(msgspec.Struct, rename="camel"):
-    """A queue, id -1 for all queues of its broker, and whether it is pulled or popped."""
+    """A queue (id -1: all queues of its broker), and whether it is pulled or popped."""
 
     message_queue: MessageQueue
     mode: str = PULL
 
 
 class Assignments(msgspec.Struct, rename="camel"):
-    """The answer; None where the consumer is to go on as before."""
+    """The answer; None if the consumer keeps its queues."""
 
     message_queue_assignments: list[Assignment] | None = None
 

@@ -68,4 +68,4 @@ def read_object(data: Body) -> dict[str, object]:
     try:
         return convert(fastjson.loads(bytes(data)), dict[str, Any])
     except FormatError as error:
-        raise BodyError(f"the body is no object: {error}") from None
+        raise BodyError(f"the body is not an object: {error}") from None

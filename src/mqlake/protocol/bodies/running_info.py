@@ -1,5 +1,8 @@
-"""What consumers report of themselves (upstream: `ConsumerRunningInfo`, `ProcessQueueInfo`,
-`ConsumeStatus`, `ConsumeMessageDirectlyResult`)."""
+"""What consumers report about themselves.
+
+Upstream: `ConsumerRunningInfo`, `ProcessQueueInfo`, `ConsumeStatus`,
+`ConsumeMessageDirectlyResult`.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +14,8 @@ class ProcessQueueInfo(msgspec.Struct, rename="camel"):
 
     Attributes:
         cached_msg_min_offset, cached_msg_max_offset: queue offsets of unfinished messages.
-        transaction_msg_min_offset, transaction_msg_max_offset: of those that are handed over, if
-            the queue is consumed in order.
+        transaction_msg_min_offset, transaction_msg_max_offset: if the queue is consumed in order,
+            queue offsets of the messages that the listener is processing.
         last_pull_timestamp, last_consume_timestamp, last_lock_timestamp: milliseconds since 1970.
     """
 
@@ -36,8 +39,8 @@ class ConsumeStatus(msgspec.Struct):
     """How fast one topic is consumed.
 
     Attributes:
-        pull_rt, consume_rt: milliseconds that a pull, and a message, took on average.
-        pull_tps, consume_ok_tps, consume_failed_tps: messages a second.
+        pull_rt, consume_rt: average milliseconds of a pull, and of processing a message.
+        pull_tps, consume_ok_tps, consume_failed_tps: messages per second.
         consume_failed_msgs: messages that failed in the last hour.
     """
 
@@ -50,7 +53,7 @@ class ConsumeStatus(msgspec.Struct):
 
 
 class DirectResult(msgspec.Struct, rename="camel"):
-    """What came of a message that a consumer was told to consume.
+    """The result of a message that a consumer was ordered to consume.
 
     Attributes:
         consume_result: CR_SUCCESS, CR_LATER or CR_THROW_EXCEPTION.

@@ -53,5 +53,5 @@ def decode_mapping(data: Body) -> TopicQueueMapping:
         BodyError: it is no such JSON, or longer than `MAX_QUOTED`.
     """
     if len(data) > MAX_QUOTED:
-        raise BodyError(f"a mapping of {len(data)} bytes, and {MAX_QUOTED} at most")
+        raise BodyError(f"the mapping has {len(data)} bytes; the maximum is {MAX_QUOTED}")
     return decode_body(TopicQueueMapping, quoted_keys(bytes(data)), MAX_LENIENT)

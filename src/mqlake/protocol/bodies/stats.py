@@ -1,4 +1,4 @@
-"""Where queues, groups and messages stand: what a broker answers to those who look after it.
+"""Offsets of queues and groups, and statistics: a broker's answers to administrators.
 
 Upstream: `TopicStatsTable`, `ConsumeStats`, `ConsumeStatsList`, `BrokerStatsData`,
 `QueryConsumeTimeSpanBody`, `QueryConsumeQueueResponseBody`.
@@ -36,10 +36,10 @@ class TopicStats(msgspec.Struct):
 
     @classmethod
     def decode(cls, data: Body) -> TopicStats:
-        """Return what a body says.
+        """Return the decoded body.
 
         Raises:
-            BodyError: it is no such body.
+            BodyError: the body is malformed.
         """
         fields = read_object(data)
         table = read_queue_table(fields.get("offsetTable") or {}, TopicOffset)
@@ -47,10 +47,10 @@ class TopicStats(msgspec.Struct):
 
 
 class OffsetWrapper(msgspec.Struct, rename="camel"):
-    """Where a queue ends and where a group stands in it.
+    """The end of a queue, and a group's offset in it.
 
     Attributes:
-        last_timestamp: store time of the last message consumed, milliseconds, 0 for none.
+        last_timestamp: store time of the last message consumed, milliseconds; 0 if none was.
     """
 
     broker_offset: int = 0
@@ -65,7 +65,7 @@ class OffsetWrapper(msgspec.Struct, rename="camel"):
 
     @property
     def in_flight(self) -> int:
-        """How many messages the group has pulled and not consumed."""
+        """How many messages the group has pulled but not consumed."""
         return self.pull_offset - self.consumer_offset
 
 
@@ -82,41 +82,41 @@ class ConsumeStats(msgspec.Struct):
 
     @property
     def in_flight(self) -> int:
-        """How many messages the group has pulled and not consumed."""
+        """How many messages the group has pulled but not consumed."""
         return sum(each.in_flight for each in self.offset_table.values())
 
     @classmethod
     def decode(cls, data: Body) -> ConsumeStats:
-        """Return what a body says.
+        """Return the decoded body.
 
         Raises:
-            BodyError: it is no such body.
+            BodyError: the body is malformed.
         """
         return cls.of(read_object(data))
 
     @classmethod
     def of(cls, fields: dict[str, object]) -> ConsumeStats:
-        """Return what the members of a body say.
+        """Return the statistics in the members of a body.
 
         Raises:
-            BodyError: they do not say that.
+            BodyError: the members are malformed.
         """
         table = read_queue_table(fields.get("offsetTable") or {}, OffsetWrapper)
         return cls(table, float(str(fields.get("consumeTps") or 0)))
 
 
 class BrokerConsumeStats(msgspec.Struct):
-    """The answer to GET_BROKER_CONSUME_STATS: by group, an entry a topic."""
+    """The answer to GET_BROKER_CONSUME_STATS: for each group, one entry per topic."""
 
     broker_addr: str = ""
     groups: dict[str, list[ConsumeStats]] = {}
 
     @classmethod
     def decode(cls, data: Body) -> BrokerConsumeStats:
-        """Return what a body says.
+        """Return the decoded body.
 
         Raises:
-            BodyError: it is no such body.
+            BodyError: the body is malformed.
         """
         fields = read_object(data)
         listed = decode_answer(
@@ -132,7 +132,7 @@ class BrokerConsumeStats(msgspec.Struct):
 
 
 class QueueTimeSpan(msgspec.Struct, rename="camel"):
-    """Store times of a queue's first and last message, of the one consumed last; milliseconds."""
+    """Store times of a queue's first, last and last consumed message, in milliseconds."""
 
     message_queue: MessageQueue
     min_time_stamp: int = 0
@@ -148,7 +148,7 @@ class ConsumeTimeSpan(msgspec.Struct, rename="camel"):
 
 
 class StatsItem(msgspec.Struct, rename="camel"):
-    """How much came within a time, and how much a second."""
+    """A sum over a period of time, and the rate per second."""
 
     sum: int = 0
     tps: float = 0.0
@@ -164,7 +164,7 @@ class BrokerStats(msgspec.Struct, rename="camel"):
 
 
 class QueueEntryData(msgspec.Struct, rename="camel"):
-    """A consume queue entry; `msg` says what is wrong with it."""
+    """A consume queue entry; `msg` is what is wrong with it."""
 
     physic_offset: int = 0
     physic_size: int = 0
@@ -186,15 +186,15 @@ class QueueEntries(msgspec.Struct, rename="camel"):
 
 
 class ResetOffsets(msgspec.Struct):
-    """The answer to INVOKE_BROKER_TO_RESET_OFFSET: where the group goes on."""
+    """The answer to INVOKE_BROKER_TO_RESET_OFFSET: the group's new offsets."""
 
     offset_table: dict[MessageQueue, int] = {}
 
     @classmethod
     def decode(cls, data: Body) -> ResetOffsets:
-        """Return what a body says.
+        """Return the decoded body.
 
         Raises:
-            BodyError: it is no such body.
+            BodyError: the body is malformed.
         """
         return cls(read_queue_table(read_object(data).get("offsetTable") or {}, int))

@@ -1,4 +1,4 @@
-"""Headers of what clients tell a broker about themselves, and are told of each other.
+"""Headers with which clients report to a broker, and are notified about each other.
 
 Upstream: `UnregisterClientRequestHeader`, `GetConsumerListByGroupRequestHeader`,
 `NotifyConsumerIdsChangedRequestHeader`.
@@ -12,7 +12,7 @@ from mqlake.protocol.header import Header
 
 
 class UnregisterClientHeader(Header):
-    """UNREGISTER_CLIENT: of which groups a client is no member any more."""
+    """UNREGISTER_CLIENT: the groups that a client leaves."""
 
     client_id: str = msgspec.field(name="clientID")
     producer_group: str | None = None
@@ -20,6 +20,6 @@ class UnregisterClientHeader(Header):
 
 
 class ConsumerGroupHeader(Header):
-    """GET_CONSUMER_LIST_BY_GROUP, NOTIFY_CONSUMER_IDS_CHANGED: which group."""
+    """GET_CONSUMER_LIST_BY_GROUP, NOTIFY_CONSUMER_IDS_CHANGED: the group."""
 
     consumer_group: str

@@ -1,7 +1,7 @@
 """Headers of requests for offsets of queues and of consumer groups.
 
 Upstream: `QueryConsumerOffsetRequestHeader`, `UpdateConsumerOffsetRequestHeader`,
-`GetMaxOffsetRequestHeader`, `SearchOffsetRequestHeader` and those like them.
+`GetMaxOffsetRequestHeader`, `SearchOffsetRequestHeader` and similar ones.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ class QueryConsumerOffsetHeader(TopicRequest):
     """QUERY_CONSUMER_OFFSET.
 
     Attributes:
-        set_zero_if_not_found: False: a group without an offset is told so, and not 0.
+        set_zero_if_not_found: if False, a group without an offset gets an error, not 0.
     """
 
     consumer_group: str
@@ -34,7 +34,7 @@ class UpdateConsumerOffsetHeader(TopicRequest):
 
 
 class QueueHeader(TopicRequest):
-    """GET_MAX_OFFSET, GET_MIN_OFFSET, GET_EARLIEST_MSG_STORETIME: which queue."""
+    """GET_MAX_OFFSET, GET_MIN_OFFSET, GET_EARLIEST_MSG_STORETIME: the queue."""
 
     topic: str
     queue_id: Int32
@@ -60,6 +60,6 @@ class OffsetHeader(Header):
 
 
 class TimestampHeader(Header):
-    """The answer: a store time in milliseconds, -1 where there is no message."""
+    """The answer: a store time in milliseconds, -1 without a message."""
 
     timestamp: Int64

@@ -16,7 +16,7 @@ class PopHeader(Header):
         queue_id: -1 for all queues.
         invisible_time: how long nobody else gets the messages.
         poll_time: how long the answer may wait for a message.
-        born_time: when the client asked, by its clock; 0 where it does not say.
+        born_time: when the client asked, by its clock; 0 if it does not say.
         init_mode: where a group begins that has no offset: 0 at the first message, 1 at the last.
         exp_type, exp: which messages are wanted.
         order: each queue in its order: nothing behind what is not acknowledged.

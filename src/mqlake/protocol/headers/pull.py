@@ -17,7 +17,7 @@ class PullHeader(TopicRequest):
 
     Attributes:
         queue_offset: of the first message that is wanted.
-        commit_offset: the queue offset behind the last message that was consumed.
+        commit_offset: the queue offset after the last message that was consumed.
         suspend_timeout_millis: how long the answer may wait for a message.
         subscription: an expression of the type `expression_type`.
         sub_version: of the subscription, as the consumer counts.

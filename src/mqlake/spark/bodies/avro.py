@@ -1,7 +1,7 @@
 """Avro bodies, decoded by fastavro."""
 
 # pyright: basic
-# Reason: fastavro is an extra, and schemas are whatever JSON has.
+# fastavro is an extra, and schemas are arbitrary JSON.
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Writers = Callable[[int], Any]
 
 
 class AvroRecipe(NamedTuple):
-    """How bodies were written, and as what they are read: schemas as JSON texts.
+    """The writer's and the reader's schemas, as JSON texts.
 
     Attributes:
         writer: None if each body names its schema in the registry.
@@ -41,7 +41,7 @@ class AvroRecipe(NamedTuple):
         return avro_columns(parse_schema(self.reader))
 
     def decoder(self) -> Callable[[bytes], dict[str, Any] | None]:
-        """Return what decodes a body; one a process and recipe."""
+        """Return the decoder of a body; each process has one for each recipe."""
         return _decoder(self)
 
 
@@ -56,18 +56,18 @@ def decoded(
     """Return the decoded Avro of a column of bodies."""
     _fastavro()
     if registry and framing == "none":
-        raise FormatError("a registry is for Confluent's framing: leave out framing")
+        raise FormatError("registry implies Confluent's framing: leave out framing")
     if registry and writer_schema:
-        raise FormatError("writer_schema and registry exclude each other")
+        raise FormatError("writer_schema and registry cannot be combined")
     if schema is None:
         if not (registry and subject):
-            raise FormatError("avro: give schema, or registry and subject")
+            raise FormatError("Avro bodies need schema, or registry and subject")
         reader = Registry(registry).latest(subject)
     else:
         reader = _text(schema)
     writer = None if registry else _text(writer_schema or schema or reader)
     recipe = AvroRecipe(reader, writer, registry, framing == "confluent")
-    recipe.decoder()  # so that a wrong schema fails here, not in the tasks
+    recipe.decoder()  # A wrong schema fails here, not in the tasks.
     return rows.decoded(body, recipe)
 
 
@@ -80,8 +80,8 @@ def _text(schema: str | bytes | Path) -> str:
         return Path(schema).read_text()
     except OSError as error:
         raise FormatError(
-            f"schema {str(schema)[:200]!r} is neither an Avro schema in JSON nor a file that can "
-            f"be read: {error.strerror}"
+            f"schema {str(schema)[:200]!r} is neither an Avro schema in JSON nor a readable "
+            f"file: {error.strerror}"
         ) from None
 
 
@@ -97,19 +97,19 @@ def _decoder(recipe: AvroRecipe) -> Callable[[bytes], dict[str, Any] | None]:
 
     def decode(body: bytes) -> dict[str, Any] | None:
         if skipped and (len(body) < skipped or body[0]):
-            raise FormatError("it lacks Confluent's prefix")
+            raise FormatError("the body lacks Confluent's prefix")
         stream = io.BytesIO(body)
         stream.seek(skipped)
         number = int.from_bytes(body[1:skipped], "big")
         writer = writers(number)
         if number not in readers:
-            # Without a reader's schema, fastavro resolves nothing, which is several times as fast.
+            # Without a reader's schema, fastavro resolves nothing, which is several times faster.
             readers[number] = None if writer == compiled(plain) else reader
         try:
             value: Any = read(stream, writer, readers[number])
             value = convert(value) if convert else value
         except Exception as error:  # noqa: BLE001
-            # fastavro raises whatever comes of wrong bytes, such as IndexError.
+            # fastavro raises errors of any kind for wrong bytes, such as IndexError.
             raise FormatError(f"{type(error).__name__}: {error}") from None
         if stream.tell() != len(body):
             raise FormatError(f"{len(body) - stream.tell()} bytes follow the Avro datum")
@@ -126,7 +126,9 @@ def _writers(recipe: AvroRecipe) -> Writers:
 
 
 def _converter(schema: Any) -> Callable[[Any], Any] | None:
-    """Return what makes Arrow's values of fastavro's where they differ: maps; None if nowhere."""
+    """Return a function that converts fastavro's values to Arrow's if they differ, as maps do;
+    otherwise None.
+    """
     if isinstance(schema, list):
         found = [one for one in map(_converter, schema) if one]
         if not found:

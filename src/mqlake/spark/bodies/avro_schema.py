@@ -1,7 +1,7 @@
-"""Avro schemas: read, checked, and as columns of Spark."""
+"""Avro schemas: read and check them, and convert them to Spark columns."""
 
 # pyright: basic
-# Reason: schemas are whatever JSON has.
+# Schemas are arbitrary JSON.
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ _WIDER = [("int", "long"), ("float", "double")]
 
 
 def parse_schema(text: str) -> Any:
-    """Return a schema as values of JSON, with each named type where it is used.
+    """Return a schema as JSON values, with each named type expanded where it is used.
 
     Raises:
-        FormatError: it is not a schema, or a type contains itself.
+        FormatError: the text is not a schema, or a type contains itself.
     """
     import fastavro.schema
 
@@ -47,13 +47,13 @@ def parse_schema(text: str) -> Any:
         parsed = json.loads(text)
         fastavro.schema.parse_schema(parsed)
     except Exception as error:  # noqa: BLE001
-        # fastavro's own errors share no class, and it trusts the form of what it is given.
+        # fastavro's own errors have no common class, and it does not check the form of its input.
         raise FormatError(f"not an Avro schema: {type(error).__name__}: {error}") from None
     return _expand(parsed, {}, "", ())
 
 
 def _expand(schema: Any, named: dict[str, Any], space: str, inside: tuple[str, ...]) -> Any:
-    """Put named types where they are used; only logical types with a column type are kept."""
+    """Expand named types where they are used; keep only logical types that have a column type."""
     if isinstance(schema, list):
         return [_expand(one, named, space, inside) for one in schema]
     if isinstance(schema, str):
@@ -75,7 +75,10 @@ def _expand(schema: Any, named: dict[str, Any], space: str, inside: tuple[str, .
     if kind == "array":
         items = _expand(schema["items"], named, space, inside)
         if _may_be_empty(items):
-            raise FormatError("arrays of items without bytes: a few bytes could claim billions")
+            raise FormatError(
+                "arrays of items without bytes are not allowed: a few bytes could claim billions "
+                "of items"
+            )
         return {"type": "array", "items": items}
     if kind == "map":
         return {"type": "map", "values": _expand(schema["values"], named, space, inside)}
@@ -135,14 +138,14 @@ def _may_be_empty(schema: Any) -> bool:
 
 
 def compiled(schema: Any) -> Any:
-    """Return a schema as fastavro takes it without looking at it again for each body."""
+    """Return a schema in fastavro's form, so that it is not parsed again for each body."""
     import fastavro.schema
 
     return fastavro.schema.parse_schema(_with_names(schema, set()))
 
 
 def _with_names(schema: Any, seen: set[str]) -> Any:
-    """Name types that were there before: Avro defines each once."""
+    """Refer by name to types that are already defined: Avro defines each once."""
     if isinstance(schema, list):
         return [_with_names(one, seen) for one in schema]
     if not isinstance(schema, dict):
@@ -189,7 +192,7 @@ def avro_columns(schema: Any) -> StructType:
     """Return the columns of a record.
 
     Raises:
-        FormatError: the schema is no record, or has a type that no column has.
+        FormatError: the schema is not a record, or has a type without a column type.
     """
     from pyspark.sql.types import StructType
 
@@ -210,7 +213,7 @@ def _type(schema: Any, where: str) -> DataType:
     kind = schema["type"]
     if schema.get("logicalType") == "decimal":
         if schema["precision"] > _MAX_PRECISION:
-            raise FormatError(f"{where}: decimals of Spark have {_MAX_PRECISION} digits at most")
+            raise FormatError(f"{where}: Spark's decimals have at most {_MAX_PRECISION} digits")
         return types.DecimalType(schema["precision"], schema.get("scale", 0))
     if kind == "record":
         fields = [
@@ -237,6 +240,6 @@ def _union(schema: list[Any], where: str) -> DataType:
         if set(map(str, others)) == {narrow, wide}:
             return simple_type(_PRIMITIVES[wide])
     raise FormatError(
-        f"{where.rstrip('.') or 'the schema'}: a union of several types has no column type; give "
-        "a reader's schema without it"
+        f"{where.rstrip('.') or 'the schema'}: a union of several types has no column type; "
+        "use a reader's schema without it"
     )

@@ -1,7 +1,7 @@
-"""CloudEvents 1.0: events that are JSON as a whole (structured), or in properties (binary mode).
+"""CloudEvents 1.0: events as JSON (structured mode), or in properties (binary mode).
 
-Properties are named as by CloudEvents' Java SDK for RocketMQ, `CE_` before the attribute; headers
-of Kafka's records `ce_`, as the Kafka protocol binding says.
+Properties are named as in CloudEvents' Java SDK for RocketMQ: `CE_` before the attribute. Headers
+of Kafka records begin with `ce_`, as in the Kafka protocol binding.
 
 Upstream: RocketMqMessageFactory of cloudevents-rocketmq.
 """
@@ -27,7 +27,7 @@ _OF_KAFKA = "ce_"
 def decoded(
     frame: DataFrame, body: Column, schema: str | None, framed: bool, sample_size: int
 ) -> Decoded:
-    """Return the events of messages; their data has columns if `schema` says which.
+    """Return the events of messages; their data has columns if `schema` is given.
 
     The struct has the attributes, `time` as a timestamp, `extensions` (a map), and `data`: binary,
     or a struct if there is a schema and the content is JSON.
@@ -36,7 +36,9 @@ def decoded(
 
     del sample_size
     if framed:
-        raise FormatError("framing confluent is not for CloudEvents: they name their schemas")
+        raise FormatError(
+            "framing confluent cannot be used with CloudEvents, which name their schemas themselves"
+        )
     properties, prefix = _properties(frame)
     is_binary = sql.coalesce(
         properties[prefix + "specversion"].isNotNull() & ~_is_structured(properties, prefix),
@@ -49,10 +51,13 @@ def decoded(
 
     fault = sql.when(
         body.isNotNull() & (attributes.isNull() | ~_all_present(attributes)),
-        sql.lit("it is no CloudEvent: an attribute of id, source, specversion and type is missing"),
+        sql.lit(
+            "the body is not a CloudEvent: one of the attributes id, source, specversion and "
+            "type is missing"
+        ),
     )
     not_base64 = whole["data_base64"].isNotNull() & content.isNull()
-    fault = sql.coalesce(fault, sql.when(not_base64, sql.lit("its data_base64 is not base64")))
+    fault = sql.coalesce(fault, sql.when(not_base64, sql.lit("data_base64 is not base64")))
     data = content
     if schema is not None:
         data, wrong = json_bodies.parsed(content, schema)
@@ -65,14 +70,14 @@ def decoded(
 
 
 def _properties(frame: DataFrame) -> tuple[Column, str]:
-    """Return the map of a message's properties, and what attributes begin with there."""
+    """Return the map of a message's properties, and the prefix of attributes there."""
     from pyspark.sql import functions as sql
 
     if "properties" in frame.columns:
         return sql.col("properties"), _OF_ROCKETMQ
     if "headers" not in frame.columns:
         return sql.lit(None).cast("map<string,string>"), _OF_ROCKETMQ
-    # A key may be there several times, which a map does not allow: the last one counts.
+    # A key may occur several times, which a map does not allow: the last value counts.
     pairs = sql.transform(
         sql.col("headers"),
         lambda one: sql.struct(one["key"].alias("key"), one["value"].cast("string").alias("value")),

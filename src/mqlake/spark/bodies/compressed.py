@@ -1,7 +1,7 @@
-"""Bodies that producers compressed, as they were before."""
+"""Decompress bodies that producers compressed."""
 
 # pyright: basic
-# Reason: pyarrow carries no types.
+# pyarrow has no types.
 
 from __future__ import annotations
 
@@ -18,11 +18,12 @@ if TYPE_CHECKING:
 
 SYS_FLAG = "sysFlag"
 MOST_OF_A_BATCH = 1 << 30
-"""Bytes that the bodies of one Arrow batch may have together, decompressed."""
+"""Maximum bytes of the decompressed bodies of one Arrow batch."""
 
 
 def decompressed(frame: DataFrame, source: str) -> Decoded:
-    """Return the bodies of a column, decompressed if the column `sysFlag` says that they are not.
+    """Return the bodies of a column, decompressed if the column `sysFlag` says that they are
+    compressed.
 
     Only compressed bodies leave the JVM for this.
     """
@@ -47,7 +48,7 @@ def decompress_all(bodies: Any, flags: Any, most: int = MOST_OF_A_BATCH) -> Any:
     """Return the values and faults of Arrow arrays of bodies and system flags.
 
     Raises:
-        JobError: they have more than `most` bytes.
+        JobError: the decompressed bodies have more than `most` bytes.
     """
     import pyarrow as pa
 

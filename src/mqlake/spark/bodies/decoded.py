@@ -1,4 +1,4 @@
-"""What decoding a body gives: expressions of Spark, whichever format it is."""
+"""The result of decoding a body, as Spark expressions, for every format."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ if TYPE_CHECKING:
     from pyspark.sql import Column
 
 CONFLUENT_PREFIX = 5
-"""Bytes before a body in Confluent's wire format: a zero byte, and four of the schema's id."""
+"""Length of the prefix in Confluent's wire format, in bytes: a zero byte, and a schema id of
+four.
+"""
 
 
 class Decoded(NamedTuple):
@@ -16,7 +18,7 @@ class Decoded(NamedTuple):
 
     Attributes:
         value: a struct; null if there is no body or nothing of it could be decoded.
-        fault: what is wrong with the body, a string; null if nothing is.
+        fault: what is wrong with the body, a string; null if it is valid.
     """
 
     value: Column

@@ -39,25 +39,27 @@ def decode(
     """Add the decoded bodies of messages as a column of type struct (docs/typed-bodies.md).
 
     Args:
-        frame: has the bodies in a binary column; batch or streaming.
+        frame: a batch or streaming DataFrame with the bodies in a binary column.
         body: json, avro, protobuf or cloudevents.
         schema: json and the data of cloudevents: columns as DDL (`id bigint, price double`); None
             infers them from a sample. avro: the reader's schema, JSON or a file. protobuf: a
             file of descriptors (`protoc --include_imports --descriptor_set_out`), or its bytes.
         message: protobuf: the full name of the message type.
         registry: avro: the URL of a registry with Confluent's API; implies Confluent framing.
-        subject: avro: whose latest schema in the registry is the reader's, if `schema` is None.
-        writer_schema: avro without a registry: what bodies were written with, if not `schema`.
+        subject: avro: the subject whose latest schema in the registry is the reader's, if `schema`
+            is None.
+        writer_schema: avro without a registry: the schema with which bodies were written, if not
+            `schema`.
         framing: none, or confluent: a zero byte and a schema's id before each body.
-        mode: PERMISSIVE: a malformed body becomes null, and is in the column `corrupt`. FAILFAST:
-            it fails the query.
-        column: where bodies are. None: `body`, else `value`.
+        mode: PERMISSIVE: the value of a malformed body is null, and the body is in the column
+            `corrupt`. FAILFAST: a malformed body fails the query.
+        column: the column of the bodies. None: `body`, otherwise `value`.
         into, corrupt: names of the columns that are added: a struct, and the raw body (binary) of
             a message whose body could not be decoded.
-        sample_size: messages that a schema is inferred from.
+        sample_size: the number of messages from which a schema is inferred.
 
     Raises:
-        FormatError: wrong arguments, an unknown column, a schema that cannot be read.
+        FormatError: an argument is wrong, a column is unknown, or a schema cannot be read.
         JobError: a package that the format needs is missing, or the registry does not answer.
     """
     from pyspark.sql import functions as sql
@@ -69,9 +71,11 @@ def decode(
     source = column or _body_column(frame)
     for name in (into, corrupt):
         if name.lower() in (other.lower() for other in frame.columns):
-            raise FormatError(f"the DataFrame has a column {name} already: choose another name")
+            raise FormatError(f"the DataFrame already has a column {name}: choose another name")
     if source not in frame.columns:
-        raise FormatError(f"there is no column {source}; there are {', '.join(frame.columns)}")
+        raise FormatError(
+            f"there is no column {source}; the columns are {', '.join(frame.columns)}"
+        )
 
     from mqlake.spark.bodies.compressed import decompressed
 
@@ -109,7 +113,7 @@ def _with_columns(
 
 
 def _where(frame: DataFrame) -> Column:
-    """Return the text that says which message an error is about."""
+    """Return the text that identifies the message of an error."""
     from pyspark.sql import functions as sql
 
     parts = [
@@ -125,8 +129,8 @@ def _body_column(frame: DataFrame) -> str:
         if name in frame.columns:
             return name
     raise FormatError(
-        f"there is neither a column body nor value; there are {', '.join(frame.columns)}: "
-        "name it (column=…)"
+        f"there is no column body or value; the columns are {', '.join(frame.columns)}: name "
+        "one (column=…)"
     )
 
 

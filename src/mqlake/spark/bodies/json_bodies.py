@@ -1,4 +1,4 @@
-"""JSON bodies, by Spark's own `from_json`: it runs in the JVM, beside the rest of the query."""
+"""JSON bodies, decoded by Spark's own `from_json`, which runs in the JVM."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _SAMPLE_CHARACTERS = 4 << 20
 
 
 def ddl(schema: str | bytes | Path | None) -> str | None:
-    """Return columns as DDL; a file that has them is read."""
+    """Return columns as DDL; a file name is replaced by the file's content."""
     if isinstance(schema, bytes):
-        raise FormatError("schema: columns as DDL are a text, such as 'id bigint, price double'")
+        raise FormatError("schema: columns must be DDL, such as 'id bigint, price double'")
     return schema.read_text() if isinstance(schema, Path) else schema
 
 
@@ -46,17 +46,17 @@ def unframed(body: Column, framed: bool) -> tuple[Column, Column]:
         sql.substring(body, 1, 1) == sql.lit(b"\0")
     )
     missing = body.isNotNull() & ~has_prefix
-    fault = sql.when(missing, sql.lit("it lacks Confluent's prefix"))
+    fault = sql.when(missing, sql.lit("the body lacks Confluent's prefix"))
     return sql.when(has_prefix, sql.substring(body, CONFLUENT_PREFIX + 1, 1 << 30)), fault
 
 
 def parsed(payload: Column, columns: str) -> tuple[Column, Column]:
     """Return JSON texts (binary or string) as a struct, and what is wrong with them.
 
-    A field of another type is null, and so is one that is missing; the others are kept.
+    A field of another type, or a missing field, is null; the other fields are kept.
 
     Raises:
-        FormatError: `columns` is no DDL.
+        FormatError: `columns` is not DDL.
     """
     from pyspark.sql import functions as sql
     from pyspark.sql.types import StringType, StructField, StructType
@@ -68,7 +68,7 @@ def parsed(payload: Column, columns: str) -> tuple[Column, Column]:
     fields = [read.getField(field.name).alias(field.name) for field in wanted]
     value = sql.when(read.isNotNull(), sql.struct(*fields))
     is_wrong = read.getField(_CORRUPT).isNotNull()
-    return value, sql.when(is_wrong, sql.lit("it is not JSON of this schema"))
+    return value, sql.when(is_wrong, sql.lit("the body is not JSON of this schema"))
 
 
 def struct_of(columns: str) -> StructType:
@@ -87,22 +87,23 @@ def struct_of(columns: str) -> StructType:
     for name in found.names:
         if name.lower() in seen:
             raise FormatError(
-                f"the schema has the column {name} twice, whose case does not count: give a schema"
+                f"schema: the column {name} occurs twice; upper and lower case are the same: "
+                "give a schema"
             )
         seen.add(name.lower())
     return found
 
 
 def infer(frame: DataFrame, payload: Column, sample_size: int) -> str:
-    """Return the columns, as DDL, that the first JSON objects of a DataFrame have between them.
+    """Infer columns, as DDL, from the first JSON objects of a DataFrame.
 
     Raises:
-        FormatError: a streaming DataFrame, or there is no JSON object in the sample.
+        FormatError: the DataFrame is streaming, or there is no JSON object in the sample.
     """
     if frame.isStreaming:
         raise FormatError(
-            "a schema cannot be inferred from a stream: give it (schema=…), or infer it from a "
-            "batch query of the same topics"
+            "a schema cannot be inferred from a stream: pass one (schema=…), or infer it "
+            "from a batch query of the same topics"
         )
     rows = frame.select(payload.cast("string").alias("text")).limit(sample_size).collect()
     objects: list[str] = []
@@ -112,7 +113,7 @@ def infer(frame: DataFrame, payload: Column, sample_size: int) -> str:
             objects.append(row.text)
             left -= len(row.text)
     if not objects:
-        raise FormatError(f"none of the first {len(rows)} bodies is a JSON object: give a schema")
+        raise FormatError(f"none of the first {len(rows)} bodies is a JSON object: pass a schema")
     return _merged(frame, objects)
 
 
@@ -136,5 +137,5 @@ def _is_object(text: str) -> bool:
 def _without_repetition(pairs: list[tuple[str, object]]) -> dict[str, object]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        raise ValueError("a name is there twice")
+        raise ValueError("a name occurs twice")
     return found

@@ -1,7 +1,7 @@
-"""Protobuf bodies, decoded by Google's library with a file of descriptors."""
+"""Protobuf bodies, decoded by Google's library with a descriptor file."""
 
 # pyright: basic
-# Reason: message classes are made at run time.
+# Message classes are created at run time.
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _MESSAGE = 11
 _TYPES = {1: "double", 2: "float", 3: "bigint", 5: "int", 8: "boolean", 9: "string", 12: "binary"}
 _TYPES |= {15: "int", 16: "bigint", 17: "int", 18: "bigint", _ENUM: "string"}
 _TYPES |= dict.fromkeys(_UINT32, "bigint") | dict.fromkeys(_UINT64, "decimal(20,0)")
-"""Spark's types by the numbers that FieldDescriptorProto gives its types; groups have none."""
+"""Spark's types by the type numbers of FieldDescriptorProto; groups have none."""
 
 _MOST_BYTES_OF_VARINT = 10
 _MICROSECONDS = 10**6
@@ -42,7 +42,9 @@ _LAST_SECOND = (1 << 63) // _MICROSECONDS - 1
 
 
 class ProtobufRecipe(NamedTuple):
-    """Descriptors (a FileDescriptorSet), the message's full name, and whether bodies are framed."""
+    """Descriptors (a FileDescriptorSet), the message's full name, and whether bodies have
+    Confluent's prefix.
+    """
 
     descriptors: bytes
     message: str
@@ -53,7 +55,7 @@ class ProtobufRecipe(NamedTuple):
         return _struct(_descriptor(self.descriptors, self.message), ())
 
     def decoder(self) -> Callable[[bytes], dict[str, Any] | None]:
-        """Return what decodes a body; one a process and recipe."""
+        """Return the decoder of a body; each process has one for each recipe."""
         return _decoder(self)
 
 
@@ -63,7 +65,9 @@ def decoded(
     """Return the decoded messages of a column of bodies."""
     _library()
     if schema is None or message is None:
-        raise FormatError("protobuf: give schema, a file of descriptors, and message, a full name")
+        raise FormatError(
+            "Protobuf bodies need schema, a descriptor file, and message, a full name"
+        )
     recipe = ProtobufRecipe(_bytes(schema), message, framing == "confluent")
     return rows.decoded(body, recipe)
 
@@ -92,10 +96,10 @@ def _descriptor(descriptors: bytes, message: str) -> Any:
         return pool.FindMessageTypeByName(message)
     except (DecodeError, TypeError) as error:
         raise FormatError(
-            f"not a set of descriptors (protoc --include_imports --descriptor_set_out): {error}"
+            f"not a descriptor file (protoc --include_imports --descriptor_set_out): {error}"
         ) from None
     except KeyError:
-        near = f"; the nearest one is {nearest(message, names)}" if names else ""
+        near = f"; the nearest is {nearest(message, names)}" if names else ""
         raise FormatError(f"the descriptors have no message {message[:200]!r}{near}") from None
 
 
@@ -119,9 +123,9 @@ def _decoder(recipe: ProtobufRecipe) -> Callable[[bytes], dict[str, Any] | None]
 
 
 def _unframed(body: bytes) -> bytes:
-    """Return what follows Confluent's prefix and the path of the message in its file."""
+    """Return the bytes after Confluent's prefix and the message's path in its file."""
     if len(body) <= CONFLUENT_PREFIX or body[0]:
-        raise FormatError("it lacks Confluent's prefix")
+        raise FormatError("the body lacks Confluent's prefix")
     count, at = _varint(body, CONFLUENT_PREFIX)
     for _ in range(min(count >> 1, len(body))):
         _, at = _varint(body, at)
@@ -134,11 +138,11 @@ def _varint(body: bytes, at: int) -> tuple[int, int]:
         value |= (byte & 0x7F) << 7 * number
         if byte < 0x80:
             return value, at + number + 1
-    raise FormatError("Confluent's prefix is cut off")
+    raise FormatError("Confluent's prefix is truncated")
 
 
 def _message(descriptor: Any) -> Value:
-    """Return what makes a dictionary of a message."""
+    """Return a function that converts a message to a dictionary."""
     fields = [(field.name, _field(field)) for field in descriptor.fields]
     return lambda message: {name: get(message) for name, get in fields}
 
@@ -160,7 +164,7 @@ def _field(field: Any) -> Value:
 
 
 def _converted(field: Any) -> Value:
-    """Return what makes Arrow's value of one value of a field."""
+    """Return a function that converts one value of a field to Arrow's value."""
     if field.type == _ENUM:
         names = {number: one.name for number, one in field.enum_type.values_by_number.items()}
         return lambda value: names.get(value) or str(value)
@@ -180,7 +184,7 @@ def _as_it_is(value: Any) -> Any:
 
 def _microseconds(time: Any) -> int:
     if abs(time.seconds) > _LAST_SECOND:
-        raise FormatError(f"the time {time.seconds} s has no timestamp")
+        raise FormatError(f"the time {time.seconds} s is out of range for a timestamp")
     return time.seconds * _MICROSECONDS + time.nanos // 1000
 
 

@@ -1,4 +1,4 @@
-"""A schema registry with Confluent's HTTP API: schemas by id, the latest of a subject."""
+"""A schema registry with Confluent's HTTP API: schemas by id, and the latest of a subject."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _SERVER_ERROR = 500
 
 
 class Registry:
-    """The registry at a URL (`http://user:password@host:8081`), as one process asks it.
+    """The registry at a URL (`http://user:password@host:8081`), as one process uses it.
 
-    A schema never changes once it has an id, so each is asked for once.
+    A schema with an id never changes, so each is requested once.
     """
 
     def __init__(self, url: str) -> None:
@@ -40,15 +40,17 @@ class Registry:
         self._schemas: dict[int, Any] = {}
 
     def schema(self, number: int) -> Any:
-        """Return the schema of this id, as fastavro takes it.
+        """Return the schema of this id in fastavro's form.
 
         Raises:
-            FormatError: the registry has none, or not one of Avro.
+            FormatError: the registry does not have the schema, or it is not an Avro schema.
             JobError: the registry does not answer.
         """
         if number not in self._schemas:
             if len(self._schemas) >= _MOST_SCHEMAS:
-                raise FormatError(f"schema {number}: bodies name more than {_MOST_SCHEMAS} schemas")
+                raise FormatError(
+                    f"schema {number}: bodies refer to more than {_MOST_SCHEMAS} schemas"
+                )
             self._schemas[number] = self._asked(number)
         found = self._schemas[number]
         if isinstance(found, FormatError):
@@ -59,11 +61,11 @@ class Registry:
         """Return the text of a subject's latest schema; raises FormatError, JobError."""
         answer = self._get(f"/subjects/{quote(subject, safe='')}/versions/latest")
         if answer is None:
-            raise FormatError(f"{self._url}: there is no subject {subject}")
+            raise FormatError(f"{self._url}: subject {subject} does not exist")
         return self._text(answer, f"subject {subject}")
 
     def _asked(self, number: int) -> Any:
-        """Return a schema, or the error that says why there is none."""
+        """Return a schema, or the error that explains why it is missing."""
         from mqlake.spark.bodies.avro_schema import compiled, parse_schema
 
         answer = self._get(f"/schemas/ids/{number}")
@@ -77,13 +79,13 @@ class Registry:
     def _text(self, answer: dict[str, Any], what: str) -> str:
         kind = answer.get("schemaType", "AVRO")
         if kind != "AVRO":
-            raise FormatError(f"{what} is of type {kind}, not AVRO")
+            raise FormatError(f"{what} has type {kind}, not AVRO")
         if answer.get("references"):
-            raise FormatError(f"{what} refers to other subjects: give the whole schema")
+            raise FormatError(f"{what} refers to other subjects: pass the whole schema")
         return str(answer.get("schema"))
 
     def _get(self, path: str) -> dict[str, Any] | None:
-        # The constructor takes http and https only.
+        # The constructor accepts only http and https.
         request = Request(self._url + path, headers=self._headers)  # noqa: S310
         error: Exception | None = None
         for attempt in range(_ATTEMPTS):
@@ -105,7 +107,7 @@ class Registry:
 def _object(answer: bytes) -> dict[str, Any]:
     found: Any = json.loads(answer)
     if not isinstance(found, dict):
-        raise ValueError("not an object of JSON")  # noqa: TRY004
+        raise ValueError("not a JSON object")  # noqa: TRY004
     return cast("dict[str, Any]", found)
 
 

@@ -1,7 +1,9 @@
-"""Decoders in Python: bodies in, structs of Arrow out, in a function that Spark's workers call."""
+"""Decoders in Python: functions that Spark's workers call with bodies, and that return Arrow
+structs.
+"""
 
 # pyright: basic
-# Reason: pyarrow carries no types.
+# pyarrow has no types.
 
 from __future__ import annotations
 
@@ -20,14 +22,14 @@ _REASON_LENGTH = 300
 
 
 class Recipe(Protocol):
-    """What a worker makes its decoder of; values that can be pickled and compared."""
+    """The values from which a worker creates its decoder; they can be pickled and compared."""
 
     def columns(self) -> StructType:
         """Return the columns of a decoded body; raises FormatError."""
         ...
 
     def decoder(self) -> Callable[[bytes], dict[str, Any] | None]:
-        """Return what decodes a body; raises FormatError for one that is malformed."""
+        """Return the decoder of a body; it raises FormatError for a malformed body."""
         ...
 
 
@@ -46,13 +48,13 @@ def decoded(body: Column, recipe: Recipe) -> Decoded:
 
 
 def arrow_function(function: Callable[..., Any], returns: StructType | str) -> Any:
-    """Return a function of columns that calls `function` with Arrow arrays, in Python workers."""
+    """Return a function of columns that calls `function` with Arrow arrays in Python workers."""
     import inspect
 
     import pyarrow as pa
     from pyspark.sql import functions as sql
 
-    # Spark tells from the annotations how it calls a function; in this module they are texts.
+    # Spark reads from the annotations how to call a function; in this module they are strings.
     names = [*inspect.signature(function).parameters, "return"]
     function.__annotations__ = dict.fromkeys(names, pa.Array)
     arrow_udf: Any = sql.arrow_udf

@@ -1,7 +1,7 @@
 """Follow a store into a lake table, or bring its derived files up to date (docs/follow.md).
 
-`follow` takes `FollowOptions`, `dispatch` a `StoreQuery`; both run until they are stopped, unless
-the options say `once`.
+`follow` takes `FollowOptions`, `dispatch` a `StoreQuery`. Both run until they are stopped or, with
+the option `once`, until they have caught up.
 """
 
 from __future__ import annotations

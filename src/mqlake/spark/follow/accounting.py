@@ -1,8 +1,8 @@
 """Compare a table with the logs that it follows: its rows and the dead letters are the records.
 
-What the logs have is counted by a scan of their own, and the rows are read as any reader of the
-table reads them. So the comparison depends on nothing that `follow` noted, but where in the log
-its newest batch ended.
+The logs are counted by a separate scan, and the rows are read as any reader of the table reads
+them. So the comparison does not depend on notes of `follow`, except where the newest batch ends in
+the log.
 """
 
 # pyright: basic
@@ -27,7 +27,7 @@ from mqlake.spark.follow.identity import Identity, alone, followers_of, known_fo
 from mqlake.spark.follow.letters import DELETED, REFUSED, messages
 from mqlake.spark.follow.log_positions import LogPositions, read_options_of
 from mqlake.spark.follow.options import FollowOptions, StoreQuery
-from mqlake.spark.follow.table import LakeTable, open_table
+from mqlake.spark.follow.table import LakeTable, open_table, table_exists
 from mqlake.spark.source.boundaries import Boundaries
 from mqlake.spark.source.offsets import subscription
 from mqlake.spark.source.place import open_store
@@ -38,16 +38,16 @@ POSITION = "physicalOffset"
 
 
 class CheckReport(msgspec.Struct, frozen=True, rename="camel"):
-    """A table beside the logs that it follows.
+    """The comparison of a table with the logs that it follows.
 
     Attributes:
         records: of the logs, as far as the table has read and the logs still have.
-        rows: of the table, of that part of the logs.
-        refused: messages among the dead letters, of that part of the logs.
+        rows: of the table, for that part of the logs.
+        refused: messages among the dead letters, for that part of the logs.
         older: rows of the table whose part of the log was deleted since.
-        damaged_bytes: bytes of the logs that are no record.
+        damaged_bytes: bytes of the logs that are not a record.
         damaged_bytes_noted: such bytes among the dead letters.
-        columns: what the checksums cover.
+        columns: the columns that the checksums cover.
     """
 
     output: str
@@ -61,7 +61,7 @@ class CheckReport(msgspec.Struct, frozen=True, rename="camel"):
 
     @property
     def ok(self) -> bool:
-        """Whether each record is there exactly once, and all damage is noted."""
+        """Whether the table has each record exactly once, and all damage is noted."""
         return (
             self.records == self.rows + self.refused
             and self.damaged_bytes == self.damaged_bytes_noted
@@ -69,7 +69,7 @@ class CheckReport(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class _Stretch(msgspec.Struct, frozen=True):
-    """What of a log is compared: physical offsets [start, end)."""
+    """The part of a log that is compared: physical offsets [start, end)."""
 
     start: int
     end: int
@@ -89,10 +89,10 @@ def check(options: FollowOptions, engine: Engine) -> CheckReport:
     """Compare the table of `options` with the logs of all stores that it follows.
 
     Raises:
-        JobError: there is no table, or it lacks what the comparison needs.
+        JobError: the table does not exist, or lacks what the comparison needs.
     """
     if options.upsert_by is not None or any(
-        one.upsert_by for one in followers_of(options.out).values()
+        one.upsert_by for one in followers_of(str(options.out)).values()
     ):
         raise JobError(
             f"{options.out}: a table with --upsert-by has the newest messages of keys, not all of "
@@ -153,7 +153,7 @@ def _jobs(
 def _whole(
     options: FollowOptions, stretches: list[_Stretch], columns: list[str]
 ) -> _Stretch | None:
-    """Return the stretch that rows are of by their physical offset; None to count all rows."""
+    """Return the stretch to which rows are limited by physical offset; None to count all rows."""
     if len(stretches) == 1 and POSITION in columns:
         return stretches[0]
     if any(one.start >= 0 for one in stretches):
@@ -165,7 +165,7 @@ def _whole(
 
 
 def _count(job: _CountJob) -> _Counted:
-    """Return the digest of the records of a task, and the bytes that are none."""
+    """Return the digest of the records of a task, and the number of bytes that are not a record."""
     found = Digest()
     for batch in read(job.task, table_schema(job.columns)):
         found += digest(batch, job.columns)
@@ -195,7 +195,7 @@ def _count_letters(
     options: FollowOptions, columns: tuple[str, ...], stretch: _Stretch | None
 ) -> tuple[Digest, int]:
     own = options_of(options)
-    if not own.files.exists(own.place):
+    if not table_exists(own):
         return Digest(), 0
     schema = table_schema(columns)
     found, damaged = Digest(), 0

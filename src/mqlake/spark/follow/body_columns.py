@@ -1,4 +1,4 @@
-"""Columns of a table that are made of message bodies (docs/typed-bodies.md)."""
+"""Columns of a table that are decoded from message bodies (docs/typed-bodies.md)."""
 
 # pyright: basic
 # Reason: pyarrow carries no types.
@@ -21,23 +21,23 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 NEEDED = ("body", "properties", "sysFlag")
-"""Columns of a message without which its body cannot be decoded."""
+"""Columns of a message that are needed to decode its body."""
 
 CORRUPT = "_corrupt"
 ARGUMENTS = ("message", "registry", "subject", "writer_schema", "framing")
-"""Arguments of `decode` beside the schema."""
+"""Arguments of `decode` besides the schema."""
 
 _INTO = "mqlake_decoded"
 _TAKEN = {name.lower() for name in (*COLUMNS, "day", CORRUPT)}
 
 
 class BodyFormat(msgspec.Struct, frozen=True):
-    """What bodies are.
+    """The format of bodies.
 
     Attributes:
-        kind: as `decode` names it.
-        schema: as `decode` takes it.
-        arguments: others of its arguments.
+        kind: the format's name in `decode`.
+        schema: as for `decode`.
+        arguments: its other arguments.
     """
 
     kind: str
@@ -46,10 +46,10 @@ class BodyFormat(msgspec.Struct, frozen=True):
 
 
 def parse_format(text: str | None, arguments: Mapping[str, str]) -> BodyFormat | None:
-    """Return what FORMAT[:SCHEMA] says; a schema that is the name of a file is that file.
+    """Return the format in FORMAT[:SCHEMA]. If SCHEMA is the name of a file, that file is read.
 
     Returns:
-        None if there is no text: bodies are not decoded.
+        None if there is no text: then bodies are not decoded.
 
     Raises:
         FormatError: an unknown format or argument, or JSON without a schema.
@@ -58,7 +58,7 @@ def parse_format(text: str | None, arguments: Mapping[str, str]) -> BodyFormat |
         return None
     kind, _, given = text.partition(":")
     if kind not in KINDS:
-        raise FormatError(f"--decode {kind[:50]}: one of {', '.join(KINDS)}")
+        raise FormatError(f"--decode {kind[:50]}: unknown format; use {', '.join(KINDS)}")
     for name in arguments:
         if name not in ARGUMENTS:
             near = nearest(name, ARGUMENTS)
@@ -75,7 +75,7 @@ def typed(frame: DataFrame, body: BodyFormat) -> DataFrame:
     A field with the name of a message's column is called `body_NAME`.
 
     Raises:
-        FormatError: as `decode`; or two fields would have one name.
+        FormatError: the errors of `decode`; or two fields would have the same name.
     """
     from pyspark.sql import functions as sql
 

@@ -16,20 +16,20 @@ from mqlake.spark.follow.lake_files import LakeFiles
 from mqlake.storage.clock import SystemClock
 
 MOST_FILES = 500
-"""Files of one merge."""
+"""Maximum number of files in one merge."""
 
 LARGEST = 2.5
-"""How many times the target size a file may have."""
+"""Maximum size of a file, as a multiple of the target size."""
 
 
 @dataclass(frozen=True)
 class Merge:
-    """Files of one partition whose rows are to be in as few files as can be (a task's job).
+    """Files of one partition to be merged into as few files as possible (a task's job).
 
     Attributes:
-        inputs: in the order that the rows are to have.
-        directory: where the new files go; "" for beside the first of the old ones.
-        files: what reads and writes them.
+        inputs: in the order of their rows in the result.
+        directory: where to write the new files; "" for beside the first of the old ones.
+        files: reads and writes them.
     """
 
     inputs: tuple[DataFile, ...]
@@ -39,7 +39,7 @@ class Merge:
 
 @dataclass(frozen=True)
 class Merged:
-    """Files, and the ones that have the same rows."""
+    """Old files, and the new ones with the same rows."""
 
     inputs: tuple[DataFile, ...]
     outputs: tuple[DataFile, ...]
@@ -48,18 +48,19 @@ class Merged:
 def small_files(
     files: Iterable[DataFile], target: int, today: str, *, is_last: bool = False
 ) -> Iterator[tuple[DataFile, ...]]:
-    """Yield files that should be one, by partition.
+    """Yield files that should be merged, by partition.
 
-    Groups that have at least the target size become files that stay. In others the largest file is
-    no larger than twice the rest together: so the size of the file that a byte is in grows by half
-    at least whenever it is written again. What is left over stays small until more comes.
+    Groups of at least the target size become files that stay. In other groups, the largest file
+    is at most twice as large as all others together, so each rewrite of a byte makes its file at
+    least half as large again. The remaining files stay small until more are added.
 
-    What is left over of a day that is over joins the smallest file that is large enough, unless
-    that would be too large.
+    The remaining files of a past day are merged with the smallest file that is large enough,
+    unless the result would be too large.
 
     Args:
-        today: as `DataFile.day`; earlier days are over. A table without a partition by days has "".
-        is_last: nothing may come for long, so all days are over.
+        today: as in `DataFile.day`; earlier days are past. "" if the table has no partitions by
+            day.
+        is_last: no more files may be added for long, so all days count as past.
     """
     partitions: dict[tuple[str, str], list[DataFile]] = {}
     for file in files:
@@ -79,7 +80,7 @@ def small_files(
 
 
 def utc_day() -> str:
-    """Return today, as `DataFile.day` has it."""
+    """Return today in the form of `DataFile.day`."""
     return datetime.fromtimestamp(SystemClock().milliseconds() / 1000, UTC).date().isoformat()
 
 
@@ -89,7 +90,7 @@ def _drop_too_large(group: list[DataFile]) -> None:
 
 
 def _groups(files: list[DataFile], target: int) -> Iterator[list[DataFile]]:
-    """Yield files in groups of the target size or just above, and what is left over."""
+    """Yield files in groups of the target size or slightly more, then the remaining ones."""
     group: list[DataFile] = []
     size = 0
     for file in files:
@@ -105,8 +106,8 @@ def _groups(files: list[DataFile], target: int) -> Iterator[list[DataFile]]:
 def merge(job: Merge) -> Merged:
     """Write the rows of files to new ones, one for each set of columns (a task).
 
-    Files with other columns are not mixed: what a column is that a file lacks, the table decides.
-    A file alone stays as it is.
+    Files with different columns are not mixed: the table decides the value of a missing column.
+    A single file stays as it is.
     """
     if len(job.inputs) == 1:
         return Merged(job.inputs, job.inputs)
@@ -140,7 +141,7 @@ def _merged(job: Merge, schema: Any, files: list[DataFile]) -> DataFile:
 
 
 def _rows_of_group(lake: LakeFiles, files: list[DataFile]) -> int:
-    """Return about how many rows a row group of files that are merged has."""
+    """Return approximately how many rows a row group of merged files has."""
     rows = sum(file.rows for file in files)
     size = 0
     for file in files:

@@ -1,4 +1,4 @@
-"""Find the damage in a stretch of log, and write it to files of dead letters (tasks)."""
+"""Find the damage in a stretch of the log, and write it to files of dead letters (tasks)."""
 
 # pyright: basic
 # Reason: pyarrow carries no types.
@@ -19,11 +19,11 @@ from mqlake.spark.follow.letters import COLUMNS, DAMAGE, DELETED, without_record
 from mqlake.spark.follow.partition_writer import Shapes, write_all
 from mqlake.spark.reading.directory import open_location
 from mqlake.spark.source.plan import Task
-from mqlake.spark.source.stretches import Piece
+from mqlake.spark.source.stretches import Piece, Stretch, common
 from mqlake.storage.protocol import Directory
 
 CHUNK = 1 << 20
-"""Bytes of log in one dead letter at most."""
+"""Maximum bytes of the log in one dead letter."""
 
 Found = tuple[int, int, str, str, bytes | None]
 """Physical offset, length, kind, reason, bytes."""
@@ -37,20 +37,23 @@ class Lost(msgspec.Struct, frozen=True):
 
 
 class DamageJob(msgspec.Struct, frozen=True):
-    """What of the log one task looks through.
+    """The part of the log that one task checks.
 
     Attributes:
         shape: of the files of dead letters; None to say only whether there are any.
         found: when, in ms since 1970.
+        unread: what the batch had to skip; None if that is not known. Only of that, a part of the
+            log that is deleted by now is lost.
     """
 
     task: Task
     shape: Shapes | None
     found: int
+    unread: tuple[Stretch, ...] | None = None
 
 
 class Damaged(msgspec.Struct, frozen=True):
-    """What a task found, and the files that it wrote."""
+    """The damage that a task found, and the files that it wrote."""
 
     is_damaged: bool
     files: list[DataFile]
@@ -58,7 +61,7 @@ class Damaged(msgspec.Struct, frozen=True):
 
 def write_damage(job: DamageJob) -> Damaged:
     """Look for bytes that are no good record; write them if there is a shape."""
-    found = damage_of(job.task)
+    found = damage_of(job.task, job.unread)
     if job.shape is None:
         return Damaged(next(found, None) is not None, [])
     files = write_all(job.shape, _batches(found, job.found))
@@ -66,7 +69,7 @@ def write_damage(job: DamageJob) -> Damaged:
 
 
 def write_lost(lost: Sequence[Lost], shape: Shapes, found: int) -> list[DataFile]:
-    """Write dead letters of stretches that were gone before they were read."""
+    """Write dead letters of stretches that were deleted before they were read."""
     reason = "the log was deleted before it was read"
     each = ((one.start, one.end - one.start, DELETED, reason, None) for one in lost)
     return write_all(shape, _batches(each, found))
@@ -79,18 +82,22 @@ def _batches(found: Iterator[Found], at: int) -> Iterator[Any]:
         yield without_record(schema, [dict(zip(names, one, strict=True)) | {"found": at}])
 
 
-def damage_of(task: Task) -> Iterator[Found]:
+def damage_of(task: Task, unread: tuple[Stretch, ...] | None = None) -> Iterator[Found]:
     """Yield the stretches of a task without a good record, in chunks."""
     directory = open_location(task.location)
     for piece in task.pieces:
-        yield from _of_piece(directory, piece)
+        yield from _of_piece(directory, piece, unread)
 
 
-def _of_piece(directory: Directory, piece: Piece) -> Iterator[Found]:
+def _of_piece(
+    directory: Directory, piece: Piece, unread: tuple[Stretch, ...] | None
+) -> Iterator[Found]:
     try:
         file = directory.open(piece.path)
     except StoreError as error:
-        yield piece.start, piece.end - piece.start, DELETED, f"not read: {error}", None
+        whole = [(piece.start, piece.end)]
+        for start, end in whole if unread is None else common(whole, unread):
+            yield start, end - start, DELETED, f"not read: {error}", None
         return
     try:
         scan = SegmentScan(
@@ -104,7 +111,7 @@ def _of_piece(directory: Directory, piece: Piece) -> Iterator[Found]:
         )
         seen = 0
         for _ in scan:
-            for gap in scan.gaps[seen:-1]:  # the last one may still grow
+            for gap in scan.gaps[seen:-1]:  # The last one may still grow.
                 yield from _chunks(file, piece, gap.physical_offset, gap.length, gap.fault)
             seen = max(seen, len(scan.gaps) - 1)
         for gap in scan.gaps[seen:]:

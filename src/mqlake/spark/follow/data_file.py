@@ -1,4 +1,4 @@
-"""Parquet files of a table: what is known of one, and how one is written."""
+"""Parquet files of a table: their description, and how to write one."""
 
 # pyright: basic
 # Reason: pyarrow carries no types.
@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -17,28 +17,33 @@ from mqlake.spark.follow.lake_files import LakeFiles
 
 COMPRESSION = "zstd"
 ROW_GROUP = 32 << 20
-"""Bytes of Arrow columns in a row group, about: so much of a file is in memory when it is read."""
+"""Approximate bytes of Arrow columns in a row group, which a reader holds in memory."""
 
 _COUNTED = (pa.types.is_integer, pa.types.is_timestamp, pa.types.is_string)
 
 LONGEST_BOUND = 64
-"""Characters of a text that is a bound. Longer ones would make the table's log large."""
+"""Maximum characters of a text that is a bound. Longer ones would enlarge the table's log."""
 
 BLOOM = "uniqKey"
-"""Column of merged files with a Bloom filter: each of its values is looked up alone."""
+"""The column of merged files with a Bloom filter: its values are looked up one by one."""
+
+_DISTINCT = frozenset(
+    {"body", "msgId", "uniqKey", "keys", "queueOffset", "physicalOffset", "bodyCrc"}
+)
+"""Columns of the source whose values hardly repeat."""
 
 _FALSE_HITS = 0.01
 
 
 class DataFile(msgspec.Struct, frozen=True):
-    """A Parquet file that is complete and on the disk.
+    """A Parquet file that is complete and durable.
 
     Attributes:
         path: absolute, or a URL.
         topic, day: of all its rows; the day is the UTC day of the store time, as YYYY-MM-DD. They
             are "" for a file of a table that is not partitioned by them.
         size: bytes.
-        least, most: of each number, time and short text, in the form that Delta Lake's log has.
+        least, most: bounds of each number, time and short text, in the form of Delta Lake's log.
     """
 
     path: str
@@ -51,12 +56,12 @@ class DataFile(msgspec.Struct, frozen=True):
 
 
 class FileWriter:
-    """Write one data file under a name of its own, which no other attempt uses.
+    """Writes one data file under a unique name, which no other attempt uses.
 
     Args:
-        stem: what the name begins with.
+        stem: the beginning of the name.
         schema: Arrow schema of its columns.
-        group: rows of a row group, if it is to have Bloom filters.
+        group: rows of a row group, if it has Bloom filters.
     """
 
     def __init__(
@@ -66,16 +71,15 @@ class FileWriter:
         self._files, self._file = files, files.create(self.path)
         self._schema = schema
         self._rows = 0
-        self._writer = parquet.ParquetWriter(
-            self._file,
-            schema,
-            compression=COMPRESSION,
-            bloom_filter_options=_bloom(schema, group),
-        )
+        columns: dict[str, Any] = {
+            "use_dictionary": _repeated(schema),
+            "bloom_filter_options": _bloom(schema, group),
+        }
+        self._writer = parquet.ParquetWriter(self._file, schema, compression=COMPRESSION, **columns)
 
     @property
     def size(self) -> int:
-        """Bytes written."""
+        """Number of bytes written."""
         return self._file.tell()
 
     def write(self, batches: Sequence[Any]) -> None:
@@ -112,6 +116,29 @@ def _bounds(metadata: Any, schema: Any) -> tuple[dict[str, Any], dict[str, Any]]
             if not isinstance(high, str) or max(len(low), len(high)) <= LONGEST_BOUND:
                 least[name], most[name] = _written(low), _written(high)
     return least, most
+
+
+def _repeated(schema: Any) -> list[str]:
+    """Return the leaves whose values repeat.
+
+    A dictionary for the others takes time and saves no space.
+    """
+    fields = (field for field in schema if field.name not in _DISTINCT)
+    return [leaf for field in fields for leaf in _leaves(field.name, field.type)]
+
+
+def _leaves(path: str, kind: Any) -> Iterator[str]:
+    """Yield the paths of a column's leaves, as Parquet names them."""
+    if pa.types.is_map(kind):
+        yield from _leaves(f"{path}.key_value.key", kind.key_type)
+        yield from _leaves(f"{path}.key_value.value", kind.item_type)
+    elif pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        yield from _leaves(f"{path}.list.element", kind.value_type)
+    elif pa.types.is_struct(kind):
+        for field in kind:
+            yield from _leaves(f"{path}.{field.name}", field.type)
+    else:
+        yield path
 
 
 def _bloom(schema: Any, group: int | None) -> dict[str, Any] | None:

@@ -1,8 +1,10 @@
-"""What cannot go into the table: damaged stretches of log, and rows that the table refuses.
+"""Dead letters: damaged stretches of the log, and rows that the table refuses.
 
-They go to a table of their own beside it, `<table>_dead_letters`, with reason, position and raw
-bytes. It is created with the first of them. A batch's dead letters are committed before its rows,
-both under the batch's number; so both are there exactly once, whatever is killed in between.
+They are stored in a separate table, `<table>_dead_letters`, with reason, position and raw bytes. It
+is created with the first of them. A batch's dead letters are committed before its rows, all with
+the batch's number, so each is stored exactly once even if the process is killed in between. Damage
+and refused rows are committed separately: when a batch is repeated, the table may refuse rows that
+it did not refuse before, because `follow` was started with other columns.
 """
 
 # pyright: basic
@@ -25,12 +27,13 @@ from mqlake.spark.follow.letters import COLUMNS, from_rows
 from mqlake.spark.follow.log_positions import read_options_of
 from mqlake.spark.follow.options import PARTITIONS, STATE, FollowOptions, Format
 from mqlake.spark.follow.partition_writer import RESULT, Shapes, Written, encode, write_all
-from mqlake.spark.follow.table import LakeTable, open_table
+from mqlake.spark.follow.table import LakeTable, open_table, table_exists
 from mqlake.spark.source import stretches
 from mqlake.spark.source.boundaries import Boundaries
 from mqlake.spark.source.place import open_store
 from mqlake.spark.source.plan import plan_tasks
 from mqlake.spark.source.position import Position
+from mqlake.spark.source.stretches import Stretch
 from mqlake.storage.clock import SystemClock
 
 if TYPE_CHECKING:
@@ -38,7 +41,7 @@ if TYPE_CHECKING:
 
 SUFFIX = "_dead_letters"
 NEEDED = ("queueId", "queueOffset", "physicalOffset", "size")
-"""Columns of a row without which its record is not found again."""
+"""Columns of a row that are needed to find its record again."""
 
 
 def options_of(options: FollowOptions) -> FollowOptions:
@@ -72,7 +75,7 @@ class DeadLetters:
     @property
     def exists(self) -> bool:
         """Whether there has been a dead letter."""
-        return self._own.files.exists(self._own.place)
+        return "table" in self.__dict__ or table_exists(self._own)
 
     @cached_property
     def table(self) -> LakeTable:
@@ -80,32 +83,47 @@ class DeadLetters:
         return open_table(self._own)
 
     def has(self, batch: int) -> bool:
-        """Return whether the dead letters of a batch are committed."""
-        return self.exists and batch <= self.table.last_batch(self._follower)
+        """Return whether the damage of a batch is committed."""
+        return self._has(self._follower, batch)
 
-    def take_damage(self, batch: int, start: Position, end: Position) -> int:
-        """Note each stretch of a batch without a good record; return how many there are."""
+    def _has(self, follower: str, batch: int) -> bool:
+        return self.exists and batch <= self.table.last_batch(follower)
+
+    def take_damage(
+        self,
+        batch: int,
+        start: Position,
+        end: Position,
+        unread: Sequence[Stretch] | None = None,
+    ) -> int:
+        """Note each stretch of a batch without a good record; return how many there are.
+
+        Args:
+            unread: what the batch had to skip; None if that is not known.
+        """
         if self.has(batch):
             return 0
-        lost, jobs = self._plan((start, end))
+        lost, jobs = self._plan((start, end), unread)
         found = self._engine.run(write_damage, jobs, "look for damage") if jobs else []
         if not lost and not any(one.is_damaged for one in found):
             return 0
-        files = self._write_damage(self.table.shape(self._follower, batch), (start, end))
-        self._commit(batch, files)
+        lost, jobs = self._plan((start, end), unread)
+        shape = self.table.shape(self._follower, batch)
+        files = self._write_damage(shape, lost, jobs)
+        self.table.commit(self._follower, batch, files)
         return sum(file.rows for file in files)
 
-    def _write_damage(self, shape: Shapes, stretch: tuple[Position, Position]) -> list[DataFile]:
-        lost, jobs = self._plan(stretch)
+    def _write_damage(
+        self, shape: Shapes, lost: list[Lost], jobs: list[DamageJob]
+    ) -> list[DataFile]:
         jobs = [msgspec.structs.replace(job, shape=shape) for job in jobs]
         written = self._engine.run(write_damage, jobs, "write damage") if jobs else []
         return write_lost(lost, shape, _now()) + [file for one in written for file in one.files]
 
-    def set_aside(
-        self, batch: int, rows: DataFrame, reason: str, stretch: tuple[Position, Position] | None
-    ) -> int:
-        """Note all rows of a batch, which the table refuses, and its damage; return the number."""
-        if self.has(batch):
+    def set_aside(self, batch: int, rows: DataFrame, reason: str) -> int:
+        """Store rows of a batch that the table refuses; return how many there are."""
+        refused = f"{self._follower}-refused"
+        if self._has(refused, batch):
             return 0
         shape = self.table.shape(self._follower, batch)
         frame: Any = rows
@@ -113,32 +131,32 @@ class DeadLetters:
         made = frame.mapInArrow(task, RESULT).collect()
         found = [msgspec.json.decode(row.written, type=Written) for row in made]
         files = [file for one in found for file in one.files]
-        if stretch is not None:
-            files += self._write_damage(shape, stretch)
         if files:
-            self._commit(batch, files)
+            self.table.commit(refused, batch, files)
         return sum(file.rows for file in files)
 
     def compact(self, *, is_last: bool) -> None:
-        """Publish what waits, if the table's format lets files wait."""
+        """Publish waiting files, if the table's format lets files wait."""
         if self.exists and self._own.format is Format.PARQUET:
             from mqlake.spark.follow.compaction import merge
 
             self.table.replace([merge(job) for job in self.table.merges(is_last=is_last)])
 
-    def _commit(self, batch: int, files: Sequence[DataFile]) -> None:
-        self.table.commit(self._follower, batch, files)
-
-    def _plan(self, stretch: tuple[Position, Position]) -> tuple[list[Lost], list[DamageJob]]:
+    def _plan(
+        self, stretch: tuple[Position, Position], unread: Sequence[Stretch] | None
+    ) -> tuple[list[Lost], list[DamageJob]]:
         first, last = (position.physical_offset for position in stretch)
         options = read_options_of(self._options)
         with open_store(options.location) as store:
-            lost = [Lost(*stretch) for stretch in stretches.missing(store.log, [(first, last)])]
+            absent = stretches.missing(store.log, [(first, last)])
+            gone = absent if unread is None else stretches.common(absent, unread)
+            lost = [Lost(*one) for one in gone]
             begin = max(first, store.log.min_offset)
             if begin >= last:
                 return lost, []
             tasks = plan_tasks(store, Boundaries(store, last), options, (), [(begin, last)])
-        return lost, [DamageJob(task, None, _now()) for task in tasks]
+        skipped = None if unread is None else tuple(unread)
+        return lost, [DamageJob(task, None, _now(), skipped) for task in tasks]
 
 
 def _set_aside_task(

@@ -1,8 +1,8 @@
 """A Delta Lake table, committed to through delta-rs.
 
 A batch is one version of the table: its files, and `txn` actions with the follower, the batch's
-number and its end in the log. Delta Lake lets only one of two commits with the same `txn` follower
-succeed.
+number and its end in the log. If two commits have the same `txn` follower, Delta Lake accepts only
+one of them.
 """
 
 # pyright: basic
@@ -10,6 +10,7 @@ succeed.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from posixpath import basename
 from typing import Any
@@ -23,7 +24,7 @@ from mqlake.spark.follow.committed_end import CommittedEnd
 from mqlake.spark.follow.compaction import Merge, Merged, small_files, utc_day
 from mqlake.spark.follow.data_file import DataFile
 from mqlake.spark.follow.evolution import fit, wanted_schema
-from mqlake.spark.follow.lake_files import delta_options
+from mqlake.spark.follow.lake_options import delta_options
 from mqlake.spark.follow.options import FollowOptions
 from mqlake.spark.follow.partition_writer import Shape
 from mqlake.spark.follow.table import PREFIX, stem_of
@@ -36,6 +37,11 @@ try:
 except ImportError:
     raise JobError("deltalake is not installed: pip install 'mqlake[delta]'") from None
 
+FAILURES = (DeltaError, OSError)
+"""What delta-rs raises; an `OSError` if the object store refuses a request."""
+
+_COLOR = re.compile(r"\x1b\[[0-9;]*m")
+
 DAY = pa.field("day", pa.date32())
 
 
@@ -45,7 +51,7 @@ class DeltaLakeTable:
     def __init__(self, options: FollowOptions) -> None:
         self._root, self._target = options.place, options.target_file_size
         self._lake = options.files
-        storage = delta_options(options.storage) if options.url else None
+        storage = delta_options(options.url, options.storage) if options.url else None
         self._parts = list(options.partition_by)
         self._wanted = wanted_schema(options)
         try:
@@ -56,8 +62,8 @@ class DeltaLakeTable:
                     self._root, schema, "ignore", self._parts, storage_options=storage
                 )
             self._table = DeltaTable(self._root, storage_options=storage)
-        except DeltaError as error:
-            raise JobError(f"{self._root}: {error}") from None
+        except FAILURES as error:
+            raise failure(self._root, error) from None
         there = self._table.metadata().partition_columns
         if there != self._parts:
             raise JobError(
@@ -99,7 +105,7 @@ class DeltaLakeTable:
     def expire(self, keep: float) -> None:
         """Remove files that no version of the last `keep` seconds has, and remains of attempts.
 
-        The log of versions is cleaned up by the table's own `delta.logRetentionDuration`.
+        The table's `delta.logRetentionDuration` controls when the log of versions is cleaned up.
         """
         self._table.update_incremental()
         try:
@@ -108,8 +114,8 @@ class DeltaLakeTable:
             )
             self._table.create_checkpoint()
             self._table.cleanup_metadata()
-        except DeltaError as error:
-            raise JobError(f"{self._root}: {error}") from None
+        except FAILURES as error:
+            raise failure(self._root, error) from None
         self._table.update_incremental()
 
     def files(self) -> list[DataFile]:
@@ -123,8 +129,8 @@ class DeltaLakeTable:
         self._table.update_incremental()
         try:
             yield from self._table.to_pyarrow_dataset().to_batches(columns=list(columns))
-        except DeltaError as error:
-            raise JobError(f"{self._root}: {error}") from None
+        except FAILURES as error:
+            raise failure(self._root, error) from None
 
     def column_names(self) -> list[str]:
         self._table.update_incremental()
@@ -149,8 +155,8 @@ class DeltaLakeTable:
             self._table.create_write_transaction(
                 actions, "append", self._table.schema(), self._parts, commit_properties=properties
             )
-        except DeltaError as error:
-            raise JobError(f"{self._root}: {error}") from None
+        except FAILURES as error:
+            raise failure(self._root, error) from None
         self._table.update_incremental()
 
     def _files(self) -> Iterable[DataFile]:
@@ -183,23 +189,31 @@ class DeltaLakeTable:
 
 
 def application(follower: str) -> str:
-    """Return the name by which `txn` actions tell a follower's newest batch."""
+    """Return the name under which `txn` actions store a follower's newest batch."""
     return f"{PREFIX}{follower}"
 
 
 def end_notes(follower: str, end: CommittedEnd) -> dict[str, int]:
-    """Return what `txn` actions, whose versions are numbers, say of the end of a batch."""
+    """Return the end of a batch as `txn` actions, whose versions are numbers."""
     name = application(follower)
     fingerprint = -1 if end.fingerprint is None else end.fingerprint
-    return {f"{name}-end": end.physical_offset, f"{name}-fingerprint": fingerprint}
+    notes = {f"{name}-end": end.physical_offset, f"{name}-fingerprint": fingerprint}
+    return notes if end.batch is None else {**notes, f"{name}-end-batch": end.batch}
 
 
 def noted_end(table: DeltaTable, follower: str) -> CommittedEnd | None:
-    """Return where a follower's newest batch in a table ends; None if the table does not say."""
+    """Return where a follower's newest batch in a table ends; None if that is not recorded."""
     name = application(follower)
     end = table.transaction_version(f"{name}-end")
     fingerprint = table.transaction_version(f"{name}-fingerprint")
-    return None if end is None else CommittedEnd(end, None if fingerprint == -1 else fingerprint)
+    batch = table.transaction_version(f"{name}-end-batch")
+    known = None if fingerprint == -1 else fingerprint
+    return None if end is None else CommittedEnd(end, known, batch)
+
+
+def failure(place: str, error: Exception) -> JobError:
+    """Return the error of one line for what delta-rs raised; it writes several, in colors."""
+    return JobError(f"{place}: {' '.join(_COLOR.sub('', str(error)).split())}")
 
 
 def _now() -> int:

@@ -1,8 +1,8 @@
 """Keep the derived files of a store up to date, as a streaming query over its log.
 
-The query's tasks read and check what is new; the driver, which owns the store, then writes queue
-entries, index entries and checkpoint up to where the micro-batch ends. What is written follows from
-the log alone, so a batch that runs again changes nothing.
+The query's tasks read and check new records. Then the driver, which owns the store, writes queue
+entries, index entries and the checkpoint up to the end of the microbatch. They are derived from the
+log alone, so repeating a batch changes nothing.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from mqlake.jobs.engine import Engine
 from mqlake.jobs.local import Progress
 from mqlake.jobs.rebuild.job import rebuild
 from mqlake.spark.follow.identity import in_use
-from mqlake.spark.follow.options import StoreQuery
+from mqlake.spark.follow.options import ENOUGH, StoreQuery
 from mqlake.spark.follow.query import Query, require_classic
 from mqlake.spark.session import Session
 from mqlake.storage.local_owned import LocalOwnedDirectory
@@ -31,13 +31,13 @@ PARTS = ("consumequeue", "index")
 
 
 class DispatchReport(msgspec.Struct, frozen=True, rename="camel"):
-    """What one run of the dispatch has done.
+    """The result of one run of the dispatch.
 
     Attributes:
-        is_rebuilt: derived files were missing, and all were built by a rebuild first.
-        batches: micro-batches with new records.
+        is_rebuilt: derived files were missing, and a rebuild created all of them first.
+        batches: microbatches with new records.
         records: records that were dispatched in them.
-        log_end: physical offset up to which all is dispatched.
+        log_end: physical offset up to which everything is dispatched.
     """
 
     store: str
@@ -54,7 +54,7 @@ def dispatch(
     stop: threading.Event | None = None,
     progress: Progress | None = None,
 ) -> DispatchReport:
-    """Bring queues and index of a store up to date, as its log grows; return when that is over.
+    """Keep queues and index of a store up to date as its log grows; return when stopped.
 
     Raises:
         JobError: the checkpoint is in use.
@@ -66,7 +66,8 @@ def dispatch(
         is_rebuilt = _rebuild_if_missing(query.store, session.engine)
         with Derivation.open(LocalOwnedDirectory(query.store)) as derivation:
             batches = _Batches(derivation)
-            query = msgspec.structs.replace(query, columns=COLUMNS)
+            source = {"maxOffsetsPerTrigger": str(ENOUGH), **query.source}
+            query = msgspec.structs.replace(query, columns=COLUMNS, source=source)
             Query(session.spark, query, batches.take, stop or threading.Event(), progress).run()
             return DispatchReport(
                 str(query.store),
@@ -79,7 +80,7 @@ def dispatch(
 
 
 def _rebuild_if_missing(store: Path, engine: Engine) -> bool:
-    """Build queues and index anew, a task each stretch of log, where one of them is not there."""
+    """Rebuild queues and index, in one task per stretch of the log, if one of them is missing."""
     if all((store / part).is_dir() for part in PARTS):
         return False
     rebuild(store, engine)

@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 COUNTED = ("topic", "queueId", "queueOffset", "storeTimestamp", "physicalOffset", "body")
-"""Columns that a checksum covers, as far as the table has them."""
+"""Columns that a checksum covers, if the table has them."""
 
 _MASK = (1 << 64) - 1
 
@@ -22,7 +22,7 @@ Longs = npt.NDArray[np.uint64]
 
 
 class Digest(msgspec.Struct, frozen=True, rename="camel"):
-    """How many messages, and the sum of their hashes modulo 2^64."""
+    """The number of messages, and the sum of their hashes modulo 2^64."""
 
     count: int = 0
     checksum: int = 0
@@ -59,7 +59,7 @@ def _is_binary(type_: Any) -> bool:
 
 
 def _mixed(values: Longs) -> Longs:
-    """Spread each bit over all of them (SplitMix64's finalizer)."""
+    """Spread each bit over all bits (SplitMix64's finalizer)."""
     values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return values ^ (values >> np.uint64(31))

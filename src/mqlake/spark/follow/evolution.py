@@ -1,4 +1,4 @@
-"""Fit the columns that are written to those that a table has: it may have more, or fewer."""
+"""Adapt the columns to write to those of a table, which may have more or fewer."""
 
 # pyright: basic
 # Reason: pyarrow carries no types.
@@ -15,7 +15,7 @@ from mqlake.spark.follow.options import FollowOptions
 
 
 class SchemaConflictError(JobError):
-    """A table has a column that messages do not fit into."""
+    """A table has a column that is incompatible with messages."""
 
 
 def table_schema(names: tuple[str, ...]) -> Any:
@@ -43,11 +43,11 @@ def fit(table: Any, wanted: Any, where: str) -> tuple[Any, list[Any]]:
 
     Args:
         table, wanted: Arrow schemas.
-        where: the table, for people.
+        where: the table's name in messages.
 
     Raises:
-        SchemaConflictError: a column is of another type there, or one that is not written may not
-            be null.
+        SchemaConflictError: a column has another type in the table, or a column that is not
+            written may not be null.
     """
     known = {field.name.lower(): field for field in table}
     fields: list[Any] = []
@@ -84,7 +84,7 @@ def _as_there(field: Any, there: Any, where: str) -> Any:
 
 
 def _kind(type_: Any) -> str:
-    """Name a type; those that differ in their layout in memory only have one name."""
+    """Return the name of a type; types that differ only in their memory layout share a name."""
     if pa.types.is_map(type_):
         return f"map<{_kind(type_.key_type)},{_kind(type_.item_type)}>"
     if pa.types.is_struct(type_):

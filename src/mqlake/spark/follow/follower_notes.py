@@ -1,23 +1,22 @@
-"""Notes of followers of a table on an object store: in the table, and a copy of them here.
+"""Notes about followers of a table on an object store: in the table, and a local copy.
 
-A table has a note of each store that it follows, so that no second checkpoint brings the same
-messages again. All that reads or writes notes works on the copy, below the checkpoint.
+A table has a note for each store that it follows, so that no second checkpoint writes the same
+messages again. All code that reads or writes notes uses the copy, below the checkpoint.
 """
 
 from __future__ import annotations
 
-from mqlake.spark.follow.lake_files import S3
 from mqlake.spark.follow.options import STATE, FollowOptions
 from mqlake.storage.durable import replace_file
 from mqlake.storage.local_owned import LocalOwnedDirectory
 from mqlake.storage.object_target import open_target
 
 FOLLOWERS = "followers"
-"""In the state directory of a table: a file for each store that is followed."""
+"""In the state directory of a table: a file for each followed store."""
 
 
 def fetch_notes(options: FollowOptions) -> None:
-    """Make the copy of a table's notes what the table has.
+    """Replace the copy of a table's notes by the table's current notes.
 
     Raises:
         StoreError: the object store does not answer.
@@ -29,13 +28,13 @@ def fetch_notes(options: FollowOptions) -> None:
         path.unlink()
     place = f"{options.url}/{STATE}/{FOLLOWERS}"
     for url, _ in options.files.walk(place):
-        name = url.removeprefix(S3).rpartition("/")[2]
+        name = url.rpartition("/")[2]
         if name.endswith(".json"):
             replace_file(own, name, options.files.read(url))
 
 
 def put_note(options: FollowOptions, id_: str) -> None:
-    """Put the note of a follower into the table; return once it is there."""
+    """Upload the note of a follower to the table; return once it is stored."""
     if options.url is None:
         return
     name = f"{id_}.json"

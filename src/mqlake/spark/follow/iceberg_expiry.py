@@ -1,8 +1,8 @@
-"""Forget old snapshots of an Iceberg table, and remove the files that none needs any more.
+"""Expire old snapshots of an Iceberg table, and remove files that no snapshot needs.
 
-PyIceberg expires snapshots, but leaves their files. A file is removed if no snapshot that is left
-names it, its name is of those that `follow` and PyIceberg give, and it is older than the time for
-which snapshots are kept: so a file that somebody is about to commit stays.
+PyIceberg expires snapshots, but leaves their files. A file is removed if no remaining snapshot
+names it, its name is one that `follow` or PyIceberg gives, and it is older than the time for which
+snapshots are kept. So a file that is about to be committed stays.
 """
 
 # pyright: basic
@@ -25,7 +25,7 @@ SCHEME = "file://"
 
 
 def expire(table: Table, files: LakeFiles, root: str, older_than: int) -> int:
-    """Expire snapshots, and remove files that none needs; return how many were removed.
+    """Expire snapshots, and remove files that no snapshot needs; return how many were removed.
 
     Args:
         root: directory or URL of the table.

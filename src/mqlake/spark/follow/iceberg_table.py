@@ -1,8 +1,8 @@
 """An Iceberg table, committed to through PyIceberg.
 
 A batch is one change of the table's metadata: a snapshot with its files, and properties with the
-follower, the batch's number and its end in the log. A catalog takes a change only if nobody else
-made one meanwhile.
+follower, the batch's number and its end in the log. A catalog accepts a change only if no other
+change was made meanwhile.
 """
 
 # pyright: basic
@@ -25,7 +25,8 @@ from mqlake.spark.follow.compaction import Merge, Merged, small_files, utc_day
 from mqlake.spark.follow.data_file import DataFile
 from mqlake.spark.follow.evolution import fit, wanted_schema
 from mqlake.spark.follow.iceberg_expiry import expire
-from mqlake.spark.follow.lake_files import iceberg_options, is_url
+from mqlake.spark.follow.lake_files import is_url
+from mqlake.spark.follow.lake_options import iceberg_options
 from mqlake.spark.follow.options import STATE, FollowOptions
 from mqlake.spark.follow.partition_writer import Shape
 from mqlake.spark.follow.table import PREFIX, stem_of
@@ -63,34 +64,15 @@ class IcebergTable:
         self._files_of, self._state = options.files, options.out / STATE
         self._parts = options.partition_by
         self._wanted = wanted_schema(options)
-        self._identifier = options.table or f"{NAMESPACE}.{options.out.name}"
+        self._identifier = _identifier_of(options)
         if "." not in self._identifier:
             raise JobError(f"{self._identifier}: give NAMESPACE.NAME as the table's name")
-        catalog = self._open_catalog(options)
+        catalog = _open_catalog(options)
         try:
             self._table = catalog.load_table(self._identifier)
         except NoSuchTableError:
             self._table = self._create(catalog)
         self._check()
-
-    def _open_catalog(self, options: FollowOptions) -> Catalog:
-        given = dict(options.catalog_options)
-        if options.url is not None and options.catalog is None and not given:
-            raise JobError(f"{options.url}: a table on an object store needs --catalog")
-        if options.catalog is not None:
-            given["uri"] = options.catalog
-        elif not given:
-            self._state.mkdir(parents=True, exist_ok=True)
-            given["uri"] = f"sqlite:///{self._state / 'catalog.db'}"
-        given.setdefault("warehouse", uri_of(dirname(self._root)))
-        if options.url is not None:
-            given = {**iceberg_options(options.storage), **given}
-        try:
-            return load_catalog(options.catalog_name, **given)
-        except Exception as error:  # noqa: BLE001  catalogs raise whatever their libraries do
-            reason = without_secrets(str(error), given)
-            name = without_secrets(given.get("uri", options.catalog_name), given)
-            raise JobError(f"{name}: this catalog cannot be opened: {reason}") from None
 
     def _create(self, catalog: Catalog) -> Table:
         catalog.create_namespace_if_not_exists(self._identifier.rpartition(".")[0])
@@ -183,7 +165,7 @@ class IcebergTable:
         self._table.refresh()
         rows = self._table.scan(selected_fields=tuple(columns)).to_arrow_batch_reader()
         for batch in rows:
-            yield batch.select(list(columns))  # they come in the table's order
+            yield batch.select(list(columns))  # They are in the table's order.
 
     def column_names(self) -> list[str]:
         self._table.refresh()
@@ -209,7 +191,7 @@ class IcebergTable:
                     overwrite.append_data_file(self._described(transaction, file))
 
     def _files(self) -> Iterator[tuple[DataFile, Any]]:
-        """Yield the files of followers, without those of which rows were deleted."""
+        """Yield the files of followers, except those with deleted rows."""
         self._table.refresh()
         for task in self._table.scan().plan_files():
             file = task.file
@@ -228,8 +210,38 @@ class IcebergTable:
         return parquet_file_to_data_file(io, metadata, uri_of(file.path))
 
 
+def exists(options: FollowOptions) -> bool:
+    """Return whether a catalog has a table."""
+    return _open_catalog(options).table_exists(_identifier_of(options))
+
+
+def _identifier_of(options: FollowOptions) -> str:
+    return options.table or f"{NAMESPACE}.{options.out.name}"
+
+
+def _open_catalog(options: FollowOptions) -> Catalog:
+    given, state = dict(options.catalog_options), options.out / STATE
+    if options.url is not None and options.catalog is None and not given:
+        raise JobError(f"{options.url}: a table on an object store needs --catalog")
+    if options.catalog is not None:
+        given["uri"] = options.catalog
+    elif not given:
+        state.mkdir(parents=True, exist_ok=True)
+        given["uri"] = f"sqlite:///{state / 'catalog.db'}"
+    if given.get("type") != "rest" and not given.get("uri", "").startswith("http"):
+        given.setdefault("warehouse", uri_of(dirname(options.place)))  # REST servers name theirs
+    if options.url is not None:
+        given = {**iceberg_options(options.url, options.storage), **given}
+    try:
+        return load_catalog(options.catalog_name, **given)
+    except Exception as error:  # noqa: BLE001  catalogs raise whatever their libraries do
+        reason = without_secrets(str(error), given)
+        name = without_secrets(given.get("uri", options.catalog_name), given)
+        raise JobError(f"{name}: this catalog cannot be opened: {reason}") from None
+
+
 def without_secrets(text: str, given: Mapping[str, str]) -> str:
-    """Return a text without the values of options, and without what is before `@` in a URI."""
+    """Return a text without the values of options, and without the part before `@` in a URI."""
     for name, value in given.items():
         if name not in ("uri", "type", "warehouse") and value:
             text = text.replace(value, "***")
@@ -237,13 +249,13 @@ def without_secrets(text: str, given: Mapping[str, str]) -> str:
 
 
 def _map_names(transaction: Transaction) -> None:
-    """Let files whose columns have no ids be read by the columns' names."""
+    """Let readers map columns by name in files whose columns have no ids."""
     mapping = transaction.table_metadata.schema().name_mapping.model_dump_json()
     transaction.set_properties({NAME_MAPPING: mapping})
 
 
 def batch_property(follower: str) -> str:
-    """Return the name of the property that tells a follower's newest batch."""
+    """Return the name of the property with a follower's newest batch."""
     return f"mqlake.follow.{follower}"
 
 
@@ -252,7 +264,7 @@ def _end_property(follower: str) -> str:
 
 
 def noted_end(properties: Mapping[str, str], follower: str) -> CommittedEnd | None:
-    """Return where a follower's newest batch in a table ends; None if the table does not say."""
+    """Return where a follower's newest batch in a table ends; None if that is not recorded."""
     written = properties.get(_end_property(follower))
     return None if written is None else msgspec.json.decode(written, type=CommittedEnd)
 

@@ -1,4 +1,4 @@
-"""Who follows: the id that a checkpoint keeps, and what it was made for."""
+"""The identity of a follower: the id in its checkpoint, and what the checkpoint belongs to."""
 
 from __future__ import annotations
 
@@ -6,29 +6,33 @@ import uuid
 from collections.abc import Generator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from pathlib import Path
+from posixpath import basename
 from typing import Any, TypeVar
 
 import msgspec
 
 from mqlake.errors import JobError, StoreError
 from mqlake.spark.follow.follower_notes import FOLLOWERS, fetch_notes, put_note
+from mqlake.spark.follow.lake_files import LakeFiles
 from mqlake.spark.follow.options import STATE, FollowOptions, Format, StoreQuery
 from mqlake.storage.durable import replace_file
 from mqlake.storage.local_owned import LocalOwnedDirectory
 from mqlake.storage.owner_lock import OwnerLock
 
 NAME = "mqlake-follow.json"
-"""In the directory of the checkpoint, beside Spark's files."""
+"""File in the checkpoint's directory, beside Spark's files."""
 
 S = TypeVar("S")
+
+_LOCAL = LakeFiles()
 
 
 class Identity(msgspec.Struct, frozen=True):
     """What a checkpoint belongs to. A checkpoint counts batches of one store into one table.
 
     Attributes:
-        begin: position in the log at which the first batch begins; None until that is known.
-        source: the options of the source with which it began.
+        begin: position in the log at which the first batch begins; None until it is known.
+        source: the options of the source at its first start.
     """
 
     id: str
@@ -39,11 +43,11 @@ class Identity(msgspec.Struct, frozen=True):
 
 
 class Follower(msgspec.Struct, frozen=True):
-    """A store that a table follows, and the checkpoint that says how far.
+    """A store that a table follows, and the checkpoint that records how far.
 
     Attributes:
-        begin, source: where the first batch begins, and the options of the source as of the last
-            start of `follow`; None if none has started since these are noted.
+        begin, source: where the first batch begins, and the options of the source at the last
+            start of `follow`; None for followers from before these were noted.
         upsert_by: column whose values are keys, of which the table has the newest messages.
     """
 
@@ -56,11 +60,11 @@ class Follower(msgspec.Struct, frozen=True):
 
 @contextmanager
 def held(options: FollowOptions) -> Generator[Identity]:
-    """Give what a checkpoint belongs to, which nobody else uses meanwhile; it may be new.
+    """Hold a checkpoint exclusively, and yield its identity; it may be new.
 
     Raises:
-        JobError: the checkpoint is in use, or is of another store or table; or the table already
-            follows this store with another checkpoint, or with one that is lost.
+        JobError: the checkpoint is in use, or belongs to another store or table; or the table
+            already follows this store with another checkpoint, or with one that is lost.
     """
     with in_use(options.checkpoint), alone(options):
         fetch_notes(options)
@@ -68,14 +72,14 @@ def held(options: FollowOptions) -> Generator[Identity]:
 
 
 def begin_at(options: StoreQuery, identity: Identity, begin: dict[str, Any]) -> Identity:
-    """Note where a new checkpoint's first batch begins; return what it belongs to then."""
+    """Note where a new checkpoint's first batch begins; return the completed identity."""
     found = msgspec.structs.replace(identity, begin=begin, source=options.source)
     _write(options.checkpoint / NAME, found)
     return found
 
 
 def note_query(options: FollowOptions, identity: Identity) -> None:
-    """Note in the table what is read of the store, for those who read the table and the log."""
+    """Note in the table what is read of the store, for readers of both the table and the log."""
     checkpoint = str(options.checkpoint.resolve())
     known = Follower(identity.store, checkpoint, identity.begin, options.source, options.upsert_by)
     note_follower(options.out, identity.id, known)
@@ -87,27 +91,31 @@ def note_follower(table: Path, id_: str, follower: Follower) -> None:
     _write(table / STATE / FOLLOWERS / f"{id_}.json", follower)
 
 
-def followers_of(table: Path) -> dict[str, Follower]:
+def followers_of(table: str, files: LakeFiles = _LOCAL) -> dict[str, Follower]:
     """Return the stores that a table follows, by the ids of their followers.
+
+    Args:
+        table: its directory or URL.
+        files: what reads its files.
 
     Raises:
         JobError: a note is damaged.
     """
     found: dict[str, Follower] = {}
-    for path in sorted((table / STATE / FOLLOWERS).glob("*.json")):
-        known = _read(path, Follower)
-        if known is not None:
-            found[path.stem] = known
+    for path, _ in sorted(files.walk(f"{table}/{STATE}/{FOLLOWERS}")):
+        name = basename(path)
+        if name.endswith(".json"):
+            found[name.removesuffix(".json")] = _decoded(path, files.read(path), Follower)
     return found
 
 
 def identity_of(checkpoint: Path) -> Identity | None:
-    """Return what a checkpoint belongs to; None if it is no checkpoint of `follow`."""
+    """Return what a checkpoint belongs to; None if it is not a checkpoint of `follow`."""
     return _read(checkpoint / NAME, Identity)
 
 
 def known_followers(options: FollowOptions) -> list[tuple[Path, Identity]]:
-    """Return the checkpoints that have brought messages into a table, and what they belong to.
+    """Return the checkpoints that have written messages into a table, and their identities.
 
     Raises:
         JobError: a checkpoint is lost.
@@ -124,7 +132,7 @@ def known_followers(options: FollowOptions) -> list[tuple[Path, Identity]]:
 
 
 def alone(options: FollowOptions) -> AbstractContextManager[None]:
-    """Use a table alone whose commits are not made by a library that lets several go on at once."""
+    """Hold a table exclusively if the library for its commits does not support concurrent ones."""
     if options.format is Format.PARQUET:
         return in_use(options.out / STATE)
     return nullcontext()
@@ -132,7 +140,7 @@ def alone(options: FollowOptions) -> AbstractContextManager[None]:
 
 @contextmanager
 def in_use(directory: Path) -> Generator[None]:
-    """Use a directory alone; raises JobError where somebody does."""
+    """Hold a directory exclusively; raise JobError if it is in use."""
     LocalOwnedDirectory.make(directory)
     with ExitStack() as held:
         try:
@@ -193,14 +201,19 @@ def _refuse_second(options: FollowOptions, followers: Path, store: str) -> None:
 
 def _read(path: Path, type_: type[S]) -> S | None:
     try:
-        return msgspec.json.decode(path.read_bytes(), type=type_)
+        return _decoded(path, path.read_bytes(), type_)
     except FileNotFoundError:
         return None
+
+
+def _decoded(path: Path | str, text: bytes, type_: type[S]) -> S:
+    try:
+        return msgspec.json.decode(text, type=type_)
     except msgspec.MsgspecError as error:
         raise JobError(f"{path}: damaged: {error}") from None
 
 
 def _write(path: Path, value: msgspec.Struct) -> None:
-    """Replace a file in one step; return once it is on the disk."""
+    """Replace a file atomically; return once it is durable."""
     directory = LocalOwnedDirectory.make(path.parent)
     replace_file(directory, path.name, msgspec.json.encode(value) + b"\n")

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
+from typing import ParamSpec
 
 import msgspec
 
@@ -14,9 +17,10 @@ from mqlake.spark.follow.body_columns import body_fields, typed
 from mqlake.spark.follow.dead_letters import NEEDED, DeadLetters
 from mqlake.spark.follow.identity import Identity, begin_at, held, note_query
 from mqlake.spark.follow.log_positions import LogPositions, begin_of
+from mqlake.spark.follow.log_writing import LogWriting
 from mqlake.spark.follow.maintenance import Maintenance
 from mqlake.spark.follow.micro_batch import MicroBatches
-from mqlake.spark.follow.options import BATCH_LIMIT, FollowOptions, Format
+from mqlake.spark.follow.options import BATCH_BYTES, ENOUGH, FollowOptions, Format
 from mqlake.spark.follow.query import TITLE, Query, require_classic
 from mqlake.spark.follow.table import open_table
 from mqlake.spark.follow.upserts import NEEDED as NEEDED_OF_UPSERTS
@@ -24,16 +28,18 @@ from mqlake.spark.follow.upserts import Upserting, check_upsert
 from mqlake.spark.session import Session
 from mqlake.spark.source.columns import COLUMNS
 
+_Arguments = ParamSpec("_Arguments")
+
 
 class FollowReport(msgspec.Struct, frozen=True, rename="camel"):
-    """What one run of `follow` brought into the table.
+    """The result of one run of `follow`.
 
     Attributes:
-        batches: micro-batches with messages.
+        batches: microbatches with messages.
         files: data files that were written, before small ones were merged.
         bytes_written: their size.
-        files_merged: small files whose rows are in others now.
-        dead_letters: rows of the table of dead letters that were added.
+        files_merged: small files whose rows are in other files now.
+        dead_letters: rows that were added to the table of dead letters.
     """
 
     store: str
@@ -53,12 +59,14 @@ def follow(
     options: FollowOptions,
     stop: threading.Event | None = None,
     progress: Progress | None = None,
+    turn: AbstractContextManager[object] | None = None,
 ) -> FollowReport:
-    """Bring the messages of a store into a table, as they come; return when that is over.
+    """Write the messages of a store to a table as they arrive; return when stopped or caught up.
 
     Args:
-        stop: set it to end between two micro-batches.
-        progress: told how many bytes of the log are in the table, of how many.
+        stop: set it to end between two microbatches.
+        progress: called with how many bytes of the log are in the table, and of how many.
+        turn: held while the table is changed, if several stores are followed into it.
 
     Raises:
         JobError: the table cannot be opened or written, or the checkpoint is not that of this
@@ -73,26 +81,31 @@ def follow(
         every = 1 if waits else options.compact_every
         identity = _with_begin(options, identity)
         note_query(options, identity)
+        query = _query_of(options, identity)
         dead_letters = DeadLetters(options, session.engine, identity.id)
+        turn = turn or nullcontext()
+        with turn:
+            table = open_table(options)
         batches = MicroBatches(
-            open_table(options),
+            table,
             session.engine,
             identity.id,
             every,
             LogPositions(options.store, options.checkpoint, identity.begin),
             None if options.fails_on_loss else dead_letters,
+            LogWriting(query, session.engine) if _is_direct(options) else None,
             Upserting(session.engine, options) if options.upsert_by is not None else None,
         )
         stop = stop or threading.Event()
         maintenance = Maintenance(batches, options)
-        idle = maintenance.while_idle
-        query = _query_of(options, identity)
+        take, idle = _in_turn(turn, maintenance.take), _in_turn(turn, maintenance.while_idle)
         prepare = None if options.body is None else partial(typed, body=options.body)
-        Query(session.spark, query, maintenance.take, stop, progress, idle, prepare).run()
-        if waits or (options.once and every):
-            batches.compact(is_last=True)
-        if options.once:
-            maintenance.expire()
+        Query(session.spark, query, take, stop, progress, idle, prepare).run()
+        with turn:
+            if waits or (options.once and every):
+                batches.compact(is_last=True)
+            if options.once:
+                maintenance.expire()
     totals = batches.totals
     return FollowReport(
         str(options.store),
@@ -108,6 +121,16 @@ def follow(
     )
 
 
+def _in_turn(
+    turn: AbstractContextManager[object], work: Callable[_Arguments, None]
+) -> Callable[_Arguments, None]:
+    def run(*arguments: _Arguments.args, **named: _Arguments.kwargs) -> None:
+        with turn:
+            work(*arguments, **named)
+
+    return run
+
+
 def with_body_fields(session: Session, options: FollowOptions) -> FollowOptions:
     """Return options with the columns that bodies have, if they are decoded."""
     if options.body is None:
@@ -118,22 +141,30 @@ def with_body_fields(session: Session, options: FollowOptions) -> FollowOptions:
 
 
 def _with_begin(options: FollowOptions, identity: Identity) -> Identity:
-    """Return what a checkpoint belongs to, and where its first batch begins."""
+    """Return what a checkpoint belongs to, including where its first batch begins."""
     if identity.begin is not None or (options.checkpoint / "offsets").exists():
         return identity
     return begin_at(options, identity, begin_of(options))
 
 
+def _is_direct(options: FollowOptions) -> bool:
+    """Return whether tasks write the rows as they read them, without further processing."""
+    return options.body is None and options.upsert_by is None
+
+
 def _query_of(options: FollowOptions, identity: Identity) -> FollowOptions:
-    """Return the query that has what the table and its dead letters need of each message."""
-    most = options.source.get("maxOffsetsPerTrigger", str(BATCH_LIMIT))
+    """Return the query with all columns that the table and its dead letters need."""
+    most = options.source.get("maxOffsetsPerTrigger")
     source = {
         **options.source,
         "failOnDataLoss": str(options.fails_on_loss).lower(),
-        "maxOffsetsPerTrigger": most,
-        "minOffsetsPerTrigger": most,
+        "minOffsetsPerTrigger": most or str(ENOUGH),
         "maxTriggerDelay": f"{round(options.target_lag * 1000)}ms",
     }
+    if most is None and _is_direct(options):
+        source["maxBytesPerTrigger"] = str(BATCH_BYTES)
+    elif most is None:
+        source["maxOffsetsPerTrigger"] = str(ENOUGH)
     if identity.begin is not None:
         source["startingPosition"] = msgspec.json.encode(identity.begin).decode()
     needed = {

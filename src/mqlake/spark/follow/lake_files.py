@@ -6,37 +6,24 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import msgspec
 from pyarrow import parquet
-from pyarrow.fs import FileSelector, FileType
+from pyarrow.fs import FileSelector, FileType, LocalFileSystem
 
 from mqlake.storage.arrow_fs import one_line
-from mqlake.storage.hadoop_settings import settings_of_files
 from mqlake.storage.object_stores import filesystem_of
 
-S3 = "s3://"
-_MOST_BYTES = 1 << 20
+SCHEMES = ("s3", "gs", "abfss")
+"""Object stores on which a table can be, by the schemes of its URLs."""
 
-_DELTA = {
-    "fs.s3a.endpoint": "AWS_ENDPOINT_URL",
-    "fs.s3a.endpoint.region": "AWS_REGION",
-    "fs.s3a.access.key": "AWS_ACCESS_KEY_ID",
-    "fs.s3a.secret.key": "AWS_SECRET_ACCESS_KEY",
-    "fs.s3a.session.token": "AWS_SESSION_TOKEN",
-    "fs.s3a.assumed.role.arn": "AWS_IAM_ROLE_ARN",
-}
-_ICEBERG = {
-    "fs.s3a.endpoint": "s3.endpoint",
-    "fs.s3a.endpoint.region": "s3.region",
-    "fs.s3a.access.key": "s3.access-key-id",
-    "fs.s3a.secret.key": "s3.secret-access-key",
-    "fs.s3a.session.token": "s3.session-token",
-    "fs.s3a.assumed.role.arn": "s3.role-arn",
-}
+ALIASES = {"s3a": "s3", "s3n": "s3", "abfs": "abfss"}
+"""Other schemes of URLs of the same stores."""
+
+_MOST_BYTES = 1 << 20
 
 
 class LakeFiles(msgspec.Struct, frozen=True):
@@ -74,7 +61,7 @@ class LakeFiles(msgspec.Struct, frozen=True):
             return int(filesystem.get_file_info(inner).size)
 
     def remove(self, path: str) -> None:
-        """Remove a file; fine if it is gone."""
+        """Remove a file if it exists."""
         if not is_url(path):
             Path(path).unlink(missing_ok=True)
             return
@@ -91,8 +78,17 @@ class LakeFiles(msgspec.Struct, frozen=True):
             filesystem, inner = filesystem_of(path, self.settings)
             return parquet.ParquetFile(filesystem.open_input_file(inner), pre_buffer=True)
 
+    def source(self, path: str) -> tuple[Any, str]:
+        """Return the `pyarrow.fs.FileSystem` of a file, and its path there."""
+        if not is_url(path):
+            return LocalFileSystem(), path
+        with one_line(path):
+            return filesystem_of(path, self.settings)
+
     def read(self, path: str) -> bytes:
-        """Return the content of a small object."""
+        """Return the content of a small file."""
+        if not is_url(path):
+            return Path(path).read_bytes()
         with one_line(path):
             filesystem, inner = filesystem_of(path, self.settings)
             with filesystem.open_input_stream(inner) as stream:
@@ -104,7 +100,7 @@ class LakeFiles(msgspec.Struct, frozen=True):
             return opened.metadata
 
     def exists(self, directory: str) -> bool:
-        """Return whether there is a directory, or an object below it."""
+        """Return whether a directory exists, or an object below it."""
         if not is_url(directory):
             return Path(directory).exists()
         with one_line(directory):
@@ -123,50 +119,19 @@ class LakeFiles(msgspec.Struct, frozen=True):
             selector = FileSelector(inner, allow_not_found=True, recursive=True)
             for found in filesystem.get_file_info(selector):
                 if found.type == FileType.File:
-                    yield f"{S3}{found.path}", found.mtime_ns / 1e9
+                    below = found.path.removeprefix(inner)
+                    yield f"{directory}{below}", found.mtime_ns / 1e9
 
 
 def is_url(path: str) -> bool:
     """Return whether a path names an object of an object store."""
-    return path.startswith(S3)
+    return path.partition("://")[0] in SCHEMES
 
 
 def sync_directory(path: Path) -> None:
-    """Return once the names in a directory are on the disk."""
+    """Return once the names in a directory are durable."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-
-
-def delta_options(settings: Mapping[str, str]) -> dict[str, str]:
-    """Return the storage options of delta-rs. Commits need a store with conditional puts."""
-    known = _known(settings)
-    found = {_DELTA[name]: value for name, value in known.items() if name in _DELTA}
-    if (known.get("fs.s3a.endpoint") or "").startswith("http://"):
-        found["AWS_ALLOW_HTTP"] = "true"
-    if "Anonymous" in known.get("fs.s3a.aws.credentials.provider", ""):
-        found["AWS_SKIP_SIGNATURE"] = "true"
-    return {**found, "aws_conditional_put": "etag"}
-
-
-def iceberg_options(settings: Mapping[str, str]) -> dict[str, str]:
-    """Return the properties of PyIceberg's FileIO."""
-    known = _known(settings)
-    found = {_ICEBERG[name]: value for name, value in known.items() if name in _ICEBERG}
-    if "Anonymous" in known.get("fs.s3a.aws.credentials.provider", ""):
-        found["s3.anonymous"] = "true"
-    return found
-
-
-def _known(settings: Mapping[str, str]) -> dict[str, str]:
-    """Return settings, also those of configuration files and the endpoint of the environment."""
-    known = {**settings_of_files("fs.s3a."), **settings}
-    variables = (os.environ.get(name) for name in ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"))
-    endpoint = known.get("fs.s3a.endpoint") or next(filter(None, variables), None)
-    if endpoint is not None:
-        is_plain = known.get("fs.s3a.connection.ssl.enabled", "true").lower() == "false"
-        scheme = "http" if is_plain else "https"
-        known["fs.s3a.endpoint"] = endpoint if "://" in endpoint else f"{scheme}://{endpoint}"
-    return known

@@ -1,4 +1,4 @@
-"""Dead letters as rows: what they are made of, and what is made of them."""
+"""Dead letters as rows: convert rows of the source to them, and back."""
 
 # pyright: basic
 # Reason: pyarrow carries no types.
@@ -34,13 +34,13 @@ EXTRA = {
     "reason": pa.string(),
     "raw": pa.binary(),
 }
-"""Columns that no message has: bytes of log, what is wrong, and the bytes, if there are any."""
+"""Columns that no message has: bytes of the log, what is wrong, and the raw bytes, if any."""
 
 DAMAGE, DELETED, REFUSED = "damage", "deleted", "refused"
-"""Kinds: bytes that are no good record, bytes that were gone, rows that the table refuses."""
+"""Kinds: bytes that are not a valid record, deleted bytes, rows that the table refuses."""
 
 NO_TOPIC = "(damaged)"
-"""Topic of a stretch that tells none; no topic can be called so."""
+"""Topic of a stretch without a known topic; no real topic can have this name."""
 
 
 def from_rows(batch: Any, *, store: str, reason: str, schema: Any) -> Any:
@@ -87,7 +87,7 @@ def without_record(schema: Any, rows: list[dict[str, Any]]) -> Any:
 
 
 def messages(raw: bytes, physical_offset: int, schema: Any) -> Any:
-    """Return the good records in the bytes of a dead letter as rows of the source."""
+    """Return the valid records in the bytes of a dead letter as rows of the source."""
     end = physical_offset + len(raw)
     scan = SegmentScan(
         MemoryFile(raw), physical_offset, physical_offset, end, exact=False, want=Want.EXPORT

@@ -31,7 +31,7 @@ class LogPositions:
         self.begin = None if begin is None else Position.read(begin)
 
     def end_of(self, batch: int) -> Position | None:
-        """Return where a batch ended, the first one's begin for -1; None if it is not known.
+        """Return where a batch ended (-1: where the first one begins); None if unknown.
 
         Raises:
             JobError: Spark's note of the batch is damaged.
@@ -48,15 +48,15 @@ class LogPositions:
             raise JobError(f"{path}: damaged: {error}") from None
 
     def last_done(self) -> int:
-        """Return the newest batch that Spark noted as done, -1 if there is none."""
+        """Return the newest batch that Spark recorded as done, -1 without one."""
         names = [path.name for path in (self._checkpoint / "commits").glob("[0-9]*")]
         return max((int(name) for name in names if name.isdigit()), default=-1)
 
     def stretch(self, batch: int) -> tuple[Position, Position] | None:
-        """Return where a batch begins and ends; None if that is not known.
+        """Return where a batch begins and ends; None if unknown.
 
         Raises:
-            StoreError: the log is not the one that the batches before have read.
+            StoreError: the log is not the one that earlier batches have read.
         """
         start, end = self.end_of(batch - 1), self.end_of(batch)
         if start is None or end is None:
@@ -72,26 +72,42 @@ class LogPositions:
         if start.fingerprint is not None and found not in (None, start.fingerprint):
             raise StoreError(
                 f"{self._store}: the log before physical offset {first} is not the one that this "
-                "query has read: the store was created anew, or its log was cut and written again; "
-                "follow it with a new --checkpoint"
+                "query has read: the store was created again, or its log was cut and written "
+                "again; follow it with a new --checkpoint"
             )
         return start, end
 
 
+def committed_offset(query: StoreQuery) -> int:
+    """Return the physical offset before which the log is in the table; 0 if unknown.
+
+    Raises:
+        JobError: Spark's note of the newest batch is damaged.
+    """
+    positions = LogPositions(query.store, query.checkpoint, None)
+    end = positions.end_of(positions.last_done())
+    return 0 if end is None else end.physical_offset
+
+
 def read_options_of(query: StoreQuery) -> ReadOptions:
-    """Return the options with which a query reads its store, damage passed over."""
+    """Return the options with which a query reads its store, tolerating damage."""
+    query = msgspec.structs.replace(query, source={**query.source, "failOnDataLoss": "false"})
+    return stream_options_of(query)
+
+
+def stream_options_of(query: StoreQuery) -> ReadOptions:
+    """Return the options with which a query reads its store."""
     given = {"startingOffsets": "earliest", **query.source, "path": str(query.store)}
-    return read_options({**given, "failOnDataLoss": "false"}, streaming=True)
+    return read_options(given, streaming=True)
 
 
 def begin_of(query: StoreQuery) -> dict[str, Any]:
-    """Return where a new query begins, as the source writes positions.
+    """Return where a new query begins, in the source's format of positions.
 
     Raises:
-        StoreError, FormatError: as the source's.
+        StoreError, FormatError: the errors of the source.
     """
-    given = {"startingOffsets": "earliest", **query.source, "path": str(query.store)}
-    options = read_options(given, streaming=True)
+    options = stream_options_of(query)
     with Tail(options.location).look() as (store, end):
         found = starting_position(store, end, options)
         first = found.physical_offset

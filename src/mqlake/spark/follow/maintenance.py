@@ -1,4 +1,4 @@
-"""Forget old versions of a table on a schedule, between two micro-batches."""
+"""Merge small files and expire old versions of a table, between two microbatches."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 EVERY = 3600.0
-"""Seconds between two looks for old versions."""
+"""Seconds between two checks for old versions."""
 
 
 class Maintenance:
-    """Take micro-batches, and look after the table in between.
+    """Processes microbatches, and maintains the table in between.
 
-    All of it happens in the thread that takes a batch, or while none is taken.
+    All of it runs in the thread that processes a batch, or while no batch is processed.
     """
 
     def __init__(self, batches: MicroBatches, options: FollowOptions) -> None:
@@ -28,13 +28,13 @@ class Maintenance:
         self._next = self._clock.monotonic() + EVERY
 
     def take(self, rows: DataFrame, number: int) -> None:
-        """Write and commit a batch; then forget old versions if it is time."""
+        """Write and commit a batch; then expire old versions if it is time."""
         self._batches.take(rows, number)
         self._expire_if_due()
 
     def while_idle(self) -> None:
-        """Publish what has waited long enough; forget old versions if it is time."""
-        if self._waits:
+        """Merge small files and expire old versions if it is time; publish files that waited."""
+        if self._waits or self._batches.is_merge_due:
             self._batches.compact()
         self._expire_if_due()
 
@@ -43,7 +43,7 @@ class Maintenance:
             self.expire()
 
     def expire(self) -> None:
-        """Forget versions that are older than they are kept, and remove their files."""
+        """Expire versions that are older than their retention, and remove their files."""
         self._next = self._clock.monotonic() + EVERY
         if self._keep is not None:
             self._batches.expire(self._keep)

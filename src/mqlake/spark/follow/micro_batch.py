@@ -1,4 +1,4 @@
-"""Bring one micro-batch into a table, once."""
+"""Write one microbatch to a table, once."""
 
 from __future__ import annotations
 
@@ -15,14 +15,21 @@ from mqlake.spark.follow.data_file import DataFile
 from mqlake.spark.follow.dead_letters import DeadLetters
 from mqlake.spark.follow.evolution import SchemaConflictError
 from mqlake.spark.follow.log_positions import LogPositions
+from mqlake.spark.follow.log_writing import LogWriting
 from mqlake.spark.follow.partition_writer import Shapes, Written
 from mqlake.spark.follow.table import LakeTable
 from mqlake.spark.follow.topic_shapes import TopicShapes
 from mqlake.spark.follow.upserts import Upserting, to_write
 from mqlake.spark.source.position import Position
+from mqlake.spark.source.stretches import join
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+
+LATEST = 2
+"""Small files are merged before the next batch, as a multiple of the number of batches after which
+they are merged while no batch waits."""
 
 
 class Totals(msgspec.Struct):
@@ -37,10 +44,14 @@ class Totals(msgspec.Struct):
 
 
 class MicroBatches:
-    """Take a query's micro-batches, in order, for a table.
+    """Processes a query's microbatches, in order, for a table.
 
-    Spark runs a batch again, with the same rows, unless it noted that the batch was done. The table
-    says which ones it has: it got the files and the batch's number in one step.
+    Spark repeats a batch, with the same rows, unless it recorded that the batch was done. The
+    table knows which batches it has: it got the files and the batch's number atomically.
+
+    Args:
+        compact_every: batches after which `is_merge_due`; twice as many are merged by `take`.
+        log: writes the messages of a batch, if the table's columns are the source's.
     """
 
     def __init__(
@@ -51,13 +62,14 @@ class MicroBatches:
         compact_every: int,
         positions: LogPositions,
         dead_letters: DeadLetters | None,
+        log: LogWriting | None,
         upserting: Upserting | None = None,
     ) -> None:
         self.totals = Totals()
         self._table, self._engine, self._follower = table, engine, follower
         self._compact_every = compact_every
         self._positions, self._dead_letters = positions, dead_letters
-        self._upserting = upserting
+        self._log, self._upserting = log, upserting
         self._since_merge = 0
 
     def take(self, rows: DataFrame, number: int) -> None:
@@ -70,19 +82,19 @@ class MicroBatches:
         except SchemaConflictError as error:
             if self._dead_letters is None:
                 raise
-            self.totals.dead_letters += self._dead_letters.set_aside(
-                number, rows, str(error), stretch
-            )
+            self.totals.dead_letters += self._dead_letters.set_aside(number, rows, str(error))
+            self._note_damage(number, stretch, None)
             self._commit(number, [])
             return
         is_noted = False
         if isinstance(shape, TopicShapes) and shape.refused:
-            rows = self._set_refused_aside(number, rows, shape.refused, stretch)
+            rows = self._set_refused_aside(number, rows, shape.refused)
+            self._note_damage(number, stretch, None)
             is_noted = True
         removed: list[DataFile] = []
         anew: list[DataFile] = []
         if self._upserting is None:
-            written = _write(rows, shape)
+            written = self._write(rows, shape, None if is_noted else stretch)
         else:
             found = self._upserting.newest(rows)
             try:
@@ -91,9 +103,7 @@ class MicroBatches:
             finally:
                 found.unpersist()
         files = [file for one in written for file in one.files]
-        is_noted = is_noted or self._note_damage(
-            number, stretch, sum(one.log_bytes for one in written)
-        )
+        is_noted = is_noted or self._note_damage(number, stretch, written)
         if not files and not removed and not is_noted:
             return
         self._commit(number, [*files, *anew], removed)
@@ -102,17 +112,29 @@ class MicroBatches:
         self.totals.files += len(files)
         self.totals.bytes_written += sum(file.size for file in files)
         self._since_merge += 1
-        if self._compact_every and self._since_merge >= self._compact_every:
+        if self._compact_every and self._since_merge >= self._compact_every * LATEST:
             self.compact()
+
+    @property
+    def is_merge_due(self) -> bool:
+        """Whether enough batches were written since the last look for small files."""
+        return 0 < self._compact_every <= self._since_merge
+
+    def _write(
+        self, rows: DataFrame, shape: Shapes, stretch: tuple[Position, Position] | None
+    ) -> list[Written]:
+        """Write rows; if they are all messages of a stretch, the writing tasks read them."""
+        if self._log is None or stretch is None:
+            return _write(rows, shape)
+        return self._log.write(stretch, shape)
 
     def _set_refused_aside(
         self,
         number: int,
         rows: DataFrame,
         refused: dict[str, str],
-        stretch: tuple[Position, Position] | None,
     ) -> DataFrame:
-        """Note rows of topics whose tables refuse them, and damage; return the other rows."""
+        """Store rows of topics whose tables refuse them as dead letters; return the other rows."""
         from pyspark.sql import functions as sql
 
         reason = "; ".join(refused.values())
@@ -120,38 +142,49 @@ class MicroBatches:
             raise SchemaConflictError(reason)
         is_refused = sql.col("topic").isin(list(refused))
         self.totals.dead_letters += self._dead_letters.set_aside(
-            number, rows.where(is_refused), reason, stretch
+            number, rows.where(is_refused), reason
         )
         return rows.where(~is_refused)
 
     def _commit(self, number: int, files: list[DataFile], removed: Sequence[DataFile] = ()) -> None:
         found = self._positions.end_of(number)
-        end = found and CommittedEnd(found.physical_offset, found.fingerprint)
+        end = found and CommittedEnd(found.physical_offset, found.fingerprint, number)
         self._table.commit(self._follower, number, files, removed, end)
 
     def _note_damage(
-        self, number: int, stretch: tuple[Position, Position] | None, log_bytes: int | None
+        self,
+        number: int,
+        stretch: tuple[Position, Position] | None,
+        written: Sequence[Written] | None,
     ) -> bool:
-        """Note what of a batch's stretch of log is no record; return whether anything is noted.
+        """Store the damage in a batch's stretch of the log; return whether there is any.
 
-        If the rows' records fill the stretch, there is nothing to look for.
+        If tasks read the log themselves, they tell what they had to skip. Else, if the rows'
+        records fill the stretch, there is nothing to look for.
         """
         if self._dead_letters is None or stretch is None:
             return False
         start, end = stretch
-        if log_bytes == end.physical_offset - start.physical_offset:
-            return False
-        self.totals.dead_letters += self._dead_letters.take_damage(number, start, end)
+        unread = None
+        if written is not None and self._log is not None:
+            unread = join(one for task in written for one in task.unread)
+            if not unread:
+                return False
+        elif written is not None:
+            log_bytes = sum(one.log_bytes for one in written)
+            if log_bytes == end.physical_offset - start.physical_offset:
+                return False
+        self.totals.dead_letters += self._dead_letters.take_damage(number, start, end, unread)
         return self._dead_letters.has(number)
 
     def expire(self, keep: float) -> None:
-        """Forget versions older than `keep` seconds, of the table and of its dead letters."""
+        """Expire versions older than `keep` seconds, of the table and of its dead letters."""
         self._table.expire(keep)
         if self._dead_letters is not None and self._dead_letters.exists:
             self._dead_letters.table.expire(keep)
 
     def compact(self, *, is_last: bool = False) -> None:
-        """Merge small files, a task each, and replace them in one step."""
+        """Merge small files, in one task per merge, and replace them atomically."""
         self._since_merge = 0
         jobs = self._table.merges(is_last=is_last)
         if not jobs:

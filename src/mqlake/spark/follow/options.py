@@ -1,4 +1,4 @@
-"""What `mqlake follow` is asked to do."""
+"""The options of `mqlake follow`."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ import msgspec
 
 from mqlake.errors import FormatError
 from mqlake.spark.follow.body_columns import BodyFormat
-from mqlake.spark.follow.lake_files import S3, LakeFiles
+from mqlake.spark.follow.lake_files import ALIASES, SCHEMES, LakeFiles
 from mqlake.spark.source.columns import COLUMNS, check_columns
 
 NEEDED = ("topic", "storeTimestamp")
-"""Columns that tell a row's partition."""
+"""Columns that determine a row's partition."""
 
 PARTITIONS = ("topic", "day")
-"""What a table may be partitioned by; the day is the UTC day of the store time."""
+"""The possible partitions of a table; the day is the UTC day of the store time."""
 
 STATE = "_mqlake"
-"""Directory of a table in which mqlake keeps what is not data. Spark, Delta Lake and Iceberg pass
-over names that begin with an underscore, as do pyarrow and Hive."""
+"""Directory of a table in which mqlake stores everything that is not data. Spark, Delta Lake,
+Iceberg, pyarrow and Hive ignore names that begin with an underscore."""
 
 
 class Format(StrEnum):
-    """What a store is followed into."""
+    """The format of the target."""
 
     DELTA = "delta"
     ICEBERG = "iceberg"
@@ -36,11 +36,11 @@ class StoreQuery(msgspec.Struct, frozen=True, kw_only=True):
     """A query over a store.
 
     Attributes:
-        checkpoint: directory in which Spark keeps how far the query is.
+        checkpoint: directory in which Spark stores the query's progress.
         source: options of the source `rocketmq`, without `path` and `columns`.
         columns: columns of the source, in its order.
-        once: stop when all that is there now is taken.
-        processing_time: least time between two looks at the log, as Spark writes it.
+        once: stop when all current messages are processed.
+        processing_time: minimum time between two checks of the log, in Spark's notation.
     """
 
     store: Path
@@ -55,8 +55,12 @@ class StoreQuery(msgspec.Struct, frozen=True, kw_only=True):
         return msgspec.structs.asdict(self)
 
 
-BATCH_LIMIT = 500_000
-"""Messages of a micro-batch, if the source's options do not say it."""
+ENOUGH = 500_000
+"""The number of messages for which no microbatch waits longer, unless the options set it."""
+
+BATCH_BYTES = 4 << 30
+"""Approximate bytes of the log in a microbatch, unless the source's options limit its messages.
+Tasks write them as they read them, so a backlog becomes large files that need no merging."""
 
 
 class FollowOptions(StoreQuery, frozen=True, kw_only=True):
@@ -64,25 +68,25 @@ class FollowOptions(StoreQuery, frozen=True, kw_only=True):
 
     Attributes:
         out: directory of the table; of a table on an object store, what is kept of it here.
-        url: where a table on an object store is, with the scheme `s3`.
+        url: where a table on an object store is, with a scheme of `lake_files`.
         storage: settings of the object store; they may be secrets.
-        target_lag: seconds that a message waits at most for others to be committed with; less if
-            a whole micro-batch waits.
-        target_file_size: bytes that a data file should have at least; smaller ones are merged.
-        compact_every: micro-batches between two looks for small files, 0 for none.
+        target_lag: maximum seconds that a message waits for others to be committed with; less if
+            a whole microbatch waits.
+        target_file_size: minimum bytes of a data file; smaller ones are merged.
+        compact_every: microbatches between two checks for small files, 0 for none.
         keep_versions: seconds for which old versions of the table can be read; their files are
-            removed afterwards. None keeps them for ever.
+            removed afterwards. None keeps them forever.
         publish_after: seconds that messages of a Parquet table wait for others (`parquet_table`).
-        catalog: URI of an Iceberg catalog; one of the table's own without it.
+        catalog: URI of an Iceberg catalog; without it, the table has its own.
         catalog_name: name of the catalog, by which SQL catalogs find their tables.
         table: namespace and name in that catalog.
-        partition_by: what the table is partitioned by: parts of `PARTITIONS`, in that order.
+        partition_by: the table's partitions: parts of `PARTITIONS`, in that order.
         upsert_by: column whose values are keys: a message replaces older ones of its topic and key,
             and one with an empty body deletes them.
-        body: what bodies are, if their fields are columns of the table.
-        body_fields: Arrow schema of these columns, once a Spark has told it.
-        is_per_topic: each topic has a table of its own, in a directory below `out`.
-        catalog_options: what else PyIceberg's catalog takes, such as `type` or `token`.
+        body: the format of bodies, if their fields are columns of the table.
+        body_fields: Arrow schema of these columns, once a Spark session has reported it.
+        is_per_topic: whether each topic has its own table, in a directory below `out`.
+        catalog_options: further options of PyIceberg's catalog, such as `type` or `token`.
     """
 
     format: Format
@@ -105,7 +109,7 @@ class FollowOptions(StoreQuery, frozen=True, kw_only=True):
     is_per_topic: bool = False
 
     def __repr__(self) -> str:
-        # Settings of stores and catalogs may be secrets.
+        # The settings of stores and catalogs may be secrets.
         return f"FollowOptions(format={self.format!r}, place={self.place!r})"
 
     @property
@@ -115,17 +119,17 @@ class FollowOptions(StoreQuery, frozen=True, kw_only=True):
 
     @property
     def files(self) -> LakeFiles:
-        """What reads and writes the files of the table."""
+        """Reads and writes the files of the table."""
         return LakeFiles(self.storage)
 
     @property
     def fails_on_loss(self) -> bool:
-        """Whether damage ends `follow`; else it goes to the table of dead letters."""
+        """Whether damage ends `follow`. Otherwise it goes to the table of dead letters."""
         return self.source.get("failOnDataLoss", "false").lower() == "true"
 
 
 def chosen_columns(names: str | None) -> tuple[str, ...]:
-    """Return the columns that a list with commas names, and those that are needed; None for all.
+    """Return the columns in a comma-separated list, and those that are needed; None for all.
 
     Raises:
         FormatError: there is no such column.
@@ -137,42 +141,45 @@ def chosen_columns(names: str | None) -> tuple[str, ...]:
 
 
 def partition_parts(names: str) -> tuple[str, ...]:
-    """Return what `--partition-by` says: parts with commas between them, or none.
+    """Return the value of `--partition-by`: comma-separated parts, or none.
 
     Raises:
-        FormatError: something else.
+        FormatError: the value is invalid.
     """
     parts = [] if names == "none" else [name.strip() for name in names.split(",")]
     if len(set(parts)) < len(parts) or not set(parts) <= set(PARTITIONS):
-        raise FormatError(
-            f"--partition-by {names[:50]}: topic, day, both with a comma between them, or none"
-        )
+        raise FormatError(f"--partition-by {names[:50]}: use topic, day, topic,day or none")
     return tuple(part for part in PARTITIONS if part in parts)
 
 
 def target_of(name: str, checkpoint: Path | None, format_: str) -> tuple[Path, str | None]:
-    """Return the directory that `--out` names, and the URL if the table is on an object store.
+    """Return the directory for `--out`, and the URL if the table is on an object store.
 
-    The directory of such a table is below the checkpoint: only it has what is not data.
+    For a table on an object store, the directory is below the checkpoint, and has no data.
 
     Raises:
         FormatError: the place or the format cannot be used.
     """
     if "://" not in name or name.startswith("file://"):
         return Path(name.removeprefix("file://")).absolute(), None
-    scheme, _, rest = name.partition("://")
-    key = rest.rstrip("/")
-    if scheme not in ("s3", "s3a", "s3n") or "/" not in key or set(key) & set("?#@%"):
-        raise FormatError(f"--out {_shown(name)}: give a directory, or s3://BUCKET/PREFIX")
+    given, _, rest = name.partition("://")
+    scheme, key = ALIASES.get(given, given), rest.rstrip("/")
+    container, _, host = key.rpartition("@") if scheme == "abfss" else ("-", "", key)
+    is_whole = container and "/" in host and not set(f"{container}{host}") & set("?#@%:")
+    if scheme not in SCHEMES or not is_whole:
+        raise FormatError(
+            f"--out {_shown(name)}: give a directory, s3://BUCKET/PREFIX, gs://BUCKET/PREFIX or "
+            "abfss://CONTAINER@ACCOUNT.dfs.core.windows.net/PREFIX"
+        )
     if format_ == Format.PARQUET:
         raise FormatError(
             f"--out {name}: a Parquet table has to be in a directory: use --to delta or iceberg"
         )
     if checkpoint is None:
         raise FormatError(f"--out {name}: give a local or mounted directory as --checkpoint, too")
-    return checkpoint.absolute() / "table" / key.rpartition("/")[2], f"{S3}{key}"
+    return checkpoint.absolute() / "table" / key.rpartition("/")[2], f"{scheme}://{key}"
 
 
 def _shown(url: str) -> str:
-    """Return a URL without what may be a secret."""
+    """Return a URL without the parts that may be secret."""
     return url.partition("?")[0].rpartition("@")[2][:100]

@@ -1,11 +1,12 @@
 """A directory of plain Parquet files that anybody may list and read at any time.
 
-Who lists a directory sees a file or does not, and nothing tells them which files belong together.
-So a file, once it can be seen, is complete and committed, and never changed, moved or removed.
-Small files are merged before: a batch's files wait below `_mqlake/`, where no reader looks, until a
-partition has enough of them, or they have waited for `publish_after` seconds, or `follow` ends.
+A reader that lists the directory sees a file or does not, and nothing tells it which files belong
+together. So once a file is visible, it is complete and committed, and is never changed, moved or
+removed. Small files are merged before: a batch's files wait below `_mqlake/`, where no reader
+looks, until a partition has enough of them, or until they have waited for `publish_after` seconds,
+or until `follow` ends.
 
-`_mqlake/state.json` is the table's log: it is replaced in one step, by a rename.
+`_mqlake/state.json` is the table's log: it is replaced atomically, by a rename.
 """
 
 # pyright: basic
@@ -30,7 +31,8 @@ from mqlake.spark.follow.data_file import DataFile
 from mqlake.spark.follow.evolution import fit, wanted_schema
 from mqlake.spark.follow.lake_files import sync_directory
 from mqlake.spark.follow.options import PARTITIONS, STATE, FollowOptions
-from mqlake.spark.follow.partition_writer import Shape, path_of
+from mqlake.spark.follow.partition_paths import path_of
+from mqlake.spark.follow.partition_writer import Shape
 from mqlake.spark.follow.table import stem_of
 from mqlake.storage.clock import SystemClock
 from mqlake.storage.durable import replace_file
@@ -38,9 +40,7 @@ from mqlake.storage.local_owned import LocalOwnedDirectory
 
 PARTITION = PARTITIONS
 LINGER = 3600.0
-"""Seconds for which files that waited can still be read once others have their rows."""
-
-_LONGEST_NAME = 255
+"""Seconds for which files that waited stay readable after their rows are in other files."""
 
 
 class Staged(msgspec.Struct, frozen=True):
@@ -51,16 +51,17 @@ class Staged(msgspec.Struct, frozen=True):
 
 
 class State(msgspec.Struct, rename="camel"):
-    """What the table's log says.
+    """The content of the table's log.
 
     Attributes:
         columns: file below `_mqlake/` that has all columns that were ever written, and no row.
         batches: newest batch of each follower.
-        ends: where it ends in the log.
+        ends: where that batch ends in the log.
         staged: files that wait.
         replaced: files whose rows are in others now, and since when. They stay for `LINGER` seconds
             for readers that planned to read them.
         moving: files on their way to their places: old name, new name.
+        topics: topics whose names are too long for a directory, by the names of their directories.
     """
 
     columns: str = ""
@@ -69,16 +70,17 @@ class State(msgspec.Struct, rename="camel"):
     staged: list[Staged] = []
     replaced: list[Staged] = []
     moving: list[tuple[str, str]] = []
+    topics: dict[str, str] = {}
 
-
-def _shown_file(path: Path) -> DataFile:
-    topic, day = (unquote(part.partition("=")[2]) for part in path.parts[-3:-1])
-    rows = parquet.read_metadata(path).num_rows
-    return DataFile(str(path), topic, day, rows, path.stat().st_size)
+    def partition_of(self, path: Path) -> tuple[str, str]:
+        """Return the topic and the day of a file at its place."""
+        name, day = path.parts[-3:-1]
+        topic = self.topics.get(name) or unquote(name.partition("=")[2])
+        return topic, unquote(day.partition("=")[2])
 
 
 class ParquetTable:
-    """See `table.LakeTable`. One follower at a time works on it."""
+    """See `table.LakeTable`. Only one follower at a time may use it."""
 
     def __init__(self, options: FollowOptions) -> None:
         if options.partition_by != PARTITION:
@@ -104,7 +106,7 @@ class ParquetTable:
         except msgspec.MsgspecError as error:
             raise JobError(f"{self._state_file}: damaged: {error}") from None
         if any(not path.name.startswith(("_", ".")) for path in self._root.iterdir()):
-            raise JobError(f"{self._root}: this is no table of mqlake's, and it is not empty")
+            raise JobError(f"{self._root}: the directory is not empty, and not a table of mqlake")
         return State()
 
     def _save(self) -> None:
@@ -112,7 +114,7 @@ class ParquetTable:
         replace_file(directory, self._state_file.name, msgspec.json.encode(self._state))
 
     def _remove_remains(self) -> None:
-        """Remove files that no commit names: those of attempts that were killed."""
+        """Remove files that no commit names, from attempts that were killed."""
         kept = {one.file.path for one in (*self._state.staged, *self._state.replaced)}
         for directory in (self._staging, self._merged):
             for path in directory.rglob("*.parquet"):
@@ -146,11 +148,11 @@ class ParquetTable:
         removed: Sequence[DataFile] = (),
         end: CommittedEnd | None = None,
     ) -> None:
-        for file in files:
-            for name in path_of(file.topic, file.day, is_hive=True):
-                if len(name) > _LONGEST_NAME:
-                    raise JobError(f"topic {file.topic[:80]}…: too long for a directory's name")
         now = _now()
+        for file in files:
+            name, _ = path_of(file.topic, file.day, is_hive=True)
+            if unquote(name) != f"topic={file.topic}":
+                self._state.topics[name] = file.topic
         self._state.staged.extend(Staged(file, now) for file in files)
         self._state.batches[follower] = batch
         if end is not None:
@@ -165,7 +167,12 @@ class ParquetTable:
     def files(self) -> list[DataFile]:
         shown = self._root.glob("topic=*/day=*/*.parquet")
         waiting = [one.file for one in self._state.staged]
-        return waiting + [_shown_file(path) for path in sorted(shown)]
+        return waiting + [self._shown_file(path) for path in sorted(shown)]
+
+    def _shown_file(self, path: Path) -> DataFile:
+        topic, day = self._state.partition_of(path)
+        rows = parquet.read_metadata(path).num_rows
+        return DataFile(str(path), topic, day, rows, path.stat().st_size)
 
     def has_other_files(self) -> bool:
         return False
@@ -207,7 +214,7 @@ class ParquetTable:
         ]
 
     def replace(self, merged: Sequence[Merged]) -> None:
-        """Publish: each merged file appears at its place in one step."""
+        """Publish: each merged file appears atomically at its place."""
         if not merged:
             return
         gone = {file.path for one in merged for file in one.inputs}
@@ -225,7 +232,7 @@ class ParquetTable:
         self._remove_replaced()
 
     def _remove_replaced(self) -> None:
-        """Remove files whose rows have been in others for long."""
+        """Remove files whose rows have been in other files for `LINGER` seconds."""
         last = _now() - LINGER
         for one in self._state.replaced:
             if one.since <= last:

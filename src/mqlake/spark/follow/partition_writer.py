@@ -1,18 +1,15 @@
-"""Write rows to one Parquet file a topic and day: what a task of a micro-batch does."""
+"""Write rows to one Parquet file per topic and day: the work of a task of a microbatch."""
 
 # pyright: basic
 # Reason: pyarrow carries no types.
 
 from __future__ import annotations
 
-import re
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from datetime import date, timedelta
 from functools import partial
-from typing import Any, Protocol
-from urllib.parse import quote
+from typing import Any, NamedTuple, Protocol
 
 import msgspec
 import numpy as np
@@ -21,43 +18,53 @@ import pyarrow as pa
 from mqlake.spark.failure import Attempt
 from mqlake.spark.follow.data_file import DataFile, FileWriter
 from mqlake.spark.follow.lake_files import LakeFiles
+from mqlake.spark.follow.partition_paths import path_of
+from mqlake.spark.follow.row_partitions import Partition, sort
 
-GATHERED = 64 << 20
-"""Bytes of rows that a task keeps before it writes."""
+GATHERED = 128 << 20
+"""Bytes of rows that a task holds before it writes."""
+
+LEAST = 1 << 20
+"""Minimum bytes of a partition's rows in a row group."""
+
+ENDED = 2
+"""A file ends at this multiple of the target size. A small next file is later merged with a file
+of at most this size."""
 
 MOST_OPEN = 64
-"""Files that a task writes at a time."""
+"""Maximum number of files that a task writes at the same time."""
 
 RESULT = "written binary"
 
-_DAY = 86_400_000_000
-_EPOCH = date(1970, 1, 1)
-_LONGEST_NAME = 100
+_NOTE = 128
+"""Approximate bytes for noting where rows of a partition are: as much as a small row has."""
 
 
 class Written(msgspec.Struct, frozen=True):
-    """What a task of a micro-batch wrote.
+    """The result of a task of a microbatch.
 
     Attributes:
         log_bytes: size of the records in the log.
+        unread: parts of the log that the task had to skip, as physical offsets [start, end).
     """
 
     files: list[DataFile]
     log_bytes: int
+    unread: list[tuple[int, int]] = []
 
 
 @dataclass(frozen=True)
 class Shape:
-    """How the files of a table are to be.
+    """The form of the files of a table.
 
     Attributes:
-        directory: where they go, below directories `topic=…/day=…`.
-        schema: Arrow schema of the columns in the files; others of the rows are left out.
-        is_hive: directory names say exactly what topic it is, as Hive writes it. Else they are for
-            people.
-        stem: what file names begin with.
-        target: bytes after which a file is followed by another.
-        files: what writes them.
+        directory: their location; files are below directories `topic=…/day=…`.
+        schema: Arrow schema of the columns in the files; other columns of the rows are left out.
+        is_hive: whether directory names contain the exact topic, as Hive writes it. Otherwise
+            they are for people.
+        stem: the beginning of file names.
+        target: bytes after which another file begins.
+        files: writes them.
     """
 
     directory: str
@@ -80,29 +87,49 @@ class Shapes(Protocol):
         ...
 
 
+class _Rows(NamedTuple):
+    """Rows of a batch. A slice of the batch would take several kilobytes."""
+
+    batch: Any
+    start: int
+    count: int
+
+
 class PartitionWriter:
-    """Write batches of rows to files by topic and UTC day of the store time."""
+    """Writes batches of rows to files by topic and UTC day of the store time.
+
+    Rows are held until there are many; then each partition's rows are written to its file as one
+    row group.
+    """
 
     def __init__(self, shapes: Shapes) -> None:
         self._shapes = shapes
-        self._gathered: dict[tuple[str, str], list[Any]] = {}
-        self._sizes: dict[tuple[str, str], int] = {}
-        self._open: OrderedDict[tuple[str, str], FileWriter] = OrderedDict()
+        self._schemas: dict[str, Any] = {}
+        self._equal: dict[Any, Any] = {}
+        self._gathered: dict[Partition, list[_Rows]] = {}
+        self._sizes: dict[Partition, int] = {}
+        self._size = 0
+        self._open: OrderedDict[Partition, FileWriter] = OrderedDict()
         self._done: list[DataFile] = []
 
     def write(self, batch: Any) -> None:
-        """Take the rows of a batch; their order within a partition stays."""
-        for partition, rows in split(batch):
-            schema = self._shapes.of(partition[0]).schema
-            columns = [rows.column(field.name).cast(field.type) for field in schema]
-            rows = pa.RecordBatch.from_arrays(columns, schema=schema)
-            self._gathered.setdefault(partition, []).append(rows)
-            self._sizes[partition] = self._sizes.get(partition, 0) + rows.nbytes
-        while sum(self._sizes.values()) > GATHERED:
-            self._flush(max(self._sizes, key=self._sizes.__getitem__))
+        """Add the rows of a batch; they keep their order within a partition."""
+        if not batch.num_rows:
+            return
+        found = sort(batch)
+        by_schema: dict[int, Any] = {}
+        for partition, start, count in found.parts:
+            schema = self._schema(partition[0])
+            if id(schema) not in by_schema:
+                fitted = found.rows(_fitted(batch, schema))
+                by_schema[id(schema)] = fitted, fitted.nbytes
+            rows, size = by_schema[id(schema)]
+            self._gather(partition, _Rows(rows, start, count), size * count // rows.num_rows)
+        if self._size > GATHERED:
+            self._flush_most()
 
     def finish(self) -> list[DataFile]:
-        """Complete all files; return them once they are on the disk."""
+        """Complete all files; return them once they are durable."""
         for partition in list(self._gathered):
             self._flush(partition)
         for partition in list(self._open):
@@ -116,15 +143,55 @@ class PartitionWriter:
         for file in self._done:
             self._shapes.of(file.topic).files.remove(file.path)
 
-    def _flush(self, partition: tuple[str, str]) -> None:
-        batches = self._gathered.pop(partition)
-        del self._sizes[partition]
+    def _schema(self, topic: str) -> Any:
+        """Return the schema of a topic's files, one object for all equal schemas.
+
+        Each table of a topic has its own object; rows would otherwise be held once per object.
+        """
+        schema = self._schemas.get(topic)
+        if schema is None:
+            schema = self._shapes.of(topic).schema
+            schema = self._schemas[topic] = self._equal.setdefault(schema, schema)
+        return schema
+
+    def _gather(self, partition: Partition, rows: _Rows, size: int) -> None:
+        size += _NOTE
+        self._gathered.setdefault(partition, []).append(rows)
+        self._sizes[partition] = self._sizes.get(partition, 0) + size
+        self._size += size
+
+    def _flush_most(self) -> None:
+        """Write all partitions except small ones; if these are many, also the largest of them."""
+        for partition in sorted(self._sizes, key=self._sizes.__getitem__, reverse=True):
+            if self._sizes[partition] < LEAST and self._size <= GATHERED // 2:
+                break
+            self._flush(partition)
+        self._copy_gathered()
+
+    def _copy_gathered(self) -> None:
+        """Copy the held rows, because their batches also contain rows of other partitions."""
+        by_schema: dict[int, dict[Partition, list[_Rows]]] = {}
+        for partition, parts in self._gathered.items():
+            by_schema.setdefault(id(self._schema(partition[0])), {})[partition] = parts
+        for gathered in by_schema.values():
+            rows, at = _joined([part for parts in gathered.values() for part in parts]), 0
+            for partition, parts in gathered.items():
+                count = sum(part.count for part in parts)
+                self._gathered[partition] = [_Rows(rows, at, count)]
+                saved = _NOTE * (len(parts) - 1)
+                self._sizes[partition] -= saved
+                self._size -= saved
+                at += count
+
+    def _flush(self, partition: Partition) -> None:
+        parts = self._gathered.pop(partition)
+        self._size -= self._sizes.pop(partition)
         writer = self._writer(partition)
-        writer.write(batches)
-        if writer.size >= self._shapes.of(partition[0]).target:
+        writer.write([part.batch.slice(part.start, part.count) for part in parts])
+        if writer.size >= ENDED * self._shapes.of(partition[0]).target:
             self._close(partition)
 
-    def _writer(self, partition: tuple[str, str]) -> FileWriter:
+    def _writer(self, partition: Partition) -> FileWriter:
         if partition not in self._open:
             if len(self._open) >= MOST_OPEN:
                 self._close(next(iter(self._open)))
@@ -136,36 +203,40 @@ class PartitionWriter:
         self._open.move_to_end(partition)
         return self._open[partition]
 
-    def _close(self, partition: tuple[str, str]) -> None:
+    def _close(self, partition: Partition) -> None:
         self._done.append(self._open.pop(partition).finish(*partition))
 
 
-def split(batch: Any) -> Iterator[tuple[tuple[str, str], Any]]:
-    """Yield ((topic, day), rows) of a batch with the columns `topic` and `storeTimestamp`."""
-    topics = batch.column("topic").dictionary_encode()
-    times = batch.column("storeTimestamp").cast(pa.timestamp("us", "UTC")).cast(pa.int64())
-    days = times.to_numpy(zero_copy_only=False) // _DAY
-    pairs = np.stack([topics.indices.to_numpy(zero_copy_only=False).astype(np.int64), days])
-    keys, numbers = np.unique(pairs, axis=1, return_inverse=True)
-    order = np.argsort(numbers.reshape(-1), kind="stable")
-    starts = np.searchsorted(numbers.reshape(-1)[order], np.arange(keys.shape[1] + 1))
-    for number in range(keys.shape[1]):
-        topic = topics.dictionary[int(keys[0, number])].as_py()
-        day = (_EPOCH + timedelta(days=int(keys[1, number]))).isoformat()
-        rows = order[starts[number] : starts[number + 1]]
-        whole = len(rows) == batch.num_rows
-        yield (topic, day), batch if whole else batch.take(pa.array(rows))
+def _fitted(batch: Any, schema: Any) -> Any:
+    columns = [batch.column(field.name).cast(field.type) for field in schema]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
-def path_of(topic: str, day: str, *, is_hive: bool) -> tuple[str, str]:
-    """Return the names of a partition's directories."""
-    if is_hive:
-        return f"topic={quote(topic, safe='')}", f"day={day}"
-    return f"topic={re.sub(r'[^A-Za-z0-9._-]', '_', topic)[:_LONGEST_NAME]}", f"day={day}"
+def _joined(parts: list[_Rows]) -> Any:
+    """Return one batch with the rows of parts, in order, copied."""
+    by_batch: dict[int, list[int]] = {}
+    for number, part in enumerate(parts):
+        by_batch.setdefault(id(part.batch), []).append(number)
+    starts = np.array([part.start for part in parts])
+    counts = np.array([part.count for part in parts])
+    taken = [
+        parts[numbers[0]].batch.take(pa.array(_ranges(starts[numbers], counts[numbers])))
+        for numbers in by_batch.values()
+    ]
+    order = np.concatenate(list(by_batch.values()))
+    at = np.empty_like(counts)
+    at[order] = np.cumsum(counts[order]) - counts[order]
+    return pa.concat_batches(taken).take(pa.array(_ranges(at, counts)))
+
+
+def _ranges(starts: Any, counts: Any) -> Any:
+    """Return the numbers from each start on, as many as its count."""
+    ends = np.cumsum(counts)
+    return np.repeat(starts - (ends - counts), counts) + np.arange(ends[-1])
 
 
 def write_all(shape: Shapes, batches: Iterable[Any]) -> list[DataFile]:
-    """Write batches; leave nothing behind where that fails."""
+    """Write batches; remove all files if that fails."""
     writer = PartitionWriter(shape)
     try:
         for batch in batches:
@@ -191,7 +262,7 @@ def write_counted(shape: Shapes, batches: Iterable[Any]) -> Written:
 
 
 def task(shape: Shapes) -> Callable[[Iterator[Any]], Iterator[Any]]:
-    """Return the function for `mapInArrow`: rows in, what was written out (`RESULT`)."""
+    """Return the function for `mapInArrow`: it takes rows, and yields the result (`RESULT`)."""
 
     attempt: Attempt[Any, Written] = Attempt(partial(write_counted, shape))
 
@@ -202,6 +273,6 @@ def task(shape: Shapes) -> Callable[[Iterator[Any]], Iterator[Any]]:
 
 
 def encode(written: Written) -> Any:
-    """Return what a task wrote as the row that it hands to the driver."""
+    """Return the result of a task as a row for the driver."""
     encoded = pa.array([msgspec.json.encode(written)], pa.binary())
     return pa.RecordBatch.from_arrays([encoded], names=["written"])

@@ -1,10 +1,11 @@
-"""The streaming query of `follow`: started, watched, and stopped between two micro-batches."""
+"""The streaming query of `follow`: start it, watch it, and stop it between two microbatches."""
 
 from __future__ import annotations
 
 import json
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mqlake.errors import JobError
@@ -22,7 +23,7 @@ TITLE = "follow"
 Take = Callable[["DataFrame", int], None]
 
 _LOOK = 0.3
-"""Seconds between two looks at how the query is."""
+"""Seconds between two checks of the query's state."""
 
 _SETTINGS = {
     "spark.sql.session.timeZone": "UTC",
@@ -32,16 +33,16 @@ _SETTINGS = {
 
 
 class _StoppedError(Exception):
-    """Nothing more is wanted; the batch is left to the next start."""
+    """The query was stopped; the batch is left to the next start."""
 
 
 class Query:
-    """Run `take` on each micro-batch of a store's messages, in order, until it is told to stop.
+    """Runs `take` on each microbatch of a store's messages, in order, until it is stopped.
 
     Args:
-        stop: set by somebody else, from any thread or a signal's handler.
-        idle: called now and then while no batch is being taken.
-        prepare: makes of the source's rows those that `take` gets.
+        stop: set by the caller, from any thread or a signal handler.
+        idle: called now and then while no batch is processed.
+        prepare: converts the source's rows to those that `take` gets.
     """
 
     def __init__(
@@ -61,7 +62,7 @@ class Query:
         self._failure: Exception | None = None
 
     def run(self) -> None:
-        """Return when all is taken (`once`), or once the batch is done in which `stop` was set.
+        """Return when all is processed (`once`), or after the batch during which `stop` was set.
 
         Raises:
             MqlakeError: the source, a task or `take` failed.
@@ -70,7 +71,7 @@ class Query:
 
         for name, value in _SETTINGS.items():
             self._spark.conf.set(name, value)
-        # By name it would be found, too, unless another package with a source is broken.
+        # Spark also finds the source by its name, unless another package with a source is broken.
         self._spark.dataSource.register(RocketMQDataSource)
         with failures(TITLE), ignore_pandas_warning():
             query = self._start()
@@ -82,6 +83,7 @@ class Query:
 
     def _start(self) -> Any:
         query = self._query
+        _remove_unfinished(query.checkpoint)
         rows = (
             self._spark.readStream.format("rocketmq")
             .options(**{"startingOffsets": "earliest", **query.source})
@@ -117,7 +119,7 @@ class Query:
                     self._working.release()
         if self._stop.is_set():
             with self._working:
-                pass  # what has been begun is finished
+                pass  # A batch that has begun is finished.
             return
         self._report(query)
         if self._failure is not None:
@@ -135,8 +137,18 @@ class Query:
                 self._progress(TITLE, done, max(done, total or 0))
 
 
+def _remove_unfinished(checkpoint: Path) -> None:
+    """Remove the files that a killed driver was writing: Spark does not start beside those of the
+    first batch. The caller holds the checkpoint, so no driver is writing them now.
+    """
+    for directory in ("offsets", "commits"):
+        for pattern in (".*.tmp", ".*.tmp.crc"):
+            for path in (checkpoint / directory).glob(pattern):
+                path.unlink()
+
+
 def _offset(written: Any) -> int | None:
-    """Return the physical offset of a position of the source, as Spark's progress tells it."""
+    """Return the physical offset in a position of the source, as in Spark's progress."""
     try:
         found = json.loads(written) if isinstance(written, str) else written
         return int(found["physicalOffset"])
@@ -145,6 +157,6 @@ def _offset(written: Any) -> int | None:
 
 
 def require_classic(spark: Any) -> None:
-    """Raise JobError for Spark Connect, where batches are not taken in this process."""
+    """Raise JobError for Spark Connect, where batches are not processed in this process."""
     if type(spark).__module__.startswith("pyspark.sql.connect"):
         raise JobError("mqlake follow needs a Spark of its own or a cluster, not Spark Connect")

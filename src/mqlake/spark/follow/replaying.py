@@ -1,8 +1,8 @@
-"""Bring dead letters into the table once it can take them, each exactly once.
+"""Move dead letters into the table once it accepts them, each exactly once.
 
-A replay is noted in the checkpoint before it begins: its number, and the files of dead letters that
-it is about. The table and the table of dead letters then each get what changes, with that number,
-in one step. So a replay that is killed is completed by the next one.
+A replay is recorded in the checkpoint before it begins, with its number and its files of dead
+letters. The table and the table of dead letters then each get their changes, with that number,
+atomically. So a replay that is killed is completed by the next one.
 """
 
 # pyright: basic
@@ -25,7 +25,7 @@ from mqlake.spark.follow.lake_files import LakeFiles
 from mqlake.spark.follow.letters import COLUMNS, NO_TOPIC, messages
 from mqlake.spark.follow.options import NEEDED, FollowOptions
 from mqlake.spark.follow.partition_writer import write_all
-from mqlake.spark.follow.table import LakeTable, open_table
+from mqlake.spark.follow.table import LakeTable, open_table, table_exists
 from mqlake.spark.session import Session
 from mqlake.storage.durable import replace_file
 from mqlake.storage.local_owned import LocalOwnedDirectory
@@ -34,11 +34,11 @@ JOURNAL = "mqlake-replay.json"
 
 
 class ReplayReport(msgspec.Struct, frozen=True, rename="camel"):
-    """What a replay did.
+    """The result of a replay.
 
     Attributes:
-        messages: rows that the table got.
-        left: dead letters that stay: bytes that are still no record.
+        messages: rows that were added to the table.
+        left: remaining dead letters: bytes that are still not a record.
     """
 
     output: str
@@ -47,14 +47,14 @@ class ReplayReport(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Replay(msgspec.Struct, frozen=True):
-    """A replay that has begun: its number, and the files that it takes from."""
+    """A replay that has begun: its number, and its files of dead letters."""
 
     number: int
     files: list[DataFile]
 
 
 def replay(options: FollowOptions, session: Session | None = None) -> ReplayReport:
-    """Bring what is good among the dead letters into the table.
+    """Move the valid messages among the dead letters into the table.
 
     Args:
         session: decodes bodies, if their fields are columns of the table.
@@ -71,7 +71,7 @@ def replay(options: FollowOptions, session: Session | None = None) -> ReplayRepo
     decoder = _Decoder(options, session)
     with held(options) as identity:
         options = decoder.options
-        if not own.files.exists(own.place):
+        if not table_exists(own):
             return ReplayReport(options.place, 0, 0)
         follower = f"{identity.id}-replay"
         table, letters = open_table(options), open_table(own)
@@ -83,7 +83,7 @@ def replay(options: FollowOptions, session: Session | None = None) -> ReplayRepo
 
 
 class _Decoder:
-    """Makes the columns of bodies, if there are any."""
+    """Decodes the columns of bodies, if the table has any."""
 
     def __init__(self, options: FollowOptions, session: Session | None) -> None:
         self.options, self._session = options, session
@@ -96,7 +96,7 @@ class _Decoder:
 
     @property
     def needed(self) -> tuple[str, ...]:
-        """The columns of messages that are needed beside those of the table."""
+        """The columns of messages that are needed in addition to those of the table."""
         names = NEEDED if self.options.body is None else (*NEEDED, *NEEDED_OF_BODIES)
         return tuple(name for name in names if name not in self.options.columns)
 
@@ -142,7 +142,7 @@ def _take(
 
 
 def _rows(lake: LakeFiles, files: list[DataFile]) -> Iterator[pa.RecordBatch]:
-    """Yield the dead letters of files, with the columns that their place says."""
+    """Yield the dead letters of files, with the columns in their directories' names."""
     schema = table_schema(COLUMNS)
     for file in files:
         with lake.parquet(file.path) as opened:

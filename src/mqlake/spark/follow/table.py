@@ -1,4 +1,4 @@
-"""A lake table as `follow` sees it: batches of data files, each committed once."""
+"""A lake table from the view of `follow`: batches of data files, each committed once."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from mqlake.spark.follow.options import FollowOptions, Format
 from mqlake.spark.follow.partition_writer import Shapes
 
 PREFIX = "mqlake-"
-"""What the names of data files begin with. Others in the table are somebody else's."""
+"""The beginning of the names of data files. Others in the table belong to other programs."""
 
 
 class LakeTable(Protocol):
-    """A table that is there, on which one thread works.
+    """An open table, used by one thread.
 
-    A follower names itself by an id that its checkpoint keeps, and counts its micro-batches.
+    A follower identifies itself by the id in its checkpoint, and counts its microbatches.
     """
 
     def last_batch(self, follower: str) -> int:
-        """Return the number of the follower's newest batch in the table, -1 if there is none."""
+        """Return the number of the follower's newest batch in the table, -1 without a batch."""
         ...
 
     def shape(self, follower: str, batch: int) -> Shapes:
-        """Return how the files of a batch are to be; columns that the table lacks are added."""
+        """Return the form of a batch's files; columns that the table lacks are added."""
         ...
 
     def commit(
@@ -37,23 +37,23 @@ class LakeTable(Protocol):
         removed: Sequence[DataFile] = (),
         end: CommittedEnd | None = None,
     ) -> None:
-        """Add files, remove others, and note that this batch is in the table, in one step.
+        """Add files, remove others, and record that the table has this batch, atomically.
 
         Args:
-            end: where the batch ends in the log; None for what is no stretch of it.
+            end: where the batch ends in the log; None if it is not a stretch of the log.
         """
         ...
 
     def expire(self, keep: float) -> None:
-        """Forget versions older than `keep` seconds, and remove files that only they have."""
+        """Expire versions older than `keep` seconds, and remove files that only they contain."""
         ...
 
     def files(self) -> list[DataFile]:
-        """Return the files that followers wrote and of which no row was deleted."""
+        """Return the files that followers wrote and that have no deleted rows."""
         ...
 
     def has_other_files(self) -> bool:
-        """Return whether the table has rows in files that `files` does not name."""
+        """Return whether the table has rows in files that `files` does not return."""
         ...
 
     def scan(self, columns: Sequence[str]) -> Iterator[Any]:
@@ -65,19 +65,19 @@ class LakeTable(Protocol):
         ...
 
     def merges(self, *, is_last: bool) -> list[Merge]:
-        """Return what should be merged now; `is_last` if nothing comes after it."""
+        """Return the merges that are due; `is_last` if nothing comes after them."""
         ...
 
     def replace(self, merged: Sequence[Merged]) -> None:
-        """Put merged files in the place of others in one step."""
+        """Replace files by merged ones, atomically."""
         ...
 
 
 def open_table(options: FollowOptions) -> LakeTable:
-    """Open a table; make it where there is none.
+    """Open a table, created if missing.
 
     Raises:
-        JobError: a package is missing, or what is there cannot be followed into.
+        JobError: a package is missing, or the existing table cannot be followed into.
     """
     if options.is_per_topic:
         from mqlake.spark.follow.topic_tables import TopicTables
@@ -98,6 +98,18 @@ def open_table(options: FollowOptions) -> LakeTable:
             return ParquetTable(options)
 
 
+def table_exists(options: FollowOptions) -> bool:
+    """Return whether a table has been created.
+
+    The bucket of a REST catalog may refuse requests for what is no table, so the catalog is asked.
+    """
+    if options.format is Format.ICEBERG and options.url is not None:
+        from mqlake.spark.follow.iceberg_table import exists
+
+        return exists(options)
+    return options.files.exists(options.place)
+
+
 def stem_of(follower: str, batch: int) -> str:
-    """Return what the names of a batch's files begin with: they sort as the log does."""
+    """Return the beginning of the names of a batch's files; the names sort like the log."""
     return f"{PREFIX}{follower[:8]}-{batch:010d}"

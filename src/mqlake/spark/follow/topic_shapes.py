@@ -1,4 +1,4 @@
-"""Where the files of a batch go if each topic has a table of its own."""
+"""The files of a batch if each topic has a table of its own."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ _DIGEST = 16
 
 @dataclass(frozen=True)
 class TopicShapes:
-    """The shapes of the files of each topic.
+    """The form of the files of each topic.
 
     Attributes:
         new: for topics without a table; its directory is that of all tables.
-        below: where in the directory of a table its files are.
-        known: for topics with one.
-        refused: topics whose tables do not take the columns, with the reason.
+        below: where its files are in the directory of a table.
+        known: for topics with a table.
+        refused: topics whose tables do not accept the columns, with the reason.
     """
 
     new: Shape
@@ -38,10 +38,10 @@ class TopicShapes:
 
 
 def directory_name(topic: str) -> str:
-    """Return the name of a topic's directory, which is no other topic's, and hidden from nobody.
+    """Return the name of a topic's directory, which is unique for the topic and not hidden.
 
-    It is the topic, with bytes other than letters, digits, `-` and `_` as `~XX`: libraries take
-    `%XX` in paths for an escape of their own.
+    Bytes other than letters, digits, `-` and `_` are written as `~XX`, because libraries interpret
+    `%XX` in paths themselves. A long name is cut and ends with a digest.
     """
     name = quote(topic, safe="").replace("~", "%7E").replace(".", "%2E").replace("%", "~")
     if name.startswith("_"):
@@ -53,6 +53,6 @@ def directory_name(topic: str) -> str:
 
 
 def topic_of(name: str) -> str | None:
-    """Return the topic of a directory; None if its name does not say it."""
+    """Return the topic of a directory; None if its name does not contain it."""
     topic = unquote(name.replace("~", "%"))
     return topic if directory_name(topic) == name else None

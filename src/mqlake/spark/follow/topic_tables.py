@@ -1,8 +1,8 @@
 """A table for each topic, below one directory: one query fills them all.
 
-A batch is committed to one table after the other. Each table says which batches it has, so a batch
-that runs again goes to those that lack it. `_mqlake/batches.json` names the newest batch that all
-of them have.
+A batch is committed to one table after another. Each table records which batches it has, so a
+repeated batch goes to the tables that lack it. `_mqlake/batches.json` names the newest batch that
+all of them have.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from mqlake.spark.follow.committed_end import CommittedEnd
 from mqlake.spark.follow.compaction import Merge, Merged
 from mqlake.spark.follow.data_file import DataFile
 from mqlake.spark.follow.evolution import SchemaConflictError, wanted_schema
-from mqlake.spark.follow.identity import FOLLOWERS, Follower, followers_of, note_follower
+from mqlake.spark.follow.follower_notes import FOLLOWERS, put_note
+from mqlake.spark.follow.identity import Follower, followers_of, note_follower
 from mqlake.spark.follow.options import STATE, FollowOptions, Format
 from mqlake.spark.follow.partition_writer import Shape
 from mqlake.spark.follow.table import LakeTable, stem_of
@@ -29,7 +30,7 @@ from mqlake.storage.local_owned import LocalOwnedDirectory
 
 NOTE = "batches.json"
 TOPIC = "topic.json"
-"""In the state directory of a table whose directory has a name that is cut."""
+"""In the state directory of a table whose directory has a shortened name."""
 
 Open = Callable[[FollowOptions], LakeTable]
 
@@ -59,7 +60,7 @@ class TopicTables:
         return self._noted().get(follower, -1)
 
     def shape(self, follower: str, batch: int) -> TopicShapes:
-        """Return the shapes by topic; rows of refused topics are to be set aside."""
+        """Return the forms of files by topic; rows of refused topics become dead letters."""
         known: dict[str, Shape] = {}
         refused: dict[str, str] = {}
         for topic, table in self._tables.items():
@@ -71,7 +72,7 @@ class TopicTables:
         return TopicShapes(self._new(follower, batch), known, refused, below)
 
     def _new(self, follower: str, batch: int) -> Shape:
-        """Return the shape of the first files of a table."""
+        """Return the form of the first files of a table."""
         schema: Any = wanted_schema(self._options)
         if self._options.format is Format.DELTA:
             for name in self._options.partition_by:
@@ -145,11 +146,12 @@ class TopicTables:
             if topic_of(out.name) is None:
                 state = LocalOwnedDirectory.make(out / STATE)
                 replace_file(state, TOPIC, msgspec.json.encode(topic))
-            for id_, known in followers_of(self._options.out).items():
-                note_follower(out, id_, _of_topic(known, topic))
             options = msgspec.structs.replace(
                 self._options, out=out, url=url and f"{url}/{name}", is_per_topic=False
             )
+            for id_, known in followers_of(str(self._options.out)).items():
+                note_follower(out, id_, _of_topic(known, topic))
+                put_note(options, id_)
             self._tables[topic] = self._open_one(options)
         return self._tables[topic]
 
@@ -164,7 +166,7 @@ class TopicTables:
 
 
 def _noted_topic(place: Path) -> str | None:
-    """Return the topic of a table whose directory's name is cut; None for what is no such table."""
+    """Return the topic of a table whose directory has a shortened name; None for other tables."""
     path = place / STATE / TOPIC
     try:
         topic = msgspec.json.decode(path.read_bytes(), type=str)

@@ -1,8 +1,7 @@
-"""Keep the newest message of each key: a batch's rows take the place of older ones.
+"""Keep the newest message of each key: a batch's rows replace older ones.
 
-A file that has older rows is written anew without them. The batch's files, the files that are
-written anew, and the removal of the old ones are one commit, so a batch is in the table as a whole,
-once.
+A file with older rows is rewritten without them. The batch's files, the rewritten files and the
+removal of the old ones are one commit, so the table gets a batch as a whole, and once.
 """
 
 # pyright: basic
@@ -33,10 +32,10 @@ from mqlake.spark.follow.table import LakeTable
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-compute: Any = importlib.import_module("pyarrow.compute")  # its functions are made at run time
+compute: Any = importlib.import_module("pyarrow.compute")  # Its functions are created at run time.
 
 NEEDED = ("body", "topic", "physicalOffset")
-"""Columns of a message that say what becomes of its key."""
+"""Columns of a message that decide what happens to its key."""
 
 _LOCAL = LakeFiles()
 """Tables by key are in directories."""
@@ -47,11 +46,11 @@ _NUMBER = "mqlake_number"
 
 @dataclass(frozen=True)
 class Rewrite:
-    """A file, and the keys of which it is to have no rows (a task's job).
+    """A file, and the keys whose rows are to be removed from it (a task's job).
 
     Attributes:
         keys: Parquet file with the columns `topic` and `key`.
-        column: where the file has its keys.
+        column: the column of the file that contains the keys.
     """
 
     file: DataFile
@@ -61,7 +60,7 @@ class Rewrite:
 
 @dataclass(frozen=True)
 class Rewritten:
-    """What became of a file: `changed` if it has rows of the keys, `output` if others are left."""
+    """The result for a file: `changed` if it had rows of the keys, `output` if others remain."""
 
     file: DataFile
     changed: bool
@@ -104,12 +103,12 @@ def _is_key(type_: Any) -> bool:
 def newest(rows: DataFrame, column: str) -> DataFrame:
     """Return the newest row of each topic and key, and all rows without a key.
 
-    The column `mqlake_key` is added: the key, null if there is none.
+    The column `mqlake_key` is added: the key, or null without one.
     """
     from pyspark.sql import Window
     from pyspark.sql import functions as sql
 
-    # Spark cuts a shuffle of a streaming query into 200 tasks, however few the rows.
+    # Spark splits a shuffle of a streaming query into 200 tasks, however few the rows are.
     tasks = rows.sparkSession.sparkContext.defaultParallelism
     keyed = rows.withColumn(_KEY, _key(rows, column)).repartition(tasks, "topic", _KEY)
     order = Window.partitionBy("topic", _KEY).orderBy(sql.col("physicalOffset").desc())
@@ -144,10 +143,10 @@ def keys_of(found: DataFrame) -> Any:
 
 
 class Upserting:
-    """Makes of a batch what a commit of upserts is.
+    """Prepares the commit of a batch of upserts.
 
     Args:
-        engine: runs the tasks that write files anew.
+        engine: runs the tasks that rewrite files.
     """
 
     def __init__(self, engine: Engine, options: FollowOptions) -> None:
@@ -156,17 +155,17 @@ class Upserting:
         self._keys = options.out / STATE / "keys"
 
     def newest(self, rows: DataFrame) -> DataFrame:
-        """Return the newest row of each key of a batch, kept by Spark until `unpersist`."""
+        """Return the newest row of each key of a batch, cached by Spark until `unpersist`."""
         return newest(rows, self._column).persist()
 
     def replaced(self, table: LakeTable, found: DataFrame) -> tuple[list[DataFile], list[DataFile]]:
-        """Return files written anew without older rows of a batch's keys, and the old files.
+        """Return files rewritten without older rows of a batch's keys, and the old files.
 
         Raises:
-            JobError: the table has files that others wrote, in which older rows could be.
+            JobError: the table has files that other programs wrote, which may have older rows.
         """
         files = table.files()
-        if table.has_other_files():  # asked after `files`, so that none of these has been replaced
+        if table.has_other_files():  # After `files`, so that none was replaced.
             raise JobError(
                 "the table has files that other programs wrote: --upsert-by replaces rows of files "
                 "that mqlake follow wrote only"
@@ -181,7 +180,7 @@ class Upserting:
             return []
         self._keys.mkdir(parents=True, exist_ok=True)
         for path in self._keys.glob("*.parquet"):
-            path.unlink()  # of attempts that were killed
+            path.unlink()  # From attempts that were killed.
         path = self._keys / f"{uuid.uuid4().hex}.parquet"
         parquet.write_table(keys, path)
         try:
@@ -193,13 +192,13 @@ class Upserting:
 
 
 def rewrite(job: Rewrite) -> Rewritten:
-    """Write a file anew without the rows of keys, if it has any."""
+    """Rewrite a file without the rows of keys, if it has any."""
     wanted = [("topic", "=", job.file.topic)]
-    unnamed: Any = None  # names of directories above are no columns
+    unnamed: Any = None  # Names of directories above are not columns.
     table = parquet.read_table(job.keys, filters=wanted, partitioning=unnamed)
     keys = table.column("key").combine_chunks()
     if pa.types.is_integer(keys.type):
-        keys = keys.cast(pa.int64())  # a column may have been widened since the file was written
+        keys = keys.cast(pa.int64())  # A column may have been widened after the file was written.
     has_older = partial(_has_key, keys, job.column)
     with parquet.ParquetFile(job.file.path) as opened:
         if job.column not in opened.schema_arrow.names:

@@ -1,7 +1,7 @@
 """Register the table functions with a session."""
 
 # pyright: basic
-# Reason: PySpark's udtf is a decorator or a function, which its types do not tell apart.
+# PySpark's udtf is a decorator or a function, which its types do not distinguish.
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 def register(spark: SparkSession) -> tuple[str, ...]:
     """Register mqlake's table functions with a session, and return their names.
 
-    `SELECT * FROM rocketmq_groups('/data/store')` works from then on, until the session ends.
-    The executors must see the store at the same path (docs/spark-sql.md).
+    `SELECT * FROM rocketmq_groups('/data/store')` works until the session ends. The executors must
+    see the store at the same path (docs/spark-sql.md).
     """
     from pyspark.sql.functions import udtf
 
@@ -31,7 +31,7 @@ def register(spark: SparkSession) -> tuple[str, ...]:
 
 
 def _handler(name: str) -> type:
-    """Return the class that Spark's workers call; they find the table by its name."""
+    """Return the class that Spark's workers call; it finds the table by its name."""
 
     class StoreFunction:
         def eval(self, path: str) -> Iterator[Row]:

@@ -1,4 +1,4 @@
-"""What a store directory holds, as tables: names and columns are those that `mqadmin` shows."""
+"""The contents of a store directory as tables: names and columns are those of `mqadmin`."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ class StoreTable(NamedTuple):
 
     Attributes:
         columns: as DDL.
-        rows: makes them of a report.
-        meaning: one line for the page; where the rows come from.
+        rows: computes the rows from a report.
+        meaning: one line for the page, which says where the rows come from.
     """
 
     columns: str
@@ -32,7 +32,7 @@ def rows_of(table: StoreTable, path: str) -> Iterator[Row]:
     """Yield the rows of a table about the store at a path or URL.
 
     Raises:
-        StoreError: there is no store.
+        StoreError: the path is not a store.
     """
     with StoreReader.open(open_location(path)) as reader:
         yield from table.rows(reader.inspect())
@@ -103,8 +103,8 @@ STORE_TABLES: Mapping[str, StoreTable] = {
     "rocketmq_damage": StoreTable(
         "file string, offset bigint, bytes bigint, reason string",
         _damage,
-        "What is wrong at the end of the log, with the headers of index files and the sizes of "
-        "queue files. `mqlake verify` checks each record and entry.",
+        "What is wrong at the end of the log, in the headers of index files, and with the "
+        "sizes of queue files. `mqlake verify` checks each record and entry.",
     ),
 }
 """By the names of the functions."""

@@ -20,9 +20,11 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 KNOWN = Known(texts=["topic"], numbers=["partition", "offset"], time="timestamp")
-"""What of Spark's filters narrows the log."""
+"""What limits the part of the log that is read, among Spark's filters."""
 
-_OPTIONS_HELP = "options such as subscribe, startingOffsets and startingTimestamp narrow it anyway"
+_OPTIONS_HELP = (
+    "options such as subscribe, startingOffsets and startingTimestamp limit what is read"
+)
 
 
 class TaskPartition(InputPartition):
@@ -33,7 +35,7 @@ class TaskPartition(InputPartition):
 
 
 class BatchReader(DataSourceReader):
-    """Reads the records that options ask for."""
+    """Plan the tasks; if there is nothing to read, a single task that reads nothing."""
 
     def __init__(self, options: ReadOptions, schema: StructType) -> None:
         check_schema(schema)
@@ -41,7 +43,7 @@ class BatchReader(DataSourceReader):
         self._pushed: Selection = ()
 
     def partitions(self) -> Sequence[InputPartition]:
-        """Plan the tasks; one that reads nothing where there is nothing to read."""
+        """Plan the tasks; one that reads nothing if there is nothing to read."""
         options = self._options
         tasks = plan_batch(options, self._pushed).tasks
         empty = Task(options.path, (), options.isolation, options.fail_on_data_loss)
@@ -55,13 +57,16 @@ class BatchReader(DataSourceReader):
 
 
 class PushingReader(BatchReader):
-    """Reads less where Spark's filters allow it.
+    """Reads less if Spark's filters allow it.
 
     Spark refuses a reader with `pushFilters` while spark.sql.python.filterPushdown.enabled is off.
     """
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802
-        """Take what narrows the log. Spark applies all filters again, which costs little."""
+        """Accept filters that limit the part of the log to read.
+
+        Spark applies all filters again, which costs little.
+        """
         from mqlake.spark.reading.filters import conditions
 
         self._pushed = conditions(filters, KNOWN)

@@ -1,7 +1,7 @@
-"""The columns of the source: those of Spark's Kafka source, of the same types."""
+"""The columns of the source: those of Spark's Kafka source, with the same types."""
 
 # pyright: basic
-# Reason: pyarrow carries no types.
+# pyarrow has no types.
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ COLUMNS = {
     "timestampType": "int",
     "headers": "array<struct<key:string,value:binary>>",
 }
-"""All, in their order, with their types as Spark's SQL writes them. Each may be null."""
+"""All columns, in their order, with their types in Spark's SQL. Each may be null."""
 
 
 def check_columns(names: Sequence[str]) -> tuple[str, ...]:
-    """Return the columns meant by names in any case.
+    """Return the columns with these names, in any case.
 
     Raises:
-        FormatError: there is no such column, or it is named twice.
+        FormatError: a column does not exist, or is named twice.
     """
     known = {name.lower(): name for name in COLUMNS}
     for number, name in enumerate(names):
         if name.lower() not in known:
             near = nearest(name, list(COLUMNS))
-            raise FormatError(f"there is no column {name[:200]!r}; the nearest one is {near}")
+            raise FormatError(f"there is no column {name[:200]!r}; the nearest is {near}")
         if name.lower() in (other.lower() for other in names[:number]):
             raise FormatError(f"column {name} is named twice")
     return tuple(known[name.lower()] for name in names)
@@ -69,10 +69,10 @@ def spark_schema(names: Iterable[str]) -> StructType:
 
 
 def check_schema(schema: StructType) -> None:
-    """Check a schema that was given by hand, as in `.schema("topic string, value binary")`.
+    """Check a user's schema, as in `.schema("topic string, value binary")`.
 
     Raises:
-        FormatError: a column that there is not, or of another type.
+        FormatError: a column does not exist, or has another type.
     """
     for field in schema.fields:
         [name] = check_columns([field.name])
@@ -80,5 +80,5 @@ def check_schema(schema: StructType) -> None:
             raise FormatError(f"column {field.name}: write {name}")
         if field.dataType.simpleString() != COLUMNS[name]:
             given = field.dataType.simpleString()
-            raise FormatError(f"column {name} is of type {COLUMNS[name]}, not {given}")
+            raise FormatError(f"column {name} has type {COLUMNS[name]}, not {given}")
     check_columns(schema.fieldNames())

@@ -17,7 +17,7 @@ class KafkaLogDataSource(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """Return what `format` takes."""
+        """Return the name for `format`."""
         return "kafka-log"
 
     def schema(self) -> StructType:
@@ -25,7 +25,7 @@ class KafkaLogDataSource(DataSource):
         return spark_schema(read_options(self.options).columns)
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """Return what reads a batch query."""
+        """Return the reader of a batch query."""
         from mqlake.spark.kafka_log import batch
 
         options = read_options(self.options, streaming=False)
@@ -33,7 +33,7 @@ class KafkaLogDataSource(DataSource):
         return batch.reader(options, schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
-        """Return what reads a streaming query."""
+        """Return the reader of a streaming query."""
         from mqlake.spark.kafka_log.stream import StreamReader
 
         options = read_options(self.options, streaming=True)

@@ -17,8 +17,9 @@ def start_of(partition: Partition, name: TopicPartition, options: ReadOptions) -
     """Return the offset at which a query starts in a partition.
 
     Raises:
-        StoreError: it is out of range, or no record is from a time on, and that is not tolerated.
-        FormatError: a batch that cannot be read.
+        StoreError: the offset is out of range, or no record has the time or a later one, unless
+            that is tolerated.
+        FormatError: a batch cannot be read.
     """
     limit = options.starting
     earliest, latest = partition.visible(isolation=options.isolation)
@@ -28,7 +29,7 @@ def start_of(partition: Partition, name: TopicPartition, options: ReadOptions) -
         if found is None and not options.latest_if_none:
             raise StoreError(
                 f"{name[0]}-{name[1]}: no record is from {time} or later; set "
-                "startingOffsetsByTimestampStrategy to latest to start behind the last one"
+                "startingOffsetsByTimestampStrategy to latest to start after the last one"
             )
         return latest if found is None else found.offset
     if limit.offsets is None or name not in limit.offsets:
@@ -41,8 +42,8 @@ def end_of(partition: Partition, name: TopicPartition, options: ReadOptions) -> 
     """Return the offset before which a batch query ends in a partition.
 
     Raises:
-        StoreError: it is out of range, and that is not tolerated.
-        FormatError: a batch that cannot be read.
+        StoreError: the offset is out of range, unless that is tolerated.
+        FormatError: a batch cannot be read.
     """
     limit = options.ending
     earliest, latest = partition.visible(isolation=options.isolation)
@@ -56,16 +57,17 @@ def end_of(partition: Partition, name: TopicPartition, options: ReadOptions) -> 
 
 
 def check_named(found: Iterable[TopicPartition], limit: Limit[TopicPartition], side: str) -> None:
-    """Check that the partitions which starting or ending options name are read.
+    """Check that the query reads the partitions that starting or ending options name.
 
     Raises:
-        FormatError: one is not.
+        FormatError: a partition is not read.
     """
     known = set(found)
     for topic, partition in limit.queues:
         if (topic, partition) not in known:
             raise FormatError(
-                f"{side} offsets name {topic}-{partition}, which is not there or not subscribed to"
+                f"{side} offsets name {topic}-{partition}, which does not exist or is not "
+                "subscribed to"
             )
 
 

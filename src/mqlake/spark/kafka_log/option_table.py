@@ -25,22 +25,22 @@ SOURCE_OPTIONS: tuple[Option, ...] = (
         text,
         None,
         "both",
-        "Required. The log directory (Kafka's `log.dir`), or the URL of one (`s3://…`).",
+        "Required. The log directory (Kafka's `log.dir`) or its URL (`s3://…`).",
     ),
     Option(
         "subscribe",
         words(","),
         None,
         "both",
-        "Topics, with commas between them. Without it, `subscribePattern` and `assign`: all but "
-        "Kafka's own.",
+        "Topics, separated by commas. Without `subscribe`, `subscribePattern` and `assign`: all "
+        "topics except Kafka's own.",
     ),
     Option(
         "subscribePattern",
         pattern,
         None,
         "both",
-        "Topics whose whole name matches a regular expression (Python's), but for Kafka's own.",
+        "Topics whose whole name matches a regular expression (Python's), except Kafka's own.",
     ),
     Option("assign", queue_json.queues, None, "both", 'Partitions: `{"topicA": [0, 1]}`.'),
     Option(
@@ -48,14 +48,15 @@ SOURCE_OPTIONS: tuple[Option, ...] = (
         whole(),
         None,
         "both",
-        "Time (ms): each partition starts at its first record of then or later.",
+        "Time (ms): each partition starts at its first record with this or a later timestamp.",
     ),
     Option(
         "startingOffsetsByTimestamp",
         queue_json.timestamps,
         None,
         "both",
-        'The same by partition: `{"topicA": {"0": 1700000000000}}`; others start at the earliest.',
+        'The same by partition: `{"topicA": {"0": 1700000000000}}`. Other partitions start at the '
+        "earliest offset.",
     ),
     Option(
         "startingOffsets",
@@ -63,46 +64,47 @@ SOURCE_OPTIONS: tuple[Option, ...] = (
         None,
         "both",
         '`earliest`, `latest` (streaming), or by partition: `{"topicA": {"0": 23, "1": -2}}`, '
-        "where -2 is the earliest and -1 the latest; other partitions start at the earliest. "
-        "Unset: earliest in batch queries, latest in streaming ones. A restarted query goes on "
-        "where it was.",
+        "with -2 for the earliest and -1 for the latest offset. Other partitions start at the "
+        "earliest. Unset: earliest in batch queries, latest in streaming queries. A restarted "
+        "query continues at its checkpoint.",
     ),
     Option(
         "endingTimestamp",
         whole(),
         None,
         "batch",
-        "Time (ms): each partition ends before its first record of then or later.",
+        "Time (ms): each partition ends before its first record with this or a later timestamp.",
     ),
     Option(
         "endingOffsetsByTimestamp",
         queue_json.timestamps,
         None,
         "batch",
-        "The same by partition; other partitions end at the latest.",
+        "The same by partition. Other partitions end at the latest offset.",
     ),
     Option(
         "endingOffsets",
         limit(LATEST),
         None,
         "batch",
-        "`latest`, or by partition, exclusive: as `startingOffsets`, without -2.",
+        "`latest`, or exclusive offsets by partition, in the form of `startingOffsets`, without "
+        "-2.",
     ),
     Option(
         "startingOffsetsByTimestampStrategy",
         choice("error", LATEST),
         "error",
         "both",
-        "What to do where a partition has no record from the starting time on: fail, or start at "
-        "the latest.",
+        "If a partition has no record at or after the starting time: fail (`error`), or start at "
+        "the latest offset (`latest`).",
     ),
-    Option("includeHeaders", boolean, "false", "both", "Whether the column `headers` is there."),
+    Option("includeHeaders", boolean, "false", "both", "Whether rows have the column `headers`."),
     Option(
         "isolation.level",
         choice(*Isolation),
         Isolation.READ_UNCOMMITTED,
         "both",
-        "`read_committed` leaves out aborted transactions, and ends before the first open one.",
+        "`read_committed` skips aborted transactions, and ends before the first open one.",
         ("kafka.isolation.level",),
     ),
     Option(
@@ -110,49 +112,59 @@ SOURCE_OPTIONS: tuple[Option, ...] = (
         boolean,
         "true",
         "both",
-        "Fail where records are damaged, deleted or out of the given range; else skip and log "
-        "them.",
+        "Fail if records are damaged, deleted or out of the given range. With `false`, skip and "
+        "log them.",
     ),
     Option(
         "minPartitions",
         whole(1),
         None,
         "both",
-        "At least so many tasks, about. Unset: one a core of the driver's machine, more above "
-        "1 GiB each, fewer below 4 MiB each.",
+        "The minimum number of tasks, approximately. Unset: one for each core of the driver's "
+        "machine; more if tasks would exceed 1 GiB, fewer if they would be below 4 MiB.",
     ),
-    Option("maxRecordsPerPartition", whole(1), None, "both", "At most so many offsets a task."),
+    Option(
+        "maxRecordsPerPartition", whole(1), None, "both", "The maximum number of offsets in a task."
+    ),
     Option(
         "maxOffsetsPerTrigger",
         whole(1),
         None,
         "streaming",
-        "At most so many offsets a micro-batch, shared among partitions by what each has.",
+        "The maximum number of offsets in a micro-batch, shared among the partitions in "
+        "proportion to their backlogs.",
     ),
     Option(
         "minOffsetsPerTrigger",
         whole(1),
         None,
         "streaming",
-        "Wait for so many offsets, but no longer than `maxTriggerDelay`.",
+        "Wait for this many offsets, but no longer than `maxTriggerDelay`.",
     ),
-    Option("maxTriggerDelay", duration, "15m", "streaming", "See `minOffsetsPerTrigger`."),
+    Option(
+        "maxTriggerDelay",
+        duration,
+        "15m",
+        "streaming",
+        "The longest wait for `minOffsetsPerTrigger`.",
+    ),
     Option(
         "columns",
         words(","),
         None,
         "both",
-        "Columns to make, with commas between them. Spark does not say which ones a query uses, so "
-        "this is what saves the work for the others. Unset: all that `includeHeaders` leaves.",
+        "Columns to build, separated by commas. Spark does not tell a source which columns a "
+        "query uses, so this option avoids building the others. Unset: all, `headers` only "
+        "with `includeHeaders`.",
     ),
     Option(
         "pushFilters",
         choice("auto", "true", "false"),
         "auto",
         "batch",
-        "Whether filters that Spark pushes down narrow what is read. `auto`: where that is safe, "
-        "which it is not on Spark 4.2 and 4.3; `true`: also there, for a DataFrame that one query "
-        "uses once.",
+        "Whether filters that Spark pushes down narrow what is read. `auto`: if that is safe, "
+        "which it is not on Spark 4.2 and 4.3. `true`: always; set it only for a DataFrame that "
+        "one query uses once. `false`: never.",
     ),
 )
 

@@ -1,4 +1,4 @@
-"""The options of one query, read and checked against each other."""
+"""The options of one query, parsed and checked for contradictions."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ TopicPartition = tuple[str, int]
 
 
 class ReadOptions(msgspec.Struct, frozen=True):
-    """What a query reads; names as in `option_table`, None where nothing is asked for."""
+    """The options of a query; names as in `option_table`, None if an option has no value."""
 
     path: str
     topics: tuple[str, ...] | None
@@ -45,14 +45,14 @@ class ReadOptions(msgspec.Struct, frozen=True):
     columns: tuple[str, ...]
     push_filters: str
     ignored: tuple[str, ...]
-    """Options that were given and mean nothing in this kind of query."""
+    """Options that were given but have no effect in this kind of query."""
 
 
 def read_options(given: Mapping[str, str], *, streaming: bool | None = None) -> ReadOptions:
-    """Read the options of a query; without `streaming`, what both kinds of query have in common.
+    """Parse the options of a query; without `streaming`, those that both kinds of query share.
 
     Raises:
-        FormatError: an option or value that there is not, or options that contradict each other.
+        FormatError: an option or value does not exist, or options contradict each other.
     """
     about_brokers = [name for name in given if _is_about_brokers(name)]
     given = {name: text for name, text in given.items() if name not in about_brokers}

@@ -1,4 +1,4 @@
-"""Open what option `path` names, and find the partitions that a query wants."""
+"""Open the directory of the option `path`, and find the partitions of a query."""
 
 from __future__ import annotations
 
@@ -18,40 +18,40 @@ def open_logs(path: str) -> LogDirectory:
     """Return the log directory of a query.
 
     Raises:
-        StoreError: there is none.
+        StoreError: the path is not a log directory.
     """
     logs = LogDirectory(open_directory(path))
     if not logs.partitions() and not any(logs.directory.exists(name) for name in _MARKS):
         raise StoreError(
-            f"{path}: no partition in it; path is the log directory itself (Kafka's log.dir), and "
-            "all hosts of the cluster see it"
+            f"{path}: there is no partition in it; path must be the log directory itself "
+            "(Kafka's log.dir), which all hosts of the cluster see"
         )
     return logs
 
 
 def wanted_partitions(logs: LogDirectory, options: ReadOptions) -> list[TopicPartition]:
-    """Return the partitions there are that options ask for, by topic and number."""
+    """Return the existing partitions that options select, by topic and number."""
     found = [(name.topic, name.partition) for name in logs.partitions()]
     return [name for name in found if is_wanted(name, options)]
 
 
 def check_asked(found: list[TopicPartition], options: ReadOptions) -> None:
-    """Check that a batch query has what it names.
+    """Check that the topics and partitions that a batch query names exist.
 
     Raises:
-        StoreError: a topic or a partition that is not there.
+        StoreError: a topic or a partition does not exist.
     """
     topics = {topic for topic, _ in found}
     for topic in options.topics or ():
         if topic not in topics:
-            raise StoreError(f"{options.path}: there is no topic {topic!r} in it")
+            raise StoreError(f"{options.path}: topic {topic!r} does not exist")
     for topic, partition in options.partitions or ():
         if (topic, partition) not in found:
-            raise StoreError(f"{options.path}: there is no partition {topic}-{partition} in it")
+            raise StoreError(f"{options.path}: partition {topic}-{partition} does not exist")
 
 
 def is_wanted(name: TopicPartition, options: ReadOptions) -> bool:
-    """Return whether options ask for a partition."""
+    """Return whether options select a partition."""
     topic, _ = name
     if options.partitions is not None:
         return name in options.partitions

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import msgspec
 
+from mqlake.jobs.local import cores
 from mqlake.kafka.isolation import Isolation
 from mqlake.kafka.log.log_directory import LogDirectory
 from mqlake.kafka.log.partition import Partition
@@ -29,11 +29,11 @@ from mqlake.spark.reading.shares import share_count
 log = logger()
 
 _PIECES = 4
-"""Pieces that a task's share of bytes is made of, so that shares come out about equal."""
+"""Pieces that a task's share of bytes consists of, so that shares are about equal."""
 
 
 class Range(msgspec.Struct, frozen=True):
-    """Offsets [start, end) of a partition, about `size` bytes."""
+    """Offsets [start, end) of a partition, approximately `size` bytes."""
 
     topic: str
     partition: int
@@ -43,7 +43,7 @@ class Range(msgspec.Struct, frozen=True):
 
 
 class Task(msgspec.Struct, frozen=True):
-    """What one task reads: offsets in their order, and of them the times (ms) in [first, last]."""
+    """The input of one task: offsets in their order, limited to the times (ms) in [first, last]."""
 
     path: str
     ranges: tuple[Range, ...]
@@ -54,24 +54,25 @@ class Task(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True)
 class Plan:
-    """The tasks of a query; bytes of log that they read, and that the partitions have."""
+    """The tasks of a query; the bytes of log that they read, and that the partitions have."""
 
     tasks: list[Task]
     log_bytes: int
 
     def explain(self) -> str:
-        """Say in one line how much is read."""
+        """Describe in one line how much is read."""
         ranges = [one for task in self.tasks for one in task.ranges]
         read = sum(one.size for one in ranges)
         return f"{read} of {self.log_bytes} bytes of log, {len(self.tasks)} tasks"
 
 
 def plan_batch(options: ReadOptions, pushed: Selection = ()) -> Plan:
-    """Plan a batch query; `pushed` are conditions that Spark's filters make.
+    """Plan a batch query; `pushed` are conditions from Spark's filters.
 
     Raises:
-        StoreError: no such log directory, topic or partition; an offset or time out of range.
-        FormatError: options name a partition that is not read; a batch that cannot be read.
+        StoreError: a log directory, topic or partition does not exist; or an offset or time is out
+            of range.
+        FormatError: options name a partition that is not read; or a batch cannot be read.
     """
     logs = open_logs(options.path)
     names = wanted_partitions(logs, options)
@@ -101,7 +102,7 @@ def plan_tasks(
     """Share ranges among tasks of about equal size."""
     pieces = list(_pieces(logs, ranges, 1 << 62))
     total = sum(piece.size for piece in pieces)
-    count = share_count(total, len(os.sched_getaffinity(0)), options.min_partitions)
+    count = share_count(total, cores(), options.min_partitions)
     goal = -(-total // count) or 1
     if count > 1:
         pieces = list(_pieces(logs, ranges, max(1, goal // _PIECES)))
@@ -150,7 +151,7 @@ def _by_count(pieces: Iterable[Range], most: int) -> Iterator[Range]:
 
 
 def _shares(pieces: Iterable[Range], goal: int, most: int) -> list[list[Range]]:
-    """Deal out pieces in their order, neighbours as one range."""
+    """Distribute pieces in their order; neighbours become one range."""
     shares: list[list[Range]] = []
     size = count = 0
     for piece in pieces:

@@ -1,10 +1,10 @@
-"""Where a streaming query is: what Spark writes into its checkpoint.
+"""The position of a streaming query, as Spark writes it into its checkpoint.
 
     {"topicA": {"0": 23, "1": 345}, "#topicIds": {"topicA": "4KRDEyi7T2mAUeIiUSxdHg"}}
 
-The offsets are written as Spark's Kafka source does. A topic that was deleted and created anew has
-another id (`partition.metadata`; Kafka 2.8 and later), so that its log is not taken for the one
-that was read. No topic has a name with `#`.
+The offsets are written in the format of Spark's Kafka source. A topic that was deleted and created
+again has another id (`partition.metadata`; Kafka 2.8 and later), so that its log is not confused
+with the one that was read. No topic name contains `#`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _TOPIC_IDS = "#topicIds"
 
 
 class Position(msgspec.Struct, frozen=True):
-    """The offsets of a query, and the ids of the topics that they are of."""
+    """The offsets of a query, and the ids of their topics."""
 
     offsets: Offsets
     topic_ids: TopicIds = {}
@@ -36,7 +36,7 @@ class Position(msgspec.Struct, frozen=True):
         """Return the position of a checkpoint.
 
         Raises:
-            StoreError: it is not one of this source.
+            StoreError: the checkpoint is not one of this source.
         """
         others = {name: value for name, value in written.items() if name != _TOPIC_IDS}
         try:
@@ -48,7 +48,7 @@ class Position(msgspec.Struct, frozen=True):
         return cls(offsets, ids)
 
     def write(self) -> dict[str, Any]:
-        """Return what Spark keeps."""
+        """Return the content of Spark's checkpoint."""
         written: dict[str, dict[str, Any]] = {}
         for (topic, number), offset in sorted(self.offsets.items()):
             written.setdefault(topic, {})[str(number)] = offset

@@ -1,7 +1,7 @@
 """Read the records of one task as Arrow batches."""
 
 # pyright: basic
-# Reason: pyarrow carries no types.
+# pyarrow has no types.
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def read(task: Task, schema: Any) -> Iterator[Any]:
     """Yield the records of a task as `pyarrow.RecordBatch`es of an Arrow schema.
 
     Raises:
-        FormatError, StoreError: damage, or what was deleted since the planning, that is not
-            tolerated.
+        FormatError, StoreError: records are damaged, or were deleted since the planning, unless
+            that is tolerated.
     """
     keep_freed_memory()
     expect_hang_up()
@@ -59,7 +59,7 @@ def _open(logs: LogDirectory, one: Range, losses: _Losses, stack: ExitStack) -> 
     try:
         return stack.enter_context(logs.partition(one.topic, one.partition))
     except StoreError as error:
-        losses.lost(f"{one.topic}-{one.partition} is gone: {error}")
+        losses.lost(f"{one.topic}-{one.partition} no longer exists: {error}")
         return None
 
 
@@ -67,8 +67,8 @@ def _scan(partition: Partition, one: Range, task: Task, losses: _Losses) -> Iter
     start, end = partition.visible(one.start, one.end, isolation=task.isolation)
     if (start, end) != (one.start, one.end):
         losses.lost(
-            f"{one.topic}-{one.partition}: of offsets {one.start} to {one.end}, there are now "
-            f"only {start} to {end}"
+            f"{one.topic}-{one.partition}: offsets {one.start} to {one.end} are no longer "
+            f"complete: the log has {start} to {end}"
         )
     on_damage = None if task.fail_on_data_loss else losses.damaged
     first, last = task.times
@@ -83,7 +83,7 @@ def _scan(partition: Partition, one: Range, task: Task, losses: _Losses) -> Iter
 
 
 class _Losses:
-    """What a task could not read: an error, or logged."""
+    """What a task could not read: it raises an error, or is logged."""
 
     def __init__(self, task: Task) -> None:
         self._fails = task.fail_on_data_loss
@@ -91,13 +91,15 @@ class _Losses:
         self._first = ""
 
     def damaged(self, damage: Damage) -> None:
-        """Take damage that is left out."""
+        """Report damage that is skipped."""
         self.lost(f"{damage.file}: {damage.length} bytes at {damage.offset}: {damage.reason}")
 
     def lost(self, what: str) -> None:
-        """Take what is not there."""
+        """Report records that are missing."""
         if self._fails:
-            raise StoreError(f"{what}; set failOnDataLoss to false to go on without what is lost")
+            raise StoreError(
+                f"{what}; set failOnDataLoss to false to continue without the lost records"
+            )
         self._first = self._first or what
         self._count += 1
 

@@ -11,7 +11,7 @@ from mqlake.spark.options.reference import make_table, option_table, with_tables
 
 
 def with_our_tables(page: str) -> str:
-    """Return a page with its two tables written anew."""
+    """Return a page with its two tables replaced."""
     columns = make_table(("column", "type"), [(f"`{n}`", f"`{t}`") for n, t in COLUMNS.items()])
     return with_tables(page, {"options": option_table(SOURCE_OPTIONS), "columns": columns})
 

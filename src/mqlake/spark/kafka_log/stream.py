@@ -37,7 +37,7 @@ log = logger()
 
 
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Reads what was appended to the partitions since the last micro-batch."""
+    """Reads what was appended to the partitions since the last microbatch."""
 
     def __init__(self, options: ReadOptions, schema: StructType) -> None:
         check_schema(schema)
@@ -47,7 +47,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._trigger = Trigger(options)
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802
-        """Return where a new query starts."""
+        """Return the offsets at which a new query starts."""
         logs = open_logs(self._options.path)
         starts: Offsets = {}
         ids: TopicIds = {}
@@ -58,20 +58,22 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return Position(starts, ids).write()
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
-        """Return a limit if options set one; Spark hands it back, or that all is wanted."""
+        """Return the limit that options set, if any; Spark passes it back, or asks for
+        everything.
+        """
         most = self._options.max_offsets_per_trigger
         if most is None and self._options.min_offsets_per_trigger is not None:
             most = MOST
         return ReadAllAvailable() if most is None else ReadMaxRows(most)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        """Take what is there now for all there is."""
+        """Fix the current end as the end of all available records."""
         self._target = {name: end for name, (_, end) in self._look()[0].items()}
 
     def latestOffset(  # noqa: N802
         self, start: dict[str, Any], limit: ReadLimit
     ) -> dict[str, Any]:
-        """Return where the next micro-batch ends; `start` where there is none yet."""
+        """Return where the next microbatch ends; `start` if there is nothing to start from yet."""
         before = Position.read(start)
         there, ids = self._look()
         position = self._still_valid(before, ids)
@@ -87,16 +89,16 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             ends = self._trigger.admit(starts, ends, waits=self._target is None)
         if ends != starts:
             self._trigger.began()
-        # A partition that has just come, and is empty, is no news.
+        # A new partition that is empty does not justify a microbatch.
         known = {name: end for name, end in ends.items() if name in position or end > starts[name]}
         if before.offsets == position | known:
             return start
         return Position(position | known, before.topic_ids | ids).write()
 
     def _look(self) -> tuple[dict[tuple[str, int], tuple[int, int]], TopicIds]:
-        """Return the first offset and the one after the last of the partitions there are.
+        """Return the first offset and the end offset of the existing partitions.
 
-        And the ids of their topics.
+        Also return the ids of their topics.
         """
         logs = open_logs(self._options.path)
         found: dict[tuple[str, int], tuple[int, int]] = {}
@@ -111,10 +113,10 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _still_valid(self, position: Position, found: TopicIds) -> Offsets:
         """Return the offsets of topics that are still those that were read.
 
-        The others are read from their first record on, if losses are tolerated.
+        The other topics are read from their first record, if losses are tolerated.
 
         Args:
-            found: the ids that topics have now.
+            found: the current ids of the topics.
         """
         anew = {
             topic
@@ -124,9 +126,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         for topic in sorted(anew):
             data_loss(
                 self._options,
-                f"{self._options.path}: topic {topic} is not the one that this query has read: its "
-                f"id was {position.topic_ids[topic]}, and is {found[topic]}; it was deleted and "
-                "created anew",
+                f"{self._options.path}: topic {topic} is not the one that this query has "
+                f"read: its id was {position.topic_ids[topic]} and is {found[topic]} now; it "
+                "was deleted and created again",
             )
         return {name: offset for name, offset in position.offsets.items() if name[0] not in anew}
 
@@ -134,14 +136,14 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         for name, offset in position.items():
             end = ends.get(name)
             if not is_wanted(name, self._options):
-                continue  # its offset is kept for a query that subscribes to it again
+                continue  # Its offset is kept for a query that subscribes to it again.
             if end is None:
-                data_loss(self._options, f"{name[0]}-{name[1]} is not there any more")
+                data_loss(self._options, f"{name[0]}-{name[1]} no longer exists")
             elif end < offset:
                 data_loss(
                     self._options,
-                    f"{name[0]}-{name[1]} ends at offset {end}, and the query is at {offset}: the "
-                    "log has been cut, or it is another one",
+                    f"{name[0]}-{name[1]} ends at offset {end}, but the query is at {offset}: "
+                    "the log was cut, or is another one",
                 )
 
     def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802
@@ -149,7 +151,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return None if self._seen is None else Position(self._seen).write()
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        """Plan the tasks of a micro-batch, the same offsets whenever it is planned."""
+        """Plan the tasks of a microbatch, with the same offsets whenever it is planned."""
         planned = Position.read(end)
         starts = self._still_valid(Position.read(start), planned.topic_ids)
         logs = open_logs(self._options.path)
@@ -166,30 +168,30 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _range(
         self, logs: LogDirectory, name: tuple[str, int], starts: Offsets, planned: Position
     ) -> Range | None:
-        """Return what there is of a partition's part in a micro-batch."""
+        """Return the part of a microbatch that exists in a partition."""
         if not is_wanted(name, self._options):
             data_loss(
                 self._options,
-                f"a micro-batch that is not committed has records of {name[0]}-{name[1]}, which "
-                "the query does not subscribe to any more; restart it as it was until the batch "
-                "is committed",
+                f"a micro-batch that is not committed has records of {name[0]}-{name[1]}, to "
+                "which the query no longer subscribes; restart it with the old options until "
+                "the batch is committed",
             )
             return None
         if name not in wanted_partitions(logs, self._options):
-            data_loss(self._options, f"{name[0]}-{name[1]} is not there any more")
+            data_loss(self._options, f"{name[0]}-{name[1]} no longer exists")
             return None
         with logs.partition(*name) as partition:
             first, found = partition.log_start_offset, _id_of(partition, name)
         end = planned.offsets[name]
         if not self._still_valid(Position({name: end}, planned.topic_ids), found):
-            return None  # it was created anew since the micro-batch was planned
-        # A new partition is read from its first record on.
+            return None  # The topic was created again since the microbatch was planned.
+        # A new partition is read from its first record.
         start = starts.get(name, first)
         if start < first:
             data_loss(
                 self._options,
-                f"{name[0]}-{name[1]} begins at offset {first}; what was between {start} and that "
-                "was deleted before the query came to it",
+                f"{name[0]}-{name[1]} begins at offset {first}; records from {start} on were "
+                "deleted before the query read them",
             )
         return Range(*name, max(start, first), end) if max(start, first) < end else None
 
@@ -201,9 +203,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 
 def _id_of(partition: Partition, name: TopicPartition) -> TopicIds:
-    """Return the id of a partition's topic, nothing where it has none or it is unreadable."""
+    """Return the id of a partition's topic; nothing if it has none or it is unreadable."""
     try:
         metadata = partition.metadata
     except FormatError:
-        return {}  # `mqlake kafka verify` reports it; the records are there
+        return {}  # `mqlake kafka verify` reports the file; the records are readable.
     return {} if metadata is None else {name[0]: encode_topic_id(metadata.topic_id)}

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from mqlake.spark.live.options import LiveOptions
-from mqlake.spark.live.plan import Task, plan_batch
+from mqlake.spark.live.plan import plan_batch
+from mqlake.spark.live.task import Task
 from mqlake.spark.reading import push_down
 from mqlake.spark.reading.conditions import Selection
 from mqlake.spark.reading.schema import arrow_schema
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from pyspark.sql.datasource import Filter
     from pyspark.sql.types import StructType
 
-_OPTIONS_HELP = "options such as subscribe, tags and startingTimestamp narrow it all the same"
+_OPTIONS_HELP = "options such as subscribe, tags and startingTimestamp limit what is read"
 
 
 class LiveTaskPartition(InputPartition):
@@ -37,7 +38,7 @@ class LiveBatchReader(DataSourceReader):
         self._pushed: Selection = ()
 
     def partitions(self) -> Sequence[InputPartition]:
-        """Plan the tasks; one that reads nothing if there is nothing to read."""
+        """Plan the tasks; if there is nothing to read, a single task that reads nothing."""
         tasks = plan_batch(self._options, self._pushed)
         return [LiveTaskPartition(task) for task in tasks or [None]]
 
@@ -56,7 +57,10 @@ class LivePushingReader(LiveBatchReader):
     """
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802
-        """Take what narrows the queues. Spark applies all filters again, which costs little."""
+        """Accept filters that limit the part of the queues to read.
+
+        Spark applies all filters again, which costs little.
+        """
         from mqlake.spark.reading.filters import conditions
 
         self._pushed = conditions(filters)

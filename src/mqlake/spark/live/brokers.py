@@ -1,4 +1,4 @@
-"""What queries ask of a cluster, again and again until it answers or time is up."""
+"""Requests of queries to a cluster, repeated until it answers or time is up."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from mqlake.protocol.naming import REPLY_SUFFIX, SYSTEM_PREFIX, SYSTEM_TOPICS
 from mqlake.spark.reading.conditions import Interval
 
 NOBODY = "TOOLS_CONSUMER"
-"""A group that every broker has, for reading without one."""
+"""A group that every broker has, for readers without a group."""
 
 ALL = "*"
 
@@ -34,7 +34,7 @@ _PULL_BYTES = 4 << 20
 _FIRST_WAIT, _LONGEST_WAIT = 0.1, 5.0
 """Seconds between two tries."""
 _AT_ONCE = 64
-"""Queues that are asked about at once."""
+"""Maximum number of queues that are requested at the same time."""
 
 _PASSING = frozenset(
     (
@@ -44,15 +44,15 @@ _PASSING = frozenset(
         ResponseCode.FLOW_CONTROL,
     )
 )
-"""Codes by which a broker refuses for now."""
+"""Codes of temporary refusals."""
 
 T = TypeVar("T")
 
 
 class Mark(NamedTuple):
-    """What tells a record from any other one at the same queue offset.
+    """Distinguishes a record from any other one at the same queue offset.
 
-    A topic that is created anew has records at other physical offsets, and those of a new store
+    A topic that was created again has records at other physical offsets, and those of a new store
     have other store timestamps (ms).
     """
 
@@ -74,11 +74,11 @@ class Brokers:
         self._at_once = asyncio.Semaphore(_AT_ONCE)
 
     async def patiently(self, what: str, ask: Callable[[], Awaitable[T]]) -> T:
-        """Return what `ask` returns once it does not fail.
+        """Return the result of `ask` once it succeeds.
 
         Raises:
-            BrokerError: a server refuses for good; it begins with `what`.
-            ClientError: time is up, or the answer is none.
+            BrokerError: a server refuses permanently; the message begins with `what`.
+            ClientError: time is up, or the answer is invalid.
         """
         loop = asyncio.get_running_loop()
         begun, wait = loop.time(), _FIRST_WAIT
@@ -94,8 +94,7 @@ class Brokers:
                 left = begun + self.seconds - loop.time()
                 if left <= 0:
                     raise ClientError(
-                        f"{what}: {error}; it was tried for {self.seconds:g} s (option "
-                        "retryTimeout)"
+                        f"{what}: {error}; tried for {self.seconds:g} s (option retryTimeout)"
                     ) from None
             await asyncio.sleep(min(wait, left))
             wait = min(2 * wait, _LONGEST_WAIT)
@@ -103,12 +102,12 @@ class Brokers:
     # Topics and queues
 
     async def topics(self, pattern: str | None) -> list[str]:
-        """Return the topics that a pattern matches; without one, all that users have made."""
+        """Return the topics that a pattern matches; without a pattern, all topics of users."""
         found = await self._names(RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER)
         if pattern is not None and pattern.startswith("%"):
             names = [topic for topic in found if topic.startswith(OF_GROUPS)]
         else:
-            # Brokers and clusters have topics of their names.
+            # There are topics with the names of brokers and clusters.
             own = {*await self._names(RequestCode.GET_SYSTEM_TOPIC_LIST_FROM_NS), *SYSTEM_TOPICS}
             names = [topic for topic in found if topic not in own and not _is_internal(topic)]
         return [topic for topic in names if pattern is None or re.fullmatch(pattern, topic)]
@@ -120,7 +119,7 @@ class Brokers:
         return sorted(decode_answer(TopicList, answer.body).topic_list)
 
     async def queues(self, topic: str) -> tuple[MessageQueue, ...]:
-        """Return the queues of a topic that may be read; none if no name server knows the topic."""
+        """Return the readable queues of a topic; empty if no name server knows the topic."""
         route = await self.patiently(f"the route of topic {topic}", lambda: self._route(topic))
         return () if route is None else route.read_queues
 
@@ -133,13 +132,13 @@ class Brokers:
                 if error.code == ResponseCode.TOPIC_NOT_EXIST:
                     return None
                 raise
-        await self._instance.routes.load(topic)  # calls find brokers by it
+        await self._instance.routes.load(topic)  # Calls find brokers by this route.
         return TopicRoute(topic, data)
 
     # Offsets
 
     async def spans(self, queues: Iterable[MessageQueue]) -> dict[MessageQueue, Interval | str]:
-        """Return the first and the next queue offset of queues; of others, why there is none."""
+        """Return the first and the next queue offset of queues, or why they are not known."""
         asked = list(queues)
         found = await asyncio.gather(*map(self._span, asked))
         return dict(zip(asked, found, strict=True))
@@ -154,7 +153,7 @@ class Brokers:
         return max(0, low), max(0, low, high)
 
     async def marks(self, offsets: Mapping[MessageQueue, int]) -> dict[MessageQueue, Mark]:
-        """Return the marks of the records at queue offsets, as far as brokers have them."""
+        """Return the marks of the records at queue offsets, if brokers have them."""
 
         async def mark(queue: MessageQueue, offset: int) -> Mark | None:
             async with self._at_once:
@@ -164,11 +163,11 @@ class Brokers:
         return {queue: one for queue, one in zip(offsets, found, strict=True) if one is not None}
 
     async def mark(self, queue: MessageQueue, offset: int) -> Mark | None:
-        """Return the mark of the record at a queue offset, None if the broker does not have it."""
+        """Return the mark of the record at a queue offset, or None if the broker lacks it."""
         try:
             record = await self._record(queue, offset)
         except BrokerError:
-            return None  # the queue does not exist any more: whoever reads it reports that
+            return None  # The queue no longer exists, which its reader reports.
         if record is None or record.queue_offset != offset:
             return None
         return Mark(record.physical_offset, record.store_timestamp)
@@ -176,10 +175,10 @@ class Brokers:
     async def first_since(self, queue: MessageQueue, time: int, span: Interval) -> int:
         """Return the queue offset of the first message stored at a time (ms) or later.
 
-        Brokers before 5.0 return the nearest message instead, so that is where the search begins.
+        Brokers before 5.0 return the nearest message instead, so the search begins there.
 
         Args:
-            span: where it can be; its end if there is no such message.
+            span: the range of possible offsets; its end is returned without such a message.
         """
         low, high = span
         if low >= high:
@@ -216,15 +215,15 @@ class Brokers:
         return record is None or record.store_timestamp >= time
 
     async def _record(self, queue: MessageQueue, offset: int) -> ReceivedMessage | None:
-        """Return the first record from a queue offset on, None if the broker has none."""
+        """Return the first record from a queue offset on, or None if the broker has none."""
         pulled = await self.pull(queue, offset, most=1)
         if pulled.status is not PullStatus.FOUND:
             return None
         try:
             found = decode_messages(pulled.data, queue.broker_name, ReceivedMessage)
         except FormatError:
-            return None  # damaged: whoever reads it reports that
-        # A batch in one record begins before the offset that is asked for.
+            return None  # The record is damaged, which its reader reports.
+        # An inner batch begins before the requested offset.
         return next((message for message in found if message.queue_offset >= offset), None)
 
     # Messages
@@ -235,8 +234,8 @@ class Brokers:
         """Return records of a queue from an offset on.
 
         Args:
-            most: records.
-            expression: of tags.
+            most: the maximum number of records.
+            expression: the expression of tags.
         """
         header = PullHeader(
             consumer_group=NOBODY,
@@ -267,12 +266,12 @@ class Brokers:
 
 
 def name_of(queue: MessageQueue) -> str:
-    """Return what errors call a queue."""
+    """Return the name of a queue in errors."""
     return f"topic {queue.topic}, broker {queue.broker_name}, queue {queue.queue_id}"
 
 
 def queue_order(queue: MessageQueue) -> tuple[str, str, int]:
-    """Return what queues are sorted by."""
+    """Return the sort key of queues."""
     return queue.topic, queue.broker_name, queue.queue_id
 
 

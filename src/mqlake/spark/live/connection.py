@@ -16,10 +16,10 @@ T = TypeVar("T")
 
 
 class Connection:
-    """A client instance on a thread of its own, with one connection to each server.
+    """A client instance on its own thread, with one connection to each server.
 
     Attributes:
-        instance: for coroutines that this connection runs.
+        instance: the client instance, for coroutines that this connection runs.
     """
 
     def __init__(self, name_servers: str) -> None:
@@ -27,7 +27,7 @@ class Connection:
         self.instance: ClientInstance = self._thread.run(_open(name_servers))
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Return what a coroutine returns."""
+        """Return the result of a coroutine."""
         return self._thread.run(work)
 
     def begin(self, work: Coroutine[Any, Any, T]) -> Future[T]:
@@ -49,7 +49,7 @@ _opening = Lock()
 
 
 def connection(name_servers: str) -> Connection:
-    """Return this process's connection to a cluster; it stays open for the tasks that follow.
+    """Return this process's connection to a cluster; it stays open for later tasks.
 
     Spark's workers are forked, so a connection belongs to the process that opened it.
     """

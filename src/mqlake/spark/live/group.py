@@ -1,4 +1,4 @@
-"""Commit the offsets of a query as those of a consumer group, so that its lag can be watched."""
+"""Commit the offsets of a query as those of a consumer group, so that its lag can be monitored."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ _TIMEOUT = 5.0
 class GroupOffsets:
     """The offsets of a group at the brokers.
 
-    A failure is logged and not raised: the checkpoint is what a query continues by, and the next
-    micro-batch commits again.
+    A failure is logged and not raised: the query continues from its checkpoint, and the next
+    microbatch commits again.
     """
 
     def __init__(self, instance: ClientInstance, group: str) -> None:
@@ -60,8 +60,8 @@ class GroupOffsets:
     async def _introduce(self, broker_name: str) -> None:
         """Be a member of the group for a moment.
 
-        By that a broker creates the group if it may, and its retry topic, without which `mqadmin
-        consumerProgress` finds no group.
+        This makes a broker create the group, if it may, and its retry topic, without which `mqadmin
+        consumerProgress` does not find the group.
         """
         address = self._instance.routes.master(broker_name)
         if address is None:

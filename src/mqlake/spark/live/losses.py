@@ -1,4 +1,4 @@
-"""What a task could not read: an error, or counted and logged."""
+"""What a task could not read: it raises an error, or is counted and logged."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ log = logger()
 
 
 class Losses:
-    """Messages that a task lacks.
+    """Messages that are missing in a task.
 
     Args:
-        fail: whether the first one is an error.
+        fail: whether the first one raises an error.
     """
 
     def __init__(self, *, fail: bool) -> None:
@@ -23,7 +23,7 @@ class Losses:
         self._first = ""
 
     def lost(self, queue: MessageQueue, offset: int, count: int, reason: str) -> None:
-        """Take so many messages from a queue offset on.
+        """Report a number of missing messages from a queue offset on.
 
         Raises:
             StoreError: losses are not tolerated.
@@ -31,20 +31,20 @@ class Losses:
         many = "1 message" if count == 1 else f"{count} messages"
         what = f"{name_of(queue)}: {many} at offset {offset}: {reason}"
         if self._fail:
-            raise StoreError(f"{what}; set failOnDataLoss to false to skip what is lost")
+            raise StoreError(f"{what}; set failOnDataLoss to false to skip lost messages")
         self._first = self._first or what
         self._count += count
 
     def another_queue(self, queue: MessageQueue, offset: int) -> None:
-        """Take that the record at a queue offset is not the one that the query has read.
+        """Report that the record at a queue offset is not the one that the query has read.
 
         Raises:
             StoreError: losses are not tolerated.
         """
         what = (
-            f"{name_of(queue)}: the message at offset {offset} is not the one that this query has "
-            "read: the topic was deleted and created anew, or the broker's store was; start a new "
-            "query, with a new checkpoint, to read it from its beginning"
+            f"{name_of(queue)}: the message at offset {offset} is not the one that this query "
+            "has read: the topic, or the broker's store, was deleted and created again; "
+            "start a new query, with a new checkpoint, to read it from its beginning"
         )
         if self._fail:
             raise StoreError(f"{what}; set failOnDataLoss to false to continue at this offset")

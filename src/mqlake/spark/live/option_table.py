@@ -5,7 +5,7 @@ Options that mean the same as on a store directory are taken from there.
 
 from __future__ import annotations
 
-from mqlake.spark.options.parsing import Option, boolean, duration, text, whole
+from mqlake.spark.options.parsing import Option, boolean, duration, text, whole, words
 from mqlake.spark.reading import queue_json
 from mqlake.spark.reading.limits import EARLIEST, LATEST, limit
 from mqlake.spark.source.option_table import SOURCE_OPTIONS
@@ -15,8 +15,8 @@ NAME_SERVER = Option(
     text,
     None,
     "both",
-    "Required. The name servers, `host:port`, with `;` between them. The environment variable "
-    "`NAMESRV_ADDR` is used if neither this nor `path` is given.",
+    "Required. The name servers, `host:port`, separated by `;`. If neither this option nor `path` "
+    "is given, the environment variable `NAMESRV_ADDR` is used.",
     ("namesrvAddr", "rocketmq.namesrvAddr"),
 )
 RETRY_TIMEOUT = Option(
@@ -51,8 +51,8 @@ LIVE_OPTIONS: tuple[Option, ...] = (
         _OF_DIRECTORIES["subscribe"].parse,
         None,
         "both",
-        "Topics, with commas between them. Without it, `subscribePattern` and `assign`: all but "
-        "RocketMQ's own and those of groups (`%RETRY%…`, `%DLQ%…`).",
+        "Topics, separated by commas. Without `subscribe`, `subscribePattern` and `assign`: all "
+        "topics except RocketMQ's own and those of groups (`%RETRY%…`, `%DLQ%…`).",
         ("topic",),
     ),
     Option(
@@ -75,7 +75,8 @@ LIVE_OPTIONS: tuple[Option, ...] = (
         queue_json.of_brokers_timestamps,
         None,
         "both",
-        "The same by queue, as `startingOffsets`; others start at the earliest.",
+        "Milliseconds since 1970 by queue, in the form of `startingOffsets`. Other queues start "
+        "at the earliest offset.",
     ),
     Option(
         "startingOffsets",
@@ -83,61 +84,62 @@ LIVE_OPTIONS: tuple[Option, ...] = (
         None,
         "both",
         '`earliest`, `latest` (streaming), or by queue: `{"TopicA": {"broker-a": {"0": 23}}}`, '
-        "where -2 is the earliest and -1 the latest; other queues start at the earliest. The "
-        "broker may be left out of a topic that is on one broker. Unset: earliest in batch "
-        "queries, latest in streaming ones. A restarted query continues at its checkpoint.",
+        "with -2 for the earliest and -1 for the latest offset. Other queues start at the "
+        "earliest. The broker may be omitted if only one has the topic. Unset: earliest in batch "
+        "queries, latest in streaming queries. A restarted query continues at its checkpoint.",
     ),
     Option(
         "endingOffsetsByTimestamp",
         queue_json.of_brokers_timestamps,
         None,
         "batch",
-        "The same by queue; other queues end at the latest.",
+        "Milliseconds since 1970 by queue. Other queues end at the latest offset.",
     ),
     Option(
         "endingOffsets",
         limit(LATEST, offsets=queue_json.of_brokers_offsets),
         None,
         "batch",
-        "`latest`, or by queue, exclusive: as `startingOffsets`, without -2.",
+        "`latest`, or exclusive offsets by queue, in the form of `startingOffsets`, without -2.",
     ),
     Option(
         "failOnDataLoss",
         boolean,
         "true",
         "both",
-        "Fail if messages are damaged, deleted or out of the given range, if a topic was created "
-        "anew, if a queue is gone or its broker does not answer, and, in a batch query, if a topic "
-        "or a queue does not exist. Otherwise such messages are skipped, counted and logged.",
+        "Fail if messages are damaged, deleted or out of the given range, if a topic was deleted "
+        "and created again, or if a queue is gone or its broker does not answer; in a batch query "
+        "also if a topic or queue does not exist. With `false`, skip, count and log such messages.",
     ),
     Option(
         "minPartitions",
         whole(1),
         None,
         "both",
-        "At least so many tasks, about: long queues are split. Unset: one for each queue.",
+        "The minimum number of tasks, approximately: long queues are split. Unset: one for each "
+        "core of the driver's machine, and more for many messages, at most one for each queue.",
     ),
     Option(
         "maxRecordsPerPartition",
         whole(1),
         None,
         "both",
-        "At most so many queue offsets in a task.",
+        "The maximum number of queue offsets in a task.",
     ),
     Option(
         "maxOffsetsPerTrigger",
         whole(1),
         None,
         "streaming",
-        "At most so many queue offsets in a micro-batch, shared among the queues by what each has. "
-        "Offsets count, also of messages that `tags` or `keys` leave out.",
+        "The maximum number of queue offsets in a micro-batch, shared among the queues in "
+        "proportion to their backlogs. Messages that `tags` or `keys` exclude count, too.",
     ),
     Option(
         "groupId",
         text,
         None,
         "streaming",
-        "A consumer group, whose offsets are committed at the brokers after each micro-batch, so "
+        "A consumer group whose offsets are committed to the brokers after each micro-batch, so "
         "that `mqadmin consumerProgress` shows the lag. The query itself continues at its "
         "checkpoint. Choose a group without other members.",
     ),
@@ -153,9 +155,17 @@ LIVE_OPTIONS: tuple[Option, ...] = (
         whole(1),
         "1024",
         "both",
-        "Messages of one pull at most. Brokers have a limit of their own: 32 by default "
-        "(`maxTransferCountOnMessageInMemory`).",
+        "The maximum number of messages in a pull. Brokers have a limit of their own: 32 by "
+        "default (`maxTransferCountOnMessageInMemory`).",
     ),
     RETRY_TIMEOUT,
+    Option(
+        "localStore",
+        words(","),
+        None,
+        "both",
+        "Store directories, separated by commas. A task whose host has the broker's store, or "
+        "a slave's, in one of them reads its files instead of pulling. Other tasks pull.",
+    ),
     *(_OF_DIRECTORIES[name] for name in _SAME),
 )

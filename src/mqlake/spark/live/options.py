@@ -1,4 +1,4 @@
-"""The options of one query on a running cluster, read and checked against each other."""
+"""The options of one query on a running cluster, parsed and checked for contradictions."""
 
 from __future__ import annotations
 
@@ -29,12 +29,13 @@ ENVIRONMENT = "NAMESRV_ADDR"
 
 
 class LiveOptions(msgspec.Struct, frozen=True):
-    """What a query reads; names as in `option_table`, None if nothing is asked for.
+    """The options of a query; names as in `option_table`, None if an option has no value.
 
     Attributes:
         retry_timeout: milliseconds.
-        group: whose offsets are committed, if any.
-        ignored: options that were given and mean nothing in this kind of query.
+        group: the group whose offsets are committed, if any.
+        local_stores: directories that may be the store of a broker on a task's host.
+        ignored: options that were given but have no effect in this kind of query.
     """
 
     name_servers: str
@@ -57,31 +58,32 @@ class LiveOptions(msgspec.Struct, frozen=True):
     pull_size: int
     retry_timeout: int
     group: str | None
+    local_stores: tuple[str, ...]
     ignored: tuple[str, ...]
 
 
 def is_live(given: Mapping[str, str]) -> bool:
-    """Return whether options ask for a running cluster, not for a store directory.
+    """Return whether options name a running cluster, not a store directory.
 
     Raises:
-        FormatError: they ask for both.
+        FormatError: the options name both.
     """
     names = {name.lower(): name for name in given}
     servers = [names[each.lower()] for each in _names(NAME_SERVER) if each.lower() in names]
     place = next((names[each] for each in ("path", "paths") if each in names), None)
     if servers and place:
         raise FormatError(
-            f"options {place} and {servers[0]} exclude each other: give a store directory, or the "
-            "name servers of a running cluster"
+            f"options {place} and {servers[0]} cannot be combined: give a store directory, or "
+            "the name servers of a running cluster"
         )
     return bool(servers) or (place is None and bool(os.environ.get(ENVIRONMENT)))
 
 
 def live_options(given: Mapping[str, str], *, streaming: bool | None = None) -> LiveOptions:
-    """Read the options of a query; without `streaming`, what both kinds of query have in common.
+    """Parse the options of a query; without `streaming`, those that both kinds of query share.
 
     Raises:
-        FormatError: an unknown option or value, or options that contradict each other.
+        FormatError: an option or value does not exist, or options contradict each other.
     """
     check_known(given, LIVE_OPTIONS, SOURCE_OPTIONS)
     values = parse_options(LIVE_OPTIONS, with_name_server(given))
@@ -110,6 +112,7 @@ def live_options(given: Mapping[str, str], *, streaming: bool | None = None) -> 
         pull_size=min(values["pullBatchSize"], 1 << 16),
         retry_timeout=values["retryTimeout"],
         group=group if values["commitOffsets"] else None,
+        local_stores=values["localStore"] or (),
         ignored=_ignored(given, streaming=bool(streaming)),
     )
     check_triggers(options.min_offsets_per_trigger, options.max_offsets_per_trigger)
@@ -129,10 +132,10 @@ def with_name_server(given: Mapping[str, str]) -> dict[str, str]:
 def check_known(
     given: Mapping[str, str], live: Sequence[Option], of_directories: Sequence[Option]
 ) -> None:
-    """Refuse options that mean something only for a store directory.
+    """Raise an error if an option has an effect only for a store directory.
 
     Raises:
-        FormatError: there is one.
+        FormatError: there is such an option.
     """
     known = {name.lower() for option in live for name in _names(option)}
     others = {name.lower() for option in of_directories for name in _names(option)}

@@ -1,7 +1,7 @@
-"""Make messages of rows."""
+"""Convert rows to messages."""
 
 # pyright: basic
-# Reason: pyarrow carries no types.
+# pyarrow has no types.
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from mqlake.spark.sink.columns import take
 
 
 def messages(batch: Any, topic: str | None) -> Iterator[Message]:
-    """Yield the messages of a `pyarrow.RecordBatch`, by the columns of the sink.
+    """Yield the messages of a `pyarrow.RecordBatch` with the columns of the sink.
 
-    A column comes before the property of its name. Properties that RocketMQ sets by itself are left
-    out, so that a message that was read is not delayed or retried when it is written again. Bodies
-    that were read compressed are decompressed.
+    A column overrides the property of the same name. Properties that RocketMQ sets are left out, so
+    that a message that was read is not delayed or retried when it is written again. Bodies that
+    were read compressed are decompressed.
 
     Args:
-        topic: of all messages; None if the rows have one.
+        topic: the topic of all messages; None if the rows have one.
 
     Raises:
-        FormatError: a row that cannot be sent.
+        FormatError: a row cannot be sent.
     """
     columns = take(batch)
     count = len(batch)

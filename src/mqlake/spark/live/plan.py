@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator, Mapping
-from itertools import pairwise
-
-import msgspec
+from collections.abc import Iterable, Mapping
 
 from mqlake.protocol.bodies.message_queue import MessageQueue
-from mqlake.spark.live.brokers import ALL, Brokers, Mark
+from mqlake.spark.live.brokers import ALL, Brokers
 from mqlake.spark.live.connection import connection
 from mqlake.spark.live.options import LiveOptions
 from mqlake.spark.live.scope import Spans, ends_of, starts_of, wanted_queues
+from mqlake.spark.live.shares import share
+from mqlake.spark.live.task import Range, Task
 from mqlake.spark.reading.conditions import MOST, Interval, Selection, interval, offsets_in, texts
 from mqlake.spark.reading.log import logger
 from mqlake.spark.reading.losses import data_loss
@@ -25,51 +24,17 @@ CLOCK_STEP = 60_000
 _LONGEST_EXPRESSION = 2048
 
 
-class Range(msgspec.Struct, frozen=True):
-    """Queue offsets [start, end) of one queue.
-
-    Attributes:
-        before: the mark of the record before `start`, None if it is not known.
-        last: that of the record before `end`.
-    """
-
-    queue: MessageQueue
-    start: int
-    end: int
-    before: Mark | None = None
-    last: Mark | None = None
-
-
-class Task(msgspec.Struct, frozen=True):
-    """What one task reads.
-
-    Attributes:
-        expression: of tags, which the brokers select messages by.
-        tags, keys: messages have one of these; None for all.
-        retry_timeout: milliseconds.
-    """
-
-    name_servers: str
-    ranges: tuple[Range, ...]
-    expression: str
-    tags: tuple[str, ...] | None
-    keys: tuple[str, ...] | None
-    fail_on_data_loss: bool
-    pull_size: int
-    retry_timeout: int
-
-
 def brokers_of(options: LiveOptions) -> Brokers:
     """Return the brokers for the driver's part of a query."""
     return Brokers(connection(options.name_servers).instance, options.retry_timeout / 1000)
 
 
 def plan_batch(options: LiveOptions, pushed: Selection = ()) -> list[Task]:
-    """Plan a batch query; `pushed` are conditions that Spark's filters make.
+    """Plan a batch query; `pushed` are conditions from Spark's filters.
 
     Raises:
         ClientError: a server does not answer.
-        FormatError, StoreError: options name what does not exist, or messages are lost.
+        FormatError, StoreError: options name something that does not exist, or messages are lost.
     """
     ranges = connection(options.name_servers).run(_batch_ranges(options, pushed))
     tasks = plan_tasks(options, ranges, pushed)
@@ -101,7 +66,7 @@ def reached(
     """Return the spans of queues whose brokers answer.
 
     Raises:
-        StoreError: one does not, and that is not tolerated.
+        StoreError: a broker does not answer, unless that is tolerated.
     """
     found: dict[MessageQueue, Interval] = {}
     for queue, span in spans.items():
@@ -141,7 +106,7 @@ async def _narrowed(
 
 
 def plan_tasks(options: LiveOptions, ranges: list[Range], pushed: Selection = ()) -> list[Task]:
-    """Make a task of each range; split long ones if options ask for more or smaller tasks."""
+    """Share ranges among tasks."""
     tags = texts(pushed, "tags")
     if options.tags is not None:
         tags = frozenset(options.tags) & (tags if tags is not None else frozenset(options.tags))
@@ -149,41 +114,24 @@ def plan_tasks(options: LiveOptions, ranges: list[Range], pushed: Selection = ()
     return [
         Task(
             options.name_servers,
-            (one,),
+            ranges,
             expression,
             options.tags,
             options.keys,
             options.fail_on_data_loss,
             options.pull_size,
             options.retry_timeout,
+            options.local_stores,
         )
-        for one in _split(ranges, options)
+        for ranges in share(ranges, options)
     ]
 
 
 def _expression(tags: Iterable[str] | None) -> str:
-    """Return what brokers may select messages by: nothing that tags are missing from."""
+    """Return the expression by which brokers may select messages: they must not check tags that are
+    unknown.
+    """
     listed = sorted(tags or ())
     text = " || ".join(listed)
     is_plain = all(tag and tag == tag.strip() and "|" not in tag and tag != ALL for tag in listed)
     return text if listed and is_plain and len(text.encode()) <= _LONGEST_EXPRESSION else ALL
-
-
-def _split(ranges: list[Range], options: LiveOptions) -> Iterator[Range]:
-    """Yield ranges of at most so many offsets that there are as many tasks as wished."""
-    total = sum(one.end - one.start for one in ranges)
-    most = options.max_records_per_partition or MOST
-    if options.min_partitions is not None and options.min_partitions > len(ranges):
-        most = min(most, -(-total // options.min_partitions))
-    for one in ranges:
-        count = one.end - one.start
-        pieces = -(-count // most) or 1
-        bounds = [one.start + count * number // pieces for number in range(pieces + 1)]
-        for start, end in pairwise(bounds):
-            yield Range(
-                one.queue,
-                start,
-                end,
-                one.before if start == one.start else None,
-                one.last if end == one.end else None,
-            )

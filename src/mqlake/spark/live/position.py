@@ -1,10 +1,10 @@
-"""Where a streaming query is on a cluster: what Spark writes into its checkpoint.
+"""The position of a streaming query on a cluster, as Spark writes it into its checkpoint.
 
     {"TopicA": {"broker-a": {"0": 23}}, "#marks": {"TopicA": {"broker-a": {"0": [4096, 1700…]}}}}
 
-The next queue offset of each queue, by topic, broker and queue id, as rocketmq-spark had it. The
-marks tell the message before it from any other one: its physical offset and its store timestamp.
-No topic has a name with `#`.
+The next queue offset of each queue, by topic, broker and queue id, as in rocketmq-spark. The marks
+distinguish the message before it from any other one: its physical offset and its store timestamp.
+No topic name contains `#`.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Position(msgspec.Struct, frozen=True):
         """Return the position of a checkpoint.
 
         Raises:
-            StoreError: it is not one of this source.
+            StoreError: the checkpoint is not one of this source.
         """
         others = {name: value for name, value in written.items() if name != _MARKS}
         try:
@@ -52,7 +52,7 @@ class Position(msgspec.Struct, frozen=True):
         return cls(_flat(offsets), _flat(marks))
 
     def write(self) -> dict[str, Any]:
-        """Return what Spark keeps."""
+        """Return the text for Spark's checkpoint."""
         marks = {queue: list(mark) for queue, mark in self.marks.items()}
         written: dict[str, Any] = _tree(self.offsets)
         return {**written, _MARKS: _tree(marks)} if marks else written

@@ -1,27 +1,31 @@
 """Read the messages of one task as Arrow batches."""
 
 # pyright: basic, reportAttributeAccessIssue=false
-# Reason: pyarrow carries no types, and makes its functions when it is imported.
+# pyarrow has no types, and creates its functions when it is imported.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from mqlake.dispatch.messages import to_arrow
-from mqlake.formats.properties import UNIQ_KEY
+from mqlake.dispatch.adjacent import located
+from mqlake.dispatch.arrow import to_arrow
 from mqlake.spark.live.brokers import Brokers
-from mqlake.spark.live.connection import Connection, connection
+from mqlake.spark.live.connection import connection
 from mqlake.spark.live.losses import Losses
-from mqlake.spark.live.plan import Range, Task
 from mqlake.spark.live.pulls import Chunk, Pulls
+from mqlake.spark.live.task import Task
 from mqlake.spark.reading.joining import put_together
 from mqlake.spark.reading.memory import keep_freed_memory
-from mqlake.spark.source.columns import fitted
+from mqlake.spark.source.columns import TIMES, fitted, stored_columns
+
+_AT_ONCE = 4
+"""Queues that a task pulls at the same time, because each pull waits for its broker."""
 
 
 def read(task: Task, schema: Any) -> Iterator[Any]:
@@ -29,59 +33,67 @@ def read(task: Task, schema: Any) -> Iterator[Any]:
 
     Raises:
         ClientError: a broker does not answer.
-        StoreError: messages are lost, and that is not tolerated.
+        StoreError: messages are lost, unless that is tolerated.
     """
     keep_freed_memory()
     losses = Losses(fail=task.fail_on_data_loss)
-    yield from put_together(
-        made for one in task.ranges for made in _read_range(task, one, losses, schema)
+    needed = _needed(task, schema)
+    made = (
+        fitted(columns, schema, broker_name)
+        for broker_name, chunk in _chunks(task, losses)
+        if len(columns := _columns(chunk, task, needed))
     )
+    yield from put_together(made)
     losses.report()
 
 
-def _read_range(task: Task, one: Range, losses: Losses, schema: Any) -> Iterator[Any]:
+def _chunks(task: Task, losses: Losses) -> Iterator[tuple[str, Chunk]]:
+    """Yield the messages of a task's ranges, each with its broker's name.
+
+    A few queues are pulled at the same time, also while the caller uses what is yielded.
+    """
     shared = connection(task.name_servers)
     brokers = Brokers(shared.instance, task.retry_timeout / 1000)
-    pulls = Pulls(brokers, task, one, losses)
-    _check_mark(shared, brokers, one, losses, is_before=True)
-    pulling = shared.begin(pulls.chunk())
+    waiting = deque(task.ranges)
+    running: deque[tuple[Pulls, Future[Chunk | None]]] = deque()
     try:
-        while (chunk := pulling.result()) is not None:
-            pulling = shared.begin(pulls.chunk())  # meanwhile
-            made = _columns(chunk, task, needs_key="uniqKey" in schema.names)
-            if len(made):
-                yield fitted(made, schema, one.queue.broker_name)
+        while waiting or running:
+            while waiting and len(running) < _AT_ONCE:
+                pulls = Pulls(brokers, task, waiting.popleft(), losses)
+                running.append((pulls, shared.begin(pulls.chunk())))
+            pulls, pulling = running[0]
+            chunk = pulling.result()
+            running.popleft()
+            if chunk is None:
+                pulls.close()
+                continue
+            # The next records may be deleted meanwhile.
+            running.append((pulls, shared.begin(pulls.chunk())))
+            yield pulls.queue.broker_name, chunk
     finally:
-        pulling.cancel()
-    _check_mark(shared, brokers, one, losses, is_before=False)
+        for pulls, pulling in running:
+            pulling.cancel()
+            pulls.close()
 
 
-def _check_mark(
-    shared: Connection, brokers: Brokers, one: Range, losses: Losses, *, is_before: bool
-) -> None:
-    """Compare the record before the range's start, or its last one, with the one of the query.
-
-    One that the broker does not have any more is no proof of anything.
-    """
-    expected, offset = (one.before, one.start - 1) if is_before else (one.last, one.end - 1)
-    if expected is None:
-        return
-    found = shared.run(brokers.mark(one.queue, offset))
-    if found is not None and found != expected:
-        losses.another_queue(one.queue, offset)
-
-
-def _columns(chunk: Chunk, task: Task, *, needs_key: bool) -> Any:
-    """Return records as a batch with all columns but `brokerName`, and only what is wanted."""
-    made = to_arrow(np.frombuffer(chunk.data, np.uint8), chunk.at, chunk.sizes)
-    if needs_key or task.keys is not None:
-        key = pc.map_lookup(made.column("properties"), UNIQ_KEY, "first")
-        made = made.append_column("uniqKey", key)
+def _columns(chunk: Chunk, task: Task, columns: Sequence[str]) -> Any:
+    """Return columns of the selected records as a batch."""
+    made = to_arrow(located(chunk.data, chunk.at), columns, times=TIMES)
     if task.tags is not None:
         made = made.filter(pc.is_in(made.column("tags"), pa.array(task.tags, pa.string())))
     if task.keys is not None:
         made = made.filter(_has_key(made, pa.array(task.keys, pa.string())))
     return made
+
+
+def _needed(task: Task, schema: Any) -> list[str]:
+    """Return the columns of a schema, and those by which a task selects messages."""
+    names = {*stored_columns(schema.names)}
+    if task.tags is not None:
+        names.add("tags")
+    if task.keys is not None:
+        names |= {"keys", "uniqKey"}
+    return sorted(names)
 
 
 def _has_key(made: Any, wanted: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Find the queues that a query reads, and where it starts and ends in them."""
+"""Find the queues that a query reads, and where it starts and ends in each."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ Spans = Mapping[MessageQueue, Interval]
 async def wanted_queues(
     brokers: Brokers, options: LiveOptions, lost: Callable[[str], None] | None = None
 ) -> list[MessageQueue]:
-    """Return the queues that options ask for, by topic, broker and number.
+    """Return the queues that options select, by topic, broker and number.
 
     Args:
-        lost: called with what is asked for and does not exist.
+        lost: called with the name of something that was requested and does not exist.
     """
     missing: list[str] = []
     if options.topics is not None:
@@ -42,12 +42,12 @@ async def wanted_queues(
         topics, await asyncio.gather(*map(brokers.queues, topics)), strict=True
     ):
         if not queues:
-            missing.append(f"there is no topic {topic!r}, or it may not be read")
+            missing.append(f"topic {topic!r} does not exist, or must not be read")
         found += queues
     if options.queues is not None:
         wanted = options.queues
         missing += [
-            f"there is no queue {queue_text(one)}"
+            f"queue {queue_text(one)} does not exist"
             for one in wanted
             if not any(is_named(queue, one) for queue in found)
         ]
@@ -59,7 +59,7 @@ async def wanted_queues(
 
 
 def is_named(queue: MessageQueue, name: BrokerQueue) -> bool:
-    """Return whether a name of options, which may lack the broker, is that of a queue."""
+    """Return whether a name in options, which may lack the broker, matches a queue."""
     topic, broker, queue_id = name
     return (queue.topic, queue.queue_id) == (topic, queue_id) and broker in ("", queue.broker_name)
 
@@ -67,12 +67,12 @@ def is_named(queue: MessageQueue, name: BrokerQueue) -> bool:
 async def starts_of(
     brokers: Brokers, options: LiveOptions, spans: Spans
 ) -> dict[MessageQueue, int]:
-    """Return where a new query starts in each queue.
+    """Return the offset at which a new query starts in each queue.
 
     Raises:
-        FormatError: options name a queue that is not read, or leave open which broker's.
-        StoreError: an offset is out of range, or no message is from a time on, and that is not
-            tolerated.
+        FormatError: options name a queue that is not read, or one that several brokers have.
+        StoreError: an offset is out of range, or no message has the time or a later one, unless
+            that is tolerated.
     """
     limit = options.starting
     _check_named(limit, spans, "starting")
@@ -91,10 +91,10 @@ async def starts_of(
 
 
 async def ends_of(brokers: Brokers, options: LiveOptions, spans: Spans) -> dict[MessageQueue, int]:
-    """Return where a batch query ends in each queue.
+    """Return the offset at which a batch query ends in each queue.
 
     Raises:
-        FormatError, StoreError: as `starts_of`.
+        FormatError, StoreError: as for `starts_of`.
     """
     limit = options.ending
     _check_named(limit, spans, "ending")
@@ -104,7 +104,7 @@ async def ends_of(brokers: Brokers, options: LiveOptions, spans: Spans) -> dict[
 
 
 def _is_named(options: LiveOptions) -> bool:
-    """Return whether a query names what it reads: of all topics, some are quiet for long."""
+    """Return whether a query names its topics: of all topics, some are idle for a long time."""
     return (options.topics, options.topic_pattern, options.queues) != (None, None, None)
 
 

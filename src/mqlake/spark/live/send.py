@@ -1,4 +1,4 @@
-"""What a task of the sink does: send its rows until brokers have acknowledged them."""
+"""Send the rows of a task until brokers have acknowledged them."""
 
 from __future__ import annotations
 
@@ -19,21 +19,23 @@ from mqlake.spark.reading.log import logger
 log = logger()
 
 _MOST, _MOST_BYTES = 2000, 1 << 20
-"""Messages and bytes that are sent together; if that fails, all of them are sent again."""
+"""Maximum messages and bytes that are sent together; after a failure, all of them are sent
+again.
+"""
 
 _FIRST_WAIT, _LONGEST_WAIT = 0.1, 5.0
 """Seconds between two tries."""
 
 
 def send_rows(batches: Iterable[Any], options: LiveWriteOptions) -> int:
-    """Send the rows of a task; return how many brokers have acknowledged.
+    """Send the rows of a task; return how many messages brokers have acknowledged.
 
     Args:
         batches: `pyarrow.RecordBatch`es.
 
     Raises:
-        MqlakeError: a row cannot be sent, a broker refuses it, or none answers; it says how many
-            messages of the task were stored before.
+        MqlakeError: a row cannot be sent, a broker refuses it, or none answers. The message says
+            how many messages of the task were stored before.
     """
     shared = connection(options.name_servers)
     sender = _Sender(options)
@@ -44,8 +46,8 @@ def send_rows(batches: Iterable[Any], options: LiveWriteOptions) -> int:
                 shared.run(sender.send(some))
     except MqlakeError as error:
         raise _kind_of(error)(
-            f"{error}; at least {sender.stored} messages of this task are stored, and come twice "
-            "if it runs again"
+            f"{error}; at least {sender.stored} messages of this task are stored, and are "
+            "stored twice if it runs again"
         ) from None
     finally:
         shared.run(sender.close())
@@ -54,7 +56,7 @@ def send_rows(batches: Iterable[Any], options: LiveWriteOptions) -> int:
 
 
 def _kind_of(error: MqlakeError) -> type[MqlakeError]:
-    """Return the class for an error with more words: that of wrong rows, or the root."""
+    """Return the class for an error with more words: that of wrong rows, or the root class."""
     return FormatError if isinstance(error, FormatError) else MqlakeError
 
 
@@ -72,10 +74,10 @@ def _together(all_of: Iterator[Message]) -> Iterator[list[Message]]:
 
 
 class _Sender:
-    """Sends messages, and again if no broker acknowledges them.
+    """Sends messages, and retries if no broker acknowledges them.
 
     Attributes:
-        stored: messages that brokers have acknowledged.
+        stored: the number of messages that brokers have acknowledged.
     """
 
     def __init__(self, options: LiveWriteOptions) -> None:
@@ -90,11 +92,11 @@ class _Sender:
         await self._producer.close()
 
     async def send(self, some: Sequence[Message]) -> None:
-        """Send messages, all of them again if one fails for now.
+        """Send messages; send all of them again if one fails temporarily.
 
         Raises:
-            FormatError, RefusedError: one cannot be sent.
-            MqlakeError: no broker has acknowledged them in time.
+            FormatError, RefusedError: a message cannot be sent.
+            MqlakeError: no broker has acknowledged the messages in time.
         """
         loop = asyncio.get_running_loop()
         begun, wait = loop.time(), _FIRST_WAIT

@@ -21,12 +21,12 @@ LIVE_SINK_OPTIONS: tuple[Option, ...] = (
     _OF_DIRECTORIES["topic"],
     Option("producerGroup", text, DEFAULT_GROUP, "both", "The group of the producers."),
     RETRY_TIMEOUT,
-    Option("checkpointLocation", text, None, "streaming", "Spark's own."),
+    Option("checkpointLocation", text, None, "streaming", "Spark's own option."),
 )
 
 
 class LiveWriteOptions(msgspec.Struct, frozen=True):
-    """Where messages go; `retry_timeout` in milliseconds."""
+    """The target of the messages; `retry_timeout` is in milliseconds."""
 
     name_servers: str
     topic: str | None

@@ -20,9 +20,10 @@ from mqlake.spark.live.brokers import Brokers, name_of
 from mqlake.spark.live.connection import connection
 from mqlake.spark.live.group import GroupOffsets
 from mqlake.spark.live.options import LiveOptions
-from mqlake.spark.live.plan import Range, brokers_of, plan_tasks, reached
+from mqlake.spark.live.plan import brokers_of, plan_tasks, reached
 from mqlake.spark.live.position import Offsets, Position
 from mqlake.spark.live.scope import Spans, starts_of, wanted_queues
+from mqlake.spark.live.task import Range
 from mqlake.spark.reading.conditions import MOST
 from mqlake.spark.reading.log import logger
 from mqlake.spark.reading.losses import data_loss
@@ -36,11 +37,11 @@ if TYPE_CHECKING:
 log = logger()
 
 _LOOK_AGAIN = 1.0
-"""Seconds until name servers are asked again for a queue that is not in its topic's route."""
+"""Seconds after which name servers are asked again for a queue that is not in its topic's route."""
 
 
 class LiveStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Reads what brokers have stored since the last micro-batch."""
+    """Reads what brokers have stored since the last microbatch."""
 
     def __init__(self, options: LiveOptions, schema: StructType) -> None:
         columns_of(schema)
@@ -51,7 +52,7 @@ class LiveStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._group: GroupOffsets | None = None
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802
-        """Return where a new query starts."""
+        """Return the offsets at which a new query starts."""
         return connection(self._options.name_servers).run(self._initial()).write()
 
     async def _initial(self) -> Position:
@@ -63,14 +64,16 @@ class LiveStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return Position(starts, await brokers.marks(befores))
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
-        """Return a limit if options set one; Spark hands it back, or that all is wanted."""
+        """Return the limit that options set, if any; Spark passes it back, or asks for
+        everything.
+        """
         most = self._options.max_offsets_per_trigger
         if most is None and self._options.min_offsets_per_trigger is not None:
             most = MOST
         return ReadAllAvailable() if most is None else ReadMaxRows(most)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        """Take what is there now for all there is."""
+        """Fix the current ends as the end of all available messages."""
         brokers = brokers_of(self._options)
         spans = connection(self._options.name_servers).run(self._look(brokers, {}))
         self._target = {queue: end for queue, (_, end) in spans.items()}
@@ -78,7 +81,7 @@ class LiveStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def latestOffset(  # noqa: N802
         self, start: dict[str, Any], limit: ReadLimit
     ) -> dict[str, Any]:
-        """Return where the next micro-batch ends; `start` if there is none yet."""
+        """Return where the next microbatch ends; `start` if there is no end yet."""
         before = Position.read(start)
         self._commit(before.offsets)
         after = connection(self._options.name_servers).run(
@@ -103,7 +106,7 @@ class LiveStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return Position({**before.offsets, **moved}, {**kept, **new})
 
     def _ends(self, before: Position, starts: Offsets, spans: Spans) -> dict[MessageQueue, int]:
-        """Return where the micro-batch could end at most in each queue."""
+        """Return the latest possible end of the microbatch in each queue."""
         ends: dict[MessageQueue, int] = {}
         for queue, (_, end) in spans.items():
             start = starts[queue]
@@ -114,8 +117,8 @@ class LiveStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             elif end < start:
                 data_loss(
                     self._options,
-                    f"{name_of(queue)} ends at offset {end}, and the query is at {start}: the "
-                    "topic was deleted and created anew, or the broker has lost messages",
+                    f"{name_of(queue)} ends at offset {end}, but the query is at {start}: the "
+                    "topic was deleted and created again, or the broker has lost messages",
                 )
             elif self._target is not None:
                 end = max(start, min(end, self._target.get(queue, start)))
@@ -125,12 +128,12 @@ class LiveStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     async def _look(self, brokers: Brokers, known: Offsets) -> Spans:
         """Return the spans of queues.
 
-        Those that a query knows and that are in no route now are waited for, since brokers that
-        restart and name servers that do so forget them for a while.
+        Queues that a query knows but that are in no route now are waited for, because restarting
+        brokers and name servers omit them for a while.
 
         Raises:
-            StoreError: a known queue does not come back, or its broker does not answer, and that is
-                not tolerated.
+            StoreError: a known queue does not come back, or its broker does not answer, unless that
+                is tolerated.
         """
         loop = asyncio.get_running_loop()
         deadline = loop.time() + brokers.seconds
@@ -139,13 +142,13 @@ class LiveStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             missing = sorted(name_of(queue) for queue in known.keys() - set(queues))
             if not missing or loop.time() >= deadline:
                 break
-            log.warning("%s is in no route now, which may pass", missing[0])
+            log.warning("%s is not in a route now, which may be temporary", missing[0])
             await asyncio.sleep(min(_LOOK_AGAIN, max(0.0, deadline - loop.time())))
         for name in missing:
             data_loss(
                 self._options,
-                f"{name} is in no route any more: the topic was deleted or has fewer queues, or "
-                f"its broker is away for {brokers.seconds:g} s (option retryTimeout)",
+                f"{name} is no longer in a route: the topic was deleted or has fewer queues, "
+                f"or its broker was away for {brokers.seconds:g} s (option retryTimeout)",
             )
         return reached(self._options, await brokers.spans(queues))
 
@@ -154,7 +157,7 @@ class LiveStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return None if self._seen is None else Position(self._seen).write()
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        """Plan the tasks of a micro-batch, the same offsets whenever it is planned."""
+        """Plan the tasks of a microbatch, with the same offsets whenever it is planned."""
         before, after = Position.read(start), Position.read(end)
         moved = [
             queue for queue, last in after.offsets.items() if last > before.offsets.get(queue, MOST)
@@ -172,7 +175,7 @@ class LiveStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         tasks = plan_tasks(self._options, ranges)
         count = sum(one.end - one.start for one in ranges)
         log.info(
-            "%s: micro-batch of %d offsets, %d tasks", self._options.name_servers, count, len(tasks)
+            "%s: microbatch of %d offsets, %d tasks", self._options.name_servers, count, len(tasks)
         )
         return [LiveTaskPartition(task) for task in tasks]
 
@@ -183,13 +186,13 @@ class LiveStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return read(partition.value, arrow_schema(self._schema))
 
     def commit(self, end: dict[str, Any]) -> None:
-        """Commit the offsets of the group: Spark has finished all micro-batches before `end`."""
+        """Commit the offsets of the group: Spark has finished all microbatches before `end`."""
         self._commit(Position.read(end).offsets)
 
     def _commit(self, offsets: Offsets) -> None:
-        """Commit the offsets of the group, unless they are committed.
+        """Commit the offsets of the group, unless they are already committed.
 
-        Spark asks for the next batch only when the last one is finished, and calls `commit` only
+        Spark requests the next batch only when the last one is finished, and calls `commit` only
         when there is a next one.
         """
         if self._options.group is None:

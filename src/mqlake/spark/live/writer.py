@@ -1,7 +1,7 @@
 """The writers to a running cluster, as Spark's Python data source API wants them."""
 
 # pyright: basic
-# Reason: pyarrow carries no types.
+# pyarrow has no types.
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ log = logger()
 
 
 class Sent(WriterCommitMessage):
-    """What a task has sent: how many messages."""
+    """The result of a task: how many messages it sent."""
 
     def __init__(self, count: int) -> None:
         self.count = count
 
 
 class _LiveWriter:
-    """What batch and streaming writers have in common."""
+    """What batch and streaming writers share."""
 
     def __init__(self, options: LiveWriteOptions, schema: StructType, *, overwrite: bool) -> None:
         if overwrite:
@@ -59,21 +59,21 @@ class LiveBatchWriter(_LiveWriter, DataSourceArrowWriter):
     """Sends the rows of a DataFrame, each at least once."""
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Tell what was sent."""
+        """Log what was sent."""
         self.tell("sent", messages)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Tell what was sent: brokers take nothing back."""
+        """Log what was sent: messages cannot be taken back."""
         self.tell("failed after", messages)
 
 
 class LiveStreamWriter(_LiveWriter, DataSourceStreamArrowWriter):
-    """Sends the rows of each micro-batch, each at least once."""
+    """Sends the rows of each microbatch, each at least once."""
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
-        """Tell what was sent."""
-        self.tell(f"micro-batch {batchId}: sent", messages)
+        """Log what was sent."""
+        self.tell(f"microbatch {batchId}: sent", messages)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
-        """Tell what was sent: brokers take nothing back."""
-        self.tell(f"micro-batch {batchId}: failed after", messages)
+        """Log what was sent: messages cannot be taken back."""
+        self.tell(f"microbatch {batchId}: failed after", messages)

@@ -1,1 +1,1 @@
-"""Options as Spark hands them over, and the tables that document them."""
+"""Options as Spark passes them, and the tables that document them."""

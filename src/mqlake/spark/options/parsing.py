@@ -1,6 +1,6 @@
-"""Read options from the strings that Spark hands over; what is unknown names the nearest right one.
+"""Parse options from the strings that Spark passes; errors suggest the nearest known name.
 
-Nothing here knows which options there are: a table of `Option` says so.
+This module knows no options: a table of `Option` defines them.
 """
 
 from __future__ import annotations
@@ -28,9 +28,10 @@ class Option(NamedTuple):
     """One option.
 
     Attributes:
-        name: as it is documented; case does not matter.
-        parse: makes the value from the text; raises ValueError, which says what is expected.
-        default: the text that stands for it, None where there is none.
+        name: the documented name; case does not matter.
+        parse: converts the text to the value; raises ValueError with a text that describes the
+            expected value.
+        default: the text of the default value, or None without a default.
         queries: "both", "batch" or "streaming".
         meaning: one line for the table of options.
         aliases: other names for it.
@@ -45,10 +46,10 @@ class Option(NamedTuple):
 
 
 def parse_options(table: Sequence[Option], given: Mapping[str, str]) -> dict[str, Any]:
-    """Return the values by name: those given, and the defaults; None where there is neither.
+    """Return the values by name: the given ones and the defaults; None without either.
 
     Raises:
-        FormatError: an option or a value that there is not, or an option given twice.
+        FormatError: an option or a value does not exist, or an option is given twice.
     """
     names = {name.lower(): option for option in table for name in (option.name, *option.aliases)}
     values: dict[str, Any] = {
@@ -61,7 +62,7 @@ def parse_options(table: Sequence[Option], given: Mapping[str, str]) -> dict[str
         if option is None:
             raise FormatError(_unknown(name, [other for each in table for other in _names(each)]))
         if option.name in seen:
-            raise FormatError(f"options {seen[option.name]} and {name} are the same: give one")
+            raise FormatError(f"options {seen[option.name]} and {name} are the same: give only one")
         seen[option.name] = name
         values[option.name] = _value(option, text)
     return values
@@ -79,30 +80,30 @@ def _value(option: Option, text: str) -> Any:
 
 
 def _unknown(name: str, known: Sequence[str]) -> str:
-    return f"there is no option {name[:200]!r}; the nearest one is {nearest(name, known)}"
+    return f"there is no option {name[:200]!r}; the nearest is {nearest(name, known)}"
 
 
 def nearest(text: str, known: Sequence[str]) -> str:
-    """Return what of `known` looks most like a text, case aside."""
+    """Return the element of `known` that is most similar to a text, ignoring case."""
     return max(
         known, key=lambda one: difflib.SequenceMatcher(None, text.lower(), one.lower()).ratio()
     )
 
 
 def text(value: str) -> str:
-    """Take any text but an empty one."""
+    """Accept any text that is not empty."""
     if not value:
         raise ValueError("a text")
     return value
 
 
 def boolean(value: str) -> bool:
-    """Take true or false."""
+    """Accept true or false."""
     return choice("true", "false")(value) == "true"
 
 
 def choice(*words: str) -> Callable[[str], str]:
-    """Take one of a few words, in any case."""
+    """Accept one of a few words, in any case."""
 
     def parse(value: str) -> str:
         if value.lower() in words:
@@ -114,18 +115,18 @@ def choice(*words: str) -> Callable[[str], str]:
 
 
 def whole(least: int = 0) -> Callable[[str], int]:
-    """Take a whole number of at least `least`, below 2^63."""
+    """Accept an integer of at least `least`, below 2^63."""
 
     def parse(value: str) -> int:
         if re.fullmatch(r"\d{1,19}", value) and least <= int(value) < 1 << 63:
             return int(value)
-        raise ValueError(f"a whole number from {least} on")
+        raise ValueError(f"an integer of at least {least}")
 
     return parse
 
 
 def duration(value: str) -> int:
-    """Take a time such as 15m, 10s or 500ms; return milliseconds."""
+    """Accept a duration such as 15m, 10s or 500ms; return milliseconds."""
     found = _DURATION.fullmatch(value.lower())
     if found is None or found[2] not in _UNITS:
         raise ValueError("a duration such as 500ms, 10s, 15m, 2h or 1d")
@@ -133,19 +134,19 @@ def duration(value: str) -> int:
 
 
 def words(separator: str) -> Callable[[str], tuple[str, ...]]:
-    """Take texts with a separator between them; at least one."""
+    """Accept texts with a separator between them; at least one."""
 
     def parse(value: str) -> tuple[str, ...]:
         found = tuple(part.strip() for part in value.split(separator) if part.strip())
         if not found:
-            raise ValueError(f"a list with {separator!r} between its texts")
+            raise ValueError(f"a list separated by {separator!r}")
         return found
 
     return parse
 
 
 def pattern(value: str) -> str:
-    """Take a regular expression."""
+    """Accept a regular expression."""
     try:
         re.compile(value)
     except re.error as error:

@@ -23,13 +23,13 @@ def option_table(options: Sequence[Option]) -> str:
 
 
 def make_table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
-    """Return a table as Markdown has it."""
+    """Return a table in Markdown."""
     lines = [head, tuple("---" for _ in head), *rows]
     return "".join("| " + " | ".join(cells) + " |\n" for cells in lines)
 
 
 def with_tables(page: str, tables: Mapping[str, str]) -> str:
-    """Return a page with its tables, by their names, written anew."""
+    """Return a page with its tables, by their names, replaced."""
     for name, table in tables.items():
         place = re.compile(rf"(<!-- {name} -->\n).*?(<!-- end -->)", re.DOTALL)
         page = place.sub(lambda found, table=table: found[1] + table + found[2], page)

@@ -1,8 +1,9 @@
-"""Options of tables in a catalog: what `CREATE TABLE … USING` gives reaches each query.
+"""Options of tables in a catalog: the options of `CREATE TABLE … USING` reach each query.
 
-Spark shows a Python source the options of a table once, when it asks for the columns of a new
-table; queries of that table come without any (`PythonTable`, at least up to Spark 4.3). Catalogs do
-keep the columns with their metadata, and hand those to each query. So the options are kept there.
+Spark shows a Python source the options of a table once, when it requests the columns of a new
+table; later queries of that table come without any (`PythonTable`, at least up to Spark 4.3).
+Catalogs do store the columns with their metadata, and pass those to each query. So the options are
+stored there.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ Kind = TypeVar("Kind", bound=type)
 
 
 def keeps_options_in_tables(source: Kind) -> Kind:
-    """Let a data source's tables keep their options (decorates a `DataSource` class)."""
+    """Let the tables of a data source keep their options (decorates a `DataSource` class)."""
     kind = cast("Any", source)
     kind.schema = _asked_for_columns(kind.schema)
     for name in ("reader", "streamReader"):
@@ -65,8 +66,8 @@ def _given_rows(writer: Callable[..., Any]) -> Callable[..., Any]:
     def with_options(self: Any, schema: StructType, overwrite: bool) -> Any:
         if not self.options:
             raise FormatError(
-                "no options: Spark hands those of a table to no Python sink; give them in the "
-                "statement: INSERT INTO table WITH (path '…') SELECT …"
+                "no options: Spark does not pass a table's options to a Python sink; write "
+                "them in the statement: INSERT INTO table WITH (path '…') SELECT …"
             )
         return writer(self, schema, overwrite)
 
@@ -82,11 +83,11 @@ def options_of_statement(given: Mapping[str, str]) -> dict[str, str]:
     """Return the options among the properties of a new table.
 
     Spark mixes its own properties (`owner`, `location`, `provider`, …) and TBLPROPERTIES with
-    options; what the clause OPTIONS had is there a second time, after `option.`. Paths are named by
-    that clause or by LOCATION.
+    options; those of the clause OPTIONS occur a second time, with the prefix `option.`. Paths come
+    from that clause or from LOCATION.
 
     Raises:
-        FormatError: an option that must not be in a catalog.
+        FormatError: an option must not be in a catalog.
     """
     names = [
         name[len(_OF_OPTIONS_CLAUSE) :]
@@ -100,8 +101,8 @@ def options_of_statement(given: Mapping[str, str]) -> dict[str, str]:
     for name in options:
         if any(word in name.lower() for word in _SECRETS):
             raise FormatError(
-                f"option {name}: a table would show it to everybody who reads its columns; give it "
-                "in each query, in its clause WITH (…)"
+                f"option {name}: a table would show it to everyone who reads its columns; "
+                "give it in each query, in its clause WITH (…)"
             )
     return options
 
@@ -116,13 +117,13 @@ def with_kept(schema: StructType, options: Mapping[str, str]) -> StructType:
 
 
 def options_of_query(given: Mapping[str, str], schema: StructType) -> dict[str, str]:
-    """Return the options of a query: its own, and those that its table keeps.
+    """Return the options of a query: its own, and those that its table stores.
 
-    A query with a path or name servers of its own is about something else than the table, so it
-    has only its own.
+    A query with its own path or name servers does not read the table's source, so it has only its
+    own options.
 
     Raises:
-        FormatError: the query names a table that keeps none.
+        FormatError: the query names a table that stores no options.
     """
     own = _lowered(given)
     if not _PLACES.isdisjoint(own):
@@ -130,9 +131,10 @@ def options_of_query(given: Mapping[str, str], schema: StructType) -> dict[str, 
     kept = [field.metadata[METADATA] for field in schema if METADATA in field.metadata]
     if not kept and not given:
         raise FormatError(
-            "no options: Spark hands those of a table that was created with a list of columns to "
-            "no Python source; create it without one (the option columns chooses columns), or "
-            "give the options in the query: SELECT … FROM table WITH (path '…')"
+            "no options: Spark does not pass the options of a table that was created with a "
+            "list of columns to a Python source; create the table without the list (the "
+            "option columns chooses columns), or give the options in the query: SELECT … "
+            "FROM table WITH (path '…')"
         )
     of_table: dict[str, str] = json.loads(kept[0]) if kept else {}
     return {name: text for name, text in of_table.items() if name.lower() not in own} | dict(given)

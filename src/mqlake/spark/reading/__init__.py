@@ -1,1 +1,1 @@
-"""What data sources share: filters, limits, shares, and the toolkit of their readers."""
+"""What data sources share: filters, limits, shares, and tools of their readers."""

@@ -1,12 +1,13 @@
-"""What a query wants of a message: conditions that are all to hold.
+"""The conditions of a query on messages. All of them must hold.
 
-They come from options and from Spark's filters; planning looks for what narrows the log, and
-`row_filter` decides on each record. They are values: tasks get them pickled.
+They come from options and from Spark's filters. Planning uses those that limit the part of the log
+to read, and `row_filter` checks each record. They are plain values, which are pickled for tasks.
 """
 
 from __future__ import annotations
 
 import re
+import zlib
 from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
@@ -17,10 +18,10 @@ from mqlake.store.log.scan import Queue
 MOST = (1 << 63) - 1
 
 NUMBERS = ("queueId", "queueOffset", "physicalOffset", "storeTimestamp")
-"""Columns of whole numbers that conditions know; times are milliseconds."""
+"""Integer columns of conditions; times are milliseconds."""
 
 TEXTS = ("topic", "tags", "msgId", "uniqKey")
-"""Columns of text that conditions know."""
+"""Text columns of conditions."""
 
 Interval = tuple[int, int]
 
@@ -36,14 +37,14 @@ class Between(msgspec.Struct, frozen=True):
 
 
 class AnyNumber(msgspec.Struct, frozen=True):
-    """A number is one of some."""
+    """A number equals one of several."""
 
     column: str
     values: tuple[int, ...]
 
 
 class AnyText(msgspec.Struct, frozen=True):
-    """A text is one of some; null is none."""
+    """A text equals one of several; null never does."""
 
     column: str
     values: tuple[str, ...]
@@ -55,12 +56,32 @@ class TopicMatches(msgspec.Struct, frozen=True):
     pattern: str
 
     def holds(self, topic: str) -> bool:
-        """Say whether a topic does."""
+        """Return whether a topic matches."""
         return re.fullmatch(self.pattern, topic) is not None
 
 
+class TopicShare(msgspec.Struct, frozen=True):
+    """The topic is in one of `count` groups, among which all topics are distributed.
+
+    Attributes:
+        groups: the group of each known topic; the group of other topics is a hash.
+        number: the requested group.
+    """
+
+    groups: dict[str, int]
+    count: int
+    number: int
+
+    def holds(self, topic: str) -> bool:
+        """Return whether a topic is in the group."""
+        group = self.groups.get(topic)
+        if group is None:
+            group = zlib.crc32(topic.encode("utf-8", "surrogatepass")) % self.count
+        return group == self.number
+
+
 class HasKey(msgspec.Struct, frozen=True):
-    """One of some texts is among the message's KEYS, or its unique key."""
+    """One of several texts is among the message's KEYS, or is its unique key."""
 
     keys: tuple[str, ...]
 
@@ -68,20 +89,23 @@ class HasKey(msgspec.Struct, frozen=True):
 class InQueues(msgspec.Struct, frozen=True):
     """The message is in a queue, at a queue offset in that queue's [start, end).
 
-    Half messages and ROLLBACK marks are in no queue, whatever offset they state.
+    Half messages and ROLLBACK marks are in no queue, whatever offset they contain.
     """
 
     ranges: dict[Queue, Interval]
     others: bool
-    """Whether queues that are not named count, from their first offset on."""
+    """Whether queues that are not named are included, from their first offset on."""
 
 
-Condition = Between | AnyNumber | AnyText | TopicMatches | HasKey | InQueues
+Condition = Between | AnyNumber | AnyText | TopicMatches | TopicShare | HasKey | InQueues
 Selection = tuple[Condition, ...]
 
 
 def interval(selection: Selection, column: str) -> Interval:
-    """Return the least and the greatest number that a column can have; low > high for none."""
+    """Return the least and the greatest number that a column can have.
+
+    If no number is possible, low > high.
+    """
     low, high = -MOST, MOST
     for one in selection:
         if isinstance(one, Between) and one.column == column:
@@ -93,7 +117,7 @@ def interval(selection: Selection, column: str) -> Interval:
 
 
 def numbers(selection: Selection, column: str) -> frozenset[int] | None:
-    """Return the numbers that a column can have, None where they are not listed."""
+    """Return the numbers that a column can have, or None if they are not listed."""
     return _common(
         frozenset(one.values)
         for one in selection
@@ -102,7 +126,7 @@ def numbers(selection: Selection, column: str) -> frozenset[int] | None:
 
 
 def texts(selection: Selection, column: str) -> frozenset[str] | None:
-    """Return the texts that a column can have, None where they are not listed."""
+    """Return the texts that a column can have, or None if they are not listed."""
     return _common(
         frozenset(one.values)
         for one in selection
@@ -118,7 +142,7 @@ def _common(sets: Iterable[frozenset[V]]) -> frozenset[V] | None:
 
 
 def wants_topic(selection: Selection, topic: str) -> bool:
-    """Say whether messages of a topic can be wanted."""
+    """Return whether messages of a topic can be selected."""
     for one in selection:
         if isinstance(one, AnyText) and one.column == "topic" and topic not in one.values:
             return False
@@ -130,7 +154,10 @@ def wants_topic(selection: Selection, topic: str) -> bool:
 
 
 def offsets_in(selection: Selection, queue: Queue) -> Interval:
-    """Return the queue offsets [start, end) of a queue that can be wanted; 0, 0 for none."""
+    """Return the queue offsets [start, end) of a queue that can be selected.
+
+    (0, 0) if no offset of the queue can be.
+    """
     topic, queue_id = queue
     if not wants_topic(selection, topic):
         return 0, 0
@@ -149,13 +176,16 @@ def offsets_in(selection: Selection, queue: Queue) -> Interval:
 
 
 def named_queues(selection: Selection) -> Sequence[Queue] | None:
-    """Return the only queues that can be wanted by offset, None where they are not named."""
+    """Return the only queues that can be selected, or None if all can."""
     found = [one for one in selection if isinstance(one, InQueues) and not one.others]
     return list(found[0].ranges) if found else None
 
 
 def key_texts(selection: Selection) -> frozenset[str] | None:
-    """Return keys of which each wanted message has one in the index; None without a condition."""
+    """Return keys of which each selected message has one in the index.
+
+    None without such a condition.
+    """
     unique = texts(selection, "uniqKey")
     if unique is not None:
         return unique

@@ -1,4 +1,4 @@
-"""Open what options name: a directory of this machine, the URL of one, a store with its archive."""
+"""Open the store of a query: a local directory, a URL, or a store with its archive."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ __all__ = ["Location", "open_directory", "open_location"]
 
 
 class Location(msgspec.Struct, frozen=True):
-    """Where a store is, and how it is reached.
+    """The location of a store, and how it is reached.
 
     Attributes:
         path: a directory, its URL, or an archive.
-        archive: of the archive of the store at `path`, if it has one.
-        settings: of object stores, as `object_stores.filesystem_of` takes them.
+        archive: the location of the archive of the store at `path`, if it has one.
+        settings: settings of object stores, as for `object_stores.filesystem_of`.
     """
 
     path: str
@@ -26,7 +26,7 @@ class Location(msgspec.Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """What messages call the store: its path, without what may be a secret."""
+        """The name of the store in messages: its path, without secrets."""
         return shown_url(self.path)
 
 
@@ -34,7 +34,7 @@ def open_location(location: Location | str) -> Directory:
     """Return the directory of a store.
 
     Raises:
-        StoreError: it cannot be opened.
+        StoreError: the directory cannot be opened.
     """
     if isinstance(location, str):
         location = Location(location)

@@ -1,7 +1,6 @@
-"""Make conditions of the filters that Spark pushes down.
+"""Convert the filters that Spark pushes down to conditions.
 
-Spark gets all filters back and applies them again, so a condition need only be true of what the
-filter lets through.
+Spark applies all filters again, so a condition may let more through than its filter.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Known(NamedTuple):
-    """The columns that conditions can be about: texts, whole numbers, and a time."""
+    """The columns of conditions: texts, integers, and a time."""
 
     texts: Collection[str]
     numbers: Collection[str]
@@ -41,7 +40,9 @@ MESSAGES: Final = Known(
 
 
 def conditions(filters: Iterable[Filter], known: Known = MESSAGES) -> Selection:
-    """Return what narrows the log among filters that are all to hold; times in milliseconds."""
+    """Return the conditions that limit what is read among filters that must all hold; times are in
+    milliseconds.
+    """
     found = (_condition(one, known) for one in filters)
     return tuple(one for one in found if one is not None)
 
@@ -65,7 +66,9 @@ def _condition(one: Filter, known: Known) -> Condition | None:
 
 
 def any_of(known: Known, path: tuple[str, ...], values: list[Any]) -> Condition | None:
-    """Return the condition that a column has one of some values; None if there is no such one."""
+    """Return the condition that a column has one of some values; None if no condition expresses
+    it.
+    """
     column = _column(path)
     if column in known.texts:
         return AnyText(column, tuple(values)) if _all(values, str) else None
@@ -85,7 +88,8 @@ def between(
     *,
     is_open: bool = False,
 ) -> Condition | None:
-    """Return the condition that a column is at least `low` or at most `high`; None if no such one.
+    """Return the condition that a column is at least `low` or at most `high`; None if no condition
+    expresses it.
 
     Args:
         is_open: the bound itself is excluded.

@@ -1,4 +1,4 @@
-"""Let a Python worker end quietly when Spark wants no more rows of it.
+"""Let a Python worker end quietly when Spark needs no more of its rows.
 
 After a `limit`, Spark closes the connection to the worker, whose next write fails with
 `BrokenPipeError`. PySpark's daemon prints that as a traceback, though nothing is wrong.
@@ -12,14 +12,14 @@ from types import ModuleType
 from typing import Any
 
 _DAEMONS = ("__main__", "pyspark.daemon")
-"""Modules whose `manager` may be what forked this process."""
+"""Modules whose `manager` may have forked this process."""
 
 
 def expect_hang_up() -> None:
-    """Keep the daemon's half of this process from printing `BrokenPipeError`.
+    """Keep the daemon's code in this process from printing `BrokenPipeError`.
 
-    That half runs after the task, in the forked worker alone: the daemon itself is not changed.
-    Elsewhere this does nothing.
+    That code runs after the task, only in the forked worker: the daemon itself is not changed. In
+    other processes, this does nothing.
     """
     for name in _DAEMONS:
         module: Any = sys.modules.get(name)
@@ -28,7 +28,7 @@ def expect_hang_up() -> None:
 
 
 def _quiet() -> ModuleType:
-    """Return the module `traceback`, whose `print_exc` passes over connections that are closed."""
+    """Return a module `traceback` whose `print_exc` ignores closed connections."""
     quiet: Any = ModuleType(traceback.__name__)
     quiet.__dict__.update(vars(traceback))
 

@@ -1,7 +1,7 @@
-"""Join small Arrow batches, since each costs Spark as much as some thousand rows."""
+"""Join small Arrow batches, because each costs Spark as much as a few thousand rows."""
 
 # pyright: basic
-# Reason: pyarrow carries no types.
+# pyarrow has no types.
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 _FEW = 4_000
-"""Rows below which batches are put together."""
+"""Batches with fewer rows are joined."""
 
 _TOGETHER = 10_000
 
 _LARGE = 1 << 20
-"""Bytes that are enough, however few the rows."""
+"""Bytes that make a batch large enough, however few rows it has."""
 
 
 def put_together(batches: Iterable[Any]) -> Iterator[Any]:
-    """Yield the rows of `pyarrow.RecordBatch`es in their order, in batches worth their cost."""
+    """Yield the rows of `pyarrow.RecordBatch`es in their order, in sufficiently large batches."""
     waiting: list[Any] = []
     rows = size = 0
     for batch in batches:

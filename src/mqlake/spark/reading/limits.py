@@ -1,4 +1,4 @@
-"""Which queues a query reads and where they start and end, as options say it."""
+"""The queues that a query reads, and where it starts and ends in them, according to options."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _STRATEGIES = ("assign", "subscribe", "subscribePattern")
 
 
 Q = TypeVar("Q", bound=tuple[Any, ...])
-"""What a queue is named by: a topic and a queue id, or with a broker in between."""
+"""The name of a queue: a topic and a queue id, or with a broker in between."""
 
 
 def limit(
     *named: str, offsets: Callable[[str], dict[Q, int]] = queue_json.offsets
 ) -> Callable[[str], str | dict[Q, int]]:
-    """Take one of a few words, or an offset for each queue as JSON."""
+    """Accept one of a few words, or an offset for each queue as JSON."""
 
     def parse(value: str) -> str | dict[Q, int]:
         if value.lower() in named:
@@ -37,13 +37,13 @@ def limit(
 
 
 class Limit(msgspec.Struct, Generic[Q], frozen=True):
-    """Where queues start or end; what is given first of these counts, as in the Kafka source.
+    """Where queues start or end. The first of these that is given counts, as in the Kafka source.
 
     Attributes:
         timestamp: a store time (ms) for all queues.
         timestamps: one for each named queue.
         offsets: an offset for each named queue, -2 and -1 for earliest and latest.
-        word: "earliest" or "latest", where none of the others is given.
+        word: "earliest" or "latest", if none of the others is given.
     """
 
     timestamp: int | None
@@ -60,7 +60,7 @@ class Limit(msgspec.Struct, Generic[Q], frozen=True):
 
 
 def limit_of(values: Mapping[str, Any], side: str, default: str) -> Limit[Any]:
-    """Return what the options of a side, "starting" or "ending", come to."""
+    """Return the limits that the options of a side, "starting" or "ending", define."""
     timestamp, timestamps = values[f"{side}Timestamp"], values[f"{side}OffsetsByTimestamp"]
     offsets = values[f"{side}Offsets"]
     if timestamp is not None:
@@ -78,7 +78,7 @@ def check_limits(
     """Check where a query starts and ends.
 
     Raises:
-        FormatError: a batch query that would end before it starts, a streaming one with an end.
+        FormatError: a batch query would end before it starts, or a streaming query has an end.
     """
     if streaming:
         for name in given:
@@ -101,32 +101,32 @@ def check_limits(
         last = (ending.offsets or {}).get(queue, LATEST_OFFSET)
         if 0 <= last < first:
             raise FormatError(
-                f"startingOffsets: {queue_text(queue)} would start at {first}, behind its end "
+                f"startingOffsets: {queue_text(queue)} would start at {first}, after its end "
                 f"at {last}"
             )
 
 
 def queue_text(queue: tuple[Any, ...]) -> str:
-    """Return a queue's name for people: `TopicA-0`, `TopicA-broker-a-0`."""
+    """Return a readable name of a queue: `TopicA-0`, `TopicA-broker-a-0`."""
     return "-".join(str(part) for part in queue if part != "")
 
 
 def check_one_strategy(values: Mapping[str, Any]) -> None:
-    """Check that a query says in one way at most which queues it reads.
+    """Check that at most one option names the queues of a query.
 
     Raises:
-        FormatError: it says so in several ways.
+        FormatError: several options name them.
     """
     given = [name for name in _STRATEGIES if values[name] is not None]
     if len(given) > 1:
-        raise FormatError(f"options {' and '.join(given)} exclude each other: give one")
+        raise FormatError(f"options {' and '.join(given)} cannot be combined: give only one")
 
 
 def check_triggers(least: int | None, most: int | None) -> None:
-    """Check the offsets that a trigger waits for against those that it takes.
+    """Check the minimum of offsets in a microbatch against the maximum.
 
     Raises:
-        FormatError: it would wait for more than it takes.
+        FormatError: the minimum exceeds the maximum.
     """
     if least is not None and most is not None and least > most:
         raise FormatError(f"minOffsetsPerTrigger ({least}) is above maxOffsetsPerTrigger ({most})")

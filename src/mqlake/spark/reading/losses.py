@@ -1,4 +1,4 @@
-"""Messages that a query wants and that are not there."""
+"""Messages that a query selects but that are missing."""
 
 from __future__ import annotations
 
@@ -13,16 +13,18 @@ log = logger()
 class _Options(Protocol):
     @property
     def fail_on_data_loss(self) -> bool:
-        """Whether a query fails if messages are lost."""
+        """Return whether a query fails if messages are lost."""
         ...
 
 
 def data_loss(options: _Options, what: str) -> None:
-    """Raise, or log if losses are tolerated, that messages are not there.
+    """Raise an error about missing messages, or log it if losses are tolerated.
 
     Raises:
         StoreError: losses are not tolerated.
     """
     if options.fail_on_data_loss:
-        raise StoreError(f"{what}; set failOnDataLoss to false to go on without what is lost")
+        raise StoreError(
+            f"{what}; set failOnDataLoss to false to continue without the lost messages"
+        )
     log.warning("%s", what)

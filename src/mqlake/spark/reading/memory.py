@@ -12,9 +12,11 @@ _KEPT = 30 << 20
 
 @cache
 def keep_freed_memory() -> None:
-    """Let the C library keep what batches free, since each fresh page costs a fault.
+    """Let the C library keep the memory of freed batches, because each fresh page costs a page
+    fault.
 
-    glibc takes the size of what was mapped for itself and freed, up to 32 MiB, as a hint: it maps
-    only what is larger, and keeps up to twice as much. Elsewhere this does nothing.
+    glibc takes the size of a freed block that was mapped, up to 32 MiB, as a hint: from then on it
+    maps only larger blocks, and keeps up to twice as much. With other C libraries, this does
+    nothing.
     """
     np.empty(_KEPT, np.uint8)

@@ -1,4 +1,4 @@
-"""Whether the filters that Spark pushes down may narrow what is read."""
+"""Decide whether the filters that Spark pushes down may limit what is read."""
 
 from __future__ import annotations
 
@@ -13,46 +13,49 @@ log = logger()
 _PUSHING_WORKER = "pyspark.sql.worker.data_source_pushdown_filters"
 
 SAFE_RELEASES: frozenset[str] = frozenset()
-"""Releases of Spark ("4.9") that keep pushed filters to their query.
+"""Releases of Spark ("4.9") that use pushed filters only for their query.
 
-Spark 4.1 to 4.3 keep what was planned with them beside the relation (`PythonDataSourceV2`), and use
-it for whatever else is asked of the same DataFrame, whose rows then are missing. A worker cannot
-ask Spark for that, and no attribute of PySpark says it. So a release is named here once
-`tests/spark/source/test_push_down_fault.py` has seen that it answers such queries rightly.
+Spark 4.1 to 4.3 store the plan with these filters in the relation (`PythonDataSourceV2`), and use
+it for every other query of the same DataFrame, which then lacks rows. A worker cannot find this out
+from Spark, and PySpark has no attribute for it. So a release is listed here once
+`tests/spark/source/test_push_down_fault.py` has shown that it answers such queries correctly.
 """
 
 _said: set[str] = set()
 
 
 def is_used(push_filters: str, otherwise: str) -> bool:
-    """Say whether a reader is to take filters: by the option `pushFilters`, and where it is safe.
+    """Return whether a reader accepts filters.
 
-    `otherwise` is said where it is not to: what else narrows what is read.
+    Args:
+        push_filters: the option `pushFilters`.
+        otherwise: what else limits what is read; logged if filters are not accepted.
     """
     if not _is_pushing():
         _say_once(
-            "Spark hands no filters to the source: spark.sql.python.filterPushdown.enabled is "
-            f"off, or the query has none; {otherwise}"
+            "Spark passes no filters to the source: spark.sql.python.filterPushdown.enabled "
+            f"is off, or the query has none; {otherwise}"
         )
         return False
     if push_filters == "true" or (push_filters == "auto" and release() in SAFE_RELEASES):
         return True
     _say_once(
-        "filters are not used to narrow what is read: this Spark would use those of one query for "
+        "filters do not limit what is read: this Spark would apply those of one query to "
         f"others on the same DataFrame (option pushFilters); {otherwise}"
     )
     return False
 
 
 def release() -> str:
-    """Return the release of Spark that runs, without the number of its corrections."""
+    """Return the running release of Spark, without its patch number."""
     return ".".join(pyspark.__version__.split(".")[:2])
 
 
 def _is_pushing() -> bool:
-    """Say whether this process was started to push filters down, which only then is enabled.
+    """Return whether this process was started to push filters down, which happens only if that is
+    enabled.
 
-    Spark does not tell a data source about its settings; but it runs different programs.
+    Spark does not tell a data source its settings, but it runs different programs.
     """
     main = sys.modules.get("__main__")
     spec = getattr(main, "__spec__", None)

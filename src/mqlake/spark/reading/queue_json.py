@@ -1,10 +1,10 @@
-"""Read queues and offsets from JSON as Spark's Kafka source takes it, and as rocketmq-spark did.
+"""Parse queues and offsets from JSON, in the forms of Spark's Kafka source and of rocketmq-spark.
 
 {"TopicA": [0, 1]}                          queues
 {"TopicA": {"0": 23, "1": -1}}              a number for each queue
 {"TopicA": {"broker-a": {"0": 23}}}         the same, by broker (rocketmq-spark)
 
-A store directory is that of one broker, so `queues`, `offsets` and `timestamps` drop its name. The
+A store directory belongs to one broker, so `queues`, `offsets` and `timestamps` drop its name. The
 functions with `of_brokers_` keep it: "" if none is given.
 """
 
@@ -18,7 +18,7 @@ import msgspec
 from mqlake.store.log.scan import Queue
 
 EARLIEST, LATEST = -2, -1
-"""What stands for the first and for the next offset of a queue."""
+"""The numbers that stand for the first and for the next offset of a queue."""
 
 Numbers = dict[Queue, int]
 
@@ -31,14 +31,14 @@ _MOST = (1 << 63) - 1
 
 
 def queues(text: str) -> tuple[Queue, ...]:
-    """Return the queues that JSON names; raises ValueError where it names none."""
+    """Return the queues in JSON; raise ValueError if it names no queues."""
     found = of_brokers_queues(text)
     _require_one_broker(found)
     return tuple(dict.fromkeys((topic, queue_id) for topic, _, queue_id in found))
 
 
 def of_brokers_queues(text: str) -> tuple[BrokerQueue, ...]:
-    """Return the queues that JSON names, with brokers; raises ValueError if it names none."""
+    """Return the queues in JSON, with brokers; raise ValueError if it names no queues."""
     expected = 'queues as JSON, such as {"TopicA": [0, 1]}'
     found: list[BrokerQueue] = []
     for topic, listed in _object(text, expected).items():
@@ -116,7 +116,7 @@ def _is_by_broker(of_topic: Any, leaf: type) -> bool:
 
 
 def _require_one_broker(queues: Iterable[BrokerQueue]) -> None:
-    """A store directory is that of one broker; which one it is, it does not say."""
+    """Raise ValueError for several brokers: a store directory belongs to one, without its name."""
     brokers: dict[str, str] = {}
     for topic, name, _ in queues:
         if brokers.setdefault(topic, name) != name:

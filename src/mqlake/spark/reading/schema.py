@@ -1,7 +1,7 @@
 """The schema of the batches that a reader hands to Spark."""
 
 # pyright: basic
-# Reason: pyarrow carries no types.
+# pyarrow has no types.
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def arrow_schema(schema: StructType) -> Any:
-    """Return the Arrow schema that Spark expects of batches, to the last flag."""
+    """Return exactly the Arrow schema that Spark expects of batches, including all flags."""
     from pyspark.sql.pandas.types import to_arrow_schema
 
     return to_arrow_schema(schema, timezone="UTC")

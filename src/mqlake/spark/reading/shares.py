@@ -1,4 +1,4 @@
-"""Into how many shares a query is cut."""
+"""The number of shares into which a query is split."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from mqlake.jobs.splits.splits import LARGEST, SMALLEST
 
 
 def share_count(total: int, cores: int, least: int | None) -> int:
-    """Return into how many shares so many bytes are cut: `least` if given.
+    """Return the number of shares for so many bytes: `least` if given.
 
-    Else one a core, more where they would be larger than 1 GiB, fewer where smaller than 4 MiB.
+    Otherwise one for each core; more if they would exceed 1 GiB, fewer if they would be below 4
+    MiB.
     """
     if least is not None:
         return least

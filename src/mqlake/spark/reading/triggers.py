@@ -1,4 +1,4 @@
-"""How much of what is new a micro-batch takes."""
+"""How many of the new messages a microbatch takes."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ class _Options(Protocol):
 
 
 class Trigger:
-    """Decides where micro-batches end, by the options of a query."""
+    """Decides where microbatches end, by the options of a query."""
 
     def __init__(self, options: _Options) -> None:
         self._options = options
         self._last_batch = 0.0
 
     def admit(self, starts: Mapping[Q, int], ends: Mapping[Q, int], *, waits: bool) -> dict[Q, int]:
-        """Return where the next micro-batch ends in each queue.
+        """Return where the next microbatch ends in each queue.
 
         Args:
-            waits: whether `minOffsetsPerTrigger` counts.
+            waits: whether `minOffsetsPerTrigger` applies.
         """
         least, most = self._options.min_offsets_per_trigger, self._options.max_offsets_per_trigger
         count = sum(ends.values()) - sum(starts.values())
@@ -39,7 +39,7 @@ class Trigger:
         return dict(ends) if most is None else share(starts, ends, most)
 
     def began(self) -> None:
-        """Note that a micro-batch begins."""
+        """Note that a microbatch begins."""
         self._last_batch = SystemClock().monotonic()
 
     def _has_waited(self) -> bool:
@@ -48,14 +48,14 @@ class Trigger:
 
 
 def share(starts: Mapping[Q, int], ends: Mapping[Q, int], most: int) -> dict[Q, int]:
-    """Return ends with at most `most` offsets, shared by what each queue has."""
+    """Return ends with at most `most` offsets, shared in proportion to what each queue has."""
     waiting = {name: end - starts[name] for name, end in ends.items()}
     total = sum(waiting.values())
     if total <= most:
         return dict(ends)
     room = most
     found: dict[Q, int] = {}
-    # What rounding leaves goes to those that come last, which have the most.
+    # The remainder of rounding goes to the last queues, which have the most.
     for name in sorted(waiting, key=lambda name: waiting[name]):
         share = 0 if not total else room * waiting[name] // total
         found[name] = starts[name] + share

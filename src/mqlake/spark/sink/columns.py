@@ -1,7 +1,7 @@
-"""The columns that the sink takes: those of the source, by the same names."""
+"""The columns that the sink accepts: those of the source, with the same names."""
 
 # pyright: basic, reportAttributeAccessIssue=false
-# Reason: pyarrow carries no types, and makes its functions when it is imported.
+# pyarrow has no types, and creates its functions when it is imported.
 
 from __future__ import annotations
 
@@ -33,7 +33,9 @@ TYPES: dict[str, tuple[str, ...]] = {
     "bornHost": _TEXT,
     "preparedTransactionOffset": _WHOLE,
 }
-"""What each column may be, as Spark's SQL writes it; all but `body` may be absent, or null."""
+"""The types that each column may have, in Spark's SQL; all columns except `body` may be absent or
+null.
+"""
 
 GIVEN_BY_STORE = (
     "brokerName",
@@ -45,14 +47,14 @@ GIVEN_BY_STORE = (
     "storeHost",
     "bodyCrc",
 )
-"""Columns of the source that mean nothing here: the store gives them anew."""
+"""Columns of the source that have no effect here: the store assigns new values."""
 
 
 def check_schema(schema: StructType, topic: str | None) -> None:
-    """Check the columns of a DataFrame; `topic` is the option's.
+    """Check the columns of a DataFrame; `topic` is the option.
 
     Raises:
-        FormatError: an unknown column, one of another type, or one that is missing.
+        FormatError: a column is unknown, has another type, or is missing.
     """
     known = {name.lower(): name for name in (*TYPES, *GIVEN_BY_STORE)}
     found: set[str] = set()
@@ -60,26 +62,25 @@ def check_schema(schema: StructType, topic: str | None) -> None:
         name = known.get(field.name.lower())
         if name is None:
             near = nearest(field.name, list(known.values()))
-            raise FormatError(
-                f"the sink has no column {field.name[:200]!r}; the nearest one is {near}"
-            )
+            raise FormatError(f"the sink has no column {field.name[:200]!r}; the nearest is {near}")
         if name in found:
-            raise FormatError(f"column {name} is there twice")
+            raise FormatError(f"column {name} occurs twice")
         found.add(name)
         given = field.dataType.simpleString()
         if name in TYPES and given not in TYPES[name] and given != "void":
             wanted = " or ".join(TYPES[name])
-            raise FormatError(f"column {name} is {given}; it has to be {wanted}")
+            raise FormatError(f"column {name} has type {given}; it must be {wanted}")
     if "body" not in found:
-        raise FormatError("there is no column body")
+        raise FormatError("column body is missing")
     if topic is None and "topic" not in found:
-        raise FormatError("there is neither a column topic nor an option topic")
+        raise FormatError("there is neither a column topic nor an option topic: add one of them")
 
 
 def take(batch: Any) -> dict[str, Any]:
-    """Return the columns of a `pyarrow.RecordBatch` by name, in one type each; no nulls-only ones.
+    """Return the columns of a `pyarrow.RecordBatch` by name, each in one type; without columns of
+    only nulls.
 
-    Texts are `string`, bodies `binary`, numbers `int32` or `int64`, times milliseconds.
+    Texts become `string`, bodies `binary`, numbers `int32` or `int64`, times milliseconds.
     """
     import pyarrow as pa
     import pyarrow.compute as pc

@@ -1,6 +1,6 @@
-"""Give staged records their place: what the driver does when all tasks are done.
+"""Append staged records to the store, in the driver, when all tasks are done.
 
-Each commit is in the store as a whole, or not at all once the next one begins (`journal`).
+Each commit is in the store as a whole, or has no trace once the next one begins (`journal`).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _SYSTEM_TOPICS = "RMQ_SYS_"
 
 
 class Epoch(NamedTuple):
-    """A micro-batch: the id of the query, and the batch's number."""
+    """A microbatch: the id of the query, and the batch's number."""
 
     query: str
     number: int
@@ -46,16 +46,16 @@ def commit(
 ) -> int:
     """Append the records of all parts to the store; return how many.
 
-    An epoch that the store has already is left out. Returns once everything is on the disk, and
-    the store is closed as by a clean stop.
+    An epoch that the store already has is skipped. Returns once everything is durable, and the
+    store is closed cleanly.
 
     Args:
-        staged: the directory that the parts are in.
+        staged: the directory of the parts.
         epoch: None in batch queries, which are not repeated.
 
     Raises:
-        StoreError: another process owns the store, or what is staged cannot be read.
-        DiskError: the disk failed. What was appended goes before the next commit.
+        StoreError: another process owns the store, or the staged files cannot be read.
+        DiskError: the disk failed. What was appended is removed before the next commit.
     """
     clock = clock or SystemClock()
     roll_back(directory, settings, clock)
@@ -79,10 +79,10 @@ def _add_once(
     parts: Sequence[Part],
     epoch: Epoch | None,
 ) -> int:
-    journal = read_journal(directory)  # nobody else writes it from here on
+    journal = read_journal(directory)  # No other process writes the store from here on.
     if journal.adding is not None:
         where = directory.describe()
-        raise StoreError(f"{where}: another write was interrupted just now; try again")
+        raise StoreError(f"{where}: another write was interrupted just now; run this one again")
     if epoch is not None and journal.has(*epoch):
         return 0
     return _add(directory, store, journal, staged, parts, epoch)
@@ -120,7 +120,7 @@ def _append_part(store: OwnedStore, staged: Path, part: Part, now: int) -> None:
 
 
 def _append(store: OwnedStore, frame: Frame, first: Longs, now: int) -> None:
-    """Append a frame, in pieces that each fit in what is left of a file."""
+    """Append a frame, in pieces that fit into the remaining space of a file."""
     log, (rows, data) = store.log, frame
     ends = np.cumsum(rows["size"], dtype=np.int64)
     starts = ends - rows["size"]
@@ -151,7 +151,7 @@ def _set(data: Bytes, at: Longs, numbers: Longs) -> None:
 
 
 def _name_topics(store: OwnedStore, part: Part) -> None:
-    """Let a broker know the topics, with as many queues as there are."""
+    """Make the topics known to a broker, with as many queues as they have."""
     topics = store.config.topics
     for name, queue_id, _ in part.queues:
         if name == SCHEDULE_TOPIC or name.startswith(_SYSTEM_TOPICS):

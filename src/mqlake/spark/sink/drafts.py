@@ -1,7 +1,7 @@
-"""Lay rows out as drafts of records (`mqlake.dispatch.drafts`), a column at a time."""
+"""Encode rows as drafts of records (`mqlake.dispatch.drafts`), a column at a time."""
 
 # pyright: basic, reportAttributeAccessIssue=false
-# Reason: pyarrow carries no types, and makes its functions when it is imported.
+# pyarrow has no types, and creates its functions when it is imported.
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from mqlake.store.append.message import Message
 from mqlake.store.delivery.schedule import Schedule
 from mqlake.store.live_settings import current
 
-_LEAD = 16  # kernels load whole words
+_LEAD = 16  # Kernels load whole words.
 _NUMBERS = {
     "flag": "flag",
     "sysFlag": "sys_flag",
@@ -36,7 +36,7 @@ _QUEUE_ID_BITS = 32
 
 
 class Laid(NamedTuple):
-    """Rows laid out; `queues` has topic and queue id of each route."""
+    """Encoded rows; `queues` has topic and queue id of each route."""
 
     drafts: Drafts
     routes: Routes
@@ -44,11 +44,11 @@ class Laid(NamedTuple):
 
 
 class Layout:
-    """Makes drafts of batches, one after the other, of one task.
+    """Creates the drafts of batches of one task, one batch after another.
 
     Args:
-        largest_record: most bytes of a record.
-        first: where the turns begin in which rows without a queue id go to queues.
+        largest_record: the maximum size of a record, in bytes.
+        first: the queue id with which rows without a queue id begin; they are distributed in turn.
     """
 
     def __init__(self, options: WriteOptions, largest_record: int, first: int) -> None:
@@ -61,7 +61,7 @@ class Layout:
         """Return the rows of a `pyarrow.RecordBatch` as drafts.
 
         Raises:
-            FormatError: a row that cannot be stored.
+            FormatError: a row cannot be stored.
         """
         count = len(batch)
         columns = take(batch)
@@ -94,7 +94,7 @@ class Layout:
         longest = (pc.max(pc.binary_length(texts)).as_py() or 0) + self._checks.crc_size
         if longest > MAX_LENGTH:
             raise FormatError(
-                f"the properties of a row take {longest} bytes, more than {MAX_LENGTH}"
+                f"the properties of a row have {longest} bytes; the maximum is {MAX_LENGTH}"
             )
 
     def _body(self, body: Any) -> Any:
@@ -103,7 +103,8 @@ class Layout:
         longest = pc.max(pc.binary_length(body)).as_py() or 0
         if longest > self._checks.longest_body:
             raise FormatError(
-                f"a body has {longest} bytes, more than maxMessageSize, {self._checks.longest_body}"
+                f"a body has {longest} bytes; the maximum (maxMessageSize) is "
+                f"{self._checks.longest_body}"
             )
         return body
 
@@ -123,11 +124,11 @@ class Layout:
         given = columns["queueId"]
         ids = np.where(given.is_null().to_numpy(zero_copy_only=False), turns, _numbers(given, 0))
         if ids.min(initial=0) < 0:
-            raise FormatError(f"queueId: there is no queue {ids.min()}")
+            raise FormatError(f"queueId: {ids.min()} is not a queue id")
         return ids
 
     def _delay(self, columns: dict[str, Any], topics: Any, ids: Any, texts: Any, which: Any):
-        """Put aside the rows that ask for a delay, as brokers do; few have one."""
+        """Set aside the rows that ask for a delay, as brokers do; few rows do."""
         names, packed, ids = topics.to_pylist(), texts.to_pylist(), ids.copy()
         flags = _numbers(columns["sysFlag"], 0) if "sysFlag" in columns else None
         for row in np.flatnonzero(which).tolist():
@@ -187,7 +188,7 @@ def _numbers(values: Any, default: int) -> Any:
 
 
 def _place(rows: Any, name: str, values: Any) -> Any:
-    """Note where the bytes of an array are in what is returned: a copy, with a lead."""
+    """Add the positions of an array's bytes to the returned copy, which has a margin before it."""
     offsets = np.frombuffer(values.buffers()[1], np.int32, len(values) + 1, 4 * values.offset)
     first, last = int(offsets[0]), int(offsets[-1])
     data = np.zeros(_LEAD + last - first, np.uint8)

@@ -1,7 +1,8 @@
-"""What the sink keeps beside a store: which epochs it holds, and the one that is being added.
+"""The sink's journal beside a store: the epochs in the store, and the one that is being added.
 
-In `.mqlake-sink/journal.json`, replaced in one step. A crash leaves `adding`: the log is cut back
-to its `start` before anything else is written, unless the epoch counts as taken already.
+The file is `.mqlake-sink/journal.json`, which is replaced atomically. A crash leaves `adding`: the
+log is then cut back to its `start` before anything else is written, unless the epoch is already
+marked as complete.
 """
 
 from __future__ import annotations
@@ -21,9 +22,9 @@ class Adding(msgspec.Struct, frozen=True, rename="camel"):
     """A commit that has begun.
 
     Attributes:
-        start: physical offset where the log ended before.
-        store_timestamp: milliseconds; all its messages have it.
-        is_taken: all messages are on the disk; only the store's clean stop is missing.
+        start: physical offset of the log's end before the commit.
+        store_timestamp: the store time of all its messages, in milliseconds.
+        is_taken: whether all messages are durable, and only the store's clean stop is missing.
     """
 
     start: int
@@ -35,22 +36,22 @@ class Journal(msgspec.Struct, frozen=True, rename="camel"):
     """The state of the sink of one store.
 
     Attributes:
-        epochs: the last batch that was taken of each streaming query, by the query's id.
+        epochs: the last complete batch of each streaming query, by the query's id.
     """
 
     epochs: dict[str, int] = {}
     adding: Adding | None = None
 
     def has(self, query: str, epoch: int) -> bool:
-        """Say whether an epoch was taken."""
+        """Return whether an epoch is in the store."""
         return self.epochs.get(query, -1) >= epoch
 
 
 def read_journal(directory: Directory) -> Journal:
-    """Return the journal; an empty one where there is none.
+    """Return the journal; an empty one if there is no file.
 
     Raises:
-        StoreError: it cannot be read.
+        StoreError: the journal cannot be read.
     """
     if (data := read_file(directory, _PATH)) is None:
         return Journal()
@@ -61,10 +62,10 @@ def read_journal(directory: Directory) -> Journal:
 
 
 def write_journal(directory: OwnedDirectory, journal: Journal) -> None:
-    """Replace the journal; return once it is on the disk.
+    """Replace the journal; return once it is durable.
 
     Raises:
-        DiskError: the system refused it.
+        DiskError: the system refused the operation.
     """
     make_directories(directory, DIRECTORY)
     replace_file(directory, _PATH, msgspec.json.encode(journal))

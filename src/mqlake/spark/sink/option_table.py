@@ -20,39 +20,48 @@ SINK_OPTIONS: tuple[Option, ...] = (
         text,
         None,
         "both",
-        "The topic of all messages; comes before the column `topic`.",
+        "The topic of all messages; takes precedence over the column `topic`.",
     ),
     Option(
         "defaultTopicQueueNums",
         whole(1),
         "4",
         "both",
-        "Messages without a `queueId` go to so many queues by turns.",
+        "The number of queues over which messages without a `queueId` are distributed in turn.",
     ),
     Option(
         "checkpointLocation",
         text,
         None,
         "streaming",
-        "Spark's own. What the sink has taken is noted under the id that Spark keeps there.",
+        "Spark's own option. The sink records the batches it has stored under the id that Spark "
+        "keeps there.",
     ),
-    Option("mappedFileSizeCommitLog", whole(256), "1073741824", "both", "Bytes of a log file."),
     Option(
-        "mappedFileSizeConsumeQueue", whole(20), "6000000", "both", "Bytes of a consume-queue file."
+        "mappedFileSizeCommitLog", whole(256), "1073741824", "both", "Size of a log file in bytes."
     ),
-    Option("maxHashSlotNum", whole(1), "5000000", "both", "Hash slots of an index file."),
-    Option("maxIndexNum", whole(2), "20000000", "both", "Entries of an index file."),
-    Option("maxMessageSize", whole(1), "4194304", "both", "Most bytes of a body."),
+    Option(
+        "mappedFileSizeConsumeQueue",
+        whole(20),
+        "6000000",
+        "both",
+        "Size of a consume-queue file in bytes.",
+    ),
+    Option("maxHashSlotNum", whole(1), "5000000", "both", "Number of hash slots in an index file."),
+    Option(
+        "maxIndexNum", whole(2), "20000000", "both", "Maximum number of entries in an index file."
+    ),
+    Option("maxMessageSize", whole(1), "4194304", "both", "Maximum size of a body in bytes."),
     Option(
         "enabledAppendPropCRC",
         boolean,
         "true",
         "both",
-        "Whether each record states a CRC of itself in its last property.",
+        "Whether the last property of each record contains a CRC of the record.",
     ),
-    Option("messageDelayLevel", text, None, "both", "Delays of the levels. Unset: RocketMQ's."),
+    Option("messageDelayLevel", text, None, "both", "The delays of the levels. Unset: RocketMQ's."),
     Option("brokerIP1", text, "127.0.0.1", "both", "The address in `storeHost` and `msgId`."),
-    Option("listenPort", whole(), "10911", "both", "The port there."),
+    Option("listenPort", whole(), "10911", "both", "The port in `storeHost` and `msgId`."),
 )
 """An existing store keeps the sizes that its files have."""
 

@@ -15,7 +15,7 @@ from mqlake.store.settings import StoreSettings, make_settings
 
 
 class WriteOptions(msgspec.Struct, frozen=True):
-    """Where messages go; names as in `option_table`, None where nothing is asked for."""
+    """The target of the messages; names as in `option_table`, None if an option has no value."""
 
     path: Path
     topic: str | None
@@ -27,8 +27,8 @@ def write_options(given: Mapping[str, str]) -> WriteOptions:
     """Read the options of a write.
 
     Raises:
-        FormatError: an option or value that there is not, or no path.
-        StoreError: a value that its setting cannot have.
+        FormatError: an option or value does not exist, or there is no path.
+        StoreError: a setting has an invalid value.
     """
     values = parse_options(SINK_OPTIONS, given)
     if values["path"] is None:

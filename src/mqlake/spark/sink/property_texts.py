@@ -1,7 +1,7 @@
-"""The properties of rows, as records have them (docs/formats/properties.md)."""
+"""The properties of rows, encoded as in records (docs/formats/properties.md)."""
 
 # pyright: basic, reportAttributeAccessIssue=false
-# Reason: pyarrow carries no types, and makes its functions when it is imported.
+# pyarrow has no types, and creates its functions when it is imported.
 
 from __future__ import annotations
 
@@ -21,14 +21,15 @@ _COLUMNS = {KEYS: "keys", TAGS: "tags", UNIQ_KEY: "uniqKey", DELAY: "delayLevel"
 
 
 def property_texts(columns: dict[str, Any], count: int) -> tuple[Any, Any]:
-    """Return (texts of all rows as a binary array, bool[count] of those that ask for a delay).
+    """Return (the properties of all rows as a binary array, bool[count] of rows that ask for a
+    delay).
 
-    A column comes before the property of its name. Only the column `delayLevel` asks for a delay:
-    messages that were delivered keep the property. A record CRC, which those that were read have,
-    is left out.
+    A column overrides the property of the same name. Only the column `delayLevel` asks for a delay:
+    messages that were delivered keep the property. The record CRC of messages that were read is
+    left out.
 
     Raises:
-        FormatError: something that would not be read back.
+        FormatError: a property could not be read back.
     """
     values = dict(_values(columns))
     delayed = np.zeros(count, bool)
@@ -62,7 +63,9 @@ def _values(columns: dict[str, Any]) -> Iterator[tuple[str, Any]]:
         elif column == "delayLevel":
             array = pc.if_else(pc.greater(array, 0), array, None).cast(pa.string())
         if pc.any(pc.match_substring(array, _PAIR_END)).as_py():
-            raise FormatError(f"column {column}: a text with the character U+0002")
+            raise FormatError(
+                f"column {column}: a text contains the character U+0002, which separates properties"
+            )
         yield name, array
 
 
@@ -93,7 +96,7 @@ class _Pairs:
             self._keep(maps.is_valid().to_numpy(zero_copy_only=False)[self._rows])
 
     def check(self) -> None:
-        """Raise FormatError where a pair would not be read back, or makes an inner batch."""
+        """Raise FormatError if a pair could not be read back, or marks an inner batch."""
         if self._values.null_count:
             name = self._names[int(np.argmax(self._values.is_null()))].as_py()
             raise FormatError(f"property {name!r} is null")
@@ -110,7 +113,7 @@ class _Pairs:
             if pc.any(bad).as_py():
                 at = pc.index(bad, True).as_py()
                 name, value = self._names[at].as_py(), self._values[at].as_py()
-                raise FormatError(f"not a property that can be stored: {name!r} = {value[:200]!r}")
+                raise FormatError(f"property cannot be stored: {name!r} = {value[:200]!r}")
         if pc.any(pc.equal(self._names, INNER_NUM)).as_py():
             raise FormatError(f"property {INNER_NUM}: inner batches cannot be written")
 

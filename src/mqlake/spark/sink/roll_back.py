@@ -1,4 +1,4 @@
-"""Take back what an interrupted commit of the sink has appended."""
+"""Remove what an interrupted commit of the sink appended."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from mqlake.store.settings import StoreSettings
 def roll_back(
     directory: OwnedDirectory, settings: StoreSettings, clock: Clock | None = None
 ) -> None:
-    """Bring the store to where it was before an interrupted commit; nothing without one.
+    """Restore the store to its state before an interrupted commit; do nothing without one.
 
     Raises:
-        StoreError: another process owns the store, or has written it since.
+        StoreError: another process owns the store, or has written to it since.
         DiskError: the disk failed.
     """
     adding = read_journal(directory).adding
@@ -31,7 +31,7 @@ def roll_back(
         adding = read_journal(directory).adding
         if adding is not None and not adding.is_taken:
             _check_ours(directory, adding)
-            # Queues and index still name what goes: they are mended as after a crash.
+            # Queues and index still refer to the removed messages: repair them as after a crash.
             mark_open(directory)
             log = open_owned_log(directory, settings.mapped_file_size_commit_log)
             try:
@@ -44,7 +44,7 @@ def roll_back(
 
 
 def _check_ours(directory: OwnedDirectory, adding: Adding) -> None:
-    """Raise StoreError where the log has messages of others behind the commit's start."""
+    """Raise StoreError if the log has messages of others after the commit's start."""
     log = open_log(directory)
     try:
         for segment in log.segments:
@@ -60,9 +60,9 @@ def _check_ours(directory: OwnedDirectory, adding: Adding) -> None:
                 if others.any():
                     at = int(batch.records["physical_offset"][others][0])
                     raise StoreError(
-                        f"{directory.describe('')}: a write was interrupted after physical offset "
-                        f"{adding.start}, and another process has written at {at} since; remove "
-                        ".mqlake-sink to keep what there is"
+                        f"{directory.describe('')}: a write was interrupted after physical "
+                        f"offset {adding.start}, and another process has written at {at} "
+                        "since; remove .mqlake-sink to keep all messages"
                     )
     finally:
         log.close()

@@ -1,7 +1,7 @@
-"""What a task of the sink does: stage its rows as records that lack only their place."""
+"""Stage the rows of a task as records that lack only their position."""
 
 # pyright: basic
-# Reason: pyarrow carries no types.
+# pyarrow has no types.
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from mqlake.spark.sink.options import WriteOptions
 from mqlake.spark.sink.staged import STAGED, Frame, Part, write_frame
 
 FRAME_SIZE = 8 << 20
-"""Bytes of records in a frame; one record may have more."""
+"""Bytes of records in a frame; a single record may exceed it."""
 
 _BATCH_SIZE = 16 << 20
 
@@ -31,16 +31,16 @@ _BATCH_SIZE = 16 << 20
 def stage(
     batches: Iterable[Any], directory: Path, options: WriteOptions, largest_record: int, task: int
 ) -> Part:
-    """Write the rows of a task to a file of its own in a directory that is there.
+    """Write the rows of a task to its own file in an existing directory.
 
     Args:
         batches: `pyarrow.RecordBatch`es.
-        largest_record: most bytes of a record.
-        task: number of the task among those of the write.
+        largest_record: the maximum size of a record, in bytes.
+        task: the number of the task within the write.
 
     Raises:
-        FormatError: a row that cannot be stored.
-        StoreError: the directory is not there, or the disk failed.
+        FormatError: a row cannot be stored.
+        StoreError: the directory does not exist, or the disk failed.
     """
     name = f"{task}-{uuid4().hex}"
     path = directory / name
@@ -55,14 +55,14 @@ def stage(
         with suppress(OSError):
             path.unlink(missing_ok=True)
         if isinstance(error, OSError):
-            reason = f"{error.strerror}; all hosts have to see the store's directory"
+            reason = f"{error.strerror}; all hosts must see the store's directory"
             raise StoreError(f"{path}: {reason}") from None
         raise
     return staging.part(name)
 
 
 def _slices(batches: Iterable[Any]) -> Iterator[Any]:
-    """Cut batches so that what is made of one stays small."""
+    """Split batches so that the records of each part remain small."""
     for batch in batches:
         rows = max(1, _BATCH_SIZE * len(batch) // max(1, batch.nbytes))
         for first in range(0, len(batch), rows):
@@ -79,7 +79,7 @@ class _Staging:
         self._size = self._rows = 0
 
     def part(self, name: str) -> Part:
-        """Return what the commit hears."""
+        """Return the description of the file for the commit."""
         queues = [(*queue, self._counts[number]) for queue, number in self._numbers.items()]
         return Part(name, self._size, self._rows, queues)
 
@@ -120,14 +120,14 @@ class _Staging:
         size = int(row["body_length"]) + int(row["properties_length"]) + _MOST_BESIDES
         if len(self._scratch) >= self._largest:
             raise FormatError(
-                f"a message of {size} bytes or so does not fit in one file of the commit log"
+                f"a message of about {size} bytes does not fit into one file of the commit log"
             )
         self._scratch = np.empty(min(self._largest, 2 * size), np.uint8)
 
     def _write(self, rows: Any, numbers: Any, laid: Laid, end: int) -> None:
         if (rows["size"] > self._largest).any():
             size = int(rows["size"].max())
-            raise FormatError(f"{size} bytes do not fit in one file of the commit log")
+            raise FormatError(f"{size} bytes do not fit into one file of the commit log")
         staged = np.zeros(len(rows), STAGED)
         staged["queue_offset"], staged["size"] = rows["queue_offset"], rows["size"]
         kinds = rows["sys_flag"] & sys_flag.TRANSACTION_MASK

@@ -1,7 +1,8 @@
-"""What a task leaves for the commit: a file of records that lack only their place.
+"""The file that a task stages for the commit: records that lack only their position.
 
-A sequence of frames: a head, a row of STAGED for each record, and the records. Everything in a
-record is final but queue offset, physical offset and store timestamp, and so the record's CRC.
+A sequence of frames: a header, a row of STAGED for each record, and the records. Everything in a
+record is final except queue offset, physical offset and store timestamp, and therefore the record's
+CRC.
 """
 
 from __future__ import annotations
@@ -32,11 +33,11 @@ _HEAD = Struct("<II")
 
 
 class Part(msgspec.Struct, frozen=True):
-    """A staged file, as the commit hears of it.
+    """The description of a staged file for the commit.
 
     Attributes:
-        name: of the file, in the directory of the write.
-        size: its bytes.
+        name: the file's name, in the directory of the write.
+        size: the file's size, in bytes.
         queues: topic, queue id and number of queued messages.
     """
 
@@ -47,7 +48,7 @@ class Part(msgspec.Struct, frozen=True):
 
 
 class Frame(NamedTuple):
-    """Some records: rows of STAGED, and the bytes, which may be changed."""
+    """A group of records: rows of STAGED, and the bytes, which may be changed."""
 
     rows: Rows
     data: Bytes
@@ -64,7 +65,7 @@ def read_frames(directory: Path, part: Part) -> Iterator[Frame]:
     """Yield the frames of a staged file.
 
     Raises:
-        StoreError: it is not there, or not as it was written.
+        StoreError: the file is missing, or not as it was written.
     """
     path = directory / part.name
     try:
@@ -76,8 +77,8 @@ def read_frames(directory: Path, part: Part) -> Iterator[Frame]:
                 rows = np.frombuffer(_read(file, count * STAGED.itemsize), STAGED)
                 yield Frame(rows, np.frombuffer(_read(file, size), np.uint8))
     except (OSError, EOFError) as error:
-        reason = getattr(error, "strerror", None) or "not as a task wrote it"
-        raise StoreError(f"{path}: {reason}; all hosts have to see the same directory") from None
+        reason = getattr(error, "strerror", None) or "the file is not as a task wrote it"
+        raise StoreError(f"{path}: {reason}; all hosts must see the same directory") from None
 
 
 def _read(file: BinaryIO, size: int) -> bytearray:

@@ -1,4 +1,4 @@
-"""Look at the directory that is to be written, before any task starts."""
+"""Check the target directory before any task starts."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ _OURS = {DIRECTORY, LOCK_NAME}
 
 
 def check_target(path: Path) -> None:
-    """Make sure that messages can be added to what is at `path`, or that nothing is there.
+    """Check that messages can be added to the store at `path`, or that nothing exists there.
 
     Raises:
-        StoreError: something else than a store, or one that is open or was not closed.
+        StoreError: the path is something other than a store, or a store that is open or was not
+            closed.
     """
     if not path.exists():
         return
@@ -33,20 +34,22 @@ def check_target(path: Path) -> None:
     directory = LocalDirectory(path)
     if (owner := directory.lock_holder(LOCK_NAME)) is not None:
         who = f"process {owner}" if owner > 0 else "another process"
-        raise StoreError(f"{path}: {who} owns this store; stop it first, or write elsewhere")
+        raise StoreError(
+            f"{path}: {who} owns this store; stop it first, or write to another directory"
+        )
     if not directory.is_directory(segments.DIRECTORY) and not directory.exists(CHECKPOINT_NAME):
         raise StoreError(
-            f"{path}: neither a store nor empty (it has {others[0]!r}); give a new directory"
+            f"{path}: neither a store nor empty (it contains {others[0]!r}); choose a new directory"
         )
     if directory.exists(ABORT_NAME) and read_journal(directory).adding is None:
         raise StoreError(
-            f"{path}: the store was not closed (it has {ABORT_NAME!r}); start and stop its broker "
-            "once, or write elsewhere"
+            f"{path}: the store was not closed (it contains {ABORT_NAME!r}); start and stop "
+            "its broker once, or write to another directory"
         )
 
 
 def largest_record(path: Path, settings: StoreSettings) -> int:
-    """Return the most bytes that a record may have: a blank record must fit behind it."""
+    """Return the maximum size of a record: a blank record must fit after it."""
     size = 0
     if (path / segments.DIRECTORY).is_dir():
         log = open_log(LocalDirectory(path))

@@ -1,7 +1,7 @@
 """The writers of the sink, as Spark's Python data source API wants them."""
 
 # pyright: basic
-# Reason: pyarrow carries no types.
+# pyarrow has no types.
 
 from __future__ import annotations
 
@@ -31,20 +31,20 @@ _QUERY, _EPOCH = "sql.streaming.queryId", "streaming.sql.batchId"
 
 
 class Staged(WriterCommitMessage):
-    """What a task has left: a part, in a directory below `.mqlake-sink`; of which query."""
+    """The result of a task: a part, in a directory below `.mqlake-sink`, and its query."""
 
     def __init__(self, place: str, query: str | None, part: Part) -> None:
         self.place, self.query, self.part = place, query, part
 
 
 class _Writer:
-    """What batch and streaming writers have in common."""
+    """What batch and streaming writers share."""
 
     def __init__(self, options: WriteOptions, schema: StructType, *, overwrite: bool) -> None:
         if overwrite:
             raise StoreError(
-                f"{options.path}: mode overwrite would delete a store, which the sink does not do; "
-                "use mode append, which makes a new store, too"
+                f"{options.path}: mode overwrite would delete a store, which the sink does "
+                "not do; use mode append, which also creates a store"
             )
         check_schema(schema, options.topic)
         check_target(options.path)
@@ -57,7 +57,7 @@ class _Writer:
         from mqlake.spark.sink.stage import stage
 
         if not self.staging.is_dir():
-            raise StoreError(f"{self.staging}: not there; all hosts have to see this directory")
+            raise StoreError(f"{self.staging}: does not exist; all hosts must see this directory")
         directory = self.staging / place
         directory.mkdir(exist_ok=True)
         part = stage(batches, directory, self.options, self._largest_record, task)
@@ -99,7 +99,7 @@ class BatchWriter(_Writer, DataSourceArrowWriter):
         self.clear({self._place})
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:  # noqa: ARG002
-        """Take back what was done."""
+        """Remove what was staged."""
         from mqlake.spark.sink.roll_back import roll_back
 
         self.clear({self._place})
@@ -107,25 +107,27 @@ class BatchWriter(_Writer, DataSourceArrowWriter):
 
 
 class StreamWriter(_Writer, DataSourceStreamArrowWriter):
-    """Adds the rows of each micro-batch to a store, once, however often it is run."""
+    """Adds the rows of each microbatch to a store exactly once, however often it runs."""
 
     def write(self, iterator: Iterator[Any]) -> Staged:
         """Stage the rows of a task."""
         task = _task()
         query, epoch = task.getLocalProperty(_QUERY), task.getLocalProperty(_EPOCH)
         if query is None or epoch is None:
-            raise StoreError("Spark does not say which streaming query this is")
+            raise StoreError(
+                "Spark does not say which streaming query this is: set option checkpointLocation"
+            )
         return self.stage(iterator, f"{query}-{epoch}", query, task.partitionId())
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
-        """Append the rows of all tasks, unless the store has this micro-batch."""
+        """Append the rows of all tasks, unless the store already has this microbatch."""
         self.add(messages, batchId)
-        # What was staged before a driver was killed goes, too.
+        # What was staged before a driver was killed is removed, too.
         queries = {message.query for message in messages if isinstance(message, Staged)}
         self.clear({left.name for query in queries for left in self.staging.glob(f"{query}-*")})
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: ARG002, N803
-        """Remove what was staged; the next commit takes back what was appended."""
+        """Remove what was staged; the next commit removes what was appended."""
         self.clear({message.place for message in messages if isinstance(message, Staged)})
 
 

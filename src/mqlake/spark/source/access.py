@@ -1,4 +1,4 @@
-"""Choose how the wanted messages are looked for: what reads the fewest bytes."""
+"""Choose the access path of a query: the one that reads the fewest bytes."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from mqlake.spark.source.place import OpenStore
 from mqlake.spark.source.stretches import Stretch, join, size
 
 WORTH_A_LOOK = 16 << 20
-"""Bytes of log below which a scan is as quick as reading queue files."""
+"""Bytes of log below which a scan is as fast as reading queue files."""
 
 _SEEK = 256 << 10
-"""Bytes that could be read in the time that one more place to read costs."""
+"""Bytes that could be read in the time that one more position costs."""
 
 
 class Access(msgspec.Struct, frozen=True):
-    """How messages are looked for.
+    """How messages are found.
 
     Attributes:
         path: "points", "index", "queues" or "scan".
-        stretches: what is read, ascending.
-        bytes_read: how much that is, with what was read to find it.
-        considered: bytes that each way would read.
-        log_bytes: bytes of the whole log.
+        stretches: the parts of the log that are read, ascending.
+        bytes_read: how many bytes are read, including those to find the messages.
+        considered: bytes that each access path would read.
+        log_bytes: the bytes of the whole log.
     """
 
     path: str
@@ -43,7 +43,7 @@ class Access(msgspec.Struct, frozen=True):
     log_bytes: int
 
     def explain(self) -> str:
-        """Say in one line what was chosen, and from what."""
+        """Describe in one line what was chosen, and from which candidates."""
         others = ", ".join(
             f"{path} {_amount(read)}" for path, read in self.considered.items() if path != self.path
         )
@@ -57,10 +57,10 @@ class Access(msgspec.Struct, frozen=True):
 def choose(
     store: OpenStore, boundaries: Boundaries, selection: Selection, asked: str = "auto"
 ) -> Access:
-    """Return the cheapest access to the messages of a selection, or the one that is asked for.
+    """Return the cheapest access to the messages of a selection, or the requested one.
 
     Raises:
-        StoreError: what is asked for is not possible.
+        StoreError: the requested access path is not possible.
     """
     log = boundaries.end - boundaries.start
     stretch = narrow(store, boundaries, selection)
@@ -83,7 +83,7 @@ def choose(
 
 
 def narrow(store: OpenStore, boundaries: Boundaries, selection: Selection) -> Stretch:
-    """Return the stretch of the log in which all wanted messages are."""
+    """Return the stretch of the log that contains all selected messages."""
     start, end = boundaries.start, boundaries.end
     low, high = interval(selection, "physicalOffset")
     if low > start:
@@ -101,7 +101,7 @@ def narrow(store: OpenStore, boundaries: Boundaries, selection: Selection) -> St
 
 
 def _first_of(boundaries: Boundaries, selection: Selection, start: int) -> int:
-    """Return where the first message of the named queues is, as far as entries tell."""
+    """Return the position of the first message of the named queues, according to their entries."""
     found: list[int] = []
     for queue in named_queues(selection) or ():
         first, end = offsets_in(selection, queue)
@@ -131,7 +131,7 @@ def _asks_queues(
     asked: str,
     ways: dict[str, tuple[list[Stretch], int]],
 ) -> bool:
-    """Say whether reading all queue files can pay."""
+    """Return whether reading all queue files can pay off."""
     if asked == "queues":
         return True
     if asked != "auto" or not selection:
@@ -145,7 +145,7 @@ def _asks_queues(
 
 _NEEDS = {
     "index": "an index needs option keys or a filter on uniqKey, and index files",
-    "points": "they need a filter by which physicalOffset or msgId equals a value, or one of some",
+    "points": "points need a filter by which physicalOffset or msgId equals one or several values",
 }
 
 
@@ -154,7 +154,7 @@ def _impossible(asked: str) -> str:
 
 
 def _amount(count: int) -> str:
-    """Write a number of bytes for people."""
+    """Return a readable number of bytes."""
     size = float(count)
     for unit in ("bytes", "KiB", "MiB", "GiB"):
         if size < 1024 or unit == "GiB":

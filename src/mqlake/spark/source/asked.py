@@ -1,4 +1,4 @@
-"""Find out what of the things that a batch query names is not there."""
+"""Find out which of the things that a batch query names do not exist."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from mqlake.store.queues.queue_files import topic_names
 
 
 def check_asked(store: OpenStore, options: ReadOptions) -> None:
-    """Check that a store has what options name.
+    """Check that a store has the topics and queues that options name.
 
     Raises:
-        StoreError: it lacks something, and losses are not tolerated.
+        StoreError: something does not exist, and losses are not tolerated.
     """
     for what in missing(store, options):
         data_loss(options, f"{options.path}: {what}")
 
 
 def missing(store: OpenStore, options: ReadOptions) -> Iterator[str]:
-    """Yield what options name and a store lacks: topics, queues, a topic that a pattern matches.
+    """Yield what options name but a store lacks: topics, queues, and patterns that match no topic.
 
-    A topic is there that has settings, queue files, or messages.
+    A topic exists if it has settings, queue files, or messages.
     """
     named = [*(options.topics or ()), *(topic for topic, _ in options.queues or ())]
     pattern = options.topic_pattern
@@ -39,17 +39,17 @@ def missing(store: OpenStore, options: ReadOptions) -> Iterator[str]:
         topics |= {topic for topic, _ in store.snapshot.undispatched.bounds}
     for topic in dict.fromkeys(named):
         if topic not in topics:
-            yield f"there is no topic {topic!r} in it"
+            yield f"topic {topic!r} does not exist"
     for topic, queue_id in options.queues or ():
         is_there = queue_id < queues.get(topic, 0) or queue_id in store.snapshot.queue_ids(topic)
         if topic in topics and not is_there:
             yield f"topic {topic!r} has no queue {queue_id}"
     if pattern is not None and not any(re.fullmatch(pattern, topic) for topic in topics):
-        yield f"no topic in it matches {pattern!r}"
+        yield f"no topic matches {pattern!r}"
 
 
 def _queue_counts(settings: Topics | None) -> dict[str, int]:
-    """Return how many queues each topic has by its settings."""
+    """Return the number of queues of each topic according to its settings."""
     table = settings.topic_config_table if settings else {}
     return {
         name: max(topic.read_queue_nums, topic.write_queue_nums) for name, topic in table.items()

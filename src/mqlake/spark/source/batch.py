@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pyspark.sql.datasource import Filter
     from pyspark.sql.types import StructType
 
-OPTIONS_HELP = "options such as subscribe, keys, tags and startingTimestamp narrow it all the same"
+OPTIONS_HELP = "options such as subscribe, keys, tags and startingTimestamp limit what is read"
 
 
 class TaskPartition(InputPartition):
@@ -37,7 +37,7 @@ class BatchReader(DataSourceReader):
         self._pushed: Selection = ()
 
     def partitions(self) -> Sequence[InputPartition]:
-        """Plan the tasks; one that reads nothing where there is nothing to read."""
+        """Plan the tasks; if there is nothing to read, a single task that reads nothing."""
         tasks = plan_batch(self._options, self._pushed).tasks
         empty = Task(self._options.location, (), (), fail_on_data_loss=True, broker_name=None)
         return [TaskPartition(task) for task in tasks or [empty]]
@@ -50,13 +50,16 @@ class BatchReader(DataSourceReader):
 
 
 class PushingReader(BatchReader):
-    """Reads less where Spark's filters allow it.
+    """Reads less if Spark's filters allow it.
 
     Spark refuses a reader with `pushFilters` while spark.sql.python.filterPushdown.enabled is off.
     """
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802
-        """Take what narrows the log. Spark applies all filters again, which costs little."""
+        """Accept filters that limit the part of the log to read.
+
+        Spark applies all filters again, which costs little.
+        """
         from mqlake.spark.reading.filters import conditions
 
         self._pushed = conditions(filters)

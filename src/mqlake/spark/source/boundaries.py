@@ -1,7 +1,7 @@
-"""Where records start, as the consume queues prove it.
+"""Find where records start, with consume queue entries as proof.
 
-A record's body may imitate a record, so a scan may begin only where one surely starts: at a
-segment's first byte, or where a queue's entry names a record that states this queue and offset.
+A record's body may imitate a record, so a scan may begin only where a record certainly starts: at a
+segment's first byte, or where a queue's entry names a record that contains this queue and offset.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from mqlake.store.log.scan import Head, Queue, head_at, head_of
 from mqlake.store.queues.queue_files import QueueFiles, queue_ids, topic_names
 
 _PILOTS = 4
-"""Queues that are asked for boundaries: those with the most entries."""
+"""Queues that are searched for boundaries: those with the most entries."""
 
 CLOCK_STEP = 60_000
 """Milliseconds by which a broker's clock may have gone back without a message being missed."""
@@ -45,7 +45,7 @@ class Boundaries:
         return [(queue, files) for queue, files in by_count[:_PILOTS] if files.files]
 
     def at_or_before(self, position: int) -> int:
-        """Return where a record starts, at a position or not far before it."""
+        """Return where a record starts, at a position or shortly before it."""
         segment = self._store.log.segment_at(position)
         found = segment.base if segment else self.start
         for queue, files in self._pilots:
@@ -56,14 +56,16 @@ class Boundaries:
         return found
 
     def at_or_after(self, position: int) -> int | None:
-        """Return where a record starts, or a segment, or the log ends; None if it is far away."""
+        """Return the next start of a record or segment, or the log's end; None if it is far
+        away.
+        """
         if position >= self.end:
             return self.end
         segment = self._store.log.segment_at(position)
         found: list[int] = []
         for queue, files in self._pilots:
             heads = self._heads(queue, files.written_from(files.first_at_or_after(position)))
-            # A damaged entry can lead the search astray.
+            # A damaged entry can mislead the search.
             ahead = (head.physical_offset for head in heads if head.physical_offset >= position)
             found += islice(ahead, 1)
         if segment is not None and segment.end < self.end:
@@ -71,7 +73,7 @@ class Boundaries:
         return min(found, default=None)
 
     def stored_in(self, begin: int, end: int) -> tuple[int, int]:
-        """Return the stretch with all messages of a range of store times (ms), and some more."""
+        """Return a stretch that contains all messages of a range of store times (ms)."""
         first, last = self.start, self.end
         for segment in self._store.log.segments:
             time = self._first_time(segment.base)
@@ -89,7 +91,7 @@ class Boundaries:
         return first, max(first, last)
 
     def at_offset(self, queue: Queue, queue_offset: int) -> int | None:
-        """Return where the record of a queue offset is, None where no entry says so."""
+        """Return the position of the record with a queue offset, None if no entry names it."""
         files = self.queues.get(queue)
         entry = files.entry(queue_offset) if files else None
         if entry is None:
@@ -117,7 +119,7 @@ class Boundaries:
         return before, behind
 
     def _heads(self, queue: Queue, entries: Iterator[tuple[int, QueueEntry]]) -> Iterator[Head]:
-        """Yield the records of entries that tell the truth; gives up after a few that do not."""
+        """Yield the records of correct entries; give up after a few wrong ones."""
         lies = 0
         for offset, entry in entries:
             head = head_of(self._store.log, self.end, queue, offset, entry.physical_offset)

@@ -1,16 +1,17 @@
-"""The columns of the source: rocketmq-spark's first, then what else a record has.
+"""The columns of the source: rocketmq-spark's first, then the other fields of a record.
 
-`properties` is a map, where rocketmq-spark had JSON text.
+`properties` is a map; in rocketmq-spark it was JSON text.
 """
 
 # pyright: basic
-# Reason: pyarrow carries no types.
+# pyarrow has no types.
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from mqlake.dispatch.value_columns import Times
 from mqlake.errors import FormatError
 from mqlake.spark.options.parsing import nearest
 
@@ -44,7 +45,7 @@ COLUMNS: tuple[str, ...] = (
     "preparedTransactionOffset",
     "bodyCrc",
 )
-"""All, in their order."""
+"""All columns, in their order."""
 
 NULLABLE = frozenset({"brokerName", "tags", "uniqKey"})
 
@@ -60,37 +61,40 @@ _TYPES = {
     ),
 }
 
-# Milliseconds: 0001-01-03 and the end of 9999-12-29. Python has the years 1 to 9999, in local time,
-# and looks a day further when it converts one.
+# Milliseconds: 0001-01-03 and the end of 9999-12-29. Python supports the years 1 to 9999, in local
+# time, and uses neighbouring days when it converts a time.
 _FIRST_TIME, _LAST_TIME = -62_135_424_000_000, 253_402_127_999_999
+
+TIMES = Times("us", 1000, _FIRST_TIME, _LAST_TIME)
+"""A client may send any 64 bits as the born timestamp of a message."""
 
 
 def column_type(name: str) -> str:
-    """Return a column's type as Spark's SQL writes it."""
+    """Return a column's type in Spark's SQL."""
     return _TYPES.get(name, "string")
 
 
 def check_columns(names: Sequence[str]) -> tuple[str, ...]:
-    """Return the columns meant by names in any case.
+    """Return the columns with these names, in any case.
 
     Raises:
-        FormatError: there is no such column, or it is named twice.
+        FormatError: a column does not exist, or is named twice.
     """
     known = {name.lower(): name for name in COLUMNS}
     for number, name in enumerate(names):
         if name.lower() not in known:
             near = nearest(name, COLUMNS)
-            raise FormatError(f"there is no column {name[:200]!r}; the nearest one is {near}")
+            raise FormatError(f"there is no column {name[:200]!r}; the nearest is {near}")
         if name.lower() in (other.lower() for other in names[:number]):
             raise FormatError(f"column {name} is named twice")
     return tuple(known[name.lower()] for name in names)
 
 
 def chosen_columns(values: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the columns that the values of the options `columns` and `includeBody` leave.
+    """Return the columns that the options `columns` and `includeBody` leave.
 
     Raises:
-        FormatError: an unknown column, or none is left.
+        FormatError: a column is unknown, or none is left.
     """
     columns = check_columns(values["columns"]) if values["columns"] else COLUMNS
     if not values["includeBody"]:
@@ -111,10 +115,10 @@ def spark_schema(names: Iterable[str]) -> StructType:
 
 
 def columns_of(schema: StructType) -> tuple[str, ...]:
-    """Return the columns of a schema that was given by hand, as in `.schema("topic string")`.
+    """Return the columns of a user's schema, as in `.schema("topic string")`.
 
     Raises:
-        FormatError: a column that there is not, or of another type.
+        FormatError: a column does not exist, or has another type.
     """
     types = _spark_types()
     for field in schema.fields:
@@ -124,7 +128,7 @@ def columns_of(schema: StructType) -> tuple[str, ...]:
         target = column_type(field.name)
         if field.dataType.simpleString() != types[target].simpleString():
             given = field.dataType.simpleString()
-            raise FormatError(f"column {field.name} is of type {target}, not {given}")
+            raise FormatError(f"column {field.name} has type {target}, not {given}")
     return check_columns(schema.fieldNames())
 
 
@@ -151,18 +155,23 @@ def _spark_types() -> dict[str, DataType]:
 
 
 def to_batch(batch: Batch, schema: Any, broker_name: str | None) -> Any:
-    """Return records as a `pyarrow.RecordBatch` of this Arrow schema."""
+    """Return records as a `pyarrow.RecordBatch` with this Arrow schema."""
     from mqlake.dispatch.arrow import to_arrow
 
-    made = to_arrow(batch, [name for name in schema.names if name != BROKER_NAME])
+    made = to_arrow(batch, stored_columns(schema.names), times=TIMES)
     return fitted(made, schema, broker_name)
 
 
+def stored_columns(names: Iterable[str]) -> list[str]:
+    """Return those of columns that a log contains; one of them at least, so that rows count."""
+    return [name for name in names if name != BROKER_NAME] or ["physicalOffset"]
+
+
 def fitted(made: Any, schema: Any, broker_name: str | None) -> Any:
-    """Return a `pyarrow.RecordBatch` that has the columns of this Arrow schema with only these.
+    """Return a `pyarrow.RecordBatch` that has the columns of this Arrow schema, from these.
 
     Args:
-        made: has all columns but `brokerName`, in any order, and perhaps more.
+        made: all columns except `brokerName`, in any order, and perhaps others.
         broker_name: the value of the column `brokerName`.
     """
     import pyarrow as pa
@@ -173,23 +182,8 @@ def fitted(made: Any, schema: Any, broker_name: str | None) -> Any:
             arrays.append(_constant(broker_name, len(made)))
         else:
             column = made.column(made.schema.get_field_index(field.name))
-            arrays.append(column if column.type == field.type else _cast(column, field.type))
+            arrays.append(column if column.type == field.type else column.cast(field.type))
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
-
-
-def _cast(column: Any, target: Any) -> Any:
-    """Return a column in another type; times that Python and Spark do not have are the nearest.
-
-    A client may send any 64 bits as the time of a message's birth.
-    """
-    import numpy as np
-    import pyarrow as pa
-
-    if pa.types.is_timestamp(column.type):
-        times = column.cast(pa.int64()).to_numpy()
-        if len(times) and (times.min() < _FIRST_TIME or times.max() > _LAST_TIME):
-            column = pa.array(np.clip(times, _FIRST_TIME, _LAST_TIME)).cast(column.type)
-    return column.cast(target)
 
 
 def _constant(text: str | None, count: int) -> Any:

@@ -1,4 +1,4 @@
-"""Count the messages that a query wants by a walk over the log, to cut it after so many of them."""
+"""Count the messages that a query selects by walking the log, to split it after so many of them."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ from mqlake.store.log.segments import CommitLog, Segment
 
 
 def cuts(log: CommitLog, stretch: Stretch, row_filter: RowFilter, most: int) -> Iterator[int]:
-    """Yield where to cut a stretch so that each part has at most `most` of the wanted messages.
+    """Yield where to split a stretch so that each part has at most `most` selected messages.
 
-    Bodies are not checked: a damaged one counts, too. Cuts are boundaries within the stretch.
+    Bodies are not checked: a damaged message counts, too. Splits are at boundaries within the
+    stretch.
     """
     room, last = most, stretch[0]
     for piece in in_segments(log, [stretch]):
-        for batch in _batches(log, piece):
+        for batch in _batches(log, piece, row_filter.want):
             chosen = row_filter.choose(batch).records
             ends: list[int] = (chosen["physical_offset"] + chosen["size"]).tolist()
             while len(ends) > room:
@@ -29,10 +30,10 @@ def cuts(log: CommitLog, stretch: Stretch, row_filter: RowFilter, most: int) -> 
 
 
 def count(log: CommitLog, stretch: Stretch, row_filter: RowFilter, enough: int) -> int:
-    """Return how many wanted messages a stretch has; stops at `enough`."""
+    """Return how many selected messages a stretch has; stop at `enough`."""
     found = 0
     for piece in in_segments(log, [stretch]):
-        for batch in _batches(log, piece):
+        for batch in _batches(log, piece, row_filter.want):
             found += len(row_filter.choose(batch).records)
             if found >= enough:
                 return found
@@ -40,9 +41,9 @@ def count(log: CommitLog, stretch: Stretch, row_filter: RowFilter, enough: int) 
 
 
 def boundary_by_walk(log: CommitLog, start: int, position: int) -> int | None:
-    """Return where a record starts at or behind a position, walking from a boundary before it.
+    """Return where a record starts at or after a position, walking from a boundary before it.
 
-    None where only a search could tell.
+    None if only a search could tell.
     """
     for piece in list(in_segments(log, [(start, position)]))[-1:]:
         file = log.file(_segment(log, piece))
@@ -57,7 +58,7 @@ def boundary_by_walk(log: CommitLog, start: int, position: int) -> int | None:
     return None
 
 
-def _batches(log: CommitLog, piece: Piece) -> Iterator[Batch]:
+def _batches(log: CommitLog, piece: Piece, want: Want) -> Iterator[Batch]:
     file = log.file(_segment(log, piece))
     if file is not None:
         yield from SegmentScan(
@@ -67,7 +68,7 @@ def _batches(log: CommitLog, piece: Piece) -> Iterator[Batch]:
             piece.end,
             exact=True,
             crc=False,
-            want=Want.EXPORT,
+            want=want,
             limit=piece.end,
         )
 

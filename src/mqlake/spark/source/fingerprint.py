@@ -1,8 +1,8 @@
-"""Tell the log that a query has read from another log at the same path.
+"""Distinguish the log that a query has read from another log at the same path.
 
-A store may be deleted and created anew, or its log cut by a power loss and written again. Both may
-reach the position of a checkpoint. What distinguishes them is what lies before it: the start of
-the segment, which holds the store timestamp of its first record, and the last bytes that were read.
+A store may be deleted and created again, or its log cut by a power loss and written again. Both may
+reach the position of a checkpoint. What distinguishes them is what lies before it: the start of the
+segment, which holds the store timestamp of its first record, and the last bytes that were read.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from zlib import crc32
 from mqlake.store.log.segments import CommitLog
 
 _HEAD = 256
-"""Bytes of the segment's start that count."""
+"""Bytes of the segment's start that are included."""
 
 _TAIL = 4096
-"""Bytes before a position that count."""
+"""Bytes before a position that are included."""
 
 
 def fingerprint(log: CommitLog, position: int) -> int | None:

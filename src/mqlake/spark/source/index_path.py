@@ -1,6 +1,7 @@
 """Find messages through the index files (access path "index").
 
-An index knows topic and key together. What no index file covers is read as a whole.
+An index entry hashes topic and key together. The part of the log that no index file covers is read
+as a whole.
 """
 
 from __future__ import annotations
@@ -25,7 +26,9 @@ _MOST_FOUND = 100_000
 def find(
     store: OpenStore, boundaries: Boundaries, selection: Selection, stretch: Stretch
 ) -> list[Stretch] | None:
-    """Return what of a stretch may have the wanted keys; None where scanning is as good."""
+    """Return the parts of a stretch that may have the selected keys; None if scanning is as
+    good.
+    """
     keys = key_texts(selection)
     if keys is None or not store.directory.names("index"):
         return None
@@ -42,7 +45,7 @@ def find(
 
 
 def topics_of(store: OpenStore) -> set[str]:
-    """Return all topics; one whose queue files are all lost is still in the settings."""
+    """Return all topics; a topic whose queue files are lost is still in the settings."""
     settings = read_config(store.directory, Topics)
     known = set(topic_names(store.directory))
     known.update(settings.topic_config_table if settings else ())

@@ -23,7 +23,7 @@ from mqlake.store.queues.time_search import Boundary, offset_by_time
 
 
 def subscription(options: ReadOptions) -> Selection:
-    """Return what options want of messages, but for where queues start and end."""
+    """Return the conditions of options on messages, except where queues start and end."""
     found: list[AnyText | TopicMatches | InQueues | HasKey] = []
     if options.topics is not None:
         found.append(AnyText("topic", options.topics))
@@ -39,12 +39,12 @@ def subscription(options: ReadOptions) -> Selection:
 
 
 def batch_ranges(store: OpenStore, options: ReadOptions) -> Selection:
-    """Return the condition that starting and ending options of a batch query make; () for none.
+    """Return the condition of the starting and ending options of a batch query, or ().
 
     Raises:
-        FormatError: a queue is named that is not subscribed to.
-        StoreError: an offset is out of range, or no message is from a time on, and that is not
-            tolerated.
+        FormatError: an option names a queue that is not subscribed to.
+        StoreError: an offset is out of range, or no message has the time or a later one, unless
+            the options tolerate that.
     """
     starts = offsets_of(store, options, options.starting, "starting")
     ends = offsets_of(store, options, options.ending, "ending")
@@ -55,7 +55,7 @@ def batch_ranges(store: OpenStore, options: ReadOptions) -> Selection:
 
 
 def offsets_of(store: OpenStore, options: ReadOptions, limit: Limit[Queue], side: str) -> Numbers:
-    """Return a queue offset for each queue that does not start, or end, where there is no limit."""
+    """Return a queue offset for each queue that has a limit other than its start or end."""
     _check_subscribed(options, limit, side)
     if limit.timestamp is not None:
         times = dict.fromkeys(_subscribed(store, options), limit.timestamp)
@@ -82,14 +82,14 @@ def _by_time(store: OpenStore, options: ReadOptions, times: Numbers, side: str) 
             if not options.latest_if_none and _is_named(options):
                 raise StoreError(
                     f"{queue[0]}-{queue[1]}: no message is from {time} or later; set "
-                    "startingOffsetsByTimestampStrategy to latest to start behind the last one"
+                    "startingOffsetsByTimestampStrategy to latest to start after the last one"
                 )
             found[queue] = offset
     return found
 
 
 def _is_named(options: ReadOptions) -> bool:
-    """Whether a query names what it reads: of all topics, some have had no message for long."""
+    """Return whether a query names its topics. Some of all topics may be idle for a long time."""
     return (options.topics, options.topic_pattern, options.queues) != (None, None, None)
 
 

@@ -19,7 +19,7 @@ from mqlake.spark.options.parsing import (
 from mqlake.spark.reading import queue_json
 from mqlake.spark.reading.limits import EARLIEST, LATEST, limit
 from mqlake.spark.source.position import parse_position
-from mqlake.storage.object_stores import S3_SETTINGS
+from mqlake.storage.object_stores import SETTINGS
 
 SOURCE_OPTIONS: tuple[Option, ...] = (
     Option(
@@ -27,16 +27,16 @@ SOURCE_OPTIONS: tuple[Option, ...] = (
         text,
         None,
         "both",
-        "Required. The store directory, or the URL of one (`s3://…`, `hdfs://…`, `gs://…`); "
-        "several with commas between them, or a pattern such as `/data/*/store`. Give `nameServer` "
-        "instead to read a running cluster (spark-live.md).",
+        "Required. The store directory or its URL (`s3://…`, `hdfs://…`, `gs://…`). Several are "
+        "separated by commas, or match a pattern such as `/data/*/store`. To read a running "
+        "cluster, give `nameServer` instead (spark-live.md).",
     ),
     Option(
         "paths",
         text,
         None,
         "both",
-        'The same as a list in JSON, as `load(["/data/a", "/data/b"])` gives it.',
+        'The same as a JSON list; `load(["/data/a", "/data/b"])` sets it.',
     ),
     Option(
         "archive",
@@ -44,15 +44,15 @@ SOURCE_OPTIONS: tuple[Option, ...] = (
         None,
         "both",
         "The archive of the store at `path`, a directory or URL: both are read as one log "
-        "(archive.md). Without it, `path` may be an archive itself.",
+        "(archive.md). An archive alone is given as `path`.",
     ),
     Option(
         "table",
         text,
         None,
         "batch",
-        "A lake table that `mqlake follow` keeps of the store: its rows, and those of the log that "
-        "it does not have yet (union-read.md). `path` may be left out then.",
+        "A lake table that `mqlake follow` writes from the store. The query returns its rows, and "
+        "the messages of the log that are not in it yet (union-read.md). `path` is optional then.",
     ),
     Option(
         "catalog",
@@ -61,13 +61,14 @@ SOURCE_OPTIONS: tuple[Option, ...] = (
         "batch",
         "URI of the Iceberg catalog in which `table` is a name. Unset: `table` is a directory.",
     ),
-    Option("catalogName", text, "default", "batch", "Name of that catalog, as PyIceberg has it."),
+    Option("catalogName", text, "default", "batch", "PyIceberg's name for that catalog."),
     Option(
         "subscribe",
         words(","),
         None,
         "both",
-        "Topics, with commas between them. Without it, `subscribePattern` and `assign`: all.",
+        "Topics, separated by commas. Without `subscribe`, `subscribePattern` and `assign`: all "
+        "topics.",
         ("topic",),
     ),
     Option(
@@ -83,7 +84,7 @@ SOURCE_OPTIONS: tuple[Option, ...] = (
         words("||"),
         None,
         "both",
-        "Messages with one of these tags: `TagA \\|\\| TagB`; `*` for all.",
+        "Only messages with one of these tags: `TagA \\|\\| TagB`; `*` for all.",
         ("subExpression",),
     ),
     Option(
@@ -91,148 +92,164 @@ SOURCE_OPTIONS: tuple[Option, ...] = (
         words(" "),
         None,
         "both",
-        "Messages with one of these as a key or as the unique key; spaces between them.",
+        "Only messages with one of these keys or unique keys, separated by spaces.",
     ),
     Option(
         "startingPosition",
         parse_position,
         None,
         "streaming",
-        'Where another query is, as its progress has it: `{"physicalOffset": 4096}`. It comes '
-        "before the other starting options.",
+        'A position from the progress of another query: `{"physicalOffset": 4096}`. It takes '
+        "precedence over the other starting options.",
     ),
     Option(
         "startingTimestamp",
         whole(),
         None,
         "both",
-        "Store time (ms): each queue starts at its first message stored then or later.",
+        "Store time (ms): each queue starts at its first message stored at or after this time.",
     ),
     Option(
         "startingOffsetsByTimestamp",
         queue_json.timestamps,
         None,
         "both",
-        'The same by queue: `{"TopicA": {"0": 1700000000000}}`; others start at the earliest.',
+        'The same by queue: `{"TopicA": {"0": 1700000000000}}`. Other queues start at the '
+        "earliest offset.",
     ),
     Option(
         "startingOffsets",
         limit(EARLIEST, LATEST),
         None,
         "both",
-        '`earliest`, `latest` (streaming), or by queue: `{"TopicA": {"0": 23, "1": -2}}`, where -2 '
-        "is the earliest and -1 the latest; other queues start at the earliest. Unset: earliest in "
-        "batch queries, latest in streaming ones. A restarted query goes on where it was.",
+        '`earliest`, `latest` (streaming), or by queue: `{"TopicA": {"0": 23, "1": -2}}`, with -2 '
+        "for the earliest and -1 for the latest offset. Other queues start at the earliest. "
+        "Unset: earliest in batch queries, latest in streaming queries. A restarted query "
+        "continues at its checkpoint.",
     ),
     Option(
         "endingTimestamp",
         whole(),
         None,
         "batch",
-        "Store time (ms): each queue ends before its first message stored then or later.",
+        "Store time (ms): each queue ends before its first message stored at or after this time.",
     ),
     Option(
         "endingOffsetsByTimestamp",
         queue_json.timestamps,
         None,
         "batch",
-        "The same by queue; other queues end at the latest.",
+        "The same by queue. Other queues end at the latest offset.",
     ),
     Option(
         "endingOffsets",
         limit(LATEST),
         None,
         "batch",
-        "`latest`, or by queue, exclusive: as `startingOffsets`, without -2.",
+        "`latest`, or exclusive offsets by queue, in the form of `startingOffsets`, without -2.",
     ),
     Option(
         "startingOffsetsByTimestampStrategy",
         choice("error", LATEST),
         "error",
         "both",
-        "What to do where a queue has no message from the starting time on: fail, or start at "
-        "the latest. Queries that name no topics start at the latest.",
+        "If a queue has no message at or after the starting time: fail (`error`), or start at the "
+        "latest offset (`latest`). A query that names no topics always starts at the latest.",
     ),
     Option(
         "failOnDataLoss",
         boolean,
         "true",
         "both",
-        "Fail where messages are damaged, deleted or out of the given range, and, in a batch "
-        "query, where a topic or a queue is not there; else skip, count and log them.",
+        "Fail if messages are damaged, deleted or out of the given range and, in a batch query, "
+        "if a topic or queue does not exist. With `false`, skip, count and log them.",
     ),
     Option(
         "failOnSubscriptionChange",
         boolean,
         "true",
         "streaming",
-        "Fail if the checkpoint was written for other topics, queues, tags or keys; else continue "
-        "from the checkpoint, without earlier messages that were not subscribed to.",
+        "Fail if the checkpoint was written for other topics, queues, tags or keys. With `false`, "
+        "continue at the checkpoint, without earlier messages that were not subscribed to.",
     ),
     Option(
         "minPartitions",
         whole(1),
         None,
         "both",
-        "At least so many tasks, about. Unset: one a core of the driver's machine, more above "
-        "1 GiB each, fewer below 4 MiB each.",
+        "The minimum number of tasks, approximately. Unset: one for each core of the driver's "
+        "machine; more if tasks would exceed 1 GiB, fewer if they would be below 4 MiB.",
     ),
     Option(
         "maxRecordsPerPartition",
         whole(1),
         None,
         "both",
-        "At most so many messages a task. The driver counts them, so it reads the log once.",
+        "The maximum number of messages in a task. The driver reads the log once to count them.",
     ),
     Option(
         "maxOffsetsPerTrigger",
         whole(1),
         None,
         "streaming",
-        "At most so many messages a micro-batch.",
+        "The maximum number of messages in a micro-batch.",
+    ),
+    Option(
+        "maxBytesPerTrigger",
+        whole(1),
+        None,
+        "streaming",
+        "About how many bytes of each store's log a microbatch takes at most.",
     ),
     Option(
         "minOffsetsPerTrigger",
         whole(1),
         None,
         "streaming",
-        "Wait for so many messages, but no longer than `maxTriggerDelay`.",
+        "Wait for this many messages, but no longer than `maxTriggerDelay`.",
     ),
-    Option("maxTriggerDelay", duration, "15m", "streaming", "See `minOffsetsPerTrigger`."),
+    Option(
+        "maxTriggerDelay",
+        duration,
+        "15m",
+        "streaming",
+        "The longest wait for `minOffsetsPerTrigger`.",
+    ),
     Option(
         "columns",
         words(","),
         None,
         "both",
-        "Columns to make, with commas between them. Spark does not say which ones a query uses, so "
-        "this is what saves the work for the others. Unset: all.",
+        "Columns to build, separated by commas. Spark does not tell a source which columns a "
+        "query uses, so this option avoids building the others. Unset: all.",
     ),
-    Option("includeBody", boolean, "true", "both", "Whether the column `body` is there."),
+    Option("includeBody", boolean, "true", "both", "Whether rows have the column `body`."),
     Option(
         "brokerName",
         text,
         None,
         "both",
-        "What the column `brokerName` says of one store, which does not know. Unset: null. Of "
-        'several stores, see "Several stores".',
+        "The value of the column `brokerName` if one store is read, because a store does not "
+        'contain it. Unset: null. If several are read, see "Several stores".',
     ),
     Option(
         "accessPath",
         choice("auto", "scan", "queues", "index", "points"),
         "auto",
         "both",
-        "How messages are looked for: the cheapest way, or this one, where it is possible.",
+        "How messages are found. `auto`: the way that reads the fewest bytes. The others are "
+        'described under "What is read".',
     ),
     Option(
         "pushFilters",
         choice("auto", "true", "false"),
         "auto",
         "batch",
-        "Whether filters that Spark pushes down narrow what is read. `auto`: where that is safe, "
-        "which it is not on Spark 4.2 and 4.3; `true`: also there, for a DataFrame that one query "
-        "uses once.",
+        "Whether filters that Spark pushes down narrow what is read. `auto`: if that is safe, "
+        "which it is not on Spark 4.2 and 4.3. `true`: always; set it only for a DataFrame that "
+        "one query uses once. `false`: never.",
     ),
-    Option("pullBatchSize", whole(), None, "both", "For running clusters; means nothing here."),
-    Option("pullTimeoutMs", whole(), None, "both", "For running clusters; means nothing here."),
-    *(Option(name, text, None, "both", meaning) for name, meaning in S3_SETTINGS.items()),
+    Option("pullBatchSize", whole(), None, "both", "For running clusters; ignored here."),
+    Option("pullTimeoutMs", whole(), None, "both", "For running clusters; ignored here."),
+    *(Option(name, text, None, "both", meaning) for name, meaning in SETTINGS.items()),
 )

@@ -1,4 +1,4 @@
-"""The options of one query, read and checked against each other."""
+"""The options of one query, parsed and checked for contradictions."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from mqlake.spark.reading.limits import (
 )
 from mqlake.spark.source.columns import chosen_columns
 from mqlake.spark.source.option_table import SOURCE_OPTIONS
-from mqlake.storage.object_stores import S3_SETTINGS
+from mqlake.storage.object_stores import SETTINGS
 from mqlake.store.log.scan import Queue
 
 
 class ReadOptions(msgspec.Struct, frozen=True):
-    """What a query reads; names as in `option_table`, None where nothing is asked for."""
+    """The options of a query; names as in `option_table`, None if an option has no value."""
 
     location: Location
     """A store; its path is "" for the stores that `table` follows."""
@@ -47,6 +47,7 @@ class ReadOptions(msgspec.Struct, frozen=True):
     min_partitions: int | None
     max_records_per_partition: int | None
     max_offsets_per_trigger: int | None
+    max_bytes_per_trigger: int | None
     min_offsets_per_trigger: int | None
     max_trigger_delay: int
     columns: tuple[str, ...]
@@ -54,25 +55,23 @@ class ReadOptions(msgspec.Struct, frozen=True):
     access_path: str
     push_filters: str
     ignored: tuple[str, ...]
-    """Options that were given and mean nothing in this kind of query."""
+    """Options that were given but have no effect in this kind of query."""
 
     @property
     def path(self) -> str:
-        """What messages call the store."""
+        """The name of the store in messages."""
         return self.location.name
 
 
 def read_options(given: Mapping[str, str], *, streaming: bool | None = None) -> ReadOptions:
-    """Read the options of a query; without `streaming`, what both kinds of query have in common.
+    """Parse the options of a query; without `streaming`, those that both kinds of query share.
 
     Raises:
-        FormatError: an option or value that there is not, or options that contradict each other.
+        FormatError: an option or value does not exist, or options contradict each other.
     """
     values = parse_options(SOURCE_OPTIONS, given)
     if values["table"] is not None and streaming:
-        raise FormatError(
-            "option table: a streaming query reads the log alone, from where it is: leave out table"
-        )
+        raise FormatError("option table: a streaming query reads only the log: leave out table")
     if values["path"] is None and values["table"] is None:
         raise FormatError(
             "option path is missing: the store directory, or its URL; or give nameServer, the name "
@@ -98,6 +97,7 @@ def read_options(given: Mapping[str, str], *, streaming: bool | None = None) -> 
         min_partitions=values["minPartitions"],
         max_records_per_partition=values["maxRecordsPerPartition"],
         max_offsets_per_trigger=values["maxOffsetsPerTrigger"],
+        max_bytes_per_trigger=values["maxBytesPerTrigger"],
         min_offsets_per_trigger=values["minOffsetsPerTrigger"],
         max_trigger_delay=values["maxTriggerDelay"],
         columns=chosen_columns(values),
@@ -113,23 +113,23 @@ def read_options(given: Mapping[str, str], *, streaming: bool | None = None) -> 
 
 
 def is_union(given: Mapping[str, str]) -> bool:
-    """Return whether options name a lake table beside the log."""
+    """Return the location of the store of a query; other options are not examined."""
     return any(name.lower() == "table" for name in given)
 
 
 def location_of(given: Mapping[str, str]) -> Location:
-    """Return where the store of a query is; other options are not looked at.
+    """FormatError: a value is wrong.
 
     Raises:
         FormatError: a wrong value.
     """
-    names = {name.lower() for name in ("path", "archive", *S3_SETTINGS)}
+    names = {name.lower() for name in ("path", "archive", *SETTINGS)}
     named = {name: text for name, text in given.items() if name.lower() in names}
     return _location(parse_options(SOURCE_OPTIONS, named))
 
 
 def _location(values: Mapping[str, Any]) -> Location:
-    settings = {name: values[name] for name in S3_SETTINGS if values[name] is not None}
+    settings = {name: values[name] for name in SETTINGS if values[name] is not None}
     return Location(values["path"] or "", values["archive"], settings)
 
 

@@ -1,4 +1,4 @@
-"""Open the store that option `path` names."""
+"""Open the store of the option `path`."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ def open_store(location: Location | str) -> Generator[OpenStore]:
     """Open the store of a query, in the driver.
 
     Raises:
-        StoreError: there is no store.
+        StoreError: the path is not a store.
     """
     directory = open_location(location)
     if not is_store(directory):
         path = shown_url(location if isinstance(location, str) else location.path)
         raise StoreError(
-            f"{path}: no {segments.DIRECTORY}/ in it; path is the store directory itself, and all "
-            "hosts of the cluster see it"
+            f"{path}: there is no {segments.DIRECTORY}/ in it; path must be the store "
+            "directory itself, which all hosts of the cluster see"
         )
     log = open_log(directory)
     try:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Sequence
 
 import msgspec
 
+from mqlake.jobs.local import cores
 from mqlake.jobs.splits.splits import SMALLEST
 from mqlake.spark.reading.conditions import Selection
 from mqlake.spark.reading.directory import Location
@@ -21,15 +21,16 @@ from mqlake.spark.source.offsets import batch_ranges, subscription
 from mqlake.spark.source.options import ReadOptions
 from mqlake.spark.source.place import OpenStore, open_store
 from mqlake.spark.source.stretches import Share, Stretch
+from mqlake.store.log.segments import CommitLog
 
 log = logger()
 
 _MOST_TASKS = 4096
-"""Tasks into which a log is cut by their size."""
+"""Tasks into which a log is split by size."""
 
 
 class Task(msgspec.Struct, frozen=True):
-    """What one task reads."""
+    """The input of one task."""
 
     location: Location
     pieces: Share
@@ -39,18 +40,18 @@ class Task(msgspec.Struct, frozen=True):
 
     @property
     def store(self) -> str:
-        """What messages call the store."""
+        """The name of the store in messages."""
         return self.location.name
 
 
 class Plan(msgspec.Struct, frozen=True):
-    """The tasks of a query, and how its messages are looked for."""
+    """The tasks of a query, and how its messages are found."""
 
     tasks: list[Task]
     access: Access
 
     def explain(self) -> str:
-        """Say in one line how messages are looked for."""
+        """Describe in one line how messages are found."""
         return f"{self.access.explain()}, {len(self.tasks)} tasks"
 
 
@@ -64,13 +65,13 @@ def plan_batch(
     """Plan a batch query.
 
     Args:
-        pushed: conditions that Spark's filters make.
-        task_bytes: how much of the log a task reads, about; None to plan for Spark.
-        is_checked: whether topics and queues that options name have to be there.
+        pushed: conditions from Spark's filters.
+        task_bytes: approximate bytes of the log that a task reads; None to plan for Spark.
+        is_checked: whether topics and queues that options name must exist.
 
     Raises:
-        StoreError: there is no store; or a topic is not there, or messages are lost, and that is
-            not tolerated.
+        StoreError: there is no store; or a topic does not exist, or messages are lost, unless that
+            is tolerated.
     """
     with open_store(options.location) as store:
         if is_checked:
@@ -92,7 +93,7 @@ def plan_tasks(
     found: Sequence[Stretch],
     task_bytes: int | None = None,
 ) -> list[Task]:
-    """Share stretches among tasks; reports what of them is in no file."""
+    """Share stretches among tasks; report parts that are in no file."""
     for start, end in stretches.missing(store.log, found):
         data_loss(options, f"{options.path}: the log lacks {end - start} bytes from {start} on")
     shares = _shares(store, boundaries, options, selection, found, task_bytes)
@@ -120,20 +121,29 @@ def _shares(
     least = options.min_partitions
     if task_bytes is not None and least is None:
         least = max(1, min(size // task_bytes, _MOST_TASKS))
-    count = share_count(size, len(os.sched_getaffinity(0)), least)
+    count = share_count(size, cores(), least)
 
     def boundary(position: int, within: Stretch) -> int | None:
-        near = boundaries.at_or_after(position)
-        if near is not None and near - position <= SMALLEST // 4:
-            return near
-        from mqlake.spark.source.counting import boundary_by_walk
-
-        return boundary_by_walk(store.log, within[0], position)
+        return boundary_near(boundaries, store.log, within[0], position)
 
     shares = stretches.share(found, count, boundary)
     if options.max_records_per_partition is not None:
         shares = _cut_by_count(store, selection, shares, options.max_records_per_partition)
     return shares
+
+
+def boundary_near(boundaries: Boundaries, log: CommitLog, start: int, position: int) -> int | None:
+    """Return where a record starts at or behind a position, None where only a search could tell.
+
+    Args:
+        start: a boundary before the position.
+    """
+    near = boundaries.at_or_after(position)
+    if near is not None and near - position <= SMALLEST // 4:
+        return near
+    from mqlake.spark.source.counting import boundary_by_walk
+
+    return boundary_by_walk(log, start, position)
 
 
 def _without_holes(store: OpenStore, found: Sequence[Stretch]) -> list[Stretch]:

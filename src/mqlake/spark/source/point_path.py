@@ -1,4 +1,4 @@
-"""Find messages by physical offset, which message ids state, too (access path "points")."""
+"""Find messages by physical offset, which message ids also contain (access path "points")."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from mqlake.store.log.scan import head_at
 def find(
     store: OpenStore, boundaries: Boundaries, selection: Selection, stretch: Stretch
 ) -> list[Stretch] | None:
-    """Return stretches with the only records that can be wanted; None where they are not listed."""
+    """Return stretches with the only records that can be selected; None if they are not listed."""
     offsets = _offsets(selection)
     if offsets is None:
         return None
     found: list[Stretch] = []
     for offset in sorted(offsets):
         if stretch[0] <= offset < stretch[1]:
-            # The record itself proves nothing: it may be in the body of another.
+            # The record itself proves nothing: it may be in the body of another record.
             head = head_at(store.log, offset)
             if head is not None:
                 found.append((boundaries.at_or_before(offset), offset + head.size))

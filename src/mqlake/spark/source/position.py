@@ -1,14 +1,14 @@
-"""Where a streaming query is: what Spark writes into its checkpoint.
+"""The position of a streaming query, as Spark writes it into its checkpoint.
 
     {"physicalOffset": 4096, "fingerprint": 2774861}
     {"physicalOffset": 4096, "starts": {"TopicA": {"0": 23}}, "startsEnd": 9000}
     {"physicalOffset": 4096, "fingerprint": 2774861, "subscription": "{\"subscribe\":[\"TopicA\"]}"}
 
-The log is one run of bytes, so one number says what has been read of all topics and queues, also
-of those that come later. `fingerprint` identifies the log before that offset, `subscription` is
-what the query chose (`subscribed.described`); checkpoints of earlier versions lack one or both.
-`starts` are queue offsets that the query was told to start at; they mean nothing more from the
-physical offset `startsEnd` on.
+The log is one sequence of bytes, so one number says what was read of all topics and queues,
+including later ones. `fingerprint` identifies the log before that offset, `subscription` contains
+the options that selected messages (`subscribed.described`); checkpoints of earlier versions lack
+one or both. `starts` are queue offsets at which options let the query start; they have no effect
+from the physical offset `startsEnd` on.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ class _Written(msgspec.Struct, rename="camel", forbid_unknown_fields=True, omit_
 
 
 class Position(msgspec.Struct, frozen=True):
-    """A physical offset, a boundary; and starts of queues, as long as they matter.
+    """A physical offset, which is a boundary, and starts of queues while they have an effect.
 
     Attributes:
-        fingerprint: of the log before the offset; None if it is not known.
-        subscription: the options that chose messages, as text; None if it is not known.
+        fingerprint: of the log before the offset; None if unknown.
+        subscription: the options that selected messages, as text; None if unknown.
     """
 
     physical_offset: int
@@ -49,7 +49,7 @@ class Position(msgspec.Struct, frozen=True):
         """Return the position of a checkpoint.
 
         Raises:
-            StoreError: it is not one of this source.
+            StoreError: the checkpoint is not one of this source.
         """
         try:
             found = msgspec.convert(written, _Written, strict=False)
@@ -65,7 +65,7 @@ class Position(msgspec.Struct, frozen=True):
         )
 
     def write(self) -> dict[str, Any]:
-        """Return what Spark keeps."""
+        """Return the text for Spark's checkpoint."""
         starts: dict[str, dict[int, int]] = {}
         for (topic, queue_id), offset in sorted(self.starts.items()):
             starts.setdefault(topic, {})[queue_id] = offset
@@ -77,20 +77,20 @@ class Position(msgspec.Struct, frozen=True):
     def at(
         self, physical_offset: int, fingerprint: int | None, subscription: str | None
     ) -> Position:
-        """Return the position at another physical offset, without starts that are passed."""
+        """Return the position at another physical offset, without starts that no longer matter."""
         is_past = physical_offset >= self.starts_end
         starts, starts_end = ({}, 0) if is_past else (self.starts, self.starts_end)
         return Position(physical_offset, starts, starts_end, fingerprint, subscription)
 
     @property
     def selection(self) -> Selection:
-        """The condition that the starts make."""
+        """The condition of the starts."""
         ranges = {queue: (offset, MOST) for queue, offset in self.starts.items()}
         return (InQueues(ranges, others=True),) if ranges else ()
 
 
 def parse_position(text: str) -> dict[str, Any]:
-    """Return the position that JSON is; raises ValueError if it is none."""
+    """Return the position in JSON; raise ValueError if it is not a position."""
     try:
         return Position.read(msgspec.json.decode(text)).write()
     except (msgspec.MsgspecError, StoreError):

@@ -1,9 +1,9 @@
 """Find messages through the consume queues (access path "queues").
 
-The entries of all queues tile the log: each says where a record is and how long. What is surely of
-an unwanted queue, offset or tag is left out; all the rest is read. So nothing is missed that the
-queue files lack: a half message, a lost entry or queue, the end that is not yet dispatched; and
-entries that overlap are not believed.
+The entries of all queues cover the log: each contains the position and the length of a record.
+Records that certainly have another queue, offset or tag are skipped; all other bytes are read. So
+nothing is missed that the queue files lack, such as a half message, a lost entry or queue, or the
+end that is not yet dispatched. Entries that overlap are not trusted.
 """
 
 from __future__ import annotations
@@ -23,10 +23,12 @@ from mqlake.store.log.scan import Queue
 from mqlake.store.queues.queue_files import DIRECTORY, QueueFiles
 
 MOST_ENTRIES = 50_000_000
-"""Beyond these, laying them out would take the driver too much memory: 17 bytes each, and twice."""
+"""With more entries, laying them out would take too much of the driver's memory: 17 bytes each,
+twice.
+"""
 
 _LEAST_SKIPPED = 64 << 10
-"""Bytes of unwanted records that are read along, for a new start costs more."""
+"""Bytes of unselected records that are read as well, because a new position costs more."""
 
 _INT_BITS = 1 << 31
 
@@ -35,7 +37,7 @@ _ENTRY = np.dtype([("offset", ">i8"), ("size", ">i4"), ("code", ">i8")])
 Longs = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 Tiles = tuple[Longs, Longs, Flags]
-"""Start and end of records (physical offsets), and whether they may be wanted."""
+"""Start and end of records (physical offsets), and whether they may be selected."""
 
 
 def entries(boundaries: Boundaries) -> int:
@@ -46,29 +48,29 @@ def entries(boundaries: Boundaries) -> int:
 def find(
     store: OpenStore, boundaries: Boundaries, selection: Selection, stretch: Stretch
 ) -> list[Stretch]:
-    """Return what of a stretch may have wanted messages."""
+    """Return the parts of a stretch that may have selected messages."""
     start, end = stretch
     tiles = _tiles(store, boundaries, selection, stretch)
     found: list[Stretch] = []
     for first, last_tile, last in _unwanted(tiles):
         found.append((start, first))
         if not _starts_record(store, tiles, last):
-            last = last_tile  # what the last entry says of its size is not true
+            last = last_tile  # The size in the last entry is wrong.
         start = last
     found.append((start, end))
     return join(found)
 
 
 def _starts_record(store: OpenStore, tiles: Tiles, at: int) -> bool:
-    """Say whether something starts where an entry says that a record ends."""
+    """Return whether something starts at the end of a record according to its entry."""
     place = int(np.searchsorted(tiles[0], at))
     if place < len(tiles[0]) and tiles[0][place] == at:
-        return True  # another entry says so, too
+        return True  # Another entry confirms it.
     return store.log.check(at, crc=False)[0] in (Fault.GOOD, Fault.BLANK, Fault.SHORT)
 
 
 def _unwanted(tiles: Tiles) -> list[tuple[int, int, int]]:
-    """Return long runs of records that are surely not wanted: start, last record, end."""
+    """Return long runs of records that are certainly not selected: start, last record, end."""
     starts, ends, wanted = tiles
     before = np.concatenate(([np.iinfo(np.int64).min], np.maximum.accumulate(ends)[:-1]))
     after = np.concatenate((starts[1:], [np.iinfo(np.int64).max]))
@@ -116,7 +118,7 @@ def _entry_blocks(
             try:
                 opened = store.directory.open(path)
             except StoreError:
-                continue  # deleted since it was listed: what it had is read from the log
+                continue  # deleted since it was listed: its messages are read from the log
             at = (first - file.first) * ENTRY_SIZE
             data = opened.read(at, (last - first) * ENTRY_SIZE)
             opened.close()
@@ -139,7 +141,7 @@ def _block(
     wanted = (offsets >= low) & (offsets < high)
     if codes is not None and queue[0] != SCHEDULE_TOPIC and wanted.any():
         of_entry = data["code"].astype(np.int64)
-        # Codes beyond 32 bits are addresses in the consume-queue extension.
+        # Codes beyond 32 bits are addresses in the consume queue extension.
         is_hash = (of_entry >= -_INT_BITS) & (of_entry < _INT_BITS)
         wanted &= ~is_hash | np.isin(of_entry, codes)
     inside = (starts >= stretch[0]) & (sizes >= MIN_SIZE) & (starts <= stretch[1] - sizes)

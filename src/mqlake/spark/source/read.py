@@ -1,7 +1,7 @@
 """Read the messages of one task as Arrow batches."""
 
 # pyright: basic
-# Reason: pyarrow carries no types.
+# pyarrow has no types.
 
 from __future__ import annotations
 
@@ -22,47 +22,45 @@ from mqlake.spark.reading.log import logger
 from mqlake.spark.reading.memory import keep_freed_memory
 from mqlake.spark.source.columns import to_batch
 from mqlake.spark.source.plan import Task
-from mqlake.spark.source.row_filter import RowFilter, needs_properties
-from mqlake.spark.source.stretches import Piece
+from mqlake.spark.source.row_filter import RowFilter
+from mqlake.spark.source.stretches import Piece, Stretch, join
 from mqlake.storage.protocol import Directory
 
 log = logger()
 
 WINDOW = DEFAULT_WINDOW
-"""Bytes of log in one batch. Larger batches would not fit into the CPU's cache while they are made,
-which costs more than Spark gains."""
+"""Bytes of log in one batch.
 
-_OF_PROPERTIES = frozenset({"tags", "keys", "uniqKey"})
+Larger batches would not fit into the CPU's cache while they are built, which costs more than Spark
+gains.
+"""
 
 
-def read(task: Task, schema: Any) -> Iterator[Any]:
+def read(task: Task, schema: Any, unread: list[Stretch] | None = None) -> Iterator[Any]:
     """Yield the messages of a task as `pyarrow.RecordBatch`es of an Arrow schema.
 
+    Args:
+        unread: gets the parts of the log that have no message, or were deleted, at the end.
+
     Raises:
-        StoreError: damage, or a deleted file, that is not tolerated.
+        StoreError: damage, or a deleted file, unless that is tolerated.
     """
     keep_freed_memory()
     expect_hang_up()
     tell_first_use(log.warning)
     losses = _Losses(task)
     row_filter = RowFilter(task.selection)
-    want = _want(task, schema)
     directory = open_location(task.location)
     made = (
         to_batch(chosen, schema, task.broker_name)
         for piece in task.pieces
-        for batch in _scan(directory, piece, want, losses)
+        for batch in _scan(directory, piece, row_filter.want, losses)
         if len((chosen := row_filter.choose(batch)).records)
     )
     yield from put_together(made)
     losses.report()
-
-
-def _want(task: Task, schema: Any) -> Want:
-    """Return the least that a scan has to fill: finding properties and queues takes time."""
-    if any(needs_properties(one) for one in task.selection):
-        return Want.EXPORT
-    return Want.LOCATE if _OF_PROPERTIES.isdisjoint(schema.names) else Want.EXPORT
+    if unread is not None:
+        unread += losses.unread
 
 
 def _scan(directory: Directory, piece: Piece, want: Want, losses: _Losses) -> Iterator[Batch]:
@@ -93,41 +91,50 @@ def _scan(directory: Directory, piece: Piece, want: Want, losses: _Losses) -> It
 
 
 def _window(length: int) -> int:
-    """Return the window for a piece: one of a few sizes, for buffers are kept by size."""
+    """Return the window for a piece: one of a few sizes, because buffers are kept by size."""
     return min(WINDOW, 1 << max(16, (length - 1).bit_length()))
 
 
 class _Losses:
-    """What a task could not read: an error, or counted and logged."""
+    """What a task could not read: it raises an error, or is counted and logged."""
 
     def __init__(self, task: Task) -> None:
         self._task = task
         self._seen: dict[tuple[int, int], int] = {}
         self._bytes = 0
         self._first = ""
+        self._gaps: dict[int, int] = {}
 
     def damaged(self, piece: Piece, gaps: list[Gap]) -> None:
-        """Take what a scan found; gaps that were taken before count once."""
+        """Report the findings of a scan; gaps that were reported before count once."""
         seen = self._seen.get((piece.base, piece.start), 0)
         self._seen[piece.base, piece.start] = len(gaps)
+        for gap in gaps[max(0, seen - 1) :]:  # the last one may have grown
+            self._gaps[gap.physical_offset] = gap.length
         for gap in gaps[seen:]:
             offset = gap.physical_offset
             self._lost(piece, offset, gap.length, FAULT_REASONS[gap.fault])
 
     def deleted(self, piece: Piece, error: StoreError) -> None:
-        """Take a file that is gone."""
+        """Report a file that no longer exists."""
         self._lost(piece, piece.start, piece.end - piece.start, f"not read: {error}")
 
     def cut(self, piece: Piece, stop: int) -> None:
-        """Take a file that has become shorter."""
+        """Report a file that has become shorter."""
         self._lost(piece, stop, piece.end - stop, "the file has become shorter")
 
     def _lost(self, piece: Piece, offset: int, length: int, reason: str) -> None:
         what = f"{self._task.store}/{piece.path}: {length} bytes at {offset - piece.base}: {reason}"
         if self._task.fail_on_data_loss:
-            raise StoreError(f"{what}; set failOnDataLoss to false to skip what is damaged")
+            raise StoreError(f"{what}; set failOnDataLoss to false to skip the damage")
         self._first = self._first or what
         self._bytes += length
+        self._gaps.setdefault(offset, length)
+
+    @property
+    def unread(self) -> list[Stretch]:
+        """What was skipped."""
+        return join((offset, offset + length) for offset, length in self._gaps.items())
 
     def report(self) -> None:
         """Log what was skipped."""

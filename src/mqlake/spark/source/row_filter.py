@@ -1,11 +1,11 @@
-"""Decide which records of a batch a query wants.
+"""Decide which records of a batch a query selects.
 
-Texts are compared as the columns have them, so that a filter chooses what Spark would choose.
-Numbers come first: texts are made only of what is left.
+Texts are compared as in the columns, so that a filter chooses what Spark would choose. Numbers come
+first: texts are created only for the remaining records.
 """
 
 # pyright: basic
-# Reason: pyarrow carries no types.
+# pyarrow has no types.
 
 from __future__ import annotations
 
@@ -19,6 +19,8 @@ import pyarrow as pa
 
 from mqlake.dispatch.arrow import to_arrow
 from mqlake.dispatch.batch import Batch
+from mqlake.dispatch.queue_table import QueueTable
+from mqlake.dispatch.scan import Want
 from mqlake.formats import java_string
 from mqlake.formats.record import Fault
 from mqlake.spark.reading.conditions import (
@@ -26,14 +28,14 @@ from mqlake.spark.reading.conditions import (
     AnyNumber,
     AnyText,
     Between,
-    Condition,
     HasKey,
     InQueues,
     Selection,
     TopicMatches,
+    TopicShare,
 )
 
-compute: Any = importlib.import_module("pyarrow.compute")  # its functions are made at run time
+compute: Any = importlib.import_module("pyarrow.compute")  # Its functions are created at run time.
 
 Mask = npt.NDArray[np.bool_]
 
@@ -45,11 +47,6 @@ _FIELDS = {
 }
 
 
-def needs_properties(one: Condition) -> bool:
-    """Say whether a condition is about queues or properties, which a scan has to look for."""
-    return not isinstance(one, Between | AnyNumber)
-
-
 class RowFilter:
     """A filter over the batches of scans."""
 
@@ -59,16 +56,24 @@ class RowFilter:
         self._by_topic = [
             one
             for one in selection
-            if isinstance(one, TopicMatches) or (isinstance(one, AnyText) and one.column == "topic")
+            if isinstance(one, TopicMatches | TopicShare)
+            or (isinstance(one, AnyText) and one.column == "topic")
         ]
         self._by_text = [
             one
             for one in selection
             if isinstance(one, AnyText | HasKey) and one not in self._by_topic
         ]
+        self._table: QueueTable | None = None
+        self._of_table: Mask = np.zeros(0, np.bool_)
+
+    @property
+    def want(self) -> Want:
+        """The least that a scan must fill: to number the queues takes time."""
+        return Want.EXPORT if self._by_queue or self._by_topic else Want.LOCATE
 
     def choose(self, batch: Batch) -> Batch:
-        """Return the batch with the good records that are wanted."""
+        """Return the batch with the good records that are selected."""
         batch = _keep(batch, batch.records["fault"] == Fault.GOOD)
         for one in self._by_number:
             batch = _keep(batch, _number_mask(one, batch))
@@ -81,11 +86,11 @@ class RowFilter:
         return batch
 
     def _topic_mask(self, batch: Batch) -> Mask:
-        """Say which topics are wanted: once a queue, and once a record that is in no queue."""
+        """Decide which topics are selected: once for each queue, and once for each record in no
+        queue.
+        """
         queues = batch.records["queue"]
-        wanted = np.fromiter(
-            (self._wants(topic) for topic, _ in batch.table), np.bool_, len(batch.table)
-        )
+        wanted = self._wanted_queues(batch.table)
         mask = np.zeros(len(queues), np.bool_)
         queued = queues >= 0
         mask[queued] = wanted[queues[queued]]
@@ -96,10 +101,23 @@ class RowFilter:
             mask[row] = self._wants(topic)
         return mask
 
+    def _wanted_queues(self, table: QueueTable) -> Mask:
+        """Return for each queue of a scan whether its topic is selected.
+
+        Scans of many topics have many queues: each is looked at once, not for each batch.
+        """
+        if table is not self._table:
+            self._table, self._of_table = table, np.zeros(0, np.bool_)
+        numbers = range(len(self._of_table), len(table))
+        if numbers:
+            new = np.array([self._wants(table[number][0]) for number in numbers], np.bool_)
+            self._of_table = np.concatenate((self._of_table, new))
+        return self._of_table
+
     def _wants(self, topic: bytes) -> bool:
         text = java_string.decode(topic)
         return all(
-            one.holds(text) if isinstance(one, TopicMatches) else text in one.values
+            text in one.values if isinstance(one, AnyText) else one.holds(text)
             for one in self._by_topic
         )
 

@@ -14,7 +14,7 @@ def starting_position(store: OpenStore, end: int, options: ReadOptions) -> Posit
     """Return where a query starts on a log that now ends at a physical offset.
 
     Raises:
-        FormatError, StoreError: as `offsets.offsets_of`.
+        FormatError, StoreError: as for `offsets.offsets_of`.
     """
     limit, first = options.starting, store.log.min_offset
     starts = offsets_of(store, options, limit, "starting")
@@ -22,7 +22,7 @@ def starting_position(store: OpenStore, end: int, options: ReadOptions) -> Posit
         is_latest = limit.word == LATEST and limit.offsets is None and limit.timestamps is None
         return Position(end if is_latest else first)
     if limit.timestamp is not None or _are_all(options, list(starts)):
-        # Queues that there are not yet begin behind the end.
+        # Queues that do not exist yet begin after the end.
         boundaries = Boundaries(store, end)
         first = min(
             _place(store, boundaries, queue, offset, first, end) for queue, offset in starts.items()

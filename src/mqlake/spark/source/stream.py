@@ -24,7 +24,7 @@ from mqlake.spark.source.fingerprint import fingerprint
 from mqlake.spark.source.offsets import subscription
 from mqlake.spark.source.options import ReadOptions
 from mqlake.spark.source.place import OpenStore
-from mqlake.spark.source.plan import plan_tasks
+from mqlake.spark.source.plan import boundary_near, plan_tasks
 from mqlake.spark.source.position import Position
 from mqlake.spark.source.starting import starting_position
 from mqlake.spark.source.subscribed import check_subscription, described
@@ -38,7 +38,7 @@ log = logger()
 
 
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Reads what was appended to the log since the last micro-batch."""
+    """Reads what was appended to the log since the last microbatch."""
 
     def __init__(self, options: ReadOptions, schema: StructType) -> None:
         columns_of(schema)
@@ -55,7 +55,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._options
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802
-        """Return where a new query starts."""
+        """Return the position at which a new query starts."""
         if self._options.starting_position is not None:
             return self._options.starting_position
         with self._tail.look() as (store, end):
@@ -63,29 +63,32 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return self._at(store, found, found.physical_offset)
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
-        """Return a limit if options set one; Spark hands it back, or that all is wanted."""
+        """Return the limit that options set, if any; Spark passes it back, or asks for
+        everything.
+        """
         most = self._options.max_offsets_per_trigger
-        if most is None and self._options.min_offsets_per_trigger is not None:
+        others = (self._options.min_offsets_per_trigger, self._options.max_bytes_per_trigger)
+        if most is None and any(other is not None for other in others):
             most = MOST
         return ReadAllAvailable() if most is None else ReadMaxRows(most)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        """Take what is there now for all there is."""
+        """Fix the current end as the end of all available messages."""
         with self._tail.look() as (_, end):
             self._target = end
 
     def latestOffset(  # noqa: N802
         self, start: dict[str, Any], limit: ReadLimit
     ) -> dict[str, Any]:
-        """Return where the next micro-batch ends; `start` where there is none yet."""
+        """Return where the next microbatch ends; `start` if there is nothing new."""
         position = Position.read(start)
         self._check_subscription(position)
         with self._tail.look() as (store, end):
             if end < position.physical_offset:
                 data_loss(
                     self._options,
-                    f"{self._options.path}: the log ends at {end}, and the query is at "
-                    f"{position.physical_offset}: the log has been cut, or it is another one",
+                    f"{self._options.path}: the log ends at {end}, but the query is at "
+                    f"{position.physical_offset}: the log was cut, or is another one",
                 )
                 return self._at(store, position, end)
             self._check_log(store, position)
@@ -99,11 +102,13 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return self._at(store, position, end)
 
     def _at(self, store: OpenStore, position: Position, end: int) -> dict[str, Any]:
-        """Return what Spark keeps of the position at a physical offset."""
+        """Return the text for Spark's checkpoint at a physical offset."""
         return position.at(end, fingerprint(store.log, end), self._subscription).write()
 
     def _check_subscription(self, position: Position) -> None:
-        """Check the first position, which Spark has from the checkpoint; later ones are ours."""
+        """Check the first position, which comes from Spark's checkpoint; later ones are the
+        reader's own.
+        """
         if not self._is_subscription_checked:
             check_subscription(self._options, position)
             self._is_subscription_checked = True
@@ -117,9 +122,10 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if found is not None and found != expected:
             data_loss(
                 self._options,
-                f"{self._options.path}: the log before physical offset {at} is not the one that "
-                "this query has read: the store was created anew, or its log was cut and written "
-                "again; start a new query, with a new checkpoint, to read it from its beginning",
+                f"{self._options.path}: the log before physical offset {at} is not the one "
+                "that this query has read: the store was created again, or its log was cut "
+                "and written again; start a new query, with a new checkpoint, to read it "
+                "from its beginning",
             )
 
     def _admitted(self, store: OpenStore, position: Position, end: int, most: int) -> int:
@@ -135,9 +141,18 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         waits = self._target is None and not self._has_waited()
         if least and waits and counting.count(store.log, (start, end), row_filter, least) < least:
             return position.physical_offset
+        end = self._within_bytes(store, start, end)
         if most >= MOST:
             return end
         return next(counting.cuts(store.log, (start, end), row_filter, most), end)
+
+    def _within_bytes(self, store: OpenStore, start: int, end: int) -> int:
+        """Return where `maxBytesPerTrigger` ends the next micro-batch: at a record's start."""
+        most = self._options.max_bytes_per_trigger
+        if most is None or start + most >= end:
+            return end
+        found = boundary_near(Boundaries(store, end), store.log, start, start + most)
+        return end if found is None else min(found, end)
 
     def _has_waited(self) -> bool:
         waited = (SystemClock().monotonic() - self._last_batch) * 1000
@@ -151,7 +166,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return None if self._tail.known is None else Position(self._tail.known).write()
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        """Plan the tasks of a micro-batch, the same ones whenever it is planned."""
+        """Plan the tasks of a microbatch, the same ones whenever it is planned."""
         position, until = Position.read(start), Position.read(end)
         self._check_subscription(position)
         first, last = position.physical_offset, until.physical_offset
@@ -163,8 +178,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             if first < store.log.min_offset:
                 data_loss(
                     self._options,
-                    f"{self._options.path}: the log begins at {store.log.min_offset}; what was "
-                    f"between {first} and that was deleted before the query came to it",
+                    f"{self._options.path}: the log begins at {store.log.min_offset}; "
+                    f"messages from {first} on were deleted before the query read them",
                 )
                 first = min(store.log.min_offset, last)
             tasks = plan_tasks(
@@ -175,7 +190,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 [(first, last)] if first < last else [],
             )
         log.info(
-            "%s: micro-batch from %d to %d in %d tasks", self._options.path, first, last, len(tasks)
+            "%s: microbatch from %d to %d in %d tasks", self._options.path, first, last, len(tasks)
         )
         return [TaskPartition(task) for task in tasks]
 

@@ -1,4 +1,4 @@
-"""Stretches of the log that a query reads, and how they are shared among tasks."""
+"""Stretches of the log that a query reads, and how tasks share them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mqlake.store.log.scan import pieces
 from mqlake.store.log.segments import CommitLog
 
 Stretch = tuple[int, int]
-"""Physical offsets [start, end): a record starts at `start`, and none goes on behind `end`."""
+"""Physical offsets [start, end): a record starts at `start`, and none extends beyond `end`."""
 
 
 class Piece(msgspec.Struct, frozen=True):
@@ -29,7 +29,7 @@ class Piece(msgspec.Struct, frozen=True):
 
 
 Share = tuple[Piece, ...]
-"""What one task reads, in log order."""
+"""The input of one task, in log order."""
 
 
 def size(stretches: Iterable[Stretch]) -> int:
@@ -38,7 +38,7 @@ def size(stretches: Iterable[Stretch]) -> int:
 
 
 def join(stretches: Iterable[Stretch], closer_than: int = 1) -> list[Stretch]:
-    """Return stretches ascending, those that touch or are close as one."""
+    """Return stretches ascending; those that touch or are close become one."""
     found: list[Stretch] = []
     for start, end in sorted(stretches):
         if found and start - found[-1][1] < closer_than:
@@ -54,12 +54,29 @@ def clip(stretches: Iterable[Stretch], start: int, end: int) -> list[Stretch]:
     return [(first, last) for first, last in clipped if first < last]
 
 
+def common(some: Iterable[Stretch], others: Sequence[Stretch]) -> list[Stretch]:
+    """Return what two lists of stretches have in common."""
+    return join(both for start, end in some for both in clip(others, start, end))
+
+
+def without(some: Iterable[Stretch], others: Iterable[Stretch]) -> list[Stretch]:
+    """Return the parts of stretches that others lack."""
+    found: list[Stretch] = []
+    gone = join(others)
+    for start, end in some:
+        for first, last in clip(gone, start, end):
+            found.append((start, first))
+            start = last
+        found.append((start, end))
+    return join(found)
+
+
 def share(
     stretches: Sequence[Stretch], count: int, boundary: Callable[[int, Stretch], int | None]
 ) -> list[list[Stretch]]:
-    """Cut stretches into about `count` shares of about equal size.
+    """Split stretches into approximately `count` shares of similar size.
 
-    `boundary` returns a place for a cut at a position of a stretch or behind it, None for none.
+    `boundary` returns where to split at or after a position of a stretch, or None.
     """
     goal = -(-size(stretches) // count) or 1
     shares: list[list[Stretch]] = [[]]
@@ -82,14 +99,14 @@ def share(
 
 
 def in_segments(log: CommitLog, stretches: Iterable[Stretch]) -> Iterator[Piece]:
-    """Yield the pieces of stretches; what lies between two files is left out."""
+    """Yield the pieces of stretches; bytes between two files are left out."""
     for start, end in stretches:
         for segment, first, last in pieces(log, start, end):
             yield Piece(segment.base, first, last)
 
 
 def missing(log: CommitLog, stretches: Iterable[Stretch]) -> list[Stretch]:
-    """Return what of stretches is in no file."""
+    """Return the parts of stretches that are in no file."""
     found: list[Stretch] = []
     for start, end in stretches:
         at = start

@@ -1,7 +1,7 @@
 """Compare what a streaming query subscribes to with what its checkpoint was written for.
 
-A checkpoint holds one physical offset for all topics. If a query subscribes to more than before,
-the messages before that offset that it did not want then would be skipped.
+A checkpoint contains one physical offset for all topics. If a query now subscribes to more, it
+would skip the earlier messages before that offset that it did not select then.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ log = logger()
 
 
 def described(options: ReadOptions) -> str:
-    """Return the options that choose messages as JSON, the same text for the same choice."""
+    """Return the options that select messages as JSON; equal choices give equal texts."""
     chosen = {
         "subscribe": sorted(set(options.topics)) if options.topics is not None else None,
         "subscribePattern": options.topic_pattern,

@@ -14,22 +14,22 @@ _NOTHING_YET = (Fault.UNWRITTEN, Fault.SHORT, Fault.BLANK)
 
 
 class Tail:
-    """The end of a store's log, looked for from where it was last seen."""
+    """The end of a store's log, searched from where it was last seen."""
 
     def __init__(self, location: Location | str) -> None:
         self._location = location
         self.known: int | None = None
-        """Physical offset of the end at the last look."""
+        """Physical offset of the end at the last search."""
 
     @contextmanager
     def look(self) -> Generator[tuple[OpenStore, int]]:
-        """Open the store as it is now; give it, and where its log ends."""
+        """Open the store in its current state; return it, and where its log ends."""
         with open_store(self._location) as store:
             self.known = self._end(store)
             yield store, self.known
 
     def _end(self, store: OpenStore) -> int:
-        """Walk over what is new. Anything but records there means that more has changed."""
+        """Walk over new records. Anything else there means that more has changed."""
         if self.known is not None and store.log.min_offset <= self.known <= store.log.limit:
             end = find_end(store.log, self.known)
             if end.fault in _NOTHING_YET:

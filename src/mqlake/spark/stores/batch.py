@@ -1,4 +1,4 @@
-"""The batch readers over several stores: the tasks of each, one after the other."""
+"""The batch readers over several stores: the tasks of each store in turn."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class _OfStores(BatchReader):
         self._stores = stores
 
     def partitions(self) -> Sequence[InputPartition]:
-        """Plan the tasks; one that reads nothing if there is nothing to read."""
+        """Plan the tasks; if there is nothing to read, a single task that reads nothing."""
         plans = plan_stores(list(self._stores.options.values()), self._pushed)
         tasks = [task for plan in plans for task in plan.tasks]
         empty = Task(Location(""), (), (), fail_on_data_loss=True, broker_name=None)
@@ -35,7 +35,7 @@ class _OfStores(BatchReader):
 
 
 class _PushingOfStores(_OfStores, PushingReader):
-    """The same, where Spark's filters narrow what is read."""
+    """The same, with filters of Spark that limit what is read."""
 
 
 def reader(stores: Stores, template: ReadOptions, schema: StructType) -> BatchReader:

@@ -1,8 +1,8 @@
-"""Which stores options name: several paths, or a pattern that directories match.
+"""Find the stores that options name: several paths, or a pattern that directories match.
 
-A pattern has `*`, `?` or `[…]` as in a shell; each part of a path is matched by itself, and only
-stores count that match: other directories are passed over. In a URL, `?` begins the query. What is
-a directory of this machine as it is written is that directory, whatever its name contains.
+A pattern contains `*`, `?` or `[…]`, as in a shell. Each part of a path is matched separately.
+Directories that are not stores are ignored. In a URL, `?` begins the query string. If a local
+directory has exactly the given name, the name is not a pattern.
 """
 
 from __future__ import annotations
@@ -24,34 +24,34 @@ from mqlake.store.snapshot import is_store
 
 _PATTERN = re.compile(r"[*?\[]")
 _MOST = 10_000
-"""Paths that a pattern may match."""
+"""Maximum number of paths that a pattern may match."""
 
 
 class Places(NamedTuple):
-    """The paths of stores, and whether later ones may be found."""
+    """The paths of stores, and whether more may be found later."""
 
     paths: tuple[str, ...]
     has_pattern: bool
 
 
 def are_many(given: Mapping[str, str]) -> bool:
-    """Say whether options name several stores, or a pattern."""
+    """Return whether options name several stores, or a pattern."""
     texts = _texts(given)
     return len(texts) > 1 or any(map(_is_pattern, texts))
 
 
 def with_one_path(given: Mapping[str, str]) -> dict[str, str]:
-    """Return options that name one store in `path`, also if `paths` did."""
+    """Return options that name one store in `path`, even if `paths` did."""
     others = {name: text for name, text in given.items() if name.lower() not in ("path", "paths")}
     texts = _texts(given)
     return {**others, "path": texts[0]} if texts else others
 
 
 def find_places(given: Mapping[str, str]) -> Places:
-    """Return the stores that there are now, by path.
+    """Return the existing stores, by path.
 
     Raises:
-        FormatError: a pattern matches very many paths.
+        FormatError: a pattern matches too many paths.
         StoreError: a directory cannot be listed.
     """
     found: dict[str, None] = {}
@@ -71,7 +71,7 @@ def _texts(given: Mapping[str, str]) -> list[str]:
             found += msgspec.json.decode(values["paths"], type=list[str])
         except msgspec.MsgspecError:
             raise FormatError(
-                f"option paths: {values['paths'][:200]!r} is not a list of texts as JSON"
+                f"option paths: {values['paths'][:200]!r} is not a JSON list of strings"
             ) from None
     return [text for text in found if text]
 
@@ -88,7 +88,7 @@ def _is_directory(text: str) -> bool:
 
 def _matching(pattern: str, given: Mapping[str, str]) -> list[str]:
     """Return the paths of stores that match a pattern, sorted."""
-    # A scheme's // is no empty part, and the ? of a URL's query is no pattern.
+    # The // of a scheme is not an empty part, and the ? of a URL's query is not a pattern.
     scheme, sign, rest = pattern.partition("://") if "://" in pattern else ("", "", pattern)
     rest, mark, query = rest.partition("?") if sign else (rest, "", "")
     parts = rest.rstrip("/").split("/")
@@ -105,7 +105,7 @@ def _matching(pattern: str, given: Mapping[str, str]) -> list[str]:
         ]
         if len(found) > _MOST:
             raise FormatError(
-                f"{shown_url(pattern)}: more than {_MOST} paths match: make it narrower"
+                f"{shown_url(pattern)}: more than {_MOST} paths match: use a narrower pattern"
             )
     there = (path for path in found if directory.is_directory(path))
     paths = (f"{base.rstrip('/')}/{path}{mark}{query}" for path in there)

@@ -19,10 +19,10 @@ def plan_stores(
     """Plan a batch query over several stores.
 
     Args:
-        task_bytes: as `plan_batch` takes it.
+        task_bytes: as for `plan_batch`.
 
     Raises:
-        StoreError: as `plan_batch`; or a topic is in none of the stores.
+        StoreError: as for `plan_batch`; or a topic is in none of the stores.
     """
     check_distinct(stores)
     _check_asked(stores)

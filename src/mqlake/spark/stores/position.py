@@ -1,4 +1,4 @@
-"""Where a streaming query over several stores is: the position in each, by its broker.
+"""The position of a streaming query over several stores: one for each store, by its broker.
 
     {"stores": {"broker-a": {"physicalOffset": 4096, "fingerprint": 2774861}, "broker-b": {…}}}
 
@@ -15,7 +15,7 @@ import msgspec
 from mqlake.errors import StoreError
 
 Positions = dict[str, dict[str, Any]]
-"""What the reader of each store keeps, by broker."""
+"""The checkpoint of the reader of each store, by broker."""
 
 
 class _Written(msgspec.Struct, forbid_unknown_fields=True):
@@ -26,7 +26,7 @@ def read_positions(written: dict[str, Any]) -> Positions:
     """Return the positions of a checkpoint.
 
     Raises:
-        StoreError: it is not one over several stores.
+        StoreError: the checkpoint is not one over several stores.
     """
     try:
         return msgspec.convert(written, _Written).stores
@@ -38,5 +38,5 @@ def read_positions(written: dict[str, Any]) -> Positions:
 
 
 def write_positions(positions: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
-    """Return what Spark keeps."""
+    """Return the text for Spark's checkpoint."""
     return {"stores": dict(sorted(positions.items()))}

@@ -1,4 +1,4 @@
-"""The stores of a query by the names of their brokers, each with options of its own."""
+"""The stores of a query by the names of their brokers, each with its own options."""
 
 from __future__ import annotations
 
@@ -31,22 +31,26 @@ _HEAD = 256
 
 
 class Stores(NamedTuple):
-    """Options by the name of the store's broker, in order; and whether later ones may be found."""
+    """Options by the name of the store's broker, in order; and whether more stores may be found
+    later.
+    """
 
     options: dict[str, ReadOptions]
     has_pattern: bool
 
 
 def check_many(given: Mapping[str, str]) -> None:
-    """Refuse options that mean something for one store only.
+    """Raise an error if an option is valid for a single store only.
 
     Raises:
-        FormatError: there is one.
+        FormatError: there is such an option.
     """
     names = {name.lower(): name for name in given}
     for option in _OF_ONE_STORE:
         if option.lower() in names:
-            raise FormatError(f"option {option} is for one store, and path names several")
+            raise FormatError(
+                f"option {option} is valid for one store only, but path names several"
+            )
 
 
 def without_queues(given: Mapping[str, str]) -> dict[str, str]:
@@ -62,9 +66,9 @@ def find_stores(given: Mapping[str, str], *, streaming: bool) -> Stores:
     """Return the stores that options name.
 
     Raises:
-        FormatError: wrong options; two stores with the same name; or options name a broker that
-            has no store.
-        StoreError: a store cannot be opened; two are the same one.
+        FormatError: options are wrong, two stores have the same name, or options name a broker
+            without a store.
+        StoreError: a store cannot be opened, or two are the same one.
     """
     check_many(given)
     places = find_places(given)
@@ -74,8 +78,9 @@ def find_stores(given: Mapping[str, str], *, streaming: bool) -> Stores:
         if name in by_name:
             first, second = shown_url(by_name[name]), shown_url(path)
             raise FormatError(
-                f"{first} and {second} are both of broker {name}: name the directories by "
-                "their brokers, or set brokerName in config/broker.properties of each store"
+                f"{first} and {second} both belong to broker {name}: name the directories "
+                "after their brokers, or set brokerName in config/broker.properties of each "
+                "store"
             )
         by_name[name] = path
     _check_known(given, by_name, has_pattern=places.has_pattern)
@@ -90,8 +95,8 @@ def find_stores(given: Mapping[str, str], *, streaming: bool) -> Stores:
 def broker_name(given: Mapping[str, str]) -> str:
     """Return the name of a store's broker.
 
-    By `brokerName` of its own settings, else its directory's name; of a directory named `store`,
-    the name of the one above.
+    This is `brokerName` of its own settings, otherwise its directory's name; if that is `store`,
+    the name of the parent directory.
     """
     location = location_of(given)
     settings = read_file(open_location(location), SETTINGS, _MOST_SETTINGS)
@@ -105,10 +110,10 @@ def broker_name(given: Mapping[str, str]) -> str:
 
 
 def check_distinct(stores: Iterable[ReadOptions]) -> None:
-    """Check that no store is there twice, such as by a link or as a copy.
+    """Check that no store is named twice, for example through a link or as a copy.
 
     Raises:
-        StoreError: two logs begin alike.
+        StoreError: two logs have the same beginning.
     """
     listed = list(stores)
     seen: dict[tuple[int, bytes], Location] = {}
@@ -122,12 +127,12 @@ def check_distinct(stores: Iterable[ReadOptions]) -> None:
                 file = store.log.file(segment)
                 head = file.read(0, _HEAD).rstrip(b"\0") if file else b""
                 if not head:
-                    continue  # allocated, and not written yet, as in any new store
+                    continue  # The file is allocated and not written yet, as in any new store.
                 other = seen.setdefault((segment.base, head), options.location)
                 if other != options.location:
                     raise StoreError(
-                        f"{other.name} and {options.path} are the same store, or copies of it: "
-                        "name one"
+                        f"{other.name} and {options.path} are the same store, or copies of "
+                        "it: name only one"
                     )
 
 
@@ -142,7 +147,7 @@ def _is_assigned(given: Mapping[str, str], name: str) -> bool:
 
 
 def _of_store(given: Mapping[str, str], name: str, path: str, count: int) -> dict[str, str]:
-    """Return the options of one store: those about queues without what is another broker's."""
+    """Return the options of one store: those about queues without the queues of other brokers."""
     own = {**with_one_path(given), "path": path, "brokerName": name}
     names = {option.lower(): option for option in own}
     if (text := _value(given, "assign")) is not None:
@@ -180,7 +185,7 @@ def _check_unambiguous(option: str, numbers: BrokerNumbers, count: int) -> None:
 
 def _check_known(given: Mapping[str, str], names: Iterable[str], *, has_pattern: bool) -> None:
     if has_pattern:
-        return  # the store may come later
+        return  # The store may be created later.
     known = {"", *names}
     for option in ("assign", *_NUMBERS):
         text = _value(given, option)
@@ -189,7 +194,7 @@ def _check_known(given: Mapping[str, str], names: Iterable[str], *, has_pattern:
         for _, broker, _ in _parsed(option, text):
             if broker not in known:
                 raise FormatError(
-                    f"option {option}: there is no store of broker {broker!r}; there are "
+                    f"option {option}: broker {broker!r} has no store; the brokers are "
                     f"{', '.join(sorted(known - {''}))}"
                 )
 
@@ -203,7 +208,9 @@ def _parsed(option: str, text: str) -> Any:
 
 
 def _of_broker(queues: Iterable[BrokerQueue], name: str) -> dict[tuple[str, int], str]:
-    """Return the queues of a broker, and which name says so; the broker's own comes first."""
+    """Return the queues of a broker, and the name that selects them; the broker's own name comes
+    first.
+    """
     found = {(topic, queue_id): broker for topic, broker, queue_id in queues if not broker}
     found |= {(topic, queue_id): broker for topic, broker, queue_id in queues if broker == name}
     return found

@@ -13,6 +13,7 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
+from mqlake.spark.reading.conditions import MOST
 from mqlake.spark.reading.log import logger
 from mqlake.spark.reading.losses import data_loss
 from mqlake.spark.reading.schema import arrow_schema
@@ -35,7 +36,7 @@ class StoresStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Reads what was appended to the logs of several stores since the last micro-batch.
 
     Args:
-        given: the options of the query. A pattern in `path` is looked at again for each batch.
+        given: the options of the query. A pattern in `path` is evaluated again for each batch.
         template: the options that all stores share.
     """
 
@@ -48,7 +49,7 @@ class StoresStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._turn = 0
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802
-        """Return where a new query starts in each store."""
+        """Return the positions at which a new query starts in each store."""
         self._find()
         return write_positions(
             {name: reader.initialOffset() for name, reader in self._readers.items()}
@@ -57,10 +58,12 @@ class StoresStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
         """Return the limit that options set, if any."""
         most = self._options.max_offsets_per_trigger
+        if most is None and self._options.max_bytes_per_trigger is not None:
+            most = MOST
         return ReadAllAvailable() if most is None else ReadMaxRows(most)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        """Take what is there now for all there is."""
+        """Fix the current ends as the end of all available messages."""
         self._find()
         for reader in self._readers.values():
             reader.prepareForTriggerAvailableNow()
@@ -69,7 +72,7 @@ class StoresStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def latestOffset(  # noqa: N802
         self, start: dict[str, Any], limit: ReadLimit
     ) -> dict[str, Any]:
-        """Return where the next micro-batch ends; `start` if there is nothing new."""
+        """Return where the next microbatch ends; `start` if there is nothing new."""
         before = read_positions(start)
         self._find()
         after = dict(before)
@@ -81,7 +84,7 @@ class StoresStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         for name in gone:
             data_loss(
                 self._options,
-                f"the store of broker {name}, which this query has read, is not there any more",
+                f"the store of broker {name}, which this query has read, no longer exists",
             )
         known = {name: position for name, position in before.items() if name in self._readers}
         after |= self._advanced(known, limit)
@@ -89,7 +92,7 @@ class StoresStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _advanced(self, known: Positions, limit: ReadLimit) -> Positions:
         """Return the ends of stores with something new; a limit is shared among these."""
-        if not isinstance(limit, ReadMaxRows):
+        if not isinstance(limit, ReadMaxRows) or limit.max_rows >= MOST:
             return {
                 name: self._readers[name].latestOffset(position, limit)
                 for name, position in known.items()
@@ -101,7 +104,7 @@ class StoresStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         ]
         if not names:
             return {}
-        # A limit below the number of stores lets them take turns.
+        # If the limit is below the number of stores, they take turns.
         self._turn = (self._turn + 1) % len(names)
         names = names[self._turn :] + names[: self._turn]
         share, rest = divmod(limit.max_rows, len(names))
@@ -119,19 +122,19 @@ class StoresStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 position = Position.read(written)
                 mark = position.fingerprint
                 if mark is not None and fingerprint(store.log, position.physical_offset) == mark:
-                    log.warning("broker %s: is called %s now", former, name)
+                    log.warning("broker %s: its name is %s now", former, name)
                     return former
         return None
 
     def _first(self, name: str) -> dict[str, Any]:
-        """Return where a store that came later is read from: its first message."""
+        """Return where a store that was found later is read from: its first message."""
         options = self._reader(name).options
         log.info("broker %s: found the store %s", name, options.path)
         with open_store(options.location) as store:
             return Position(store.log.min_offset).write()
 
     def _find(self) -> None:
-        """Look which stores there are; a query over a fixed list looks once."""
+        """Find the stores; a query over a fixed list does so once."""
         if self._readers and (self._is_fixed or not self._has_pattern):
             return
         found: Stores = find_stores(self._given, streaming=True)
@@ -155,7 +158,7 @@ class StoresStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return write_positions(known) if known else None
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        """Plan the tasks of a micro-batch, the same ones whenever it is planned."""
+        """Plan the tasks of a microbatch, the same ones whenever it is planned."""
         before, after = read_positions(start), read_positions(end)
         moved = [name for name in after if name in before and before[name] != after[name]]
         if moved and not self._readers:
@@ -167,8 +170,8 @@ class StoresStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             else:
                 data_loss(
                     self._options,
-                    f"the store of broker {name}, of which this micro-batch has messages, is not "
-                    "there any more",
+                    f"the store of broker {name}, whose messages are in this micro-batch, no "
+                    "longer exists",
                 )
         return tasks
 

@@ -1,1 +1,3 @@
-"""A lake table that `mqlake follow` keeps, and the log after it, as one (docs/union-read.md)."""
+"""Read a lake table that `mqlake follow` writes, and the log after it, as one
+(docs/union-read.md).
+"""

@@ -32,7 +32,7 @@ class UnionReader(BatchReader):
     """Reads a table, and the log after it."""
 
     def partitions(self) -> Sequence[InputPartition]:
-        """Plan the tasks; one that reads nothing if there is nothing to read."""
+        """Plan the tasks; if there is nothing to read, a single task that reads nothing."""
         tasks = plan_union(self._options, self._schema.names, self._pushed)
         return [UnionPartition(task) for task in tasks or [LakeTask((), ())]]
 
@@ -59,11 +59,11 @@ def reader(options: ReadOptions, schema: StructType) -> BatchReader:
 
 
 def union_schema(given: Mapping[str, str]) -> StructType:
-    """Return the columns that options ask for and the table has; all may be null.
+    """Return the columns that options select and the table has; all may be null.
 
     Raises:
-        FormatError: an option is wrong, or the table lacks a column that is asked for.
-        JobError: there is no table.
+        FormatError: an option is wrong, or the table lacks a selected column.
+        JobError: the table does not exist.
     """
     options = read_options(given)
     there = set(open_table(options).columns)

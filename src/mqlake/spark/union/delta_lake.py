@@ -1,7 +1,7 @@
 """A version of a Delta Lake table, read through delta-rs."""
 
 # pyright: basic
-# Reason: pyarrow carries no types.
+# pyarrow has no types.
 
 from __future__ import annotations
 
@@ -16,14 +16,15 @@ import pyarrow as pa
 
 from mqlake.errors import JobError
 from mqlake.spark.follow.committed_end import CommittedEnd
-from mqlake.spark.follow.delta_table import application, noted_end
+from mqlake.spark.follow.delta_table import FAILURES, application, failure, noted_end
+from mqlake.spark.follow.lake_files import LakeFiles, is_url
+from mqlake.spark.follow.lake_options import delta_options
 from mqlake.spark.reading.conditions import AnyText, Selection
 from mqlake.spark.union.lake import LakeFile
 from mqlake.spark.union.pruning import wanted_files
 
 try:
     from deltalake import DeltaTable
-    from deltalake.exceptions import DeltaError
 except ImportError:
     raise JobError("deltalake is not installed: pip install 'mqlake[delta]'") from None
 
@@ -34,12 +35,13 @@ _PREFIXES = {"partition.": "", "min.": "least.", "max.": "most."}
 class DeltaLake:
     """See `lake.Lake`."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: str, files: LakeFiles) -> None:
         self.root = root
+        storage = delta_options(root, files.settings) if is_url(root) else None
         try:
-            self._table = DeltaTable(str(root))
-        except DeltaError as error:
-            raise JobError(f"{root}: {error}") from None
+            self._table = DeltaTable(root, storage_options=storage)
+        except FAILURES as error:
+            raise failure(root, error) from None
 
     @property
     def columns(self) -> Sequence[str]:
@@ -67,7 +69,7 @@ class DeltaLake:
 
     @cached_property
     def _files(self) -> Any:
-        """The files with their bounds; of a table without any, the columns may be missing."""
+        """The files with their bounds; if the table has no files, the columns may be missing."""
         table: Any = pa.table(self._table.get_add_actions(flatten=True))
         return table.rename_columns([_renamed(name) for name in table.column_names])
 
@@ -87,11 +89,12 @@ class DeltaLake:
         }
 
     def _place(self, path: str) -> str:
-        return str(self.root / unquote(path).removeprefix("file://"))
+        name = unquote(path).removeprefix("file://")
+        return name if name.startswith("/") or is_url(name) else f"{self.root}/{name}"
 
 
 def _renamed(column: str) -> str:
-    """Return the name that `pruning` has for a column of delta-rs."""
+    """Return the name of a column of delta-rs in `pruning`."""
     for prefix, ours in _PREFIXES.items():
         if column.startswith(prefix):
             return f"{ours}{column.removeprefix(prefix)}"

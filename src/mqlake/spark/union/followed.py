@@ -1,4 +1,4 @@
-"""The stores that a table follows: where its rows of each log end, and what comes after."""
+"""The stores that a table follows: where its rows of each log end, and the log after that."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import msgspec
 from mqlake.errors import FormatError, JobError
 from mqlake.spark.follow.committed_end import CommittedEnd
 from mqlake.spark.follow.identity import Follower, followers_of, identity_of
+from mqlake.spark.follow.lake_files import LakeFiles
 from mqlake.spark.follow.log_positions import LogPositions
 from mqlake.spark.reading.conditions import Between, Selection
 from mqlake.spark.reading.directory import Location
@@ -22,9 +23,9 @@ class Followed(msgspec.Struct, frozen=True):
     """A store that a table follows.
 
     Attributes:
-        location: where it is, and its archive if the query names one.
+        location: its location, with its archive if the query names one.
         end: where the table's rows of its log end.
-        selection: the messages of the log that the table follows and does not have yet.
+        selection: the messages of the log that the table follows but does not have yet.
         broker_name: the value of the column `brokerName`.
     """
 
@@ -35,17 +36,17 @@ class Followed(msgspec.Struct, frozen=True):
 
     @property
     def store(self) -> str:
-        """What messages call the store."""
+        """The name of the store in messages."""
         return self.location.name
 
     @property
     def start(self) -> int:
-        """The physical offset at which the log has what the table has not."""
+        """The physical offset from which the log is read."""
         return self.end.physical_offset
 
 
 class _Done(msgspec.Struct, frozen=True):
-    """The newest batch that is done: all that it brings is in tables that are opened now."""
+    """The newest complete batch: all its messages are in tables that are opened now."""
 
     batch: int
     end: CommittedEnd
@@ -55,23 +56,24 @@ def open_followed(options: ReadOptions) -> tuple[Lake, list[Followed]]:
     """Open the newest version of the table of a query; return it with the stores that it follows.
 
     Raises:
-        FormatError: option path is given, and the table follows several stores.
-        JobError: the table follows none, or does not say how far.
+        FormatError: option path is given, but the table follows several stores.
+        JobError: the table follows no store, or does not record how much it has.
     """
     lake = open_table(options)
-    followers = {id_: _complete(lake, one) for id_, one in followers_of(lake.root).items()}
+    noted = followers_of(lake.root, lake_files(options))
+    followers = {id_: _complete(lake, one) for id_, one in noted.items()}
     if not followers:
-        raise JobError(f"{lake.root}: nothing has been followed into this table")
+        raise JobError(f"{lake.root}: mqlake follow has not written to this table")
     if any(one.upsert_by for one in followers.values()):
         raise FormatError(
-            f"{lake.root}: a table with --upsert-by has the newest messages of keys, so the log "
-            "cannot go on from it: read the table alone"
+            f"{lake.root}: a table with --upsert-by has the newest messages of keys, so the "
+            "log cannot continue it: read the table alone"
         )
     if options.path and len(followers) > 1:
         stores = ", ".join(sorted({one.store for one in followers.values()}))
         raise FormatError(
-            f"option path: the table follows several stores ({stores}): leave path out to read "
-            "all of them"
+            f"option path: the table follows several stores ({stores}): leave out path to "
+            "read all of them"
         )
     done = {id_: _newest_done(id_, one) for id_, one in followers.items()}
     if any(one and one.batch > lake.last_batch(id_) for id_, one in done.items()):
@@ -83,11 +85,16 @@ def open_followed(options: ReadOptions) -> tuple[Lake, list[Followed]]:
 def open_table(options: ReadOptions) -> Lake:
     """Open the newest version of the table of a query."""
     assert options.table is not None
-    return open_lake(options.table, options.catalog, options.catalog_name)
+    return open_lake(options.table, options.catalog, options.catalog_name, lake_files(options))
+
+
+def lake_files(options: ReadOptions) -> LakeFiles:
+    """Return what reads the files of the table of a query."""
+    return LakeFiles(options.location.settings)
 
 
 def _newest_done(id_: str, follower: Follower) -> _Done | None:
-    """Return the newest batch that is done; None if the checkpoint cannot be read here."""
+    """Return the newest complete batch; None if the checkpoint cannot be read here."""
     checkpoint = Path(follower.checkpoint)
     identity = identity_of(checkpoint)
     if identity is None or identity.id != id_:
@@ -121,14 +128,14 @@ def _followed(
 
 
 def _complete(lake: Lake, follower: Follower) -> Follower:
-    """Return what a table follows; tables of earlier versions leave it to the checkpoint."""
+    """Return what a table follows; for tables of earlier versions, the checkpoint tells it."""
     if follower.source is not None:
         return follower
     identity = identity_of(Path(follower.checkpoint))
     if identity is None:
         raise JobError(
-            f"{lake.root}: the table does not say what it follows of {follower.store}, and the "
-            f"checkpoint {follower.checkpoint} is missing: run mqlake follow on it once"
+            f"{lake.root}: the table does not record what it follows of {follower.store}, and "
+            f"the checkpoint {follower.checkpoint} is missing: run mqlake follow on it once"
         )
     return msgspec.structs.replace(follower, begin=identity.begin, source=identity.source)
 
@@ -136,13 +143,13 @@ def _complete(lake: Lake, follower: Follower) -> Follower:
 def _end(lake: Lake, id_: str, follower: Follower) -> CommittedEnd:
     """Return where a follower's rows in a table end; before its first batch, where that begins."""
     found = lake.end(id_)
-    if found is not None:
-        return found
+    if found is not None and found.batch in (None, lake.last_batch(id_)):
+        return found  # else an earlier mqlake, which notes no ends, has committed since
     positions = LogPositions(Path(follower.store), Path(follower.checkpoint), follower.begin)
     end = positions.end_of(lake.last_batch(id_))
     if end is None:
         raise JobError(
-            f"{lake.root}: the table does not say how much of {follower.store} it has: it was "
-            "written by an earlier mqlake; run mqlake follow on it once"
+            f"{lake.root}: the table does not record how much of {follower.store} it has, "
+            "because an earlier mqlake wrote it: run mqlake follow on it once"
         )
     return CommittedEnd(end.physical_offset, end.fingerprint)

@@ -1,12 +1,12 @@
 """A snapshot of an Iceberg table, read through PyIceberg."""
 
 # pyright: basic
-# Reason: pyarrow carries no types.
+# pyarrow has no types.
 
 from __future__ import annotations
 
 import importlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,8 @@ from pyarrow import parquet
 from mqlake.errors import JobError
 from mqlake.spark.follow.committed_end import CommittedEnd
 from mqlake.spark.follow.iceberg_table import NAMESPACE, batch_property, noted_end, without_secrets
+from mqlake.spark.follow.lake_files import LakeFiles
+from mqlake.spark.follow.lake_options import iceberg_options
 from mqlake.spark.follow.options import STATE
 from mqlake.spark.reading.conditions import (
     MOST,
@@ -38,29 +40,34 @@ try:
 except ImportError:
     raise JobError("pyiceberg is not installed: pip install 'mqlake[iceberg]'") from None
 
-ice: Any = importlib.import_module("pyiceberg.expressions")  # its classes check types at run time
+ice: Any = importlib.import_module("pyiceberg.expressions")  # Its classes check types at run time.
 
 SCHEME = "file://"
 _FIRST_TIME, _LAST_TIME = -62_135_596_800_000, 253_402_300_799_999
 
 
 def in_own_catalog(root: Path) -> IcebergLake:
-    """Open a table whose catalog is an SQLite file in it."""
+    """Open a table whose catalog is an SQLite file in its directory."""
     uri = f"sqlite:///{(root / STATE / 'catalog.db').absolute()}"
-    return in_catalog(f"{NAMESPACE}.{root.absolute().name}", uri, "default")
+    return in_catalog(f"{NAMESPACE}.{root.absolute().name}", uri, "default", {})
 
 
-def in_catalog(table: str, uri: str | None, name: str) -> IcebergLake:
-    """Open a table by its name in a catalog; what `uri` does not say, PyIceberg's settings do.
+def in_catalog(table: str, uri: str | None, name: str, settings: Mapping[str, str]) -> IcebergLake:
+    """Open a table by its name in a catalog; PyIceberg's settings complete what `uri` lacks.
+
+    Args:
+        settings: of the object store on which the table may be; only the catalog says where it is.
 
     Raises:
-        JobError: the catalog cannot be opened, or has no such table.
+        JobError: the catalog cannot be opened, or does not have the table.
     """
     given = {} if uri is None else {"uri": uri}
+    for store in ("s3://", "gs://", "abfss://"):
+        given |= iceberg_options(store, settings)
     try:
-        return IcebergLake(load_catalog(name, **given).load_table(table))
+        return IcebergLake(load_catalog(name, **given).load_table(table), LakeFiles(dict(settings)))
     except NoSuchTableError:
-        raise JobError(f"{table}: there is no such table in the catalog") from None
+        raise JobError(f"{table}: the catalog does not have this table") from None
     except Exception as error:  # noqa: BLE001  catalogs raise whatever their libraries do
         reason = without_secrets(str(error), given)
         where = without_secrets(uri or name, given)
@@ -70,9 +77,9 @@ def in_catalog(table: str, uri: str | None, name: str) -> IcebergLake:
 class IcebergLake:
     """See `lake.Lake`."""
 
-    def __init__(self, table: Table) -> None:
-        self._table = table
-        self.root = Path(_place(table.location()))
+    def __init__(self, table: Table, files: LakeFiles) -> None:
+        self._table, self._lake = table, files
+        self.root = _place(table.location())
 
     @property
     def columns(self) -> Sequence[str]:
@@ -96,7 +103,7 @@ class IcebergLake:
         return any(self._table.scan(row_filter=ice.EqualTo("topic", topic)).plan_files())
 
     def _topic(self, file: Any) -> str | None:
-        """Return the topic of all rows of a file; None if its partition does not say."""
+        """Return the topic of all rows of a file; None if its partition does not contain it."""
         spec = self._table.specs()[file.spec_id]
         for number, part in enumerate(spec.fields):
             name = self._table.schema().find_column_name(part.source_id)
@@ -108,11 +115,11 @@ class IcebergLake:
         file = task.file
         path = _place(file.file_path)
         if file.file_format != FileFormat.PARQUET:
-            raise JobError(f"{path}: {file.file_format}: only Parquet files can be read")
-        return LakeFile(path, file.file_size_in_bytes, None, _deleted(task))
+            raise JobError(f"{path}: {file.file_format} files cannot be read, only Parquet")
+        return LakeFile(path, file.file_size_in_bytes, None, _deleted(task, self._lake))
 
 
-def _deleted(task: Any) -> Any:
+def _deleted(task: Any, lake: LakeFiles) -> Any:
     """Return the numbers of the deleted rows of a file; None for none."""
     found: list[Any] = []
     for file in task.delete_files:
@@ -120,17 +127,20 @@ def _deleted(task: Any) -> Any:
         is_readable = file.file_format == FileFormat.PARQUET
         if not is_readable or file.content != DataFileContent.POSITION_DELETES:
             raise JobError(
-                f"{path}: rows were deleted in a way that cannot be read here: rewrite the data "
-                "files of the table (rewrite_data_files)"
+                f"{path}: the table has deletions of a kind that cannot be read: rewrite its "
+                "data files (rewrite_data_files)"
             )
         wanted = [("file_path", "=", task.file.file_path)]
-        rows = parquet.read_table(path, columns=["pos"], filters=wanted)
+        filesystem, inner = lake.source(path)
+        rows = parquet.read_table(inner, columns=["pos"], filesystem=filesystem, filters=wanted)
         found.append(rows.column("pos").to_numpy())
     return np.unique(np.concatenate(found)) if found else None
 
 
 def _expression(selection: Selection) -> Any:
-    """Return what PyIceberg leaves files out by; it lets through all that may be wanted."""
+    """Return PyIceberg's filter for files; it lets all files through that may have selected
+    rows.
+    """
     parts: list[Any] = []
     for name in NUMBERS:
         low, high = interval(selection, name)
@@ -151,7 +161,7 @@ def _expression(selection: Selection) -> Any:
 
 
 def _value(column: str, number: int) -> Any:
-    """Return a number as literals have it: times in microseconds."""
+    """Return a number as a literal; times are in microseconds."""
     if column != "storeTimestamp":
         return number
     clamped = min(max(number, _FIRST_TIME), _LAST_TIME)

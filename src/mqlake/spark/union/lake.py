@@ -1,4 +1,4 @@
-"""One version of a lake table: its files, and how much of which logs they have."""
+"""One version of a lake table: its files, and how much of which logs they contain."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from typing import Any, Protocol
 
 from mqlake.errors import FormatError, JobError
 from mqlake.spark.follow.committed_end import CommittedEnd
+from mqlake.spark.follow.lake_files import ALIASES, SCHEMES, LakeFiles
 from mqlake.spark.follow.options import STATE
 from mqlake.spark.reading.conditions import Selection
+from mqlake.storage.shown_url import shown_url
 
 
 @dataclass(frozen=True)
@@ -18,9 +20,9 @@ class LakeFile:
     """A Parquet file of a table.
 
     Attributes:
-        topic: of all its rows, if the file has no such column.
-        deleted: numbers of rows that were deleted, ascending; None for none.
-        later: where the file may be moved to.
+        topic: the topic of all its rows, if the file has no such column.
+        deleted: numbers of rows that were deleted, ascending; None without any.
+        later: the path to which the file may be moved.
     """
 
     path: str
@@ -31,11 +33,11 @@ class LakeFile:
 
 
 class Lake(Protocol):
-    """A table as it was when it was opened; commits that come later do not change it."""
+    """A table as it was when it was opened; later commits do not change it."""
 
     @property
-    def root(self) -> Path:
-        """The directory of the table."""
+    def root(self) -> str:
+        """The directory or URL of the table."""
         ...
 
     @property
@@ -44,11 +46,11 @@ class Lake(Protocol):
         ...
 
     def last_batch(self, follower: str) -> int:
-        """Return the number of the follower's newest batch in the table, -1 if there is none."""
+        """Return the number of the follower's newest batch in the table, -1 without a batch."""
         ...
 
     def end(self, follower: str) -> CommittedEnd | None:
-        """Return where that batch ends in the log; None if the table does not say."""
+        """Return where that batch ends in the log; None if the table does not record it."""
         ...
 
     def files(self, selection: Selection) -> list[LakeFile]:
@@ -60,29 +62,29 @@ class Lake(Protocol):
         ...
 
 
-def open_lake(table: str, catalog: str | None, catalog_name: str) -> Lake:
+def open_lake(table: str, catalog: str | None, catalog_name: str, files: LakeFiles) -> Lake:
     """Open the newest version of a table.
 
     Args:
-        table: its directory; or its name in an Iceberg catalog, if one is given.
+        table: its directory or URL; or its name in an Iceberg catalog, if one is given.
+        files: what reads its files.
 
     Raises:
-        FormatError, JobError: it is no table that is followed into, or a package is missing.
+        FormatError, JobError: `mqlake follow` does not write this table, or a package is missing.
     """
     if catalog is not None or catalog_name != "default":
         from mqlake.spark.union.iceberg_lake import in_catalog
 
-        return in_catalog(table, catalog, catalog_name)
+        return in_catalog(table, catalog, catalog_name, files.settings)
     if "://" in table and not table.startswith("file://"):
-        raise FormatError(
-            f"option table: {table} is no directory: give the --out of mqlake follow, or option "
-            "catalog and the name of an Iceberg table in it"
-        )
+        from mqlake.spark.union.delta_lake import DeltaLake
+
+        return DeltaLake(_table_url(table), files)
     root = Path(table.removeprefix("file://"))
     if (root / "_delta_log").is_dir():
         from mqlake.spark.union.delta_lake import DeltaLake
 
-        return DeltaLake(root)
+        return DeltaLake(str(root), files)
     if (root / STATE / "catalog.db").is_file():
         from mqlake.spark.union.iceberg_lake import in_own_catalog
 
@@ -92,7 +94,24 @@ def open_lake(table: str, catalog: str | None, catalog_name: str) -> Lake:
 
         return ParquetLake(root)
     raise JobError(
-        f"{table}: no table that mqlake follow keeps: it has neither _delta_log/ nor "
-        f"{STATE}/catalog.db nor {STATE}/state.json; for an Iceberg table in a catalog of yours, "
+        f"{table}: mqlake follow does not write this table: it has neither _delta_log/ nor "
+        f"{STATE}/catalog.db nor {STATE}/state.json; for an Iceberg table in another catalog, "
         "give option catalog"
     )
+
+
+def _table_url(table: str) -> str:
+    """Return the URL of a table as `follow` writes it.
+
+    Raises:
+        FormatError: a table cannot be there.
+    """
+    given, _, rest = table.partition("://")
+    scheme = ALIASES.get(given, given)
+    if scheme not in SCHEMES:
+        raise FormatError(
+            f"option table: {shown_url(table)} is neither a directory nor on an object store: "
+            "give the --out of mqlake follow, or option catalog and the name of an Iceberg table "
+            "in it"
+        )
+    return f"{scheme}://{rest.rstrip('/')}"

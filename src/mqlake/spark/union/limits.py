@@ -1,6 +1,6 @@
 """Where a query over a table and its log starts and ends, as conditions on rows.
 
-The log may have lost its beginning, and queue files with it. So times are those of each message.
+The log may have lost its beginning, and with it queue files. So the time of each message decides.
 """
 
 from __future__ import annotations
@@ -13,18 +13,19 @@ from mqlake.store.log.scan import Queue
 
 
 def limits(options: ReadOptions) -> Selection:
-    """Return the condition that starting and ending options make; () for none.
+    """Return the condition of starting and ending options; () without such options.
 
     Raises:
-        FormatError: an option that is about the positions of one log.
+        FormatError: an option is about the positions of one log.
     """
     if options.starting.timestamps or options.ending.timestamps:
         raise FormatError(
-            "options startingOffsetsByTimestamp and endingOffsetsByTimestamp do not go with option "
-            "table: use startingTimestamp and endingTimestamp, or filter on storeTimestamp"
+            "options startingOffsetsByTimestamp and endingOffsetsByTimestamp cannot be "
+            "combined with option table: use startingTimestamp and endingTimestamp, or "
+            "filter on storeTimestamp"
         )
     if options.max_records_per_partition is not None:
-        raise FormatError("option maxRecordsPerPartition does not go with option table")
+        raise FormatError("option maxRecordsPerPartition cannot be combined with option table")
     first, last = options.starting.timestamp, options.ending.timestamp
     starts, ends = options.starting.offsets or {}, options.ending.offsets or {}
     ranges: dict[Queue, Interval] = {

@@ -1,11 +1,12 @@
 """A directory of Parquet files as it was at one moment.
 
-`follow` replaces `_mqlake/state.json` in one step, and shows a file after that. So if the state is
-the same before and after the directory is listed, what is listed and what waits is one moment.
+`follow` replaces `_mqlake/state.json` atomically, and publishes files after that. So if the state
+is the same before and after the directory is listed, the listed and the waiting files belong to one
+moment.
 """
 
 # pyright: basic
-# Reason: pyarrow carries no types.
+# pyarrow has no types.
 
 from __future__ import annotations
 
@@ -13,7 +14,6 @@ from collections.abc import Sequence
 from datetime import date
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote
 
 import msgspec
 import pyarrow as pa
@@ -23,7 +23,7 @@ from mqlake.errors import JobError
 from mqlake.spark.follow.committed_end import CommittedEnd
 from mqlake.spark.follow.options import STATE
 from mqlake.spark.follow.parquet_table import PARTITION, State
-from mqlake.spark.follow.partition_writer import path_of
+from mqlake.spark.follow.partition_paths import path_of
 from mqlake.spark.reading.conditions import Selection
 from mqlake.spark.union.lake import LakeFile
 from mqlake.spark.union.pruning import wanted_files
@@ -35,14 +35,14 @@ class ParquetLake:
     """See `lake.Lake`."""
 
     def __init__(self, root: Path) -> None:
-        self.root = root
+        self.root = str(root)
         self._state, self._files = _one_moment(root)
 
     @property
     def columns(self) -> Sequence[str]:
         if not self._state.columns:
             return PARTITION
-        schema = parquet.read_schema(self.root / STATE / self._state.columns)
+        schema = parquet.read_schema(Path(self.root, STATE, self._state.columns))
         return [*PARTITION, *schema.names]
 
     def last_batch(self, follower: str) -> int:
@@ -68,25 +68,25 @@ def _one_moment(root: Path) -> tuple[State, Any]:
     before = _state_text(root)
     for _ in range(_MOST_LOOKS):
         state = msgspec.json.decode(before, type=State)
-        files = {path.name: _shown(path) for path in root.glob("topic=*/day=*/*.parquet")}
+        shown = root.glob("topic=*/day=*/*.parquet")
+        files = {path.name: _shown(state, path) for path in shown}
         after = _state_text(root)
         if after == before:
             return state, _table(files | _waiting(root, state) | _moving(state, files))
         before = after
-    raise JobError(f"{root}: the table changes too often to be read")
+    raise JobError(f"{root}: the table changes too often to be read: run the query again")
 
 
 def _state_text(root: Path) -> bytes:
     return (root / STATE / "state.json").read_bytes()
 
 
-def _shown(path: Path) -> dict[str, Any]:
-    topic, day = (unquote(part.partition("=")[2]) for part in path.parts[-3:-1])
-    return _row(str(path), path.stat().st_size, topic, day, None)
+def _shown(state: State, path: Path) -> dict[str, Any]:
+    return _row(str(path), path.stat().st_size, *state.partition_of(path), None)
 
 
 def _waiting(root: Path, state: State) -> dict[str, dict[str, Any]]:
-    """Return the files that readers of the directory do not see yet; a file alone moves later."""
+    """Return the files that readers of the directory do not see yet; such a file moves later."""
     found: dict[str, dict[str, Any]] = {}
     for one in state.staged:
         file, name = one.file, Path(one.file.path).name
@@ -96,17 +96,19 @@ def _waiting(root: Path, state: State) -> dict[str, dict[str, Any]]:
 
 
 def _moving(state: State, shown: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    """Return the files that are on their way to their places, and are not listed there yet."""
+    """Return the files that are being moved to their final paths, and are not listed there yet."""
     found: dict[str, dict[str, Any]] = {}
     for old, new in state.moving:
         if Path(new).name not in shown:
-            topic, day = (unquote(part.partition("=")[2]) for part in Path(new).parts[-3:-1])
-            found[Path(new).name] = _row(old, _size(old, new), topic, day, new)
+            partition = state.partition_of(Path(new))
+            found[Path(new).name] = _row(old, _size(old, new), *partition, new)
     return found
 
 
 def _size(*paths: str) -> int:
-    """Return the size of a file that is at one of these paths, moved along them at any time."""
+    """Return the size of a file that is at one of these paths, and may move along them at any
+    time.
+    """
     for path in paths:
         try:
             return Path(path).stat().st_size

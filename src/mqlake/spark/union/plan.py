@@ -1,18 +1,18 @@
 """Plan a query over a table and the logs that it follows, in the driver.
 
-The table's version is chosen first, and the logs are looked at after that. What a log has before
-the end that this version states is in the version; what comes after is not, whatever `follow`
-commits, merges or removes meanwhile. So each message is read once.
+The table's version is chosen first, and the logs are examined after that. The version contains the
+messages of a log before the end that it states, and none after it, whatever `follow` commits,
+merges or removes meanwhile. So each message is read once.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 
 import msgspec
 
 from mqlake.errors import FormatError, StoreError
+from mqlake.jobs.local import cores
 from mqlake.spark.reading.conditions import Selection, wants_topic
 from mqlake.spark.reading.log import logger
 from mqlake.spark.reading.losses import data_loss
@@ -26,7 +26,7 @@ from mqlake.spark.source.options import ReadOptions
 from mqlake.spark.source.place import OpenStore
 from mqlake.spark.source.plan import Task, plan_tasks
 from mqlake.spark.source.tail import Tail
-from mqlake.spark.union.followed import Followed, open_followed
+from mqlake.spark.union.followed import Followed, lake_files, open_followed
 from mqlake.spark.union.lake import Lake, LakeFile
 from mqlake.spark.union.limits import limits
 from mqlake.spark.union.read import LakeTask
@@ -34,13 +34,15 @@ from mqlake.spark.union.read import LakeTask
 log = logger()
 
 _MOST_LOOKS = 10
-"""Versions of a table that a plan looks at, if the log after each is deleted while it looks."""
+"""Maximum versions of a table that a plan tries, if the log after each is deleted during
+planning.
+"""
 
 UnionTask = LakeTask | Task
 
 
 class _LogDeletedError(Exception):
-    """The log after the end of a version begins later: a newer version has what is missing."""
+    """The log begins after the end of a version: a newer version has the missing messages."""
 
 
 def plan_union(
@@ -49,14 +51,14 @@ def plan_union(
     """Plan a batch query.
 
     Args:
-        columns: those that the query reads.
-        pushed: conditions that Spark's filters make.
+        columns: the columns that the query reads.
+        pushed: conditions from Spark's filters.
 
     Raises:
         FormatError: the table lacks a column, or does not follow a topic.
-        JobError: there is no table, or it does not say what it follows.
+        JobError: the table does not exist, or does not record what it follows.
         StoreError: a log is missing, or is not the one that the table follows; or messages are
-            lost, and that is not tolerated.
+            lost, unless that is tolerated.
     """
     seen: list[int] = []
     for _ in range(_MOST_LOOKS):
@@ -115,7 +117,7 @@ def _check_columns(lake: Lake, columns: Sequence[str], selection: Selection) -> 
 def _shares(files: list[LakeFile], options: ReadOptions, selection: Selection) -> list[LakeTask]:
     """Share files among tasks by their sizes."""
     total = sum(file.size for file in files)
-    count = share_count(total, len(os.sched_getaffinity(0)), options.min_partitions)
+    count = share_count(total, cores(), options.min_partitions)
     goal = -(-total // count) or 1
     shares: list[list[LakeFile]] = [[]]
     size = 0
@@ -125,7 +127,8 @@ def _shares(files: list[LakeFile], options: ReadOptions, selection: Selection) -
             size = 0
         shares[-1].append(file)
         size += file.size
-    return [LakeTask(tuple(share), selection) for share in shares if share]
+    lake = lake_files(options)
+    return [LakeTask(tuple(share), selection, lake) for share in shares if share]
 
 
 def _log_tasks(
@@ -139,31 +142,31 @@ def _log_tasks(
 def _check_log(store: OpenStore, one: Followed, end: int) -> None:
     if end < one.start:
         raise StoreError(
-            f"{one.store}: the log ends at {end}, and the table has it up to {one.start}: the log "
-            "has been cut, or it is another one"
+            f"{one.store}: the log ends at {end}, but the table has it up to {one.start}: the "
+            "log was cut, or is another one"
         )
     expected, found = one.end.fingerprint, fingerprint(store.log, one.start)
     if expected is not None and found is not None and found != expected:
         raise StoreError(
             f"{one.store}: the log before physical offset {one.start} is not the one that the "
-            "table has: the store was created anew, or its log was cut and written again; follow "
-            "it into another table"
+            "table has: the store was created again, or its log was cut and written again; "
+            "follow it into another table"
         )
 
 
 def _tell_loss(options: ReadOptions, one: Followed, begin: int) -> None:
     data_loss(
         options,
-        f"{one.store}: the log begins at {begin}, and the table has it up to {one.start}: what was "
-        "between was deleted before mqlake follow came to it",
+        f"{one.store}: the log begins at {begin}, but the table has it up to {one.start}: the "
+        "messages in between were deleted before mqlake follow read them",
     )
 
 
 def _check_followed(lake: Lake, stores: list[Followed], options: ReadOptions) -> None:
-    """Check that the table follows the topics that a query names, of one of its stores.
+    """Check that the table follows the topics that a query names in one of its stores.
 
     Raises:
-        FormatError: it does not follow one of them.
+        FormatError: the table does not follow a topic.
     """
     named = {*(options.topics or ()), *(topic for topic, _ in options.queues or ())}
     for topic in sorted(named):
@@ -174,7 +177,7 @@ def _check_followed(lake: Lake, stores: list[Followed], options: ReadOptions) ->
 def _missing(
     lake: Lake, files: list[LakeFile], store: OpenStore, options: ReadOptions
 ) -> Iterator[str]:
-    """Yield what options name and neither the table nor a store has."""
+    """Yield what options name but neither the table nor a store has."""
     named = {*(options.topics or ()), *(topic for topic, _ in options.queues or ())}
     there = {file.topic for file in files}
     there |= {topic for topic in named - there if lake.has_topic(topic)}

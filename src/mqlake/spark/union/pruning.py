@@ -1,12 +1,12 @@
-"""Leave out files of a table that cannot have a wanted row.
+"""Leave out files of a table that cannot have a selected row.
 
-Files are rows of a `pyarrow.Table` with the columns `topic` and `day`, as far as these are
-partitions, and `least.NAME` and `most.NAME` for columns whose bounds are known. What is not known
-(null) may be anything.
+Files are rows of a `pyarrow.Table` with the columns `topic` and `day`, if these are partitions, and
+`least.NAME` and `most.NAME` for columns whose bounds are known. An unknown value (null) may be
+anything.
 """
 
 # pyright: basic
-# Reason: pyarrow carries no types.
+# pyarrow has no types.
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from mqlake.spark.reading.conditions import (
 from mqlake.spark.source.row_filter import string_array
 from mqlake.spark.union.row_filter import as_time
 
-compute: Any = importlib.import_module("pyarrow.compute")  # its functions are made at run time
+compute: Any = importlib.import_module("pyarrow.compute")  # Its functions are created at run time.
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -57,7 +57,7 @@ def _by_topic(files: Any, selection: Selection) -> Any:
 
 
 def _within(files: Any, most: str, least: str, low: Any, high: Any) -> Any:
-    """Keep files of which the largest value is not below `low` and the least not above `high`."""
+    """Keep files whose largest value is not below `low` and whose least is not above `high`."""
     names = files.column_names
     if most not in names or least not in names:
         return files
@@ -80,7 +80,7 @@ def _by_text(files: Any, one: AnyText) -> Any:
 
 
 def _day(milliseconds: int) -> date:
-    """Return the UTC day of a time; the first or last one that there is for times outside."""
+    """Return the UTC day of a time; times out of range become the first or last day."""
     try:
         return (_EPOCH + timedelta(milliseconds=milliseconds)).date()
     except OverflowError:

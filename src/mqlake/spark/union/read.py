@@ -1,7 +1,7 @@
 """Read the rows of a table's files as Arrow batches (a task)."""
 
 # pyright: basic
-# Reason: pyarrow carries no types.
+# pyarrow has no types.
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.dataset as datasets
-from pyarrow import fs
 
 from mqlake.errors import StoreError
 from mqlake.spark.follow.evolution import table_schema
+from mqlake.spark.follow.lake_files import LakeFiles
 from mqlake.spark.reading.conditions import Selection
 from mqlake.spark.reading.hang_up import expect_hang_up
 from mqlake.spark.reading.joining import put_together
@@ -25,22 +25,27 @@ from mqlake.spark.union.lake import LakeFile
 from mqlake.spark.union.row_filter import LakeRowFilter, columns_of, expression
 
 _BATCH_BYTES = 8 << 20
-"""Bytes of columns in one batch, about."""
+"""Approximate bytes of columns in one batch."""
 
 
 @dataclass(frozen=True)
 class LakeTask:
-    """What one task reads of a table."""
+    """The input of one task from a table.
+
+    Attributes:
+        lake: what reads the files.
+    """
 
     files: tuple[LakeFile, ...]
     selection: Selection
+    lake: LakeFiles = LakeFiles()  # noqa: RUF009 (frozen)
 
 
 def read(task: LakeTask, schema: Any) -> Iterator[Any]:
-    """Yield the wanted rows of a task as `pyarrow.RecordBatch`es of an Arrow schema.
+    """Yield the selected rows of a task as `pyarrow.RecordBatch`es of an Arrow schema.
 
     Raises:
-        StoreError: a file is gone, or cannot be read.
+        StoreError: a file no longer exists, or cannot be read.
     """
     keep_freed_memory()
     expect_hang_up()
@@ -48,7 +53,7 @@ def read(task: LakeTask, schema: Any) -> Iterator[Any]:
     needed = pa.schema([*_without_metadata(schema), *table_schema(tuple(extra))])
     row_filter = LakeRowFilter(task.selection)
     for file in task.files:
-        rows = _rows(file, needed, task.selection)
+        rows = _rows(file, needed, task)
         chosen = (row_filter.choose(batch) for batch in rows)
         yield from put_together(_fitted(batch, schema) for batch in chosen if batch.num_rows)
 
@@ -62,11 +67,11 @@ def _fitted(batch: Any, schema: Any) -> Any:
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
-def _rows(file: LakeFile, needed: Any, selection: Selection) -> Iterator[Any]:
-    """Yield a file's rows, without deleted ones, which `expression` lets through."""
-    wanted = expression(selection)
+def _rows(file: LakeFile, needed: Any, task: LakeTask) -> Iterator[Any]:
+    """Yield a file's rows for which `expression` is true, without deleted ones."""
+    wanted = expression(task.selection)
     try:
-        fragment = _fragment(file)
+        fragment = _fragment(file, task.lake)
         batches = fragment.to_batches(
             schema=needed,
             columns=needed.names,
@@ -90,17 +95,18 @@ def _rows(file: LakeFile, needed: Any, selection: Selection) -> Iterator[Any]:
         raise StoreError(f"{file.path}: {error}") from None
 
 
-def _fragment(file: LakeFile) -> Any:
+def _fragment(file: LakeFile, lake: LakeFiles) -> Any:
     is_moved = file.later is not None and not Path(file.path).exists()
     path = file.later if is_moved and file.later is not None else file.path
     options = {}
     if file.topic is not None:
         options["partition_expression"] = datasets.field("topic") == file.topic
-    return datasets.ParquetFileFormat().make_fragment(path, fs.LocalFileSystem(), **options)
+    filesystem, inner = lake.source(path)
+    return datasets.ParquetFileFormat().make_fragment(inner, filesystem, **options)
 
 
 def _batch_rows(fragment: Any) -> int:
-    """Return how many rows a batch has, by the size of the file's rows."""
+    """Return the number of rows in a batch, by the size of the file's rows."""
     metadata = fragment.metadata
     groups = range(metadata.num_row_groups)
     size = sum(metadata.row_group(group).total_byte_size for group in groups)
@@ -108,7 +114,7 @@ def _batch_rows(fragment: Any) -> int:
 
 
 def _kept(batches: Iterator[Any], deleted: Any) -> Iterator[Any]:
-    """Yield the rows whose numbers are not among the deleted ones."""
+    """Yield the rows that are not deleted."""
     start = 0
     for batch in batches:
         end = start + batch.num_rows

@@ -1,7 +1,7 @@
-"""Decide which rows of a table's files a query wants, as `source.row_filter` does for records."""
+"""Decide which rows of a table's files a query selects, as `source.row_filter` does for records."""
 
 # pyright: basic
-# Reason: pyarrow carries no types.
+# pyarrow has no types.
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from mqlake.spark.reading.conditions import (
 )
 from mqlake.spark.source.row_filter import string_array
 
-compute: Any = importlib.import_module("pyarrow.compute")  # its functions are made at run time
+compute: Any = importlib.import_module("pyarrow.compute")  # Its functions are created at run time.
 
 Mask = npt.NDArray[np.bool_]
 
@@ -35,17 +35,17 @@ TIME = pa.timestamp("us", "UTC")
 _FIRST_TIME, _LAST_TIME = -62_135_596_800_000, 253_402_300_799_999
 
 _PREPARED = 4
-"""Bit of `sysFlag` that PREPARED and ROLLBACK records have, which are in no queue."""
+"""The bit of `sysFlag` of PREPARED and ROLLBACK records, which are in no queue."""
 
 
 def as_time(milliseconds: int) -> Any:
-    """Return a time as an Arrow scalar; the first or last one that there is for times outside."""
+    """Return a time as an Arrow scalar; times out of range become the first or last one."""
     clamped = min(max(milliseconds, _FIRST_TIME), _LAST_TIME)
     return pa.scalar(clamped * 1000, TIME)
 
 
 def columns_of(selection: Selection) -> set[str]:
-    """Return the columns that decide whether a row is wanted."""
+    """Return the columns that decide whether a row is selected."""
     found: set[str] = set()
     for one in selection:
         match one:
@@ -61,7 +61,7 @@ def columns_of(selection: Selection) -> set[str]:
 
 
 def expression(selection: Selection) -> Any:
-    """Return a `pyarrow.compute.Expression` of what can skip row groups; None for nothing."""
+    """Return a `pyarrow.compute.Expression` that can skip row groups, or None."""
     found = [part for one in selection if (part := _part(one)) is not None]
     whole = None
     for part in found:
@@ -97,7 +97,7 @@ def _value_of(column: str) -> Any:
 
 
 class LakeRowFilter:
-    """A filter over batches of rows: the conditions of a selection that `expression` has not."""
+    """A filter over batches of rows: the conditions of a selection that `expression` lacks."""
 
     def __init__(self, selection: Selection) -> None:
         self._conditions = [
@@ -105,7 +105,7 @@ class LakeRowFilter:
         ]
 
     def choose(self, batch: Any) -> Any:
-        """Return the rows of a `pyarrow.RecordBatch` that are wanted."""
+        """Return the selected rows of a `pyarrow.RecordBatch`."""
         for one in self._conditions:
             match one:
                 case TopicMatches():

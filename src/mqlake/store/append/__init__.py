@@ -1,1 +1,1 @@
-"""Put messages into the log: what is taken, what it becomes, what is answered."""
+"""Put messages into the log: checks, records, results."""

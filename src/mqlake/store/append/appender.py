@@ -27,6 +27,8 @@ from mqlake.store.append.checks import (
 from mqlake.store.append.inner_batches import InnerBatches
 from mqlake.store.append.many import ManyRecords
 from mqlake.store.append.message import Message, MessageBatch
+from mqlake.store.append.plain_puts import PlainPuts, Routes
+from mqlake.store.append.plain_runs import PlainRuns
 from mqlake.store.append.put_result import PutResult, PutStatus
 from mqlake.store.live_settings import Current
 from mqlake.store.log.owned_log import NextFileError, OwnedCommitLog
@@ -41,17 +43,20 @@ _OK = PutStatus.PUT_OK
 _UNQUEUED_BIT = sys_flag.TRANSACTION_PREPARED & sys_flag.TRANSACTION_ROLLBACK
 _NOT_APPENDING = -1
 _FEWEST_AT_ONCE = 8
-"""Fewer messages are put sooner one by one."""
+"""Below this number, messages are put faster one by one."""
 
 
 class Appender:
     """Put messages at the end of a log.
 
-    What is refused, or fails, changes neither the log's end nor a queue offset, and is a result,
-    never raised. For one thread, except `answer_if_busy`.
+    A message that is refused, or fails, changes neither the log's end nor a queue offset. That is a
+    result, never an exception. For one thread, except `answer_if_busy`.
 
     Args:
-        has_batches: says of a topic whether its queues are batch consume queues.
+        has_batches: returns whether a topic's queues are batch consume queues.
+
+    Attributes:
+        plain: puts plain messages, faster.
     """
 
     def __init__(
@@ -65,23 +70,26 @@ class Appender:
         self._log, self._table, self._now = log, offsets.table, clock.milliseconds
         self._settings = settings
         self._checks = AppendChecks(settings, log.largest_record)
+        routes = Routes(self._checks, settings)
+        self.plain = PlainPuts(log, offsets, self._checks, routes, clock)
+        self._runs = PlainRuns(log, offsets, self._checks, routes)
         self._many = ManyRecords(log, offsets, self._checks)
         self._inner = InnerBatches(has_batches)
         self._since = _NOT_APPENDING
         self._forces_crc = settings.now.force_verify_prop_crc
 
     def shut_down(self, reason: str = "the store is shut down") -> None:
-        """Take no more messages, for this reason."""
+        """Accept no more messages, for this reason."""
         self._checks.shut_down(reason)
 
     def set_not_writable(self, reason: str | None) -> None:
-        """Take no messages, as the disk is full or has failed; None: take them again."""
+        """Refuse messages because the disk is full or has failed; None: accept them again."""
         self._checks.set_not_writable(reason)
 
     def answer_if_busy(self, what: Message | MessageBatch) -> PutResult | None:
-        """Answer a put of another thread, which need not wait for this one where that takes long.
+        """Answer a put of another thread, which need not wait for a put that takes long.
 
-        None where no append has been going on for longer than `osPageCacheBusyTimeOutMills`.
+        None if no append has been running for longer than `osPageCacheBusyTimeOutMills`.
         """
         since, longest = self._since, self._settings.now.os_page_cache_busy_time_out_mills
         if since == _NOT_APPENDING or self._now() - since <= longest:
@@ -90,10 +98,15 @@ class Appender:
             self._topic(what.topic, what.queue_id)
         except (Refusal, AttributeError, TypeError) as error:
             return _answer(error, what)
-        return PutResult(PutStatus.OS_PAGE_CACHE_BUSY, reason="an earlier append is taking long")
+        return PutResult(
+            PutStatus.OS_PAGE_CACHE_BUSY,
+            reason="an earlier append is slow (osPageCacheBusyTimeOutMills)",
+        )
 
     def put(self, message: Message) -> PutResult:
         """Append one message."""
+        if (result := self.plain.put(message)) is not None:
+            return result
         try:
             return self._put(message, self._checks.crc_size)
         except (Refusal, DiskError, AttributeError, TypeError) as error:
@@ -102,17 +115,18 @@ class Appender:
             self._since = _NOT_APPENDING
 
     def put_again(self, message: Message) -> PutResult:
-        """Append a message that was accepted before, maybe with a larger `maxMessageSize`."""
+        """Append a message that was accepted before, perhaps with a larger `maxMessageSize`."""
         return self._put_again(message, self._checks.crc_size)
 
     def put_again_without_crc(self, message: Message) -> PutResult:
-        """Append one that leaves no room for the record CRC, as a store without it accepted it.
+        """Append a message that leaves no room for the record CRC, as a store without CRCs accepted
+        it.
 
-        One that recovery would take for torn without its CRC is refused.
+        A message that recovery would consider torn without its CRC is refused.
         """
         properties = message.encoded_properties or b""
         if self._forces_crc or not record_crc.may_be_left_out(properties):
-            reason = "the properties leave no room for the record CRC, which recovery asks for"
+            reason = "the properties leave no room for the record CRC, which recovery requires"
             return PutResult(PutStatus.PROPERTIES_SIZE_EXCEEDED, reason=reason)
         return self._put_again(message, 0)
 
@@ -125,12 +139,29 @@ class Appender:
             self._since = _NOT_APPENDING
 
     def put_many(self, messages: Sequence[Message]) -> list[PutResult]:
-        """Append messages of any topics and queues, each as `put` would, all at the same time."""
+        """Append messages of any topics and queues, each as `put` would."""
         if len(messages) < _FEWEST_AT_ONCE or self._checks.refusal is not None:
             return [self.put(message) for message in messages]
+        results = self.put_runs(messages)
+        if len(results) == len(messages):
+            return results
+        self._since = now = max(self._now(), results[-1].store_timestamp if results else 0)
+        try:
+            return results + self._many.put(messages[len(results) :], now, self.put)
+        finally:
+            self._since = _NOT_APPENDING
+
+    def put_runs(self, messages: Sequence[Message]) -> list[PutResult]:
+        """Append the first of these messages, as `put_many` does, as long as they are plain and in
+        runs of one queue; return their results.
+
+        These ask for no delay.
+        """
+        if len(messages) < _FEWEST_AT_ONCE or self._checks.refusal is not None:
+            return []
         self._since = self._now()
         try:
-            return self._many.put(messages, self._since, self.put)
+            return self._runs.put(messages, self._since)
         finally:
             self._since = _NOT_APPENDING
 
@@ -143,14 +174,14 @@ class Appender:
         *,
         whole: bool = False,
     ) -> int:
-        """Append messages that are laid out; return how many, from the first on.
+        """Append encoded messages; return how many, from the first on.
 
-        The others are to be put by `put`, which says what is wrong with them.
+        The others are to be put by `put`, which reports what is wrong with them.
 
         Args:
             drafts: all of one topic and of host 0; none is delayed, or part of a transaction. The
-                rows that were put say where.
-            queue_ids: of the drafts' queues.
+                rows that were put contain their positions.
+            queue_ids: the ids of the drafts' queues.
             whole: put all of them in one file, or none.
         """
         if self._checks.refusal is not None:
@@ -166,7 +197,7 @@ class Appender:
             self._since = _NOT_APPENDING
 
     def put_batch(self, batch: MessageBatch) -> PutResult:
-        """Append all messages of a batch, one behind the other in one file, or none of them."""
+        """Append all messages of a batch consecutively in one file, or none of them."""
         try:
             topic = self._topic(batch.topic, batch.queue_id)
             self._since = self._now()
@@ -187,7 +218,9 @@ class Appender:
     def _put(
         self, message: Message, crc_size: int, *, is_again: bool = False, inner: int = 0
     ) -> PutResult:
-        """Args: `inner`: messages of an inner batch; 0 for a message that is none."""
+        """Args: `inner`: the number of messages of an inner batch; 0 for a message that is not
+        one.
+        """
         checks, body, flags = self._checks, message.body, message.sys_flag
         queue = topic, queue_id = message.topic, message.queue_id
         if checks.refusal is not None or queue_id < 0:
@@ -238,7 +271,7 @@ class Appender:
             raise Refusal(PutStatus.SERVICE_NOT_AVAILABLE, self._checks.refusal)
         part = self._checks.topic(topic)
         if queue_id < 0:
-            raise illegal(f"there is no queue {queue_id}")
+            raise illegal(f"queue id {queue_id} is out of range")
         return part
 
 

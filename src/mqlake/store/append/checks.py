@@ -1,4 +1,4 @@
-"""What is checked of a message before it is appended, and how it is refused.
+"""The checks of a message before it is appended, and the refusals.
 
 Upstream: `HookUtils.checkBeforePutMessage`, `DefaultMessageStore.asyncPutMessage`,
 `MessageExtEncoder.encode`.
@@ -33,7 +33,7 @@ _MOST_CACHED = 4096
 
 
 class Refusal(Exception):  # noqa: N818
-    """A message is not taken."""
+    """A message is refused."""
 
     def __init__(self, status: PutStatus, reason: str) -> None:
         super().__init__(reason)
@@ -41,7 +41,7 @@ class Refusal(Exception):  # noqa: N818
 
 
 class TopicPart(NamedTuple):
-    """A topic as records hold it."""
+    """A topic as encoded in records."""
 
     magic: int
     data: bytes
@@ -49,25 +49,25 @@ class TopicPart(NamedTuple):
 
 
 class Sender(NamedTuple):
-    """Who sent a message, as records hold it."""
+    """The sender of a message, as encoded in records."""
 
     host: bytes
     """The born host: 8 or 20 bytes."""
     host_bits: int
-    """Of the system flag: which hosts, born and store, are IPv6's."""
+    """The bits of the system flag that say which hosts, born and store, are IPv6."""
 
 
 class AppendChecks:
-    """What a store takes, and what it makes of the parts.
+    """The limits of a store, and the encoders of topic and sender.
 
     Attributes:
-        refusal: why no message at all is taken; None where they are.
-        longest_body, largest_record: bytes.
-        appends_crc: whether records state their CRC in a property of their own.
-        crc_size: bytes of that property, 0 if they do not.
+        refusal: why all messages are refused; None if they are accepted.
+        longest_body, largest_record: maximum sizes, in bytes.
+        appends_crc: whether records contain their CRC in a property.
+        crc_size: bytes of that property; 0 if records have no such property.
         store_host: 8 or 20 bytes.
-        topic: text → its part of a record; version 2 where it has more than 127 bytes. Raises
-            MESSAGE_ILLEGAL where it is too long, or nothing that a directory can be called.
+        topic: text → its part of a record; version 2 if it has more than 127 bytes. Raises
+            MESSAGE_ILLEGAL if it is too long, or cannot be the name of a directory.
         sender: "address:port", or "" for the store itself → Sender. Raises MESSAGE_ILLEGAL.
     """
 
@@ -98,12 +98,12 @@ class AppendChecks:
         self.topic.cache_clear()
 
     def shut_down(self, reason: str) -> None:
-        """Take no more messages, for this reason."""
+        """Accept no more messages, for this reason."""
         self._shut_down = reason
         self._update()
 
     def set_not_writable(self, reason: str | None) -> None:
-        """Take no messages for this reason; None: take them again."""
+        """Refuse messages for this reason; None: accept them again."""
         self._not_writable = reason
         self._update()
 
@@ -111,16 +111,16 @@ class AppendChecks:
         if self._shut_down is not None:
             self.refusal = self._shut_down
         elif self._settings.now.is_slave:
-            self.refusal = "this store is a slave's: put to its master"
+            self.refusal = "this store belongs to a slave: put messages to its master"
         else:
             self.refusal = self._not_writable and f"the store is read-only: {self._not_writable}"
 
     def _encode_topic(self, topic: str) -> TopicPart:
         data = topic.encode("utf-8", "surrogatepass")
         if len(data) > self._longest_topic:
-            raise illegal(f"the topic has {len(data)} bytes, more than {self._longest_topic}")
+            raise illegal(f"the topic has {len(data)} bytes; the maximum is {self._longest_topic}")
         if not is_safe_topic(data):
-            raise illegal(f"not usable as a topic: {topic!r}")
+            raise illegal(f"not a valid topic name: {topic!r}")
         if len(data) > record.MAX_TOPIC_V1:
             return TopicPart(record.V2_MAGIC, len(data).to_bytes(2, "big") + data)
         return TopicPart(record.V1_MAGIC, len(data).to_bytes(1, "big") + data)
@@ -134,43 +134,44 @@ class AppendChecks:
         return Sender(data, bits | _v6_bit(self.store_host, sys_flag.STORE_HOST_V6))
 
     def sizes(self, body: int, size: int) -> None:
-        """Check the bytes of a body, and those of its record or of all records of a batch.
+        """Check the size of a body, and of its record or of all records of a batch.
 
         Raises:
-            Refusal: MESSAGE_ILLEGAL: too many.
+            Refusal: MESSAGE_ILLEGAL: it is too large.
         """
         if body > self.longest_body:
             most = self.longest_body
-            raise illegal(f"the body has {body} bytes, more than maxMessageSize, {most}")
+            raise illegal(f"the body has {body} bytes; the maximum (maxMessageSize) is {most}")
         if size > self.largest_record:
-            raise illegal(f"{size} bytes do not fit in one file of the commit log")
+            raise illegal(f"{size} bytes do not fit into one file of the commit log")
 
 
 def encode_properties(message: Message, crc_size: int = 0, *, is_inner: bool = False) -> bytes:
     """Return a message's properties as they are stored.
 
-    A record CRC that the message brings, as one does that was read and is put again, is dropped.
+    A record CRC in the message is dropped: a message that was read and is put again has one.
 
     Args:
-        crc_size: bytes that the record's own is to take behind them; 0 for none.
-        is_inner: the message is an inner batch, whose encoded properties say so.
+        crc_size: bytes of the record's own CRC property, which follows them; 0 without it.
+        is_inner: whether the message is an inner batch, as its encoded properties say.
 
     Raises:
-        Refusal: MESSAGE_ILLEGAL: not storable, or those of an inner batch, which only a batch
-            becomes; PROPERTIES_SIZE_EXCEEDED: more than 32767 bytes, the CRC among them.
+        Refusal: MESSAGE_ILLEGAL: the properties cannot be stored, or are those of an inner batch,
+            which only a batch may have; PROPERTIES_SIZE_EXCEEDED: they exceed 32767 bytes,
+            including the CRC.
     """
     if message.sys_flag & _INNER_BATCH and not is_inner:
         raise _inner_batch()
     data = message.encoded_properties
     try:
         if is_inner and data is not None:
-            pass  # made by the store
+            pass  # The store itself made it.
         elif data is not None:
             if _INNER_NUM in data and properties.INNER_NUM in properties.decode_properties(data):
                 raise _inner_batch()
             data = record_crc.drop(data)
         elif message.properties:
-            # Of equal names readers take the last.
+            # If a name occurs several times, readers take the last value.
             data = _encode_others(message.properties) + _encode_attributes(message)
         else:
             data = _encode_attributes(message)
@@ -188,10 +189,10 @@ def encode_properties(message: Message, crc_size: int = 0, *, is_inner: bool = F
 
 
 def too_long(length: int) -> Refusal:
-    """Return the refusal of properties that would take so many bytes in a record."""
+    """Return the refusal of properties that need `length` bytes in a record."""
     return Refusal(
         PutStatus.PROPERTIES_SIZE_EXCEEDED,
-        f"the properties take {length} bytes, more than {MAX_LENGTH}",
+        f"the properties have {length} bytes; the maximum is {MAX_LENGTH}",
     )
 
 
@@ -203,7 +204,7 @@ def _encode_attributes(message: Message) -> bytes:
     if tags:
         text = f"{text}{_TAGS}{tags}{_PAIR_END}"
     if _PAIR_END in keys or (tags and _PAIR_END in tags):
-        raise FormatError("neither tags nor keys can hold the character U+0002")
+        raise FormatError("tags and keys cannot contain the character U+0002")
     if delay_level:
         text = f"{text}{_DELAY}{delay_level}{_PAIR_END}"
     return text.encode()
@@ -218,11 +219,13 @@ def _encode_others(pairs: Mapping[str, str]) -> bytes:
 
 
 def _inner_batch() -> Refusal:
-    return illegal(f"{properties.INNER_NUM} and its flag are the broker's: send a batch instead")
+    return illegal(
+        f"{properties.INNER_NUM} and its flag are reserved for the broker: send a batch instead"
+    )
 
 
 def wrong_type(what: Message | MessageBatch) -> str | None:
-    """Return which field has another type than it is declared with; None for none."""
+    """Return the field that has another type than declared; None if all types are right."""
     try:
         values = msgspec.structs.asdict(what)
         packed = list(values.values()) if isinstance(what, Message) else values
@@ -233,7 +236,7 @@ def wrong_type(what: Message | MessageBatch) -> str | None:
 
 
 def illegal(reason: str) -> Refusal:
-    """Return the refusal of a message that no store would take."""
+    """Return the refusal of a message that every store would refuse."""
     return Refusal(PutStatus.MESSAGE_ILLEGAL, reason)
 
 

@@ -26,7 +26,7 @@ class InnerBatches:
     """Checks inner batches, and makes one message of each.
 
     Args:
-        has_batches: says of a topic whether its queues are batch consume queues.
+        has_batches: returns whether a topic's queues are batch consume queues.
     """
 
     def __init__(self, has_batches: Callable[[str], bool]) -> None:
@@ -36,8 +36,8 @@ class InnerBatches:
         """Return how many messages a batch has.
 
         Raises:
-            Refusal: MESSAGE_ILLEGAL: it cannot be an inner batch of its topic;
-                PROPERTIES_SIZE_EXCEEDED: a message has longer properties than it may have.
+            Refusal: MESSAGE_ILLEGAL: the batch cannot be an inner batch of its topic;
+                PROPERTIES_SIZE_EXCEEDED: the properties of a message are too long.
         """
         if not self._has_batches(batch.topic):
             raise illegal(f"topic {batch.topic} has no batch consume queues")
@@ -49,7 +49,7 @@ class InnerBatches:
         return _count(batch)
 
     def message(self, batch: MessageBatch, count: int, queue_offset: int) -> Message:
-        """Return the message that a batch of so many is stored as, from a queue offset on."""
+        """Return the message that stores a batch of so many messages, from a queue offset on."""
         numbers = {INNER_NUM: str(count), INNER_BASE: str(queue_offset)}
         data = edit(record_crc.drop(batch.encoded_properties or b""), add=numbers)
         return Message(
@@ -71,7 +71,7 @@ def _count(batch: MessageBatch) -> int:
             count += 1
             if part.properties_length > batch.longest_properties:
                 most = batch.longest_properties
-                reason = f"the properties of a message take over {most} bytes"
+                reason = f"the properties of a message exceed {most} bytes"
                 raise Refusal(PutStatus.PROPERTIES_SIZE_EXCEEDED, reason)
     except FormatError as error:
         raise illegal(str(error)) from None

@@ -25,19 +25,19 @@ from mqlake.store.log.owned_log import OwnedCommitLog
 from mqlake.store.queues.queue_offsets import QueueOffsets
 
 _LENGTH_SIZE = 2
-# Bytes that a record may have beyond its packed message.
-_MOST_BESIDES = record.HEAD_SIZES[-1] + 2 * _LENGTH_SIZE + MAX_NAME_BYTES + 64 + 1 + record_crc.SIZE
+# Maximum bytes of a record in addition to its packed message.
+MOST_BESIDES = record.HEAD_SIZES[-1] + 2 * _LENGTH_SIZE + MAX_NAME_BYTES + 64 + 1 + record_crc.SIZE
 
 _DELAY = properties.DELAY.encode()
 
-# Bytes of scratch that are kept from one call to the next.
+# Bytes of scratch memory that are kept from one call to the next.
 _MOST_KEPT = 1 << 20
 
 PutOne = Callable[[Message], PutResult]
 
 
 class ManyRecords:
-    """Put messages at the end of a log, many at once."""
+    """Put many messages at the end of a log in one call."""
 
     def __init__(self, log: OwnedCommitLog, offsets: QueueOffsets, checks: AppendChecks) -> None:
         self._log, self._table, self._checks = log, offsets.table, checks
@@ -48,9 +48,9 @@ class ManyRecords:
         return load()
 
     def put(self, messages: Sequence[Message], now: int, put_one: PutOne) -> list[PutResult]:
-        """Append messages, those with something unusual about them through `put_one`.
+        """Append messages; unusual ones go through `put_one`.
 
-        So go those which the kernel does not take: what is to be refused, what begins the next
+        These are the messages that the kernel does not accept: those to refuse, the first of a new
         file, rare types.
         """
         try:
@@ -97,7 +97,7 @@ class ManyRecords:
                     note([number])
                     results.append(put_one(message))
                     next_offsets[number] = self._table.get(names[number], 0)
-                # Store timestamps never go back: what is found by time is searched for in halves.
+                # Store timestamps never decrease: searches by time are binary searches.
                 now = max(now, results[-1].store_timestamp)
         finally:
             note(range(len(names)))
@@ -106,8 +106,9 @@ class ManyRecords:
         """Append all messages of a batch in one file.
 
         Raises:
-            Refusal: MESSAGE_ILLEGAL: malformed, empty, too large, of a kind that cannot be one.
-            DiskError: no room on the disk, or no next file.
+            Refusal: MESSAGE_ILLEGAL: the batch is malformed, empty, too large, or of a kind that
+                cannot be a batch.
+            DiskError: there is no room on the disk, or no next file.
         """
         drafts, length = self._draft(batch)
         queue = batch.topic, batch.queue_id
@@ -142,14 +143,14 @@ class ManyRecords:
     ) -> int:
         """Append messages of one topic from one host; return how many, from the first on.
 
-        Where `whole` is set, that is all, in one file, or none. A message that is longer than
+        With `whole`, all of them are appended in one file, or none. A message longer than
         `maxMessageSize` ends what is appended.
 
         Raises:
-            Refusal: MESSAGE_ILLEGAL: the topic or the host is not taken.
+            Refusal: MESSAGE_ILLEGAL: the topic or the host is refused.
         """
         longest = self._checks.longest_body
-        if len(drafts.source) > longest:  # else no body in it can be
+        if len(drafts.source) > longest:  # Otherwise no body in it can be too long.
             too_long = drafts.rows["body_length"] > longest
             if too_long.any():
                 fitting = 0 if whole else int(too_long.argmax())
@@ -167,7 +168,7 @@ class ManyRecords:
         return reached
 
     def _draft(self, batch: MessageBatch) -> tuple[Drafts, int]:
-        """Return the messages, and how many bytes of properties their records have."""
+        """Return the messages, and the size of the properties in their records."""
         if batch.sys_flag & (sys_flag.TRANSACTION_MASK | sys_flag.INNER_BATCH):
             raise illegal("a batch can be neither part of a transaction nor an inner batch")
         data = batch.encoded_properties or b""
@@ -187,11 +188,11 @@ class ManyRecords:
         elif most > properties.MAX_LENGTH:
             raise too_long(most)
         if not len(drafts.rows):
-            raise illegal("the batch holds no message")
+            raise illegal("the batch contains no message")
         longest = int(drafts.rows["properties_length"].max())
         if longest > batch.longest_properties:
             most = batch.longest_properties
-            reason = f"the properties of a message take {longest} bytes, more than {most}"
+            reason = f"the properties of a message have {longest} bytes; the maximum is {most}"
             raise Refusal(PutStatus.PROPERTIES_SIZE_EXCEEDED, reason)
         try:
             for name in ("queue_id", "sys_flag", "born_timestamp", "reconsume_times"):
@@ -210,17 +211,17 @@ class ManyRecords:
         whole: bool = False,
         most: int | None = None,
     ) -> int:
-        """Write drafts from row `first` on into the current file; return the row that is next.
+        """Write drafts from row `first` on into the current file; return the next row.
 
         Args:
-            whole: none is written unless all surely fit.
-            most: bytes that the records take, if that is known.
+            whole: nothing is written unless all certainly fit.
+            most: bytes that the records need, if known.
         """
         log, count = self._log, len(drafts.rows)
         if most is None:
-            most = len(drafts.source) + (count - first) * _MOST_BESIDES
+            most = len(drafts.source) + (count - first) * MOST_BESIDES
         room = 0
-        with suppress(DiskError):  # what is put one by one says why
+        with suppress(DiskError):  # A message that is put by itself reports what is wrong.
             room = log.room_for(most)
         if not room or (whole and room < most):
             return first
@@ -238,7 +239,8 @@ class ManyRecords:
             append_crc=self._checks.appends_crc,
         )
         if end:
-            # Not written in place: `append` alone knows an order that a crash may cut anywhere.
+            # The records are not written in place: only `append` knows an order that a crash may
+            # interrupt anywhere.
             log.append(scratch[:end].data)
         return reached
 
@@ -280,12 +282,12 @@ class ManyRecords:
 def _number(queues: dict[tuple[str, int], int], message: Message) -> int | None:
     try:
         return queues.get((message.topic, message.queue_id))
-    except (AttributeError, TypeError):  # no message, or fields of other types
+    except (AttributeError, TypeError):  # It is not a message, or has fields of other types.
         return None
 
 
 def _without_crcs(body: bytes) -> bytes:
-    """Return a batch's body without the record CRCs that its messages bring."""
+    """Return a batch's body without the record CRCs in its messages."""
     return encode_batch(
         (
             part.flag,
@@ -301,4 +303,4 @@ def _fault(body: bytes) -> str:
         list(decode_batch(body))
     except FormatError as error:
         return str(error)
-    raise AssertionError("the kernels refuse what the format allows")
+    raise AssertionError("the kernels refuse a message that the format allows")

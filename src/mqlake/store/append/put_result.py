@@ -1,4 +1,4 @@
-"""What a put answers."""
+"""The result of a put."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mqlake.formats.message_id import encode_message_id, encode_message_ids
 
 
 class PutStatus(enum.StrEnum):
-    """How a put went: the names of RocketMQ's `PutMessageStatus`."""
+    """The status of a put: the names of RocketMQ's `PutMessageStatus`."""
 
     PUT_OK = "PUT_OK"
     FLUSH_DISK_TIMEOUT = "FLUSH_DISK_TIMEOUT"
@@ -39,17 +39,17 @@ class PutResult(msgspec.Struct, frozen=True, gc=False):
     """Where a message, or the first of a batch, was put, or why it was not.
 
     Attributes:
-        physical_offset: of the (first) record; -1 where nothing was put.
+        physical_offset: of the (first) record; -1 if nothing was put.
         size: bytes of all records.
         queue_offset: of the (first) message; 0 for a message that gets no queue entry.
         store_timestamp: milliseconds.
-        count: messages; 0 where nothing was put.
+        count: messages; 0 if nothing was put.
         store_host: 8 or 20 bytes, as in the record.
         offsets: physical offsets of all records of a batch; empty for a single message, and for an
             inner batch, which is one record.
-        reason: one line for a person, where the status is not PUT_OK.
-        waits_for_slaves: a SYNC_MASTER acknowledges it once enough slaves have it; not so if the
-            message has the property WAIT=false.
+        reason: one line for a person, if the status is not PUT_OK.
+        waits_for_slaves: whether a SYNC_MASTER acknowledges it only once enough slaves have it; not
+            if the message has the property WAIT=false.
     """
 
     status: PutStatus
@@ -70,21 +70,24 @@ class PutResult(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def is_ok(self) -> bool:
-        """Say whether all was put, and as durable as the settings promise."""
+        """Return whether all was put, and as durable as the settings promise."""
         return self.status is PutStatus.PUT_OK
 
     @property
     def is_permanent(self) -> bool:
-        """Say whether a message was refused for what it is, so that it would be refused again."""
+        """Return whether a message was refused for a reason that will not change."""
         return self.status in _PERMANENT
 
     def failed(self, status: PutStatus, reason: str) -> PutResult:
-        """Return what is answered where the message was put, but is not as durable as promised."""
+        """Return the result if the message was put, but is not as durable as promised."""
         return msgspec.structs.replace(self, status=status, reason=reason)
 
     @property
     def message_id(self) -> str:
-        """Return the offset message id; of a batch all of them, joined by commas; "" for none."""
+        """Return the offset message id; "" without one.
+
+        For a batch: all of its ids, joined by commas.
+        """
         if not self.count:
             return ""
         if not self.offsets:
@@ -96,8 +99,8 @@ class PutError(StoreError):
     """A message was not put, or is not certain to survive.
 
     Attributes:
-        result: with the status and the reason. Where it has a physical offset, the message is in
-            the log, and may be read one day.
+        result: with the status and the reason. If it has a physical offset, the message is in the
+            log, and may be read later.
     """
 
     def __init__(self, result: PutResult) -> None:

@@ -1,4 +1,4 @@
-"""An archive as the store directory that it is a copy of."""
+"""An archive, as a directory like the store that it is a copy of."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _MOST_BYTES = 512 << 20
 
 
 def read_manifest(directory: Directory) -> Manifest | None:
-    """Return the manifest of an archive, None where there is none.
+    """Return the manifest of an archive, or None if it does not exist.
 
     Raises:
-        StoreError: it cannot be read, or is none.
+        StoreError: the manifest cannot be read, or is not one.
     """
     path = archive_manifest.NAME
     data = read_file(directory, path, _MOST_BYTES)
@@ -34,10 +34,11 @@ def read_manifest(directory: Directory) -> Manifest | None:
 
 
 def _written_beside(directory: Directory) -> Manifest | None:
-    """Return a manifest that was written and not yet moved to its place.
+    """Return a manifest that was written and not yet moved to its final name.
 
-    If an object cannot be replaced in one step, the old one goes before the new one comes, which is
-    whole by then. A torn one is the first that the archive was to get: its run was killed.
+    If an object cannot be replaced atomically, the old manifest is removed before the new one is
+    written, which is then complete elsewhere. A torn manifest is therefore the first of an archive:
+    its run was killed.
     """
     data = read_file(directory, f"{archive_manifest.NAME}{TEMPORARY}", _MOST_BYTES)
     try:
@@ -47,10 +48,10 @@ def _written_beside(directory: Directory) -> Manifest | None:
 
 
 class ArchivedDirectory:
-    """The files that an archive's manifest names, under the paths that they had in the store.
+    """The files in an archive's manifest, under the paths that they had in the store.
 
     Args:
-        place: where the archive's objects are.
+        place: the location of the archive's objects.
     """
 
     def __init__(self, place: Directory, manifest: Manifest | None = None) -> None:
@@ -60,11 +61,11 @@ class ArchivedDirectory:
 
     @cached_property
     def manifest(self) -> Manifest:
-        """What the archive has; an archive without a manifest is empty."""
+        """The contents of the archive; an archive without a manifest is empty."""
         return read_manifest(self._place) or Manifest()
 
     def refresh(self) -> None:
-        """Look at the manifest again."""
+        """Read the manifest again."""
         for name in ("manifest", "_files", "_names"):
             self.__dict__.pop(name, None)
 
@@ -75,7 +76,7 @@ class ArchivedDirectory:
     @cached_property
     def _names(self) -> dict[str, set[str]]:
         """The names in each directory."""
-        # Without a segment, an archive is a store that never had a message.
+        # An archive without a segment is a store that never had a message.
         found: dict[str, set[str]] = {"": {archive_manifest.LOG}, archive_manifest.LOG: set()}
         for path in self._files:
             while path:
@@ -100,7 +101,7 @@ class ArchivedDirectory:
         return self._file(path).size
 
     def open(self, path: str) -> ReadableFile:
-        """Open a file; the bytes of its object are read when they are looked at."""
+        """Open a file; the bytes of its object are read on access."""
         found = self._file(path)
         if isinstance(self._place, ArrowDirectory):
             return self._place.open_part(found.object, found.size, found.stored)
@@ -108,8 +109,8 @@ class ArchivedDirectory:
         if opened.size != found.stored:
             opened.close()
             raise StoreError(
-                f"{self.describe(found.object)}: {opened.size} bytes, and the archive's manifest "
-                f"says {found.stored}: archive the store again, or verify the archive"
+                f"{self.describe(found.object)}: {opened.size} bytes, but the archive's "
+                f"manifest says {found.stored}: archive the store again, or verify the archive"
             )
         if found.stored == found.size:
             return opened
@@ -124,5 +125,5 @@ class ArchivedDirectory:
         check_path(path)
         found = self._files.get(path)
         if found is None:
-            raise StoreError(f"{self.describe(path)}: no such file in the archive")
+            raise StoreError(f"{self.describe(path)}: the file does not exist in the archive")
         return found

@@ -1,4 +1,4 @@
-"""A live store directory and its archive as one directory: what one lacks, the other has."""
+"""A live store directory and its archive as one directory: each supplies what the other lacks."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from mqlake.store.archive.archived import ArchivedDirectory
 
 
 class JoinedDirectory:
-    """The files of a live directory, and those of its archive that the live one has no more.
+    """The files of a live directory, and those of its archive that the live one no longer has.
 
-    Retention may remove a file of the live directory at any moment; then it is the archive's. So
+    Retention may remove a file of the live directory at any moment; then the archive's is used. So
     the live directory is listed first, and the manifest read after it: a segment that is archived
-    before it is removed is in one of both.
+    before it is removed is in at least one of them.
     """
 
     def __init__(self, live: Directory, archived: ArchivedDirectory) -> None:
@@ -58,23 +58,23 @@ class JoinedDirectory:
         return self._live.lock_holder(path)
 
     def _has(self, path: str) -> bool:
-        """Say whether the archive has a file, perhaps only since the manifest was read."""
+        """Return whether the archive has a file, perhaps only since the manifest was read."""
         if not self._archived.exists(path):
             self._archived.refresh()
         return self._archived.exists(path)
 
 
 def check_same_log(live: Directory, manifest: Manifest, archive: str) -> None:
-    """Check that a live log goes on where its archive ends, and that both begin segments alike.
+    """Check that a live log continues its archive, and that common segments begin alike.
 
     A segment is archived once the log continues after it, and retention keeps the last one. So a
-    live log that ends before the archive, or that is not there at all, is not the one archived.
+    live log that ends before the archive, or that does not exist, is not the archived one.
 
     Args:
-        archive: what messages call the archive.
+        archive: the name of the archive in messages.
 
     Raises:
-        StoreError: the archive is that of another log, or there is no live log.
+        StoreError: the archive belongs to another log, or there is no live log.
     """
     here = set(live.names(archive_manifest.LOG))
     _check_end(live, here, manifest, archive)
@@ -84,15 +84,15 @@ def check_same_log(live: Directory, manifest: Manifest, archive: str) -> None:
         try:
             file = live.open(segment.path)
         except StoreError:
-            continue  # removed since it was listed
+            continue  # The segment was removed since it was listed.
         length = min(archive_manifest.HEAD_BYTES, segment.size)
         head = file.read(0, length)
         file.close()
         if len(head) == length and crc32(head) != segment.head_crc32:
             raise StoreError(
-                f"{archive}: {live.describe(segment.path)} does not begin as the segment in this "
-                "archive does: it is the archive of another store, or this one was created anew; "
-                "give each store an archive of its own"
+                f"{archive}: {live.describe(segment.path)} does not begin as the segment in "
+                "this archive does: it is the archive of another store, or this store was "
+                "created again; use a separate archive for each store"
             )
 
 
@@ -103,12 +103,13 @@ def _check_end(live: Directory, here: set[str], manifest: Manifest, archive: str
     log = live.describe(archive_manifest.LOG)
     if not bases:
         raise StoreError(
-            f"{log}: no segment in it, and {archive} goes up to physical offset {manifest.end}: "
-            "give the directory of the live store; if that is lost, read the archive alone"
+            f"{log}: there is no segment in it, but {archive} ends at physical offset "
+            f"{manifest.end}: give the directory of the live store; if that is lost, read the "
+            "archive alone"
         )
     if max(bases) < manifest.segments[-1].start:
         raise StoreError(
-            f"{archive}: this archive goes up to physical offset {manifest.end}, and the last "
-            f"segment in {log} begins at {max(bases)}: it is the archive of another store, or this "
-            "one was created anew; give each store an archive of its own"
+            f"{archive}: this archive ends at physical offset {manifest.end}, but the last "
+            f"segment in {log} begins at {max(bases)}: it is the archive of another store, or "
+            "this store was created again; use a separate archive for each store"
         )

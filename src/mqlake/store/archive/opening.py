@@ -1,4 +1,4 @@
-"""Open a store by its place: a directory, a URL, an archive, or a directory and its archive."""
+"""Open a store by its location: a directory, a URL, an archive, or a directory and its archive."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from mqlake.store.archive.joined import JoinedDirectory, check_same_log
 
 
 def open_directory(place: str, settings: Mapping[str, str] | None = None) -> Directory:
-    """Return a directory; one of this machine is mapped, others are read through pyarrow.
+    """Return a directory; a local one is mapped, others are read through pyarrow.
 
     Args:
-        settings: how to reach a URL, as `object_stores.filesystem_of` takes it.
+        settings: how to reach a URL, as for `object_stores.filesystem_of`.
 
     Raises:
-        StoreError: a URL that pyarrow cannot open.
+        StoreError: pyarrow cannot open the URL.
     """
     if place.startswith("file:"):
         return LocalDirectory(unquote(urlsplit(place).path))
@@ -35,14 +35,14 @@ def open_directory(place: str, settings: Mapping[str, str] | None = None) -> Dir
 def open_place(
     place: str, archive: str | None = None, settings: Mapping[str, str] | None = None
 ) -> Directory:
-    """Return a store's directory, of which the archive may have a part, or all.
+    """Return a store's directory, of which the archive may supply a part, or all.
 
     Args:
-        place: of the store, or of an archive.
-        archive: of the archive of the store at `place`.
+        place: the location of the store, or of an archive.
+        archive: the location of the archive of the store at `place`.
 
     Raises:
-        StoreError: there is no archive, or it is that of another store.
+        StoreError: there is no archive, or it belongs to another store.
     """
     directory = open_directory(place, settings)
     if archive is None:
@@ -53,8 +53,8 @@ def open_place(
     manifest, shown = read_manifest(objects), shown_url(archive)
     if manifest is None:
         raise StoreError(
-            f"{shown}: no {archive_manifest.NAME} in it, so it is no archive; "
-            f"mqlake archive {shown_url(place)} --to {shown} makes one"
+            f"{shown}: there is no {archive_manifest.NAME} in it, so it is not an archive; "
+            f"create one with mqlake archive {shown_url(place)} --to {shown}"
         )
     check_same_log(directory, manifest, shown)
     return JoinedDirectory(directory, ArchivedDirectory(objects, manifest))

@@ -1,11 +1,11 @@
 """The tables of topics and of consumer groups: named entries of a configuration file.
 
-RocketMQ: `TopicConfigManager`, `SubscriptionGroupManager`, `TopicQueueMappingManager`.
+Upstream: `TopicConfigManager`, `SubscriptionGroupManager`, `TopicQueueMappingManager`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from typing import Generic, TypeVar, cast
 
 import msgspec
@@ -24,10 +24,10 @@ _DEPTH = 2
 
 
 class ConfigEntries(Generic[C, E]):
-    """Entries by name. Every change counts in the file's version; `write` keeps them.
+    """Entries by name. Every change counts in the file's version; `write` stores them.
 
-    A file may have 50,000 entries, and is written whole for a change of one: the text of an entry
-    is made anew only if the entry has changed.
+    A file may have 50,000 entries, and is written as a whole when one changes: the text of an entry
+    is created again only if the entry has changed.
     """
 
     def __init__(self, file: ConfigFile[C], table: str, entries: dict[str, E]) -> None:
@@ -47,7 +47,7 @@ class ConfigEntries(Generic[C, E]):
 
     @property
     def version(self) -> DataVersion:
-        """How often the table was changed, and when last."""
+        """How often the table was changed, and when it was changed last."""
         return self._file.version
 
     @property
@@ -56,36 +56,47 @@ class ConfigEntries(Generic[C, E]):
         return self._file.changes
 
     def is_kept(self, changes: int) -> bool:
-        """Whether the first changes, so many of them, are on the disk."""
+        """Return whether the first changes, so many of them, are durable."""
         return self._file.written >= changes
 
     def get(self, name: str) -> E | None:
-        """Return an entry, None where there is none of this name."""
+        """Return an entry, None if no entry has this name."""
         return self._entries.get(name)
 
     def remove(self, name: str) -> bool:
-        """Remove an entry; say whether there was one."""
+        """Remove an entry; return whether it existed."""
         if self._entries.pop(name, None) is None:
             return False
         self._loaded.pop(name, None)
         self._file.next_version()
         return True
 
-    def follow(self, entries: Mapping[str, E], version: DataVersion) -> None:
-        """Replace all entries, and the version, by those of a master."""
+    def follow(self, entries: Mapping[str, E], version: DataVersion) -> Generator[None, None, None]:
+        """Replace all entries, and the version, by those of a master, a bit at a time.
+
+        Nothing changes before the last step, and everything does in that.
+        """
+        followed: dict[str, E] = {}
+        for name, entry in entries.items():
+            followed[name] = self._same(name, entry)
+            yield
+        stale: list[str] = []
         for name in list(self._loaded):
             if self._entries.get(name) != entries.get(name):
-                del self._loaded[name]
-        self._entries = {name: self._same(name, entry) for name, entry in entries.items()}
+                stale.append(name)
+            yield
+        for name in stale:
+            self._loaded.pop(name, None)
+        self._entries = followed
         self._file.follow_version(version)
 
     def _same(self, name: str, entry: E) -> E:
-        """Return the entry that is there if it is equal: its text is known."""
+        """Return the existing entry if it is equal: its text is known."""
         known = self._entries.get(name)
         return known if known is not None and known == entry else entry
 
     def write(self) -> ConfigWrite | None:
-        """Return what writes the file, None if it lacks nothing."""
+        """Return a job that writes the file, None if it is up to date."""
         if not self._file.changed:
             return None
         entries, others = dict(self._entries), self._others()
@@ -96,7 +107,7 @@ class ConfigEntries(Generic[C, E]):
         return self._file.write(tables)
 
     def _encode(self, entries: dict[str, E]) -> dict[str, fastjson.Encoded]:
-        """Return the text of each entry; only one thread at a time does it."""
+        """Return the text of each entry; only one thread calls it at a time."""
         known, texts = self._texts, dict[str, tuple[E, fastjson.Encoded]]()
         for name, entry in entries.items():
             found = known.get(name)
@@ -108,7 +119,7 @@ class ConfigEntries(Generic[C, E]):
         return {name: text for name, (_, text) in texts.items()}
 
     def _others(self) -> Fields:
-        """Return the file's other tables, which do not change any more."""
+        """Return the file's other tables, which no longer change."""
         return {}
 
     def _put(self, name: str, entry: E) -> None:
@@ -124,15 +135,19 @@ class TopicTable(ConfigEntries[Topics, Topic]):
         super().__init__(file, "topicConfigTable", file.known.topic_config_table)
 
     def put(self, topic: Topic) -> None:
-        """Make or change a topic."""
+        """Create or change a topic."""
         self._put(topic.topic_name, topic)
 
     def count_change(self) -> None:
-        """Count a change of what name servers are told beside the topics."""
+        """Count a change of what brokers register in addition to the topics."""
         self._file.next_version()
 
+    def begin_state(self, state_version: int) -> None:
+        """Let the versions from now on be later than those of earlier masters."""
+        self._file.begin_state(state_version)
+
     def ensure(self, name: str, queues: int) -> Topic:
-        """Return a topic, made with so many queues to read and write where there is none."""
+        """Return a topic; if it does not exist, create it with so many queues to read and write."""
         found = self.get(name)
         if found is None:
             found = Topic(topic_name=name, read_queue_nums=queues, write_queue_nums=queues)
@@ -152,15 +167,15 @@ class GroupTable(ConfigEntries[SubscriptionGroups, SubscriptionGroup]):
         return {"forbiddenTable": self.forbidden_table()}
 
     def put(self, group: SubscriptionGroup) -> None:
-        """Make or change a consumer group."""
+        """Create or change a consumer group."""
         self._put(group.group_name, group)
 
     def forbidden(self, group: str, topic: str) -> int:
-        """Return what a group may not do with a topic: a sum of PERM_* bits."""
+        """Return what a group must not do with a topic: a sum of PERM_* bits."""
         return self._forbidden.get(group, {}).get(topic, 0)
 
     def forbid(self, group: str, topic: str, bits: int) -> None:
-        """Set what a group may not do with a topic."""
+        """Set what a group must not do with a topic."""
         if bits == self.forbidden(group, topic):
             return
         topics = self._forbidden.setdefault(group, {})
@@ -173,21 +188,21 @@ class GroupTable(ConfigEntries[SubscriptionGroups, SubscriptionGroup]):
         self._file.next_version()
 
     def forbidden_table(self) -> dict[str, dict[str, int]]:
-        """Return what groups may not do, by group and topic."""
+        """Return what groups must not do, by group and topic."""
         return {group: dict(topics) for group, topics in self._forbidden.items()}
 
     def follow_forbidden(self, table: Mapping[str, Mapping[str, int]]) -> None:
-        """Replace what groups may not do by what a master says."""
+        """Replace what groups must not do by a master's table."""
         self._forbidden = {group: dict(topics) for group, topics in table.items() if topics}
         self._file.change()
 
     @property
     def forbidden_count(self) -> int:
-        """For how many topics of groups something is forbidden."""
+        """The number of topics of groups for which something is forbidden."""
         return sum(map(len, self._forbidden.values()))
 
     def remove(self, name: str) -> bool:
-        """Remove a group, and what it may not do; say whether there was one."""
+        """Remove a group, and what it must not do; return whether it existed."""
         if self._forbidden.pop(name, None) is not None:
             self._file.next_version()
         return super().remove(name)
@@ -206,13 +221,13 @@ class TopicMappingTable(ConfigEntries[TopicQueueMappings, TopicQueueMapping]):
 
 
 KeptTable = TopicTable | GroupTable | TopicMappingTable
-"""A table whose changes are acknowledged once they are on the disk."""
+"""A table whose changes are acknowledged once they are durable."""
 
 
 def _merged(entry: msgspec.Struct, stored: Fields) -> Fields:
-    """Return the members of an entry, with those of the file that this release does not know.
+    """Return the members of an entry, with those in the file that this release does not know.
 
-    What is not set is left out, as fastjson leaves out null.
+    Members without a value are left out, as fastjson leaves out null.
     """
     known = cast("Fields", msgspec.to_builtins(entry))
     unknown = {name: value for name, value in stored.items() if name not in known}

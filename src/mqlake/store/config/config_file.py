@@ -1,6 +1,6 @@
 """One file of a store's `config` directory, owned: loaded once, written when it has changed.
 
-What this release does not know stays in the file. RocketMQ: `ConfigManager`, `DataVersion`.
+Members that this release does not know stay in the file. Upstream: `ConfigManager`, `DataVersion`.
 """
 
 from __future__ import annotations
@@ -40,17 +40,17 @@ C = TypeVar("C", bound=VersionedConfig)
 
 
 class ConfigFile(Generic[C]):
-    """A configuration file that this process alone writes.
+    """A configuration file that only this process writes.
 
     Attributes:
-        known: what the file held when it was loaded; defaults if it did not exist.
-        fields: all members of its object, also those that `known` has no place for.
+        known: the content of the file when it was loaded; defaults if it did not exist.
+        fields: all members of its object, including those that `known` does not have.
         version: counts the changes of the table.
         changes: how often it has changed since it was loaded.
-        written: so many of the changes are on the disk.
+        written: how many of the changes are durable.
 
     Args:
-        found: what was loaded, and whether the file itself was good; None if there is no file.
+        found: what was loaded, and whether the file itself was valid; None if there is no file.
     """
 
     def __init__(
@@ -80,34 +80,43 @@ class ConfigFile(Generic[C]):
 
     @property
     def changed(self) -> bool:
-        """Whether the file lacks something."""
+        """Return whether the table has changes that the file lacks."""
         return self.changes != self.written
 
     def change(self) -> None:
-        """Note that the file lacks something."""
+        """Note a change that the file lacks."""
         self.changes += 1
 
     def next_version(self) -> None:
         """Count a change, and note that the file lacks it."""
-        self.version = DataVersion(self.version.counter + 1, 0, self._clock.milliseconds())
+        self.version = msgspec.structs.replace(
+            self.version,
+            counter=self.version.counter + 1,
+            timestamp=self._clock.milliseconds(),
+        )
         self.change()
 
+    def begin_state(self, state_version: int) -> None:
+        """Let the versions from now on be later than those of earlier masters."""
+        self.version = msgspec.structs.replace(self.version, state_version=state_version)
+        self.next_version()
+
     def follow_version(self, version: DataVersion) -> None:
-        """Take over another broker's version, and note that the file lacks it."""
+        """Adopt another broker's version, and note that the file lacks it."""
         self.version = version
         self.change()
 
     def write(self, tables: Callable[[], Mapping[str, object]]) -> ConfigWrite:
-        """Return what writes the file anew, its old content becoming the backup.
+        """Return a job that writes the file again; its old content becomes the backup.
 
         Args:
             tables: returns members that replace those of the file, under the file's names. It is
-                called in the thread that writes, by one thread at a time: what it works on must not
-                change any more.
+                called in the thread that writes, by one thread at a time: its input must no longer
+                change.
         """
         changes = self.changes
         version = msgspec.to_builtins(self.version)
-        # A file that could not be loaded must not take the place of the backup that could.
+        # A file that could not be loaded must not replace the backup that could.
         backup = self._path + BACKUP if self._has_good_file else None
         fields = self.fields
 
@@ -118,7 +127,7 @@ class ConfigFile(Generic[C]):
 
         def replace() -> None:
             with self._writing:
-                if self._on_disk <= changes:  # else something newer is there by now
+                if self._on_disk <= changes:  # Otherwise the file is newer by now.
                     self._replace(encode(), backup)
                     self._on_disk = changes
 
@@ -136,13 +145,13 @@ class ConfigFile(Generic[C]):
 
 @dataclass
 class ConfigWrite:
-    """The new content of a configuration file, on its way to the disk.
+    """The new content of a configuration file, which is being written.
 
     `replace` encodes and writes it; it is called by `run`, and may take long.
 
-    Made in the store's thread; `run` in any thread; `done` in the store's thread again. A disk that
-    refuses the file is told by `done`: the table still counts as changed, and the next write tries
-    again, on a file of its own.
+    It is created in the store's thread; `run` may be called in any thread; `done` is called in the
+    store's thread again. `done` reports a disk that refuses the file: the table still counts as
+    changed, and the next write tries again, with a new job.
     """
 
     replace: Callable[[], None]
@@ -150,7 +159,7 @@ class ConfigWrite:
     failure: DiskError | None = None
 
     def run(self) -> None:
-        """Write it; return once it is on the disk, or was refused."""
+        """Write it; return once it is durable, or was refused."""
         try:
             self.replace()
         except DiskError as error:
@@ -160,17 +169,17 @@ class ConfigWrite:
         """Note whether it was written.
 
         Raises:
-            DiskError: the system refused it; the old content is still there.
+            DiskError: the system refused it; the old content is unchanged.
         """
         self.note(self.failure)
         if self.failure is not None:
             raise self.failure
 
     def complete(self) -> None:
-        """Do all steps here.
+        """Run all steps in this thread.
 
         Raises:
-            DiskError: the system refused it; the old content is still there.
+            DiskError: the system refused it; the old content is unchanged.
         """
         self.run()
         self.done()
@@ -181,7 +190,9 @@ def _path(kind: type[Config]) -> str:
 
 
 def _load(directory: Directory, path: str, kind: type[C]) -> tuple[C, Fields, bool] | None:
-    """Return what is known, all fields, and whether they are the file's own, not its backup's."""
+    """Return what is known, all fields, and whether they come from the file itself, not from its
+    backup.
+    """
     damage: FormatError | None = None
     for name in (path, path + BACKUP):
         if content := read_file(directory, name):
@@ -193,5 +204,8 @@ def _load(directory: Directory, path: str, kind: type[C]) -> tuple[C, Fields, bo
                 damage = damage or error
     if damage is not None:
         where = directory.describe(path)
-        raise StoreError(f"{where}: {damage}, and no good backup; put back a copy, or remove it")
+        raise StoreError(
+            f"{where}: {damage}, and there is no valid backup; restore a copy of the file, or "
+            "remove it"
+        )
     return None

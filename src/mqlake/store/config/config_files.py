@@ -1,4 +1,4 @@
-"""The `config` directory of a store, as far as it helps to read the store."""
+"""The parts of a store's `config` directory that help to read the store."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ DIRECTORY = "config"
 
 _MOST_BYTES = 256 << 20
 MOST_QUEUES = 1 << 16
-"""A topic with more queues than that is not believed."""
+"""Topics with more queues are not plausible."""
 
 C = TypeVar("C", bound=Config)
 
 
 def read_config(directory: Directory, kind: type[C]) -> C | None:
-    """Return a configuration file; None where there is none that can be read."""
+    """Return a configuration file; None if it does not exist or cannot be read."""
 
     def read(name: str) -> bytes | None:
         path = f"{DIRECTORY}/{name}"
@@ -34,7 +34,7 @@ def read_config(directory: Directory, kind: type[C]) -> C | None:
 
 
 def queue_count(directory: Directory, topic: str) -> int:
-    """Return how many queues a topic has by its settings, 0 where they are not known."""
+    """Return the number of a topic's queues according to its settings, 0 if they are unknown."""
     topics = read_config(directory, Topics)
     settings = topics.topic_config_table.get(topic) if topics else None
     if settings is None:

@@ -1,7 +1,7 @@
-"""The tables that a broker keeps in `config/`, in memory and on the disk.
+"""The tables of a broker in `config/`, in memory and on disk.
 
-Files of the directory that are not named here are left alone. RocketMQ: `BrokerController`, which
-persists them at these intervals.
+Other files in the directory are not changed. Upstream: `BrokerController`, which persists them at
+these intervals.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from mqlake.store.live_settings import Current
 from mqlake.store.services import Service
 from mqlake.store.settings import StoreSettings
 
-# Milliseconds. Topics and groups change seldom, and who changed them wants them kept.
+# Milliseconds. Topics and groups change seldom, and their changes should be durable soon.
 _SOON = 100
 
 
@@ -70,9 +70,9 @@ class ConfigStore:
         )
 
     def services(self) -> list[Service]:
-        """Return what writes each table in its interval, if it has changed.
+        """Return services that write each table at its interval, if it has changed.
 
-        A table that the disk refuses stays changed, and its interval tries it again.
+        A table that the disk refuses stays changed, and is tried again at its next interval.
         """
         settings = self._settings
         return [
@@ -92,10 +92,10 @@ class ConfigStore:
         ]
 
     def persist(self) -> None:
-        """Write all tables that have changed; return once they are on the disk.
+        """Write all tables that have changed; return once they are durable.
 
         Raises:
-            DiskError: the system refused one; all others were written.
+            DiskError: the system refused a table; all others were written.
         """
         failures: list[DiskError] = []
         for table in (

@@ -1,7 +1,7 @@
-"""Where each consumer group stands in each queue: `config/consumerOffset.json`.
+"""The offsets of each consumer group in each queue: `config/consumerOffset.json`.
 
-Of groups that share their messages (clustering); who broadcasts keeps its offsets by itself.
-RocketMQ: `ConsumerOffsetManager`.
+These are groups that share their messages (clustering); broadcasting consumers keep their offsets
+themselves. Upstream: `ConsumerOffsetManager`.
 """
 
 from __future__ import annotations
@@ -13,25 +13,28 @@ from mqlake.formats.config.consumer_offset import TOPIC_GROUP_SEPARATOR
 from mqlake.store.config.config_file import ConfigFile, ConfigWrite
 
 COMMITS_A_VERSION = 500
-"""So many commits count as one change of the table (`consumerOffsetUpdateVersionStep`)."""
+"""The number of commits that count as one change of the table
+(`consumerOffsetUpdateVersionStep`).
+"""
 
 _Table = dict[str, dict[int, int]]
 
 
 class ConsumerOffsetTable:
-    """Offsets by group, topic and queue; `write` keeps them."""
+    """Offsets by group, topic and queue; `write` stores them."""
 
     def __init__(self, file: ConfigFile[ConsumerOffsets]) -> None:
         self._file = file
         self._committed: _Table = self._file.known.offset_table
         self._pulled: _Table = self._file.known.pull_offset_table
-        # RocketMQ keeps these in memory only: a reset that nobody has taken is gone with it.
+        # RocketMQ keeps these only in memory: a reset that no consumer has applied is lost when it
+        # stops.
         self._resets: _Table = {}
         self._commits = 0
         self._count = 0
         self._topics_of: dict[str, set[str]] = {}
         self._groups_of: dict[str, set[str]] = {}
-        # Offsets of one topic and group that no write that is under way has.
+        # Offsets of one topic and group that are not in a write in progress.
         self._own: set[int] = set()
         for table in (self._committed, self._pulled):
             for key, queues in table.items():
@@ -44,24 +47,24 @@ class ConsumerOffsetTable:
 
     @property
     def version(self) -> DataVersion:
-        """How often the table was changed, and when last."""
+        """How often the table was changed, and when it was changed last."""
         return self._file.version
 
     def commit(self, group: str, topic: str, queue_id: int, offset: int) -> None:
-        """Set the queue offset that a group reads next; it may go back."""
+        """Set the offset that a group reads next in a queue; it may decrease."""
         self._set(self._committed, _key(topic, group), queue_id, offset)
         self._commits += 1
         if self._commits % COMMITS_A_VERSION == 0:
             self._file.next_version()
 
     def has(self, group: str, topic: str, queue_id: int) -> bool:
-        """Say whether a group has committed an offset in a queue."""
+        """Return whether a group has committed an offset in a queue."""
         return queue_id in self._committed.get(_key(topic, group), ())
 
     def query(self, group: str, topic: str, queue_id: int) -> int | None:
-        """Return the queue offset that a group reads next, None where it has none.
+        """Return the offset that a group reads next in a queue, or None if it has no offset.
 
-        A reset that the group has not taken yet comes first.
+        A reset that the group has not applied yet comes first.
         """
         key = _key(topic, group)
         reset = self._resets.get(key, {}).get(queue_id)
@@ -72,29 +75,38 @@ class ConsumerOffsetTable:
         return dict(self._committed.get(_key(topic, group), {}))
 
     def commit_pull(self, group: str, topic: str, queue_id: int, offset: int) -> None:
-        """Note how far a group has pulled, which it may not have consumed yet."""
+        """Store how far a group has pulled; it may not have consumed those messages yet."""
         self._set(self._pulled, _key(topic, group), queue_id, offset)
 
     def has_pull(self, group: str, topic: str, queue_id: int) -> bool:
-        """Say whether it is noted how far a group has pulled in a queue."""
+        """Return whether it is known how far a group has pulled in a queue."""
         return queue_id in self._pulled.get(_key(topic, group), ())
 
     def query_pull(self, group: str, topic: str, queue_id: int) -> int | None:
-        """Return how far a group has pulled; what it committed where that is not known."""
+        """Return how far a group has pulled; its committed offset if that is unknown."""
         found = self._pulled.get(_key(topic, group), {}).get(queue_id)
         return self.query(group, topic, queue_id) if found is None else found
 
     def reset(self, group: str, topic: str, queue_id: int, offset: int) -> None:
-        """Set the offset that a group is to go on from, whatever it commits until it takes it."""
+        """Set the offset at which a group continues, whatever it commits until it applies the
+        reset.
+        """
         self._resets.setdefault(_key(topic, group), {})[queue_id] = offset
         self._set(self._committed, _key(topic, group), queue_id, offset)
 
+    @property
+    def has_resets(self) -> bool:
+        """Return whether there is any reset that its group has not applied yet."""
+        return bool(self._resets)
+
     def has_reset(self, group: str, topic: str, queue_id: int) -> bool:
-        """Say whether there is a reset that the group has not taken yet."""
+        """Return whether there is a reset that the group has not applied yet."""
+        if not self._resets:
+            return False
         return queue_id in self._resets.get(_key(topic, group), {})
 
     def take_reset(self, group: str, topic: str, queue_id: int) -> int | None:
-        """Return the offset of a reset and forget it, None where there was none."""
+        """Remove a reset; return its offset, or None if the queue has no reset."""
         if not self._resets:
             return None
         key = _key(topic, group)
@@ -115,10 +127,10 @@ class ConsumerOffsetTable:
     def follow(
         self, table: Mapping[str, dict[int, int]], version: DataVersion
     ) -> Generator[None, None, None]:
-        """Replace all committed offsets, and the version, by those of a master, a bit at a time.
+        """Replace all committed offsets, and the version, by those of a master, in slices.
 
         Args:
-            table: by `topic@group`, then by queue id; it is this table's from now on.
+            table: by `topic@group`, then by queue id; this object owns it from now on.
         """
         for key, queues in table.items():
             self._follow(key, queues)
@@ -144,20 +156,20 @@ class ConsumerOffsetTable:
         self._file.change()
 
     def topics_of(self, group: str) -> set[str]:
-        """Return the topics of which a group has offsets."""
+        """Return the topics for which a group has offsets."""
         return set(self._topics_of.get(group, ()))
 
     def groups_of(self, topic: str) -> set[str]:
-        """Return the groups that have offsets of a topic."""
+        """Return the groups that have offsets for a topic."""
         return set(self._groups_of.get(topic, ()))
 
     def committed_groups_of(self, topic: str) -> set[str]:
-        """Return the groups that have committed offsets of a topic."""
+        """Return the groups that have committed offsets for a topic."""
         groups = self._groups_of.get(topic, ())
         return {group for group in groups if _key(topic, group) in self._committed}
 
     def remove(self, group: str, topic: str) -> None:
-        """Forget a group's offsets of a topic."""
+        """Remove a group's offsets for a topic."""
         key = _key(topic, group)
         for table in (self._committed, self._pulled):
             queues = table.pop(key, None)
@@ -170,10 +182,10 @@ class ConsumerOffsetTable:
         self._file.change()
 
     def write(self) -> ConfigWrite | None:
-        """Return what writes the file, None if it lacks nothing."""
+        """Return a job that writes the file, or None if it is up to date."""
         if not self._file.changed:
             return None
-        # The offsets of a topic and group are copied when they change next: see `_set`.
+        # The offsets of a topic and group are copied at their next change: see `_set`.
         self._own.clear()
         committed, pulled = dict(self._committed), dict(self._pulled)
 
@@ -208,7 +220,7 @@ class ConsumerOffsetTable:
         self._file.change()
 
     def _note(self, key: str) -> None:
-        """Note which group has offsets of which topic."""
+        """Note which group has offsets for which topic."""
         pair = _pair(key)
         if pair is not None:
             topic, group = pair
@@ -225,7 +237,7 @@ def _discard(table: dict[str, set[str]], key: str, value: str) -> None:
 
 
 def _pair(key: str) -> tuple[str, str] | None:
-    """Return the topic and the group of a key; what is no pair belongs to neither."""
+    """Return the topic and the group of a key; two empty strings if it is not such a pair."""
     topic, _, group = key.partition(TOPIC_GROUP_SEPARATOR)
     return (topic, group) if group and TOPIC_GROUP_SEPARATOR not in group else None
 

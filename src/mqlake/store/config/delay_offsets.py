@@ -1,6 +1,6 @@
-"""How far each delay level was delivered: `config/delayOffset.json`.
+"""The delivery progress of each delay level: `config/delayOffset.json`.
 
-RocketMQ: `ScheduleMessageService` (`offsetTable`).
+Upstream: `ScheduleMessageService` (`offsetTable`).
 """
 
 from __future__ import annotations
@@ -9,11 +9,11 @@ from mqlake.formats.config import DataVersion, DelayOffsets
 from mqlake.store.config.config_file import ConfigFile, ConfigWrite
 
 CHANGES_A_VERSION = 200
-"""So many changes count as one of the table (`delayOffsetUpdateVersionStep`)."""
+"""The number of changes that count as one of the table (`delayOffsetUpdateVersionStep`)."""
 
 
 class DelayOffsetTable:
-    """Queue offsets by delay level, 1 the first; `write` keeps them."""
+    """Queue offsets by delay level, 1 is the first; `write` stores them."""
 
     def __init__(self, file: ConfigFile[DelayOffsets]) -> None:
         self._file = file
@@ -22,19 +22,19 @@ class DelayOffsetTable:
 
     @property
     def version(self) -> DataVersion:
-        """How often the table was changed, and when last."""
+        """How often the table was changed, and when it was changed last."""
         return self._file.version
 
     def items(self) -> list[tuple[int, int]]:
-        """Return the levels that have an offset, with it; ascending."""
+        """Return the levels that have an offset, with the offset; ascending."""
         return sorted(self._offsets.items())
 
     def get(self, level: int) -> int | None:
-        """Return the queue offset of the first message not delivered, None before the first."""
+        """Return the queue offset of the first undelivered message, None if none was delivered."""
         return self._offsets.get(level)
 
     def set(self, level: int, offset: int) -> None:
-        """Set the queue offset of the first message of a level that was not delivered."""
+        """Set the queue offset of a level's first undelivered message."""
         if self._offsets.get(level) == offset:
             return
         self._offsets[level] = offset
@@ -51,7 +51,7 @@ class DelayOffsetTable:
         self._file.follow_version(version)
 
     def write(self) -> ConfigWrite | None:
-        """Return what writes the file, None if it lacks nothing."""
+        """Return a job that writes the file, None if it is up to date."""
         if not self._file.changed:
             return None
         offsets = dict(self._offsets)

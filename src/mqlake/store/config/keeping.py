@@ -1,4 +1,4 @@
-"""Have a change of a table on the disk before somebody is told that it was made."""
+"""Make a change of a table durable before it is reported as made."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mqlake.store.services import Job
 
 
 class Keeping:
-    """Writes tables for whoever waits for it; several who wait at once share a write.
+    """Writes tables for callers that wait for it; several that wait at the same time share a write.
 
     Args:
         run: runs a job in another thread.
@@ -24,11 +24,11 @@ class Keeping:
         self._has_ended = False
 
     async def kept(self, table: ConfigEntries[Any, Any]) -> None:
-        """Return once a table is on the disk as it is when this is called, or newer.
+        """Return once the current content of a table, or a newer one, is durable.
 
         Raises:
             StoreError: the disk refused it, or the store is being closed. The table's service, or
-                the close, tries it again.
+                the close, tries again.
         """
         changes = table.changes
         async with self._turns.setdefault(table, asyncio.Lock()):
@@ -36,10 +36,10 @@ class Keeping:
             if is_wanted and (pending := table.write()) is not None:
                 await self._run(pending)
             if not table.is_kept(changes):
-                raise StoreError("the change is made, and is not on the disk")
+                raise StoreError("the change is made, but is not durable")
 
     async def end(self) -> None:
-        """Write nothing more; return once what is being written is on the disk."""
+        """Write nothing more; return once the current write is durable."""
         self._has_ended = True
         for turn in self._turns.values():
             async with turn:

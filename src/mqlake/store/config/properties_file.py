@@ -1,8 +1,8 @@
-"""The file that keeps settings which were changed while a broker ran.
+"""The file for settings that were changed while a broker ran.
 
-It is the `broker.conf` that the broker was started with, or `config/broker.properties` of its
-store. Only the lines of what has changed are written anew; comments, other settings and the order
-of the lines stay as their author left them. RocketMQ: `Configuration.persist`.
+It is the `broker.conf` with which the broker was started, or `config/broker.properties` of its
+store. Only the lines of changed settings are replaced; comments, other settings and the order of
+the lines stay as they are. Upstream: `Configuration.persist`.
 """
 
 from __future__ import annotations
@@ -56,9 +56,9 @@ class PropertiesFile:
 
     @classmethod
     def given(cls, path: Path) -> Self:
-        """Return a file that somebody else created, and that keeps its permissions.
+        """Return a file that a user created, and that keeps its permissions.
 
-        If the path is a symbolic link, the file that it leads to is edited.
+        If the path is a symbolic link, its target is edited.
         """
         found = path.resolve()
         file = cls(_DirectoryOfOthers(found.parent), found.name, may_be_new=False)
@@ -67,18 +67,18 @@ class PropertiesFile:
         return file
 
     def change(self, kind: type[msgspec.Struct], values: Mapping[str, str]) -> None:
-        """Write new values of settings; return once they are on the disk. May run in any thread.
+        """Write new values of settings; return once they are durable. May run in any thread.
 
         After a crash the file has either its old content or the new.
 
         Args:
-            kind: of the settings: their lines may have the name of `broker.conf`, or the
+            kind: the class of the settings: their lines may have the name of `broker.conf`, or the
                 attribute's.
             values: by the names of `broker.conf`.
 
         Raises:
-            StoreError: the disk refused it, the file is gone, or another broker has been changing
-                it for some seconds: it keeps its old content.
+            StoreError: the disk refused it, the file no longer exists, or another broker has been
+                changing it for some seconds. The file keeps its old content.
         """
         # Without the file there is nothing to lock, and the change is refused.
         shared = self._shared if self._directory.exists(self._path) else None
@@ -89,7 +89,7 @@ class PropertiesFile:
         directory, path = self._directory, self._path
         old = read_file(directory, path)
         if old is None and not self._may_be_new:
-            raise StoreError(f"{directory.describe(path)}: the file is gone; put it back")
+            raise StoreError(f"{directory.describe(path)}: the file no longer exists; restore it")
         # Only comments should contain bytes that are not UTF-8; they are kept unchanged.
         text = _HEAD if old is None else old.decode("utf-8", "surrogateescape")
         new = edited(text, kind, values).encode("utf-8", "surrogateescape")
@@ -104,7 +104,7 @@ class PropertiesFile:
             raise
 
     def _put_back(self, old: bytes | None) -> None:
-        """Undo a change that was made but may not survive a power cut: it is refused."""
+        """Undo a change that was made but may not survive a power loss: the change is refused."""
         with suppress(StoreError):
             if read_file(self._directory, self._path) == old:
                 return
@@ -119,7 +119,8 @@ class _DirectoryOfOthers(LocalOwnedDirectory):
 
     def create(self, path: str, size: int) -> LocalOwnedFile:
         file = super().create(path, size)
-        # While the file is empty: a private one is never readable to others, after a kill either.
+        # This happens while the file is empty: a private file is never readable to others, even
+        # after a kill.
         replaced = self.describe(path.removesuffix(TEMPORARY))
         try:
             with disk_errors(replaced), suppress(FileNotFoundError):
@@ -133,7 +134,7 @@ class _DirectoryOfOthers(LocalOwnedDirectory):
 
 
 class ChangedSettings(NamedTuple):
-    """What the file in a store says."""
+    """The content of the file in a store."""
 
     values: dict[str, str]
     """Values by the names of `broker.conf`; of settings that change while a broker runs."""
@@ -156,7 +157,7 @@ def read_changed(directory: Directory, kind: type[msgspec.Struct]) -> ChangedSet
     A line may have the name of `broker.conf` or the attribute's; the last line of a setting counts.
 
     Args:
-        kind: of the settings that are looked for.
+        kind: the class of the settings.
 
     Raises:
         StoreError: the file cannot be read.

@@ -1,1 +1,1 @@
-"""Messages that reach consumers later: when they are due, when they are committed."""
+"""Messages that reach consumers later: when they are due, or when they are committed."""

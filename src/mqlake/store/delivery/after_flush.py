@@ -1,7 +1,7 @@
-"""Positions that may be kept only once the log is on the disk up to a physical offset.
+"""Positions that may be stored only once the log is durable up to a physical offset.
 
-A position that says "this was put" must not outlive what was put: else a power cut loses a message
-for good. (RocketMQ keeps it at once, whatever the log's state is.)
+A position that says "this was put" must not outlive what was put, or else a power loss loses a
+message permanently. (RocketMQ stores it at once, whatever the log's state is.)
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ class AfterFlush(Generic[P]):
         return len(self._waiting)
 
     def add(self, physical_offset: int, position: P) -> None:
-        """Let a position wait until the log is on the disk before a physical offset."""
+        """Let a position wait until the log is durable before a physical offset."""
         self._waiting.append((physical_offset, position))
 
     def take(self, flushed: int) -> P | None:
-        """Return the newest position that `flushed` lets go, None where there is none."""
+        """Return the newest position that `flushed` releases, or None without one."""
         newest: P | None = None
         while self._waiting and self._waiting[0][0] <= flushed:
             newest = self._waiting.popleft()[1]

@@ -1,6 +1,6 @@
-"""The halves of one queue: which of them have ended, and how far both queues are done with.
+"""The half messages of one queue: which of them have ended, and how far both queues are finished.
 
-RocketMQ: `TransactionalMessageServiceImpl` (`fillOpRemoveMap`, `calculateOpOffset`).
+Upstream: `TransactionalMessageServiceImpl` (`fillOpRemoveMap`, `calculateOpOffset`).
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ _OPS_A_READ = 256
 
 
 class _Op(NamedTuple):
-    """A message of the op queue; done with once the halves are looked through up to `until`.
+    """A message of the op queue; it is finished once the half messages before `until` are examined.
 
-    All copies that were made before it was read lie before `until`, whatever they are copies of.
+    All copies that were made before it was read are before `until`, whatever they are copies of.
     """
 
     queue_offset: int
@@ -35,11 +35,11 @@ class _Op(NamedTuple):
 
 
 class HalfQueue:
-    """One queue of halves, and the op queue beside it.
+    """One queue of half messages, and the op queue beside it.
 
     Attributes:
-        position: queue offset of the first half that is not done with.
-        ended: queue offsets of halves that have ended, as long as they matter.
+        position: queue offset of the first half message that is not finished.
+        ended: queue offsets of half messages that have ended, as long as they matter.
     """
 
     def __init__(
@@ -60,16 +60,16 @@ class HalfQueue:
 
     @property
     def end(self) -> int:
-        """Queue offset behind the last half that has been dispatched."""
+        """Queue offset after the last half message that has been dispatched."""
         return self._queues.max_offset(HALF_TOPIC, self.queue_id)
 
     def half(self, queue_offset: int) -> Stored | None:
-        """Return a half, None if there is no good record."""
+        """Return a half message, None if there is no good record."""
         found = list(self._records(HALF_TOPIC, queue_offset, 1))
         return found[0][1] if found else None
 
     def read_ops(self) -> None:
-        """Take what ended since the last call."""
+        """Read the op messages that arrived since the last call."""
         end = self._queues.max_offset(OP_TOPIC, self.queue_id)
         while self._ops_read < end:
             start = max(self._ops_read, self._queues.min_offset(OP_TOPIC, self.queue_id))
@@ -78,17 +78,19 @@ class HalfQueue:
                 ended = self._before(stored.record) if stored else []
                 self.ended.update(ended)
                 self._ops.append(_Op(queue_offset, self.end, ended))
-                # Step by step: those that the disk cannot read now are read by the next call.
+                # Step by step: op messages that the disk cannot read now are read by the next call.
                 self._ops_read = queue_offset + 1
             self._ops_read = stop
 
     def skip_removed(self) -> None:
-        """Go over halves that retention removed."""
+        """Skip half messages that retention has removed."""
         first = self._queues.min_offset(HALF_TOPIC, self.queue_id)
         self.position = max(self.position, first)
 
     def forget_done(self) -> None:
-        """Drop the ops that no half can be waiting for any more; remember how far all is done."""
+        """Drop the op messages that no half message can need any more; note how far all is
+        finished.
+        """
         while self._ops and self._ops[0].until <= self.position:
             self.ended.difference_update(self._ops.popleft().ended)
         op_position = self._ops[0].queue_offset if self._ops else self._ops_read
@@ -97,16 +99,17 @@ class HalfQueue:
             self._kept.add(self._log.end, self._last)
 
     def keep(self) -> None:
-        """Commit the offsets up to which everything is on the disk."""
+        """Commit the offsets up to which everything is durable."""
         kept = self._kept.take(self._log.flushed)
         if kept is not None:
             self._offsets.commit(GROUP, HALF_TOPIC, self.queue_id, kept[0])
             self._offsets.commit(GROUP, OP_TOPIC, self.queue_id, kept[1])
 
     def _before(self, op: Record) -> list[int]:
-        """Return the halves that an op ends; later ones, which a forged op may name, are not its.
+        """Return the half messages that an op message ends, without later ones, which a forged op
+        message may name.
 
-        Some of the earliest may be gone by now.
+        Some of the earliest may have been removed by now.
         """
         ended = sorted(at for at in set(ended_by(op)) if at < self.end)
         low, high = 0, len(ended)

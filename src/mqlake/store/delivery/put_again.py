@@ -1,4 +1,4 @@
-"""Messages of the log that are put once more: delayed ones when due, halves when settled."""
+"""Messages of the log that are put again: delayed ones when due, half messages when settled."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from mqlake.store.settings import StoreSettings
 from mqlake.store.stored import Stored, read_stored
 
 Put = Callable[[Message], PutResult]
-"""Append a message; a refusal is a result too."""
+"""Appends a message; a refusal is also a result."""
 
 _QUEUE_ID = re.compile("[0-9]{1,9}")
 
 
 def read_entry(log: OwnedCommitLog, entry: QueueEntry) -> Stored | None:
-    """Return what a queue entry points to, None if that is not a good record, or retention took it.
+    """Return the record of a queue entry, None if it is not a good record, or retention removed it.
 
     Raises:
-        DiskError: the log cannot be read now, or somebody moved a file of it away; the message must
-            not be given up for that.
+        DiskError: the log cannot be read now, or a file of it was moved away; the message must not
+            be given up for that.
     """
     try:
         stored = read_stored(log.read(entry.physical_offset, entry.size))
@@ -40,12 +40,14 @@ def read_entry(log: OwnedCommitLog, entry: QueueEntry) -> Stored | None:
 
 
 def read_at(log: OwnedCommitLog, found: Record) -> Stored | None:
-    """Return a record that was read before, with its properties as they are in it."""
+    """Return a record that was read before, with its original properties."""
     return read_entry(log, QueueEntry(found.physical_offset, found.size, 0))
 
 
 def real_queue(properties: Mapping[str, str]) -> tuple[str, int] | None:
-    """Return the topic and the queue that a message was sent to, None where it does not say."""
+    """Return the topic and the queue that a message was sent to, None if it does not contain
+    them.
+    """
     topic, queue_id = properties.get(REAL_TOPIC), properties.get(REAL_QID, "")
     if not topic or not _QUEUE_ID.fullmatch(queue_id):
         return None
@@ -53,7 +55,9 @@ def real_queue(properties: Mapping[str, str]) -> tuple[str, int] | None:
 
 
 def is_usable_topic(topic: str, settings: StoreSettings) -> bool:
-    """Say whether messages of a topic are taken; what is put under another one asks here."""
+    """Return whether messages of a topic are accepted; messages that are put under another topic
+    are checked here.
+    """
     data = topic.encode("utf-8", "surrogatepass")
     is_short = len(data) <= MAX_TOPIC_V1 or settings.auto_message_version_on_topic_len
     return is_short and is_safe_topic(data)

@@ -1,7 +1,7 @@
 """Put accepted messages again, and set aside those that can never be put.
 
-Every service that delivers what was accepted earlier puts through `Redelivery`, so that no message
-stops those that come after it, and none is dropped without a trace.
+Every service that delivers previously accepted messages puts them through `Redelivery`, so that no
+message blocks later ones, and none is dropped without a trace.
 """
 
 from __future__ import annotations
@@ -45,16 +45,16 @@ _log = logging.getLogger(__name__)
 class Redelivery:
     """Puts messages that were accepted before. For the store's thread.
 
-    A message that has become too long loses optional properties (`OPTIONAL`), which only those
-    that RocketMQ or an older mqlake accepted without keeping room for them ever are.
+    A message that has become too long loses optional properties (`OPTIONAL`), which can happen only
+    if RocketMQ or an older mqlake accepted it without keeping room for them.
 
     Attributes:
-        set_aside: how many messages could not be put where they belong, since the start.
+        set_aside: how many messages could not be put to their topic, since the start.
 
     Args:
-        append: appends a message as it is, whatever its properties ask for, and whatever
+        append: appends a message as it is, whatever delay its properties ask for, and whatever
             `maxMessageSize` is now.
-        append_without_crc: does the same for one that leaves no room for the record CRC.
+        append_without_crc: does the same for a message that leaves no room for the record CRC.
     """
 
     def __init__(self, append: Put, append_without_crc: Put, topics: TopicTable) -> None:
@@ -77,14 +77,14 @@ class Redelivery:
         return result if bare.is_permanent else bare
 
     def settle(self, message: Message | None, source: Stored, why: str = "") -> bool:
-        """Put a message, or set aside the one that it was made of if it can never be put.
+        """Put a message; if it can never be put, set its source aside.
 
         Args:
-            message: None if nothing can be made of the source.
+            message: None if no message can be made from the source.
             why: the reason in that case.
 
         Returns:
-            Whether the source is done with; if not, the store takes nothing now.
+            Return whether the source is finished; if not, the store accepts no messages now.
         """
         if message is not None:
             result = self.put(message)
@@ -94,7 +94,7 @@ class Redelivery:
         return self.put_aside(source, why)
 
     def put_aside(self, source: Stored, why: str) -> bool:
-        """Put a message to the topic of undeliverable ones; say whether that is done with."""
+        """Put a message to the topic of undeliverable ones; return whether that is finished."""
         record = source.record
         self._topics.ensure(UNDELIVERABLE_TOPIC, 1)
         flags = record.sys_flag & ~(TRANSACTION_MASK | INNER_BATCH)
@@ -116,11 +116,11 @@ class Redelivery:
         return True
 
     def note_missing(self, topic: str, queue_id: int, queue_offset: int) -> None:
-        """Report a message of which the log holds no good record any more."""
+        """Report a message for which the log no longer has a good record."""
         self.set_aside += 1
         _log.error(
-            "a message cannot be delivered: topic %s, queue %d, queue offset %d has no good"
-            " record in the log; check the store with `mqlake verify`",
+            "a message cannot be delivered: topic %s, queue %d, queue offset %d has no good "
+            "record in the log; check the store with `mqlake verify`",
             topic,
             queue_id,
             queue_offset,

@@ -1,6 +1,6 @@
-"""Turn a message that asks to be delivered later into one that waits, before it is put.
+"""Turn a message that asks for a delay into one that waits, before it is put.
 
-RocketMQ: `HookUtils.handleScheduleMessage`, `transformDelayLevelMessage`.
+Upstream: `HookUtils.handleScheduleMessage`, `transformDelayLevelMessage`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _TIMER = b"TIMER_DEL"
 
 
 def may_be_delayed(message: Message) -> bool:
-    """Say, at little cost, whether a message can ask for a delay."""
+    """Return, at little cost, whether a message can ask for a delay."""
     data = message.encoded_properties
     if data is not None:
         return _DELAY in data or _TIMER in data
@@ -39,7 +39,9 @@ def may_be_delayed(message: Message) -> bool:
 
 
 def any_may_be_delayed(messages: Sequence[Message]) -> bool:
-    """Say so of many messages at once: brokers put hundreds that are encoded already."""
+    """Return the same for many messages in one call: brokers put hundreds that are encoded
+    already.
+    """
     if [message for message in messages if message.delay_level or message.properties]:
         return True
     encoded = b"".join([message.encoded_properties or b"" for message in messages])
@@ -47,7 +49,7 @@ def any_may_be_delayed(messages: Sequence[Message]) -> bool:
 
 
 class Schedule:
-    """What becomes of messages that ask for a delay.
+    """Transforms messages that ask for a delay.
 
     Raises:
         FormatError: `messageDelayLevel` is not a list of delays.
@@ -58,19 +60,21 @@ class Schedule:
         self._last_level = len(parse_delay_levels(settings.now.message_delay_level))
 
     def apply(self, message: Message, *, is_new: bool = True) -> Message:
-        """Return the message to put for one that asks for a delay; itself without a delay.
+        """Return the message to put for one that asks for a delay; the same message if it asks for
+        none.
 
-        REAL_TOPIC and REAL_QID say where it goes when it is due. With a delay level its topic is
-        that of scheduled messages, its queue is its level less 1; a level beyond the last counts as
-        the last. With a time of its own, which counts where there is no level, its topic is that of
-        timer messages. What cannot be put is returned as it is, for the put to refuse it.
+        REAL_TOPIC and REAL_QID contain the target for when it is due. With a delay level, its topic
+        is that of scheduled messages and its queue is its level less 1; a level beyond the last
+        counts as the last. With its own delivery time, which counts if there is no level, its topic
+        is that of timer messages. A message that cannot be put is returned as it is, and the put
+        refuses it.
 
         Args:
-            is_new: whether it was not accepted before, so that it has to have room for what a
-                timer message gets until it is delivered.
+            is_new: whether it was not accepted before, so that it must have room for the properties
+                that a timer message gets until it is delivered.
 
         Raises:
-            Refusal: a time of its own that is none, or too far away; too little room.
+            Refusal: its delivery time is invalid, or too far away; or it has too little room.
         """
         if not may_be_delayed(message):
             return message
@@ -79,7 +83,7 @@ class Schedule:
         if kind not in _DELAYED_KINDS or not is_fit or message.topic == TIMER_TOPIC:
             return message
         try:
-            # One that is too long here loses optional properties when it is put again.
+            # A message that is too long here loses optional properties when it is put again.
             data = encode_properties(message) if is_new else message.encoded_properties or b""
         except Refusal:
             return message

@@ -1,6 +1,6 @@
 """Deliver delayed messages when they are due.
 
-RocketMQ: `ScheduleMessageService`.
+Upstream: `ScheduleMessageService`.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ _MOST_BYTES = 4 << 20
 class ScheduledMessages:
     """The delayed messages of one live store. For the store's thread.
 
-    A message is put to its own topic once at least: after a crash, those since the last time that
-    `config/delayOffset.json` was written are put again. That file never says that a message was
-    delivered which a power cut would take back.
+    A message is put to its own topic at least once: after a crash, those since the last write of
+    `config/delayOffset.json` are put again. That file never marks a message as delivered that a
+    power loss would take back.
 
     Attributes:
         dropped: messages that could not be delivered: removed by retention, or set aside.
 
     Args:
-        offsets: how far each level was delivered.
+        offsets: the delivery progress of each level.
         redelivery: puts a message as it is, whatever delay its properties ask for.
 
     Raises:
@@ -64,7 +64,7 @@ class ScheduledMessages:
         self.begin()
 
     def begin(self) -> None:
-        """Go on where the table says, whoever has written it."""
+        """Continue where the table says, whichever broker has written it."""
         self._next = [self._start(level) for level in self._levels]
         self._delivered = [AfterFlush[int]() for _ in self._levels]
 
@@ -73,7 +73,7 @@ class ScheduledMessages:
         return range(1, len(self._delays) + 1)
 
     def services(self) -> list[Service]:
-        """Return what delivers in RocketMQ's interval."""
+        """Return a service that delivers at RocketMQ's interval."""
 
         def start() -> None:
             self.deliver()
@@ -83,8 +83,8 @@ class ScheduledMessages:
     def deliver(self, most: int = _MOST_MESSAGES) -> int:
         """Put the messages that are due, at most `most`; return how many.
 
-        A level stops at a message that is not taken; the next call tries that one again. Each call
-        begins with another level, so that none has to wait for the others.
+        A level stops at a message that is refused for now; the next call tries it again. Each call
+        begins with another level, so that none must wait for the others.
         """
         self.keep()
         now, count = self._clock.milliseconds(), 0
@@ -96,16 +96,16 @@ class ScheduledMessages:
         return count
 
     def keep(self) -> None:
-        """Note as delivered what is on the disk; to be called before the table is written."""
+        """Note as delivered what is durable; to be called before the table is written."""
         for level, delivered in zip(self._levels, self._delivered, strict=True):
             offset = delivered.take(self._log.flushed)
             if offset is not None:
                 self._offsets.set(level, offset)
 
     def next_due(self) -> int | None:
-        """Return when the next message is due (ms), None while none waits.
+        """Return when the next message is due (ms), None while no message waits.
 
-        What is put later may be due earlier.
+        Messages that are put later may be due earlier.
         """
         times = (self._next_due(level) for level in self._levels)
         return min((time for time in times if time is not None), default=None)
@@ -118,12 +118,12 @@ class ScheduledMessages:
         return now if self._is_due(level, entries[0], now) else entries[0].tags_code
 
     def _start(self, level: int) -> int:
-        """Return where a level goes on: within its queue, whatever the table says."""
+        """Return where a level continues: within its queue, whatever the table says."""
         known = self._offsets.get(level) or 0
         return min(known, self._queues.max_offset(SCHEDULE_TOPIC, level - 1))
 
     def _entries(self, level: int, count: int) -> list[QueueEntry]:
-        """Return the next entries of a level; those that retention removed are dropped."""
+        """Return the next entries of a level; those that retention removed are skipped."""
         start = self._next[level - 1]
         if start >= self._queues.max_offset(SCHEDULE_TOPIC, level - 1):
             return []
@@ -153,13 +153,13 @@ class ScheduledMessages:
                 self._next[level - 1] += 1
                 count += is_done
                 size += entry.size
-        finally:  # also if the disk cannot read the next one
+        finally:  # Also if the disk cannot read the next one.
             if first != self._next[level - 1]:
                 self._delivered[level - 1].add(self._log.end, self._next[level - 1])
         return count
 
     def _deliver_one(self, level: int, entry: QueueEntry) -> bool | None:
-        """Say whether a message was put; None if it is to be tried again."""
+        """Return whether a message was put; None if it is to be tried again."""
         redelivery, set_aside = self._redelivery, self._redelivery.set_aside
         stored = read_entry(self._log, entry)
         if stored is None:
@@ -170,7 +170,7 @@ class ScheduledMessages:
             if target is not None and target[0] not in WAITING:
                 flags = stored.record.sys_flag
                 message = message_of(stored.record, *target, stored.properties, flags)
-            if not redelivery.settle(message, stored, "it does not say where it is to go"):
+            if not redelivery.settle(message, stored, "it does not contain its target"):
                 return None
         is_put = redelivery.set_aside == set_aside
         self.dropped += not is_put

@@ -1,8 +1,8 @@
-"""The files that say how far timer messages were delivered (docs/formats/timer_checkpoint.md).
+"""The files that record which timer messages were delivered (docs/formats/timer_checkpoint.md).
 
-`config/timercheck` while the store is open. A clean stop leaves RocketMQ's timer log beside it, so
-that RocketMQ goes on without delivering anything twice; it makes its wheel from that.
-RocketMQ: `TimerCheckpoint`, `TimerLog`, `TimerWheel`.
+`config/timercheck` is used while the store is open. A clean stop also leaves RocketMQ's timer log,
+so that RocketMQ continues without delivering anything twice; it builds its wheel from that.
+Upstream: `TimerCheckpoint`, `TimerLog`, `TimerWheel`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class TimerFiles:
 
     Attributes:
         found: the position when it was opened.
-        wanted: the position to be written next.
+        wanted: the position to write next.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class TimerFiles:
 
     @classmethod
     def open(cls, directory: OwnedDirectory, settings: StoreSettings) -> Self:
-        """Read the timer checkpoint, and take the files of a clean stop over.
+        """Read the timer checkpoint, and adopt the files of a clean stop.
 
         Raises:
             DiskError: the disk failed.
@@ -59,7 +59,7 @@ class TimerFiles:
         return files
 
     def pending(self) -> ConfigWrite | None:
-        """Return what writes the position, None if the file says it already."""
+        """Return a job that writes the position, None if the file has it already."""
         if self.wanted == self._written:
             return None
         return self._write(self.wanted, 0, self.wanted.first_waiting)
@@ -71,10 +71,10 @@ class TimerFiles:
         ]
 
     def follow(self, data: bytes) -> None:
-        """Let the checkpoint of another store be written next.
+        """Write the checkpoint of another store next.
 
         Raises:
-            FormatError: this is no checkpoint.
+            FormatError: the bytes are not a checkpoint.
         """
         fields, position = timer_checkpoint.decode(data)
         self.wanted = _position_of(fields) if position is None else position
@@ -84,11 +84,11 @@ class TimerFiles:
         """Write the position, and the timer log.
 
         Args:
-            units: the messages that wait; None where they are not all known.
+            units: the waiting messages; None if they are not all known.
             now: the current slot, milliseconds.
 
         Raises:
-            DiskError: the disk refused one of them.
+            DiskError: the disk refused a file.
         """
         position = self.wanted
         if units and self._write_log(units, now):
@@ -106,7 +106,7 @@ class TimerFiles:
             replace_file(self._directory, _CHECKPOINT, data)
 
         def note(failure: DiskError | None) -> None:
-            # What was refused costs no message: the next interval tries again.
+            # A refused write costs no message: the next interval tries again.
             if failure is None:
                 self._written, self._fields = position, fields
 
@@ -124,7 +124,7 @@ class TimerFiles:
         return fields, position
 
     def _take_over(self) -> None:
-        """Remove the timer log: from now on it would be wrong. RocketMQ then does without it."""
+        """Remove the timer log, which is wrong from now on. RocketMQ then works without it."""
         self._write(self.found, 0, self.found.first_waiting).complete()
         directory = self._directory
         if directory.is_directory(_LOG):
@@ -138,7 +138,7 @@ class TimerFiles:
         directory.sync_directory("")
 
     def _write_log(self, units: list[TimerUnit], now: int) -> bool:
-        """Write the timer log; say whether it fits into one file."""
+        """Write the timer log; return whether it fits into one file."""
         data = timer_log.encode(units, now)
         if len(data) + timer_log.UNIT_SIZE > self._log_size:
             return False
@@ -164,6 +164,6 @@ def _load(directory: OwnedDirectory) -> tuple[TimerCheckpoint, TimerPosition]:
 
 
 def _position_of(fields: TimerCheckpoint) -> TimerPosition:
-    """Return what RocketMQ's fields say of which messages were delivered."""
+    """Return the messages that were delivered according to RocketMQ's fields."""
     taken_in = min(fields.last_queue_offset, fields.master_queue_offset)
     return TimerPosition(done_before=fields.last_read_time, taken_in=taken_in)

@@ -1,7 +1,7 @@
-"""The messages that arbitrary delivery times are made of, as RocketMQ 5.x writes them.
+"""The messages that implement arbitrary delivery times, as RocketMQ 5.x writes them.
 
 A message waits in TIMER_TOPIC, queue 0, with the time it is due, its real topic and its real queue.
-RocketMQ: `HookUtils.transformTimerMessage`, `TimerMessageStore`.
+Upstream: `HookUtils.transformTimerMessage`, `TimerMessageStore`.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from mqlake.store.settings import StoreSettings
 from mqlake.store.stored import Stored, message_of
 
 WHEN = (DELAY_SEC, DELAY_MS, DELIVER_MS)
-"""What a message asks with, the first counts."""
+"""The properties that ask for a time; the first one counts."""
 OUT_MS = TIMER_OUT_MS
 """The slot after which the message is due, milliseconds."""
 
@@ -51,7 +51,9 @@ _LONGEST_WAITING = LONGEST_PUT - room_for(ROLLED)
 
 
 class Identity(NamedTuple):
-    """What a message that was put again keeps; `times`: how often that was done."""
+    """The properties that a message keeps when it is put again; `times`: how often that
+    happened.
+    """
 
     out: int
     born_timestamp: int
@@ -61,21 +63,21 @@ class Identity(NamedTuple):
 
 
 def asks_for_timer(pairs: Mapping[str, str]) -> bool:
-    """Say whether a message asks for a time at which it is to be delivered."""
+    """Return whether a message asks for a delivery time."""
     return OUT_MS not in pairs and any(name in pairs for name in WHEN)
 
 
 def put_aside(
     message: Message, data: bytes, pairs: Mapping[str, str], now: int, settings: StoreSettings
 ) -> Message | None:
-    """Return the message that waits for one that asks for a time, None if that is over.
+    """Return the waiting message for one that asks for a time, None if that time has passed.
 
     Args:
         data: the properties of the message, encoded.
         pairs: the same, decoded.
 
     Raises:
-        Refusal: the time is no number, or too far away.
+        Refusal: the time is not a number, or too far away.
     """
     out = check_time(pairs, now, settings)
     if out is None:
@@ -96,51 +98,52 @@ def check_room(waiting: Message) -> None:
     if size > _LONGEST_WAITING:
         raise Refusal(
             PutStatus.PROPERTIES_SIZE_EXCEEDED,
-            f"the properties of the waiting timer message take {size} bytes, more than"
-            f" {_LONGEST_WAITING}: {room_for(ROLLED)} are kept for those that it gets until"
-            " it is delivered",
+            f"the properties of the waiting timer message need {size} bytes; the maximum is "
+            f"{_LONGEST_WAITING}: {room_for(ROLLED)} are reserved for the properties that it "
+            "gets until it is delivered",
         )
 
 
 def check_time(pairs: Mapping[str, str], now: int, settings: StoreSettings) -> int | None:
-    """Return the slot (ms) after which a message is due, None if that is over.
+    """Return the slot (ms) after which a message is due, None if that time has passed.
 
     Raises:
-        Refusal: the time is no number, or too far away.
+        Refusal: the time is not a number, or too far away.
     """
     if not settings.timer_wheel_enable:
         raise Refusal(PutStatus.WHEEL_TIMER_NOT_ENABLE, "timerWheelEnable is off")
     due = _due(pairs, now)
     if due <= now:
         if CANCEL in pairs:
-            raise Refusal(PutStatus.WHEEL_TIMER_MSG_ILLEGAL, "too late to take a message back")
+            raise Refusal(PutStatus.WHEEL_TIMER_MSG_ILLEGAL, "it is too late to recall the message")
         return None
     if due - now > settings.timer_max_delay_sec * _SECOND:
         raise Refusal(
             PutStatus.WHEEL_TIMER_MSG_ILLEGAL,
-            f"{due - now} ms away, more than timerMaxDelaySec = {settings.timer_max_delay_sec}",
+            f"the delivery time is {due - now} ms away; the maximum is timerMaxDelaySec = "
+            f"{settings.timer_max_delay_sec}",
         )
-    # A message is delivered once its slot is over: never too early.
+    # A message is delivered once its slot is over, so never too early.
     return (due - 1) // settings.timer_precision_ms * settings.timer_precision_ms
 
 
 def _due(pairs: Mapping[str, str], now: int) -> int:
     name = next(name for name in WHEN if name in pairs)
     if not _NUMBER.fullmatch(pairs[name]):
-        reason = f"{name} is no number: {pairs[name][:40]!r}"
+        reason = f"{name} is not a number: {pairs[name][:40]!r}"
         raise Refusal(PutStatus.WHEEL_TIMER_MSG_ILLEGAL, reason)
     number = int(pairs[name])
     return number if name == DELIVER_MS else now + number * (_SECOND if name == DELAY_SEC else 1)
 
 
 def due_slot(pairs: Mapping[str, str]) -> int | None:
-    """Return the slot (ms) that a waiting message is due after, None where it does not say."""
+    """Return the slot (ms) after which a waiting message is due, None if it does not contain it."""
     text = pairs.get(OUT_MS, "")
     return int(text) if _NUMBER.fullmatch(text) else None
 
 
 def delivered(waiting: Stored, now: int) -> Message | None:
-    """Return the message that consumers get, None if it does not say where it goes."""
+    """Return the message for consumers, None if the waiting one does not contain its target."""
     record = waiting.record
     target = real_queue(record.properties)
     if target is None or target[0] in WAITING:
@@ -151,7 +154,7 @@ def delivered(waiting: Stored, now: int) -> Message | None:
 
 
 def rolled(waiting: Stored, now: int) -> Message:
-    """Return a waiting message to be put again, before retention removes it."""
+    """Return a waiting message that is put again, before retention removes it."""
     record = waiting.record
     times = roll_times(record.properties)
     added = {
@@ -170,6 +173,6 @@ def roll_times(pairs: Mapping[str, str]) -> int:
 
 
 def identity(waiting: Record, out: int, times: int) -> Identity:
-    """Return what a message that was put again so often and its other copies have in common."""
+    """Return what all copies of a message that was put again so often have in common."""
     pairs = waiting.properties
     return Identity(out, waiting.born_timestamp, pairs.get(UNIQ_KEY, ""), waiting.body, times)

@@ -1,6 +1,6 @@
-"""Which timer messages wait, by the slot of time in which they are due.
+"""The waiting timer messages, by the time slot in which they are due.
 
-RocketMQ: `TimerWheel`, in memory: what waits follows from the queue of timer messages.
+Upstream: `TimerWheel`, in memory: its content follows from the queue of timer messages.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ class Waiting(NamedTuple):
 
 
 class _Slot:
-    """The queue offsets that wait for one slot, in the order in which they came."""
+    """The queue offsets that wait for one slot, in the order of arrival."""
 
     __slots__ = ("at", "offsets")
 
@@ -31,8 +31,8 @@ class TimerWheel:
     """Queue offsets by slot.
 
     Attributes:
-        precision: milliseconds that a slot is long.
-        count: how many wait.
+        precision: the length of a slot, in milliseconds.
+        count: the number of waiting messages.
     """
 
     def __init__(self, precision: int) -> None:
@@ -43,7 +43,7 @@ class TimerWheel:
         self._by_offset: list[tuple[int, int]] = []
 
     def slot_of(self, time: int) -> int:
-        """Return the start of the slot in which a time (ms) lies."""
+        """Return the start of the slot that contains a time (ms)."""
         return time - time % self.precision
 
     def add(self, time: int, queue_offset: int) -> None:
@@ -57,7 +57,7 @@ class TimerWheel:
         self.count += 1
 
     def first(self) -> Waiting | None:
-        """Return the message of the earliest slot that came first, None while none waits."""
+        """Return the oldest message of the earliest slot, None while no message waits."""
         if not self._by_time:
             return None
         slot = self._by_time[0]
@@ -65,7 +65,7 @@ class TimerWheel:
         return Waiting(slot, found.offsets[found.at])
 
     def pop(self) -> bool:
-        """Let go of the message that `first` returns; say whether its slot is empty now."""
+        """Remove the message that `first` returns; return whether its slot is empty now."""
         slot = self._by_time[0]
         found = self._slots[slot]
         found.at += 1
@@ -77,7 +77,7 @@ class TimerWheel:
         return True
 
     def discard(self, time: int, queue_offset: int) -> None:
-        """Let go of a message, wherever in its slot."""
+        """Remove a message, wherever it is in its slot."""
         slot = self.slot_of(time)
         found = self._slots.get(slot)
         if found is None or queue_offset not in found.offsets[found.at :]:
@@ -92,7 +92,7 @@ class TimerWheel:
             heappush(self._by_offset, (found.offsets[0], slot))
 
     def least_offset(self) -> int | None:
-        """Return a queue offset before which none waits, None while none waits at all."""
+        """Return a queue offset before which no message waits, None while none waits at all."""
         while self._by_offset:
             offset, slot = self._by_offset[0]
             found = self._slots.get(slot)
@@ -107,7 +107,7 @@ class TimerWheel:
         return len(found.offsets) - found.at if found else 0
 
     def all(self) -> list[tuple[int, int]]:
-        """Return queue offset and slot of all that wait, by queue offset."""
+        """Return queue offset and slot of all waiting messages, by queue offset."""
         return sorted(
             (offset, slot)
             for slot, found in self._slots.items()

@@ -1,7 +1,7 @@
-"""Deliver messages at times of their own.
+"""Deliver messages at their own delivery times.
 
-RocketMQ: `TimerMessageStore`. What waits is in TIMER_TOPIC; the wheel is made from it anew at each
-start, and what was delivered is known by one position (`TimerPosition`).
+Upstream: `TimerMessageStore`. Waiting messages are in TIMER_TOPIC; the wheel is built from it at
+each start, and one position (`TimerPosition`) records what was delivered.
 """
 
 from __future__ import annotations
@@ -46,18 +46,18 @@ _QUEUE = 0
 class TimerMessages:
     """The timer messages of one live store. For the store's thread.
 
-    A message is put to its own topic once at least, when its slot is over: after a crash, those
-    since the last time that `config/timercheck` was written are put again. That file never says
-    that a message was delivered which a power cut would take back.
+    A message is put to its own topic at least once, when its slot is over: after a crash, those
+    since the last write of `config/timercheck` are put again. That file never marks a message as
+    delivered that a power loss would take back.
 
     Attributes:
         dropped: messages that could not be delivered: removed by retention, or set aside.
-        delivered_before: milliseconds: of all that was in the queue at the last look, what was due
-            before was delivered.
+        delivered_before: milliseconds: of all messages that were in the queue at the last pass,
+            those due before this time were delivered.
 
     Args:
         files: its checkpoint.
-        redelivery: puts a message as it is, whatever its properties ask for.
+        redelivery: puts a message as it is, whatever delay its properties ask for.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class TimerMessages:
         self.begin()
 
     def begin(self) -> None:
-        """Make the wheel anew, from the position that the checkpoint has."""
+        """Build the wheel again, from the position of the checkpoint."""
         self._wheel = TimerWheel(self._settings.now.timer_precision_ms)
         self._rolling: dict[Identity, deque[tuple[int, int]]] = {}
         self._cancelled: defaultdict[int, dict[str, int]] = defaultdict(dict)
@@ -88,7 +88,7 @@ class TimerMessages:
         self._kept = AfterFlush[TimerPosition]()
 
     def services(self) -> list[Service]:
-        """Return what delivers."""
+        """Return the service that delivers."""
 
         def start() -> None:
             self.deliver()
@@ -96,20 +96,20 @@ class TimerMessages:
         return [Service(_INTERVAL, start, "timerMessages")]
 
     def file_service(self) -> Service:
-        """Return what keeps the position."""
+        """Return the service that writes the position."""
         return Service(
             lambda: self._settings.now.timer_flush_interval_ms, self._files.pending, "timerFiles"
         )
 
     def checkpoint(self) -> bytes:
-        """Return the checkpoint, without what fills its page, for a slave."""
+        """Return the checkpoint, without the padding of its page, for a slave."""
         return self._files.encoded()
 
     def follow(self, checkpoint: bytes) -> None:
-        """Take over how far a master has delivered; it counts once this store delivers itself.
+        """Adopt a master's delivery progress; it counts once this store delivers itself.
 
         Raises:
-            FormatError: this is no checkpoint.
+            FormatError: the bytes are not a checkpoint.
         """
         self._files.follow(checkpoint)
 
@@ -128,9 +128,9 @@ class TimerMessages:
         return self._wheel.count_in(time)
 
     def deliver(self, most: int = _MOST_MESSAGES) -> int:
-        """Put the messages that are due, at most `most`; return how many were put or passed over.
+        """Put the messages that are due, at most `most`; return how many were put or skipped.
 
-        A message that is not taken is where it stops; the next call tries that one again.
+        It stops at a message that is refused for now; the next call tries that one again.
         """
         self.keep()
         before = self._read
@@ -140,7 +140,7 @@ class TimerMessages:
         now, waiting = self._clock.milliseconds(), self._wheel.count
         try:
             count = self._deliver(now, most)
-        finally:  # also if the disk cannot read the next one
+        finally:  # Also if the disk cannot read the next one.
             if self._wheel.count != waiting or self._read != before:
                 self._note(now)
         if self.behind == 0:
@@ -148,13 +148,13 @@ class TimerMessages:
         return count
 
     def keep(self) -> None:
-        """Note as delivered what is on the disk; to be called before the position is written."""
+        """Note as delivered what is durable; to be called before the position is written."""
         position = self._kept.take(self._log.flushed)
         if position is not None:
             self._files.wanted = position
 
     def close(self) -> None:
-        """Write the position, and what RocketMQ needs to go on; all before is on the disk.
+        """Write the position, and what RocketMQ needs to continue; everything before it is durable.
 
         Raises:
             DiskError: the disk failed.
@@ -165,11 +165,11 @@ class TimerMessages:
         self._files.close(units, self._wheel.slot_of(self._clock.milliseconds()))
 
     def next_due(self) -> int | None:
-        """Return when the next message is due (ms), None while none waits."""
+        """Return when the next message is due (ms), None while no message waits."""
         first = self._wheel.first()
         return first.slot + self._wheel.precision if first else None
 
-    # Where it is
+    # The position
 
     @property
     def _end(self) -> int:
@@ -177,9 +177,9 @@ class TimerMessages:
 
     @property
     def _is_caught_up(self) -> bool:
-        """Whether all that was there at the start has been looked at.
+        """Return whether everything that existed at the start has been examined.
 
-        Before that, what was put again cannot be told from what is to be.
+        Before that, messages that were put again cannot be distinguished from those still to put.
         """
         return self._read >= self._scan_end
 
@@ -196,7 +196,7 @@ class TimerMessages:
         return min(slot, first.slot) if first else slot
 
     def _note(self, now: int) -> None:
-        """Let the position wait until all that was put is on the disk."""
+        """Let the position wait until everything that was put is durable."""
         first, least = self._wheel.first(), self._wheel.least_offset()
         done_before = self._done_before(now)
         is_in_slot = first is not None and first.slot == done_before
@@ -220,7 +220,7 @@ class TimerMessages:
     # From the queue into the wheel
 
     def _take_in(self) -> None:
-        """Let the messages wait that came since the last call."""
+        """Add the messages that arrived since the last call to the wheel."""
         first = self._queues.min_offset(TIMER_TOPIC, _QUEUE)
         if first > self._read:
             self.dropped += first - self._read
@@ -239,7 +239,7 @@ class TimerMessages:
             self._note_missing(queue_offset)
             return
         if slot is None:
-            # It does not say when it is due: it is set aside in its turn, before all others.
+            # It does not contain its time: it is set aside in its turn, before all others.
             if not self._was_delivered(queue_offset, 0):
                 self._wheel.add(0, queue_offset)
             return
@@ -259,10 +259,11 @@ class TimerMessages:
         self._wheel.add(time, queue_offset)
 
     def _wake_time(self, record: Record, slot: int) -> int:
-        """Return when a message is to be looked at: when it is due, or is to be put again.
+        """Return when a message is to be examined: when it is due, or must be put again.
 
-        Retention removes what is old. So that no message has to wait for long in one place, it is
-        put again after `timerRollWindowSlot`; after half of it, where a third of it would be left.
+        Retention removes old messages. So that no message waits too long in one place, it is put
+        again after `timerRollWindowSlot`; after half of that, if otherwise less than a third of it
+        would remain.
         """
         window = self._settings.now.timer_roll_window_slot * self._wheel.precision
         rest = slot - record.store_timestamp - window
@@ -272,7 +273,7 @@ class TimerMessages:
         return record.store_timestamp + wait
 
     def _forget_original(self, key: Identity) -> None:
-        """Let go of the message that this one was put for, where both are found at a start."""
+        """Remove the message that this one was put for, if both are found at a start."""
         known = self._rolling.get(key)
         if known:
             self._wheel.discard(*known.popleft())
@@ -294,7 +295,7 @@ class TimerMessages:
         return count
 
     def _settle(self, slot: int, queue_offset: int, now: int) -> bool:
-        """Put a message of which the time has come; say whether it is done with."""
+        """Put a message whose time has come; return whether it is finished."""
         entry = next(self._entries(queue_offset, 1), None)
         stored = read_entry(self._log, entry) if entry else None
         if stored is None:
@@ -303,17 +304,17 @@ class TimerMessages:
         record = stored.record
         out = due_slot(record.properties)
         if out is None:
-            return self._put(None, stored, "it does not say when it is due")
+            return self._put(None, stored, "it does not contain its delivery time")
         if self._is_cancelled(record, out):
             return True
         if self._wheel.slot_of(out) != slot:
             return self._roll(stored, out, now)
         if CANCEL in record.properties:
             return True
-        return self._put(delivered(stored, now), stored, "it does not say where it is to go")
+        return self._put(delivered(stored, now), stored, "it does not contain its target")
 
     def _put(self, message: Message | None, source: Stored, why: str = "") -> bool:
-        """Put a message, or set its source aside; say whether the source is done with."""
+        """Put a message, or set its source aside; return whether the source is finished."""
         set_aside = self._redelivery.set_aside
         is_done = self._redelivery.settle(message, source, why)
         self.dropped += self._redelivery.set_aside - set_aside
@@ -342,10 +343,10 @@ class TimerMessages:
     # For RocketMQ
 
     def _units(self) -> Iterator[TimerUnit]:
-        """Yield what RocketMQ's timer log says of the messages that wait, by queue offset.
+        """Yield the entries of RocketMQ's timer log for the waiting messages, by queue offset.
 
-        The last one is the last of the queue, whether it waits or not: RocketMQ goes on behind it.
-        Its slot is over then, and no other's place in RocketMQ's wheel.
+        The last one is the last message of the queue, whether it waits or not: RocketMQ continues
+        after it. Its slot is then over, and no other message has its place in RocketMQ's wheel.
         """
         waiting = self._wheel.all()
         last = self._read - 1

@@ -1,7 +1,7 @@
-"""The messages that a transaction is made of, as RocketMQ 5.5 writes them.
+"""The messages that implement transactions, as RocketMQ 5.5 writes them.
 
-A half message waits in HALF_TOPIC. What ended it is a message of OP_TOPIC, in the queue of the same
-id, whose body names the queue offsets of the halves: "12,15,". RocketMQ:
+A half message waits in HALF_TOPIC. A message of OP_TOPIC in the queue with the same id ends it: its
+body contains the queue offsets of the half messages, "12,15,". RocketMQ:
 `TransactionalMessageBridge`, `EndTransactionProcessor`, `DefaultTransactionalMessageCheckListener`.
 """
 
@@ -43,23 +43,27 @@ from mqlake.store.stored import Stored, message_of
 __all__ = ["CHECK_TIMES", "DISCARDED_TOPIC", "HALF_TOPIC", "OP_TOPIC"]
 
 GROUP = "CID_RMQ_SYS_TRANS"
-"""The consumer group whose offsets say how far both topics are done with."""
+"""The consumer group whose offsets record how far both topics are finished."""
 
 IMMUNITY = "CHECK_IMMUNITY_TIME_IN_SECONDS"
 FIRST_OFFSET = FIRST_HALF_OFFSET
-"""Of a half that was put again unchecked: the queue offset of the first copy."""
+"""The property of a half message that was put again unchecked: the queue offset of the first
+copy.
+"""
 
 _REMOVE = "d"
 _OFFSET = re.compile("[0-9]{1,19}")
 _NUMBER = re.compile("[+-]?[0-9]{1,18}")
 _LONGEST_OP = 1 << 16
-"""Bytes of an op message that are read; RocketMQ writes up to 4096 (`transactionOpMsgMaxSize`)."""
+"""Maximum bytes of an op message that are read; RocketMQ writes up to 4096
+(`transactionOpMsgMaxSize`).
+"""
 
 
 def half_of(message: Message, data: bytes, group: str | None) -> Message:
     """Return the half message to put for a message.
 
-    A transaction has no delay: RocketMQ's client takes the property away, its broker would lose the
+    A transaction has no delay: RocketMQ's client removes the property, its broker would lose the
     message.
 
     Args:
@@ -86,7 +90,7 @@ def half_of(message: Message, data: bytes, group: str | None) -> Message:
 
 
 def longest_half(pairs: Mapping[str, str]) -> int:
-    """Return the bytes of properties with which a half can be checked, and can be delivered.
+    """Return the size of the properties with which a half message can be checked and delivered.
 
     Args:
         pairs: its properties.
@@ -96,7 +100,7 @@ def longest_half(pairs: Mapping[str, str]) -> int:
 
 
 def committed(half: Stored) -> Message | None:
-    """Return the message that consumers get, None if the half does not say where it goes."""
+    """Return the message for consumers, None if the half message does not contain its target."""
     record = half.record
     target = real_queue(record.properties)
     if target is None or target[0] in WAITING:
@@ -108,26 +112,26 @@ def committed(half: Stored) -> Message | None:
 
 
 def renewed(half: Stored, changes: Mapping[str, str]) -> Message:
-    """Return a half message to be put again after the others, with other properties."""
+    """Return a half message that is put again after the others, with other properties."""
     record = half.record
     data = edit(half.properties, add=changes)
     return message_of(record, HALF_TOPIC, record.queue_id, data, record.sys_flag)
 
 
 def discarded(half: Stored) -> Message:
-    """Return the message that keeps a half whose producer never answered."""
+    """Return the message that stores a half message whose producer never answered."""
     return message_of(half.record, DISCARDED_TOPIC, 0, half.properties, half.record.sys_flag)
 
 
 def op_of(queue_id: int, queue_offset: int) -> Message:
-    """Return the message that ends the half of a queue offset."""
+    """Return the message that ends the half message at a queue offset."""
     data = properties.encode_pairs({WAIT: "true", TAGS: _REMOVE})
     body = f"{queue_offset},".encode()
     return Message(topic=OP_TOPIC, body=body, queue_id=queue_id, encoded_properties=data)
 
 
 def ended_by(op: Record) -> list[int]:
-    """Return the queue offsets of the halves that a message of OP_TOPIC ends."""
+    """Return the queue offsets of the half messages that a message of OP_TOPIC ends."""
     if op.tags != _REMOVE:
         return []
     parts = op.body[:_LONGEST_OP].decode("utf-8", "replace").split(",")
@@ -135,7 +139,7 @@ def ended_by(op: Record) -> list[int]:
 
 
 def number(half: Record, name: str) -> int | None:
-    """Return a property as a number, None where there is none; -1 where it is no number."""
+    """Return a property as a number, None if it is missing; -1 if it is not a number."""
     text = half.properties.get(name)
     if text is None:
         return None

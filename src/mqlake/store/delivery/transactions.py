@@ -1,6 +1,6 @@
-"""Transactions: prepare, commit, roll back, and ask producers that do not answer.
+"""Transactions: prepare, commit, roll back, and check producers that do not answer.
 
-RocketMQ: `TransactionalMessageServiceImpl`, `EndTransactionProcessor`.
+Upstream: `TransactionalMessageServiceImpl`, `EndTransactionProcessor`.
 """
 
 from __future__ import annotations
@@ -55,38 +55,40 @@ _log = logging.getLogger(__name__)
 
 
 class EndStatus(enum.StrEnum):
-    """How the end of a transaction went."""
+    """The result of ending a transaction."""
 
     OK = "OK"
     NOT_FOUND = "NOT_FOUND"
     """There is no half message at this physical offset."""
     WRONG_GROUP = "WRONG_GROUP"
-    """The half message is of another producer group."""
+    """The half message belongs to another producer group."""
     WRONG_OFFSET = "WRONG_OFFSET"
     """The half message has another queue offset."""
     TOO_LATE = "TOO_LATE"
-    """Its own CHECK_IMMUNITY_TIME_IN_SECONDS is over: the answer to a check counts, not this."""
+    """Its own CHECK_IMMUNITY_TIME_IN_SECONDS is over: only the answer to a check counts."""
     ALREADY_ENDED = "ALREADY_ENDED"
     """It was committed or rolled back before; nothing was done."""
     NOT_PUT = "NOT_PUT"
-    """The message was not taken: see the result of the put."""
+    """The message was not put: see the result of the put."""
 
 
 class Ended(NamedTuple):
-    """The end of a transaction: its status, and the put of what consumers get, if there was one."""
+    """The end of a transaction: its status, and the put of the message for consumers, if there was
+    one.
+    """
 
     status: EndStatus
     put: PutResult | None = None
 
 
 class CheckBack(NamedTuple):
-    """A question to a producer group: what has become of this half message?
+    """A check: a question to a producer group about how a transaction ended.
 
     Attributes:
-        group: of producers, any of which may answer with `end(…, is_answer=True)`.
-        topic, queue_id: to which the message was sent.
-        half: the half message as it is now: its offsets are those to answer with.
-        properties: the half's, as they are in its record.
+        group: the producer group; any member may answer with `end(…, is_answer=True)`.
+        topic, queue_id: the target of the message.
+        half: the half message as it is now: the answer must contain its offsets.
+        properties: the properties in the half message's record.
     """
 
     group: str
@@ -99,16 +101,16 @@ class CheckBack(NamedTuple):
 class Transactions:
     """The transactions of one live store. For the store's thread.
 
-    What has ended is known by the op messages alone, so another process goes on from the files. A
-    process that is killed between a commit and its op message has the producer asked again.
+    Only the op messages record what has ended, so another process continues from the files. If a
+    process is killed between a commit and its op message, the producer is asked again.
 
     Attributes:
-        on_check: told of each half whose producer is to be asked, once it was put again; while it
-            is None nobody is asked.
+        on_check: called with each half message whose producer is to be asked, once it was put
+            again; while it is None, nobody is asked.
 
     Args:
         put: puts a new message as it is.
-        redelivery: puts a half again, or its op message.
+        redelivery: puts a half message again, or its op message.
         put_final: puts a committed message, which may ask for a delay.
     """
 
@@ -133,12 +135,14 @@ class Transactions:
         self.on_check: Callable[[CheckBack], None] | None = None
 
     def begin(self) -> None:
-        """Look through the halves anew, from where the groups' offsets say."""
+        """Examine the half messages again, from the committed offsets of the group."""
         self._halves.clear()
         self._unwritten.clear()
 
     def services(self) -> list[Service]:
-        """Return what checks in RocketMQ's interval, and goes on where one call was not enough."""
+        """Return a service that checks at RocketMQ's interval, and continues if one call was not
+        enough.
+        """
 
         def start() -> None:
             self.check()
@@ -158,10 +162,10 @@ class Transactions:
     # Begin and end
 
     def prepare(self, message: Message, group: str | None = None) -> PutResult:
-        """Put the half of a message: consumers do not see it before `end`.
+        """Put a half message: consumers do not see it before `end`.
 
         Args:
-            group: the producer group that can be asked; without it, the PGROUP property's.
+            group: the producer group that can be asked; if empty, the PGROUP property's.
         """
         try:
             return self._put(self._half_of(message, group))
@@ -170,7 +174,7 @@ class Transactions:
 
     def _half_of(self, message: Message, group: str | None) -> Message:
         if message.queue_id < 0 or not is_usable_topic(message.topic, self._settings.now):
-            raise illegal(f"no queue that can be used: {message.queue_id} of {message.topic!r}")
+            raise illegal(f"queue {message.queue_id} of topic {message.topic!r} does not exist")
         try:
             half = half_of(message, encode_properties(message), group)
         except FormatError as error:
@@ -182,8 +186,9 @@ class Transactions:
         if len(data) > (most := longest_half(pairs)):
             raise Refusal(
                 PutStatus.PROPERTIES_SIZE_EXCEEDED,
-                f"the properties of the half message take {len(data)} bytes, more than {most}: the"
-                " rest is kept for those that it gets until its transaction has ended",
+                f"the properties of the half message need {len(data)} bytes; the maximum is "
+                f"{most}: the rest is reserved for the properties that it gets until its "
+                "transaction has ended",
             )
         return half
 
@@ -199,7 +204,7 @@ class Transactions:
         """Commit a half message, or roll it back.
 
         Args:
-            physical_offset, queue_offset: where the half was put.
+            physical_offset, queue_offset: the offsets of the half message.
             group: the producer group that sent it.
             is_answer: whether this answers a check.
         """
@@ -240,7 +245,7 @@ class Transactions:
         return EndStatus.ALREADY_ENDED if queue_offset in queue.ended else None
 
     def _write_ops(self) -> None:
-        """Put the op messages of what has ended; one that is refused for now is tried again."""
+        """Put the op messages of ended transactions; one that is refused for now is tried again."""
         while self._unwritten:
             queue_id, queue_offset = self._unwritten[0]
             put = self._redelivery.put(op_of(queue_id, queue_offset))
@@ -248,8 +253,8 @@ class Transactions:
                 return
             if not put.count:
                 _log.error(
-                    "the end of a transaction was not noted: half %d of queue %d: %s; its producer"
-                    " is asked again",
+                    "the end of a transaction was not recorded: half message %d of queue %d: "
+                    "%s; its producer is asked again",
                     queue_offset,
                     queue_id,
                     put.reason,
@@ -259,16 +264,16 @@ class Transactions:
     # Check
 
     def check(self, most: int = _MOST_HALVES) -> bool:
-        """Look through the halves from the first that is not done with; say whether to go on.
+        """Examine the half messages from the first unfinished one; return whether to continue.
 
-        Those that ended are done with. Who does not answer is asked: the half is put again behind
-        the others, with its TRANSACTION_CHECK_TIMES, and `on_check` is told. After
-        `transactionCheckMax` times, or `fileReservedTime` hours, it goes to the topic of discarded
-        halves; so does one that can never be put again. A half that is too young, or refused for
-        now, is where the look ends.
+        Half messages that ended are finished. For others, the producer is asked: the half message
+        is put again after the others, with its TRANSACTION_CHECK_TIMES, and `on_check` is called.
+        After `transactionCheckMax` times, or `fileReservedTime` hours, it goes to the topic of
+        discarded half messages; so does one that can never be put again. The pass ends at a half
+        message that is too young, or refused for now.
 
         Args:
-            most: halves of each queue in this call; the rest is for later ones.
+            most: half messages of each queue in this call; the others are left for later calls.
         """
         self._write_ops()
         self._round_started = self._clock.milliseconds()
@@ -277,7 +282,7 @@ class Transactions:
         return self._is_behind
 
     def keep(self) -> None:
-        """Commit what is on the disk; to be called before the consumer offsets are written."""
+        """Commit what is durable; to be called before the consumer offsets are written."""
         for queue in self._halves.values():
             queue.keep()
 
@@ -292,7 +297,7 @@ class Transactions:
                 queue.skip_removed()
                 self._is_behind |= self._walk(queue, most, asked)
                 queue.forget_done()
-        finally:  # also if the disk cannot read the next half: these were put again
+        finally:  # Also if the disk cannot read the next half message: these were put again.
             if self.on_check is not None:
                 for question in asked:
                     self.on_check(question)
@@ -312,7 +317,9 @@ class Transactions:
         return True
 
     def _is_done(self, queue: HalfQueue, stored: Stored, asked: list[CheckBack]) -> bool:
-        """Decide on a half that has not ended; say whether the look goes on after it."""
+        """Decide about a half message that has not ended; return whether the pass continues after
+        it.
+        """
         half, settings, now = stored.record, self._settings.now, self._clock.milliseconds()
         age = now - half.born_timestamp
         times = number(half, CHECK_TIMES) or 0

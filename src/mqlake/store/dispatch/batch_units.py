@@ -20,7 +20,7 @@ _INNER_NUM = INNER_NUM.encode()
 
 
 def properties_at(log: CommitLog, physical_offset: int) -> bytes:
-    """Return the properties of the record at a physical offset, nothing where there is none."""
+    """Return the properties of the record at a physical offset; empty without a record there."""
     place = log.place(physical_offset)
     if place is None:
         return b""
@@ -39,10 +39,10 @@ def batch_unit(
     Args:
         entry: physical offset, size and tags code, as in a simple queue.
         store_timestamp: milliseconds.
-        queue_offset: as the record states it.
-        properties: the record's, encoded.
+        queue_offset: the queue offset in the record.
+        properties: the record's encoded properties.
     """
-    # Decoding costs more than the rest, and most records of single messages need none.
+    # Decoding costs more than the rest, and most records of single messages need no properties.
     pairs = decode_properties(properties) if _INNER_NUM in properties else {}
     base, size = inner_batch(pairs, queue_offset)
     return BatchQueueUnit(*entry, store_timestamp, base, size, NO_COMPACTED_OFFSET)

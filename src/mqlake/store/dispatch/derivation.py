@@ -1,8 +1,8 @@
-"""Keep what follows from a commit log up to date while somebody else writes the log.
+"""Keep the derived files of a commit log up to date while another program writes the log.
 
 For stores whose log arrives by other means than a put: copied, replicated, restored. Queues, index
-and checkpoint are those that a live store would have; the log itself is only read.
-Upstream: `ReputMessageService`.
+and checkpoint are those of a live store; the log itself is only read. Upstream:
+`ReputMessageService`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Derivation:
     """The derived files of a store, owned by this process. For one thread.
 
     Attributes:
-        report: what was missing or wrong when it was opened, and is there now.
+        report: what was missing or wrong when it was opened, and is repaired now.
     """
 
     def __init__(self, directory: OwnedDirectory, log: CommitLog, found: Derived) -> None:
@@ -40,10 +40,10 @@ class Derivation:
         clock: Clock | None = None,
         progress: Progress | None = None,
     ) -> Self:
-        """Take the directory, and bring its derived files to the log's end as it is now.
+        """Take ownership of the directory, and derive files up to the current end of the log.
 
         Raises:
-            StoreError: another process owns it, or what is in it cannot be opened.
+            StoreError: another process owns it, or its files cannot be opened.
             DiskError: the disk failed.
         """
         settings, clock = settings or StoreSettings(), clock or SystemClock()
@@ -58,22 +58,22 @@ class Derivation:
 
     @property
     def position(self) -> int:
-        """Physical offset up to which all records have their entries."""
+        """Physical offset before which all records have their entries."""
         return self._found.dispatcher.position
 
     @property
     def entries(self) -> int:
-        """Queue entries that were written since it was opened, and by opening it."""
+        """The number of queue entries that were written since it was opened, and by opening it."""
         return self._found.dispatcher.entries
 
     def advance(self, limit: int) -> int:
-        """Dispatch all records before `limit`, where one ends; return how many.
+        """Dispatch all records before `limit`, which is the end of one; return how many.
 
-        They are on the disk when it returns, and the checkpoint says so.
+        When it returns, they are durable, and the checkpoint records that.
 
         Raises:
             DiskError: the disk failed.
-            StoreError: what is in the log there is no record.
+            StoreError: the next bytes of the log are not a record.
         """
         if limit <= self.position:
             return 0
@@ -87,7 +87,7 @@ class Derivation:
         return count
 
     def close(self) -> None:
-        """Say that it stopped cleanly, and let go of the directory.
+        """Mark a clean stop, and release the directory.
 
         Raises:
             DiskError: the disk failed; the next start recovers.

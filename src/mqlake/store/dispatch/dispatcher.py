@@ -6,14 +6,15 @@ Upstream: `ReputMessageService`, `CommitLogDispatcherBuildConsumeQueue`,
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from math import inf
 from time import perf_counter
 from typing import NamedTuple
 
 import numpy as np
 
-from mqlake.dispatch.batch import Batch, Longs
+from mqlake.dispatch.batch import Batch
+from mqlake.dispatch.digest import load_digester
 from mqlake.dispatch.kernel import load
 from mqlake.errors import StoreError
 from mqlake.formats.consume_queue import ENTRY, ENTRY_SIZE, parse_delay_levels
@@ -21,6 +22,7 @@ from mqlake.formats.dialect import Dialect
 from mqlake.formats.record import FAULT_REASONS, Fault
 from mqlake.store.dispatch.batch_units import batch_units
 from mqlake.store.index.owned_index import OwnedIndex
+from mqlake.store.log.owned_log import OwnedCommitLog
 from mqlake.store.log.segments import CommitLog
 from mqlake.store.log.steps import LogSteps
 from mqlake.store.queues.owned_batch_queue import OwnedBatchQueue
@@ -28,11 +30,11 @@ from mqlake.store.queues.owned_queue import OwnedQueue
 from mqlake.store.queues.owned_queues import OwnedQueues, Queue
 
 Arrived = Callable[[str, int, int], None]
-"""Told of a queue that got messages: topic, queue id, the queue's new max offset."""
+"""Called for a queue that got messages: topic, queue id, the queue's new max offset."""
 
 
 class Last(NamedTuple):
-    """The last record of a kind: its physical offset (-1 for none) and store timestamp (ms)."""
+    """The last record of a kind: its physical offset (-1 without one) and store timestamp (ms)."""
 
     physical_offset: int
     store_timestamp: int
@@ -44,27 +46,28 @@ _OF_UNITS = ["physical_offset", "size", "tags_code", "store_timestamp", "queue_o
 
 
 class _TimeIsUpError(Exception):
-    """The rest of a step is for the next call, which passes over what has been done of it."""
+    """The time of a step is over. The next call does the rest, and skips what was done."""
 
 
 class Dispatcher:
-    """Dispatch what was appended, in order, each record once. For one thread.
+    """Dispatches what was appended, in order, each record once. For one thread.
 
     Args:
-        index: None where messages are not indexed (`messageIndexEnable`).
-        dialect: whose keys are indexed.
+        index: None if messages are not indexed (`messageIndexEnable`).
+        dialect: decides which keys are indexed.
         message_delay_level: the setting of that name.
-        position: physical offset at which a record starts; all before it is dispatched.
-        across_gaps: the log goes on behind a missing file.
+        position: physical offset at which a record starts; everything before it is dispatched.
+        across_gaps: whether the log continues after a missing file.
 
     Attributes:
-        position: physical offset up to which all is dispatched.
-        arrived: told of each queue that got messages, if not None.
-        begin_anew: empties a queue whose records state queue offset 0 once more, if not None: their
-            topic was deleted where they were put, and made again. Without it, they get no entries.
+        position: physical offset before which everything is dispatched.
+        arrived: called for each queue that got messages, if not None.
+        begin_anew: if not None, called to empty a queue whose records have queue offset 0 once
+            more: their topic was deleted and created again where they were put. If None, such
+            records get no entries.
         last_record, last_queued: the last ones that were dispatched.
-        refused: records without a queue entry, because its place cannot be believed.
-        count, entries: records dispatched, and queue entries written.
+        refused: records without a queue entry, because their queue offset is implausible.
+        count, entries: the numbers of dispatched records, and of written queue entries.
     """
 
     def __init__(
@@ -86,11 +89,13 @@ class Dispatcher:
         self.refused = self.count = self.entries = 0
         self._until = inf
         levels = parse_delay_levels(message_delay_level)
-        self._steps = LogSteps(
-            log,
-            levels,
-            index_tags=dialect is Dialect.V5_5,
-            across_gaps=across_gaps,
+        index_tags = dialect is Dialect.V5_5
+        self._steps = LogSteps(log, levels, index_tags=index_tags, across_gaps=across_gaps)
+        self._own_log = log if isinstance(log, OwnedCommitLog) else None
+        self._digester = (
+            load_digester(self._steps.delay_levels, index_tags=index_tags)
+            if self._own_log is not None
+            else None
         )
         self._all_queues, self._index = queues, index
         self._log = log
@@ -99,27 +104,27 @@ class Dispatcher:
         self._table, self._queues = self._steps.table, list[Queue]()
 
     def queue_sums(self) -> tuple[int, int]:
-        """Return the sums, over all queues, of max offsets, and of where their files start."""
+        """Return the sums, over all queues, of the max offsets and of the starts of their files."""
         return self._all_queues.sums()
 
     def forget_queues(self) -> None:
-        """Ask for queues again: some are of another kind now."""
+        """Look up queues again, because the kind of some has changed."""
         self._queues = []
 
     def run(self, limit: int, until: float = inf) -> int:
-        """Dispatch all records before `limit`, at which one ends; return how many.
+        """Dispatch all records before `limit`, which is the end of one; return how many.
 
         Args:
-            until: a time of `perf_counter` at which it stops early; something is done in each call.
+            until: a time of `perf_counter` at which it stops early; each call makes progress.
 
         Raises:
-            DiskError: no room, or the disk failed; the next call goes on where this one stopped.
-            StoreError: what is in the log there is no record.
+            DiskError: there is no room, or the disk failed; the next call continues.
+            StoreError: the next bytes of the log are not a record.
         """
         count, self._until = self.count, until
         while self.position < limit:
             try:
-                if not self.step(limit):
+                if not self._step_small(limit) and not self.step(limit):
                     break
             except _TimeIsUpError:
                 break
@@ -129,19 +134,19 @@ class Dispatcher:
         return self.count - count
 
     def step(self, limit: int, index_from: int = 0, index_skip: int = 0) -> bool:
-        """Dispatch some of the records before `limit`, at which one ends.
+        """Dispatch some of the records before `limit`, which is the end of one.
 
         Args:
             index_from: physical offset of the first record whose keys are inserted.
-            index_skip: so many keys of that record are in the index.
+            index_skip: the number of keys of that record that are already in the index.
 
         Returns:
-            False if nothing was: at a file's end, behind which there is no next file yet, or where
-            the next step reads a record longer than a window.
+            False if none was dispatched: at a file's end without a next file yet, or if the next
+            step reads a record longer than a window.
 
         Raises:
-            DiskError: as `run`.
-            StoreError: as `run`.
+            DiskError: as for `run`.
+            StoreError: as for `run`.
         """
         step = self._steps.step(self.position, limit)
         if step.batch is not None:
@@ -153,15 +158,53 @@ class Dispatcher:
             )
         return step.end > start or step.batch is not None
 
+    def _step_small(self, limit: int) -> bool:
+        """Dispatch all records before `limit` if they are few, and in the last file.
+
+        Raises:
+            DiskError: as for `run`.
+        """
+        log, digester = self._own_log, self._digester
+        if log is None or digester is None:
+            return False
+        if self._steps.table is not self._table:
+            self._table, self._queues = self._steps.table, []
+        start = self.position
+        found = digester.digest(log.array, log.base, start, limit, self._table)
+        if found is None:
+            return False
+        if found.runs:
+            if batches := self._append(digester.entries.data, found.runs):
+                records = digester.records[: found.rows]
+                self._append_units(
+                    Batch(log.array, log.base, records, digester.keys[: found.keys], self._table),
+                    batches,
+                )
+            self.last_queued = Last(*found.last_queued)
+        if self._index is not None:
+            if keys := found.keys:
+                self._index.insert(
+                    digester.hashes[:keys],
+                    digester.offsets[:keys],
+                    digester.times[:keys],
+                    is_last=found.ends_with_key,
+                )
+            else:
+                self._index.take_record()
+        self.last_record = Last(*found.last)
+        self.count += found.rows
+        self.position = limit
+        return True
+
     def take(self, batch: Batch, index_from: int = 0, index_skip: int = 0) -> None:
-        """Dispatch records that were read already; `position` stays.
+        """Dispatch records that were read already; `position` does not change.
 
         Args:
             index_from: as for `step`.
             index_skip: as for `step`.
 
         Raises:
-            DiskError: as `run`.
+            DiskError: as for `run`.
         """
         if batch.table is not self._table:
             self._table, self._queues = batch.table, []
@@ -180,28 +223,32 @@ class Dispatcher:
             return
         numbers = np.flatnonzero(np.diff(starts))
         firsts = starts[numbers]
-        # Neighbours whose offsets do not follow each other, though they are of one queue.
+        # Neighbours of one queue whose offsets are not consecutive.
         breaks = np.diff(offsets) != 1
         breaks[firsts[1:] - 1] = False
         if breaks.any():
             edges = np.union1d(firsts, np.flatnonzero(breaks) + 1)
             numbers = np.searchsorted(starts, edges, "right") - 1
             firsts = edges
-        if batches := self._append(entries.data, numbers, firsts, offsets):
+        ends = [*firsts[1:].tolist(), len(offsets)]
+        runs = zip(numbers.tolist(), firsts.tolist(), ends, offsets[firsts].tolist(), strict=True)
+        if batches := self._append(entries.data, runs):
             self._append_units(batch, batches)
         queued = np.flatnonzero(batch.records["queue"] >= 0)[-1]
         last = batch.records[queued]
         self.last_queued = Last(int(last["physical_offset"]), int(last["store_timestamp"]))
 
     def _append(
-        self, data: memoryview, numbers: Longs, firsts: Longs, offsets: Longs
+        self, data: memoryview, runs: Iterable[Sequence[int]]
     ) -> dict[int, OwnedBatchQueue]:
-        """Append to simple queues; return the other ones, by their numbers."""
+        """Append to simple queues; return the other ones, by their numbers.
+
+        Args:
+            data: queue entries.
+            runs: as in `Digest`.
+        """
         batches: dict[int, OwnedBatchQueue] = {}
-        ends = [*firsts[1:].tolist(), len(offsets)]
-        for number, start, end, offset in zip(
-            numbers.tolist(), firsts.tolist(), ends, offsets[firsts].tolist(), strict=True
-        ):
+        for number, start, end, offset in runs:
             queue = self._queue_of(number)
             if isinstance(queue, OwnedBatchQueue):
                 batches[number] = queue
@@ -221,11 +268,11 @@ class Dispatcher:
     def _begin(
         self, queue: OwnedQueue, entries: memoryview, begin_anew: Callable[[OwnedQueue], object]
     ) -> None:
-        """Empty a queue if the record of its queue offset 0 lies after the one that it has.
+        """Empty a queue if the record with its queue offset 0 is after the one that it has.
 
-        A step that ran out of time is done again. It must not read the files of its queues again,
-        or a step with thousands of them never ends. So `_begun` has where the first record of each
-        queue is.
+        A step that ran out of time is repeated. It must not read the files of its queues again, or
+        a step with thousands of them never ends. So `_begun` contains the position of the first
+        record of each queue.
         """
         name, at = (queue.topic, queue.queue_id), int(ENTRY.unpack_from(entries)[0])
         if self._begun.get(name) == at:
@@ -247,7 +294,7 @@ class Dispatcher:
             self._check_time(written)
 
     def _check_time(self, written: int) -> None:
-        # Each queue may need a file: making thousands takes seconds.
+        # Each queue may need a file: creating thousands takes seconds.
         if written and self._until is not inf and perf_counter() >= self._until:
             raise _TimeIsUpError
 
@@ -273,7 +320,7 @@ class Dispatcher:
             times = records["store_timestamp"][owners]
             is_last = int(owners[-1]) == len(records) - 1
             if skip < len(keys):
-                # One call, which does all or nothing: it is made again if the disk refuses it.
+                # One call does everything or nothing: it is repeated if the disk refuses it.
                 index.insert(keys["hash"][skip:], offsets[skip:], times[skip:], is_last=is_last)
                 return
             if is_last:

@@ -1,4 +1,4 @@
-"""The consume-queue entries that a scan of the log found, for queues whose files lack them."""
+"""Consume queue entries that a scan of the log found, for queues whose files lack them."""
 
 from __future__ import annotations
 
@@ -40,9 +40,10 @@ class FoundEntries:
         return self._queue_offsets[-1] + 1
 
     def add(self, queue_offset: int, entry: QueueEntry) -> None:
-        """Append an entry; one that does not come behind the others is dropped.
+        """Append an entry; an entry that does not follow the others is dropped.
 
-        So does RocketMQ when an offset is dispatched again: `ConsumeQueue.putMessagePositionInfo`.
+        RocketMQ does the same when an offset is dispatched again:
+        `ConsumeQueue.putMessagePositionInfo`.
         """
         if not self._queue_offsets or queue_offset > self._queue_offsets[-1]:
             self._queue_offsets.append(queue_offset)
@@ -70,12 +71,12 @@ class FoundEntries:
         return found[1] if found and found[0] == queue_offset else None
 
     def first_from(self, queue_offset: int) -> tuple[int, QueueEntry] | None:
-        """Return the first queue offset from one on that has an entry, and the entry."""
+        """Return the first entry at or after a queue offset, with its queue offset."""
         at = bisect_left(self._queue_offsets, queue_offset)
         return None if at == len(self) else self._entry(at)
 
     def last_before(self, queue_offset: int) -> tuple[int, QueueEntry] | None:
-        """Return the last queue offset before one that has an entry, and the entry."""
+        """Return the last entry before a queue offset, with its queue offset."""
         at = bisect_left(self._queue_offsets, queue_offset)
         return self._entry(at - 1) if at else None
 
@@ -89,7 +90,7 @@ def scan_entries(
 ) -> dict[Queue, FoundEntries]:
     """Return the entries of all records that start in [start, end), by queue.
 
-    Only those of one topic, or one queue, where these are given.
+    Only those of one topic, or one queue, if given.
     """
     if is_small(log, start, end):
         return _walk_entries(log, start, end, topic, queue_id)
@@ -138,7 +139,9 @@ def _compiled_entries(
 
 
 class Bounds(NamedTuple):
-    """What a stretch of the log has of one queue: least and greatest queue offset, records."""
+    """What a stretch of the log has of one queue: least and greatest queue offset, and the number
+    of records.
+    """
 
     least: int
     greatest: int
@@ -177,10 +180,10 @@ def _join(one: Bounds, other: Bounds) -> Bounds:
 
 
 class Undispatched:
-    """A stretch of the log whose entries the queue files may lack, asked by queue.
+    """A stretch of the log whose entries the queue files may lack, queried by queue.
 
-    Without a topic: if the stretch has more entries than are worth the memory, each question is a
-    scan of its own, and the last answers are kept.
+    Without a topic: if the stretch has more entries than are worth the memory, each query is a
+    separate scan, and the last answers are cached.
     """
 
     _MOST_ENTRIES = 4_000_000
@@ -192,7 +195,7 @@ class Undispatched:
 
     @cached_property
     def bounds(self) -> dict[Queue, Bounds]:
-        """The bounds of each queue that has records there."""
+        """The bounds of each queue that has records in the stretch."""
         if self._topic is None and self.end - self.start > SMALL:
             return scan_bounds(self._log, self.start, self.end)
         return {
@@ -202,7 +205,7 @@ class Undispatched:
 
     @cached_property
     def is_kept(self) -> bool:
-        """Whether all entries are, or can be, held at once."""
+        """Return whether all entries are, or can be, held in memory."""
         if self._topic is not None or self.end - self.start <= SMALL:
             return True
         return sum(bounds.records for bounds in self.bounds.values()) <= self._MOST_ENTRIES

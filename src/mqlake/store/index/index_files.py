@@ -1,6 +1,6 @@
 """The index files of a store: which part of the log each covers, and its entries by key.
 
-RocketMQ: `IndexService.queryOffset`, `IndexFile.selectPhyOffset`.
+Upstream: `IndexService.queryOffset`, `IndexFile.selectPhyOffset`.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from mqlake.store.index.index_sizes import Sizes, find_sizes
 
 DIRECTORY = "index"
 
-# No entry is 20 zero bytes, so so many of them hold one that a power cut has lost.
+# No entry is 20 zero bytes, so this many of them contain an entry that a power loss has lost.
 _HOLE = bytes(2 * index_file.ENTRY_SIZE)
 _CHUNK = 1 << 20
 
 
 class IndexFile(NamedTuple):
-    """One index file that can be asked for keys.
+    """One index file that can be queried for keys.
 
     Attributes:
         covered_end: physical offset; every record from the header's begin offset up to this one is
@@ -38,14 +38,17 @@ class IndexFile(NamedTuple):
     view: memoryview
     covered_end: int
     load: Load = all_is_here
-    """Called before bytes of `view` are looked at."""
+    """Called before bytes of `view` are accessed."""
 
     @property
     def path(self) -> str:
         return f"{DIRECTORY}/{self.name}"
 
     def entries(self, text: str) -> Iterator[IndexEntry]:
-        """Yield the entries of an indexed text (`topic#key`), newest first; only hashes agree."""
+        """Yield the entries of an indexed text (`topic#key`), newest first.
+
+        They are those with the hash of the text.
+        """
         sizes = self.sizes
         return index_file.walk_chain(
             self.view, sizes.slots, sizes.max_entries, index_key_hash(text), self.load
@@ -58,7 +61,7 @@ class IndexFile(NamedTuple):
         return index_file.decode_entry(self.view, self.sizes.slots, number)
 
     def is_vouched_for(self, indexed_until: int) -> bool:
-        """Say whether it is full, and was on the disk when its checkpoint was written.
+        """Return whether it is full, and was durable when its checkpoint was written.
 
         Args:
             indexed_until: the checkpoint's index timestamp, milliseconds.
@@ -70,7 +73,7 @@ class IndexFile(NamedTuple):
         return is_full and is_whole and header.end_timestamp <= indexed_until
 
     def find_hole(self) -> int | None:
-        """Return the position of entries that were counted and are not there, None without any."""
+        """Return the position of entries that are counted but missing, or None without such."""
         start = index_file.entry_at(self.sizes.slots, 1)
         end = index_file.entry_at(self.sizes.slots, self.header.index_count)
         for base in range(start, end, _CHUNK):
@@ -82,12 +85,12 @@ class IndexFile(NamedTuple):
         return None
 
     def store_time(self, entry: IndexEntry) -> int:
-        """Return the time (ms) that RocketMQ takes an entry to be from: whole seconds."""
+        """Return the time (ms) of an entry as RocketMQ computes it: whole seconds."""
         return self.header.begin_timestamp + entry.seconds * 1000
 
 
 class IndexFiles:
-    """The index files of a store that can be asked, oldest first."""
+    """The index files of a store that can be queried, oldest first."""
 
     def __init__(self, files: list[IndexFile], damage: list[Damage]) -> None:
         self.files = sorted(files, key=lambda file: (file.header.begin_physical_offset, file.name))
@@ -95,7 +98,7 @@ class IndexFiles:
 
     @classmethod
     def open(cls, directory: Directory) -> IndexFiles:
-        """Open all files of `index/`; those that cannot be believed are reported as damage."""
+        """Open all files of `index/`; implausible files are reported as damage."""
         files: list[IndexFile] = []
         damage: list[Damage] = []
         for name in directory.names(DIRECTORY):
@@ -107,11 +110,12 @@ class IndexFiles:
         return cls(files, damage)
 
     def after_crash(self, indexed_until: int, recovered_from: int) -> IndexFiles:
-        """Return what of the files can be believed after a crash.
+        """Return the parts of the files that can be trusted after a crash.
 
         Files whose last entry is from after `indexed_until` (ms, the checkpoint's index time) may
-        have lost entries, and RocketMQ deletes them. Here they are asked, but what comes behind
-        `recovered_from` (a physical offset) is scanned too; where a hole shows, all of it is.
+        have lost entries, and RocketMQ deletes them. Here they are queried, but the log after
+        `recovered_from` (a physical offset) is scanned, too. If a file has a hole, all of its part
+        of the log is scanned.
         """
         files: list[IndexFile] = []
         damage = list(self.damage)
@@ -119,7 +123,7 @@ class IndexFiles:
             if file.header.end_timestamp <= indexed_until:
                 files.append(file)
             elif (hole := file.find_hole()) is not None:
-                reason = "entries are missing here: the log is scanned in the file's place"
+                reason = "entries are missing here: the log is scanned instead of the file"
                 damage.append(Damage(file.path, hole, len(_HOLE), reason))
             else:
                 files.append(file._replace(covered_end=min(file.covered_end, recovered_from)))
@@ -128,8 +132,8 @@ class IndexFiles:
     def gaps(self, start: int, end: int) -> list[tuple[int, int]]:
         """Return the stretches of [start, end) that no file covers, ascending.
 
-        A file's last record counts as the first of the stretch behind it: the file's end may have
-        cut off some of its keys.
+        A file's last record also counts as the first of the stretch after it: the end of the file
+        may have cut off some of its keys.
         """
         found: list[tuple[int, int]] = []
         for file in self.files:
@@ -141,12 +145,12 @@ class IndexFiles:
 
 
 def open_index_file(directory: Directory, name: str) -> IndexFile | Damage | None:
-    """Return a file, what is wrong with it, or None where it is empty."""
+    """Return a file, what is wrong with it, or None if it is empty."""
     path = f"{DIRECTORY}/{name}"
     if not name.isprintable():
-        # Reports are text: a name of other bytes, or one that moves the cursor, stays out of them.
+        # Reports are text: a name with other bytes, or one that moves the cursor, is left out.
         return Damage(
-            f"{DIRECTORY}/{ascii(name)[1:-1]}", 0, 0, "no name that RocketMQ gives a file"
+            f"{DIRECTORY}/{ascii(name)[1:-1]}", 0, 0, "not a name that RocketMQ gives an index file"
         )
     try:
         view, load = lasting_view(directory.open(path))
@@ -156,7 +160,9 @@ def open_index_file(directory: Directory, name: str) -> IndexFile | Damage | Non
         return Damage(path, 0, 0, str(error))
     sizes = find_sizes(view, header, load)
     if sizes is None:
-        return Damage(path, 0, len(view), "the file's size fits no number of slots and entries")
+        return Damage(
+            path, 0, len(view), "the file's size does not match any number of slots and entries"
+        )
     if reason := _impossible(header, sizes):
         return Damage(path, 0, index_file.HEADER_SIZE, reason)
     if header.index_count <= 1:
@@ -166,7 +172,10 @@ def open_index_file(directory: Directory, name: str) -> IndexFile | Damage | Non
 
 def _impossible(header: IndexHeader, sizes: Sizes) -> str | None:
     if header.index_count > sizes.max_entries:
-        return f"the header counts {header.index_count} of {sizes.max_entries} entries"
+        return (
+            f"the header counts {header.index_count} entries, but there is room for "
+            f"{sizes.max_entries}"
+        )
     if not 0 <= header.begin_physical_offset <= header.end_physical_offset:
         return "the header's physical offsets do not ascend"
     return None

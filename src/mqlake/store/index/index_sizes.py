@@ -1,7 +1,7 @@
-"""Read off an index file how many slots and entries it has room for (docs/store-reader.md).
+"""Find the number of slots and entries of an index file (docs/store-reader.md).
 
-The file's size is one equation for two unknowns; its entries settle which pair it is, since each
-entry's hash names the slot from which a chain must lead to it.
+The file's size is one equation with two unknowns. Its entries decide between the solutions, because
+each entry's hash names the slot from which a chain must lead to it.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ _CHECKED_ENTRIES = 16
 _CHECKED_ELSEWHERE = 2
 _CHECKED_LINKS = 10_000
 _CHECKED_PLACES = 64
-"""Where the right place is not among so many, the bytes were made so."""
+"""If none of this many positions is right, the bytes were made that way."""
 _CHUNK = 1 << 20
 _DEFAULT_RATIO = DEFAULT_MAX_ENTRIES // DEFAULT_SLOTS
 
 
 class Sizes(NamedTuple):
-    """How many hash slots a file has, and how many entries.
+    """The number of hash slots and of entries of a file.
 
-    `is_proven`: entries agree with it, where otherwise it is the default or has its proportion.
+    `is_proven`: whether entries agree with it; otherwise it is the default or has its proportion.
     """
 
     slots: int
@@ -44,10 +44,10 @@ class Sizes(NamedTuple):
 
 
 def find_sizes(view: memoryview, header: IndexHeader, load: Load = all_is_here) -> Sizes | None:
-    """Return the sizes of an index file, None where no pair fits.
+    """Return the sizes of an index file, None if no pair fits.
 
     Args:
-        load: called before bytes of the view are looked at.
+        load: called before bytes of the view are accessed.
     """
     usual = list(_usual(len(view)))
     if header.index_count <= 1:
@@ -60,7 +60,7 @@ def find_sizes(view: memoryview, header: IndexHeader, load: Load = all_is_here) 
 
 
 def _usual(size: int) -> Iterator[Sizes]:
-    """Yield the default sizes if they fit, and else those with the default proportion."""
+    """Yield the default sizes if they fit, and otherwise those with the default proportion."""
     slots = (size - HEADER_SIZE) // (SLOT_SIZE + _DEFAULT_RATIO * ENTRY_SIZE)
     if slots > 0 and index_file.file_size(slots, _DEFAULT_RATIO * slots) == size:
         yield Sizes(slots, _DEFAULT_RATIO * slots, is_proven=False)
@@ -90,7 +90,7 @@ def _candidates(view: memoryview, header: IndexHeader, load: Load) -> Iterator[i
 
 
 def _places_from_end(view: memoryview, pattern: bytes) -> Iterator[int]:
-    """Yield where a pattern stands, last place first. A pattern of zeros stands nowhere."""
+    """Yield the positions of a pattern, last one first. A pattern of zeros has none."""
     if not pattern.strip(b"\0"):
         return
     for base in range((len(view) - 1) // _CHUNK * _CHUNK, -1, -_CHUNK):
@@ -102,11 +102,11 @@ def _places_from_end(view: memoryview, pattern: bytes) -> Iterator[int]:
 
 
 def _agrees(view: memoryview, load: Load, slots: int, max_entries: int, index_count: int) -> bool:
-    """Say whether the first entries, and the last, hang on the chains of their hashes' slots."""
+    """Return whether the first entries, and the last, are on the chains of their hashes' slots."""
     above = min(index_count, max_entries)
     if above <= 1:
         return False
-    # Of a file elsewhere, each entry costs a request.
+    # In a remote file, each entry costs a request.
     most = _CHECKED_ENTRIES if load is all_is_here else _CHECKED_ELSEWHERE
     numbers = {*range(1, min(above, most + 1)), above - 1}
     return all(_is_chained(view, load, slots, number, above) for number in sorted(numbers))

@@ -1,6 +1,6 @@
 """Find messages by key, unique key or tag (docs/store-reader.md, "Keys").
 
-RocketMQ: `DefaultMessageStore.queryMessage`.
+Upstream: `DefaultMessageStore.queryMessage`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _MOST_SECONDS = 0x7FFFFFFF
 
 @dataclass(frozen=True)
 class KeyQuery:
-    """What is looked for: a key of a topic's messages, stored in [begin, end] (ms)."""
+    """The query: a key of a topic's messages, stored in [begin, end] (ms)."""
 
     topic: str
     key: str
@@ -35,15 +35,15 @@ class KeyQuery:
     end: int
     index_type: str | None = None
     is_unique: bool = False
-    """The key is a unique key: those of KEYS do not count."""
+    """Whether the key is a unique key: then keys in KEYS do not count."""
 
     @property
     def text(self) -> str:
-        """What RocketMQ indexes."""
+        """The text that RocketMQ indexes."""
         return index_key(self.topic, self.key, self.index_type)
 
     def matches(self, record: Record) -> bool:
-        """Say whether a record has the topic and the key; its time is not looked at."""
+        """Return whether a record has the topic and the key; its time is not checked."""
         if record.topic != self.topic or not sys_flag.is_indexed(record.sys_flag):
             return False
         if self.index_type == TAG_TYPE:
@@ -53,13 +53,13 @@ class KeyQuery:
         return not self.is_unique and self.key in record.keys
 
     def may_be_in(self, properties: bytes) -> bool:
-        """Say whether properties as they are stored can have the key."""
-        # Malformed bytes read as replacement characters.
+        """Return whether encoded properties can contain the key."""
+        # Malformed bytes are decoded as replacement characters.
         key = self.key.encode("utf-8", "surrogatepass")
         return key in properties or _REPLACEMENT in self.key
 
     def has_time(self, milliseconds: int) -> bool:
-        """Say whether a time is in the range."""
+        """Return whether a time is in the range."""
         return self.begin <= milliseconds <= self.end
 
 
@@ -91,8 +91,11 @@ def find(
 def _candidates(
     log: CommitLog, log_end: int, index: IndexFiles, scan: KeyScan, query: KeyQuery
 ) -> Iterator[tuple[int, bool]]:
-    """Yield physical offsets, newest first, and whether the index says the time is in range."""
-    # What ends later comes first; a stretch that is scanned has all of what a file has there.
+    """Yield physical offsets, newest first, and whether the index says that the time is in
+    range.
+    """
+    # Sources that end later come first; a scanned stretch contains everything that a file has
+    # there.
     sources: list[tuple[int, int, IndexFile | tuple[int, int]]] = [
         (end, 1, (start, end)) for start, end in index.gaps(log.min_offset, log_end)
     ]
@@ -117,17 +120,19 @@ def _from_index(
 
 
 def _may_be_in_time(file: IndexFile, entry: IndexEntry, query: KeyQuery) -> bool:
-    """Say whether the record's own time, of which the entry has whole seconds, can be in range."""
+    """Return whether the record's own time, which the entry has in whole seconds, can be in
+    range.
+    """
     if not 0 < entry.seconds < _MOST_SECONDS:
-        return True  # the clock went back behind the file's first entry, or far ahead
+        return True  # The clock went back below the file's first entry, or far ahead.
     time = file.store_time(entry)
     return time <= query.end and time + 999 >= query.begin
 
 
 class KeyScan:
-    """Look for keys in stretches of the log, without an index.
+    """Searches keys in stretches of the log, without an index.
 
-    Short stretches are gone through once, and kept by topic.
+    Short stretches are scanned once, and cached by topic.
     """
 
     _KEPT = 8

@@ -29,15 +29,15 @@ NOT_INDEXED = -1
 
 
 class IndexState(NamedTuple):
-    """How far the index is at one moment.
+    """The state of the index at one moment.
 
     Attributes:
-        name: of the last file, "" where there is none.
-        slots: hash slots of the last file; NOT_INDEXED where records are not indexed at all.
-        header: of the last file; where there is none, of the one before.
+        name: of the last file; "" without a file.
+        slots: hash slots of the last file; NOT_INDEXED if records are not indexed at all.
+        header: of the last file; without a file that takes entries, of the last full one.
         is_full: whether that file is full.
-        full_until: end timestamp of the last full file, milliseconds; 0 for none.
-        names: of all files, ascending.
+        full_until: end timestamp of the last full file, milliseconds; 0 without one.
+        names: the names of all files, ascending.
     """
 
     name: str
@@ -53,10 +53,10 @@ class OwnedIndex:
 
     Args:
         slots: hash slots of a new file.
-        max_entries: places for entries in a new file.
+        max_entries: the capacity of a new file in entries.
 
     Raises:
-        FormatError: sizes that no file can have.
+        FormatError: a file cannot have these sizes.
     """
 
     def __init__(
@@ -68,15 +68,15 @@ class OwnedIndex:
         self._directory, self._clock = directory, clock
         self._sizes = Sizes(slots, max_entries, is_proven=True)
         self._old: list[IndexFile] = []
-        # Of these, and of those that cannot be read.
+        # The number of these, and of those that cannot be read.
         self._old_names: list[str] = []
         self._last: OwnedIndexFile | None = None
-        # Made, because the last one will not take all that is to be inserted.
+        # Created because the last file has no room for all entries to insert.
         self._next: list[OwnedIndexFile] = []
-        # A file to come for whose slots the disk has had no room yet.
+        # A prepared file for whose slots the disk has had no room yet.
         self._unready: OwnedIndexFile | None = None
-        # To be synced, and the number of the last sync that was begun when they were changed last.
-        # They stay here until a sync that covers them has succeeded.
+        # Files to sync, with the number of the last sync that had begun when they were last
+        # changed. They stay here until a sync that covers them has succeeded.
         self._dirty: dict[OwnedIndexFile, int] = {}
         self._syncs = 0
         self._names_changed = self._names_synced = 0
@@ -91,13 +91,13 @@ class OwnedIndex:
         before: IndexHeader,
         full_until: int,
     ) -> None:
-        """Begin with the files that recovery found; all that it changes is to be synced.
+        """Start with the files that recovery found; everything that this changes must be synced.
 
         Args:
             names: of the files that get no more entries, ascending.
             old: those of them that can be read.
-            last: the one that does, if there is one. Its slots are written if they are wrong.
-            before: the header of the last of all, this one included.
+            last: the file that gets entries, if it exists. Its slots are written if they are wrong.
+            before: the header of the last of all files, including this one.
             full_until: end timestamp of the last full one, milliseconds.
 
         Raises:
@@ -113,7 +113,7 @@ class OwnedIndex:
             self._mark(self._last)
 
     def remove(self, name: str) -> None:
-        """Remove a file that is to be made again.
+        """Remove a file that is to be written again.
 
         Raises:
             DiskError: the system refused it.
@@ -123,7 +123,7 @@ class OwnedIndex:
     # Insert
 
     def take_record(self) -> None:
-        """Make the file that a record without keys makes as well, if there is no file with room.
+        """Create the file that a record without keys also creates, if no file has room.
 
         Raises:
             DiskError: the disk refused it.
@@ -145,7 +145,7 @@ class OwnedIndex:
             is_last: if not, a record without keys follows, as for `take_record`.
 
         Raises:
-            DiskError: no room on the disk; nothing was inserted.
+            DiskError: there is no room on the disk; nothing was inserted.
         """
         self._make_room(len(hashes), spare=not is_last)
         while True:
@@ -160,10 +160,11 @@ class OwnedIndex:
             self.take_record()
 
     def _make_room(self, count: int, *, spare: bool) -> None:
-        """Make files, and room on the disk, for so many entries, before the first is inserted.
+        """Create files and reserve disk space for entries, before the first is inserted.
 
         Args:
-            spare: whether the last file is to have room for one more.
+            count: the number of entries.
+            spare: whether the last file must have room for one more.
         """
         if self._last is None:
             self._make_next()
@@ -177,7 +178,7 @@ class OwnedIndex:
             count -= self._next[-1].room
 
     def _make_next(self) -> OwnedIndexFile:
-        """Make a file to come; its header is completed when it becomes the last."""
+        """Create a file in advance; its header is completed when it becomes the last."""
         file = self._unready = self._unready or self._create()
         file.reserve(0)
         self._unready = None
@@ -201,7 +202,7 @@ class OwnedIndex:
             raise
 
     def _new_name(self) -> str:
-        """Return the local time, as RocketMQ does; later than all names there are."""
+        """Return the local time, as RocketMQ does; later than all existing names."""
         now = self._clock.milliseconds()
         offset = datetime.fromtimestamp(now / 1000, UTC).astimezone().utcoffset() or timedelta()
         local = now + offset // timedelta(milliseconds=1)
@@ -211,7 +212,7 @@ class OwnedIndex:
         return index_name(max(local, latest + 1))
 
     def _roll(self) -> None:
-        """Go on with the next file, whose header begins with the end of the one before."""
+        """Continue with the next file, whose header begins with the end of the one before."""
         if (full := self._last) is not None:
             self._before = full.header
             self._full_until = full.header.end_timestamp
@@ -232,14 +233,14 @@ class OwnedIndex:
     # Read, trim
 
     def files(self) -> IndexFiles:
-        """Return the files for queries, oldest first; those that are empty are left out."""
+        """Return the files for queries, oldest first; without empty ones."""
         files = list(self._old)
         if self._last is not None and self._last.header.index_count > 1:
             files.append(self._last.as_read())
         return IndexFiles(files, [])
 
     def state(self) -> IndexState:
-        """Return how far the index is."""
+        """Return the state of the index."""
         if not self.is_used:
             return IndexState("", NOT_INDEXED, _EMPTY, is_full=True, full_until=0)
         names = tuple(self._old_names)
@@ -251,9 +252,9 @@ class OwnedIndex:
         return IndexState(name, slots, header, is_full, full_until, (*names, name))
 
     def trim(self, min_physical_offset: int) -> int:
-        """Remove files whose records all lie before a physical offset; return how many.
+        """Remove files whose records are all before a physical offset; return how many.
 
-        Never the last one. RocketMQ: `IndexService.deleteExpiredFile`.
+        The last file is never removed. Upstream: `IndexService.deleteExpiredFile`.
 
         Raises:
             DiskError: the system refused it.
@@ -269,12 +270,12 @@ class OwnedIndex:
     # Recover, sync
 
     def clear_behind(self) -> None:
-        """Make what is behind the last entry zero."""
+        """Zero everything after the last entry."""
         if self._last is not None:
             self._last.clear_behind()
 
     def pending_sync(self) -> PendingSync:
-        """Return what makes all entries up to now durable, and the names of their files."""
+        """Return a job that makes all current entries durable, and the names of their files."""
         dirty, names_changed = list(self._dirty), self._names_changed
         self._syncs = number = self._syncs + 1
         names = [DIRECTORY, ""] if names_changed != self._names_synced else []
@@ -284,30 +285,30 @@ class OwnedIndex:
             for file in dirty:
                 if self._dirty.get(file, number) < number:
                     del self._dirty[file]
-                    # A full one is not closed: another sync may be running. It goes with its last
-                    # user.
+                    # A full file is not closed: another sync may be running. The last user closes
+                    # it.
 
         return PendingSync(self._directory, [file.file for file in dirty], names, done)
 
     def check_linked(self) -> None:
-        """Make sure that nobody removed a file of the index.
+        """Check that no file of the index was removed.
 
         Raises:
-            SyncError: somebody did.
+            SyncError: a file was removed.
         """
         if self._last is not None:
             self._last.file.check_linked()
 
     def sync(self) -> None:
-        """Return once all entries, and the names of their files, are on the disk.
+        """Return once all entries, and the names of their files, are durable.
 
         Raises:
-            DiskError: the disk failed; nothing since the last sync may be taken as durable.
+            DiskError: the disk failed; nothing since the last sync may be considered durable.
         """
         self.pending_sync().complete()
 
     def close(self) -> None:
-        """Let go of all files, and remove those made ahead, which the next start does else."""
+        """Close all files, and remove those created in advance, as the next start would do."""
         for file in (*self._next, *([self._unready] if self._unready else [])):
             file.close()
             with suppress(DiskError):

@@ -26,7 +26,7 @@ class IndexTail(NamedTuple):
     """The last index file, as recovery found it.
 
     Attributes:
-        header: it counts the entries that are true.
+        header: it counts the valid entries.
         heads: i4[slots], each slot's last entry among those.
     """
 
@@ -37,10 +37,10 @@ class IndexTail(NamedTuple):
 
 
 def find_heads(view: memoryview, sizes: Sizes, header: IndexHeader) -> Ints | None:
-    """Return each slot's last entry when a file had this header, None if it lacks some of then.
+    """Return each slot's last entry at the time of this header, None if entries are missing.
 
-    The entries are on the disk, and never change. Any of the slots may be as they were later, and
-    lead to entries that are lost: all are found anew from the entries' hashes.
+    The entries are durable, and never change. The slots may be newer, and lead to entries that are
+    lost: all are computed again from the entries' hashes.
     """
     if not 1 <= header.index_count <= sizes.max_entries:
         return None
@@ -56,13 +56,13 @@ def find_heads(view: memoryview, sizes: Sizes, header: IndexHeader) -> Ints | No
         hashes = entries["hash"][first : first + _STEP].astype(np.int32)
         if hashes.min() < 0:
             return None
-        # Where a slot comes twice, the later number stays.
+        # If a slot occurs twice, the later number remains.
         heads[hashes % sizes.slots] = np.arange(first + 1, first + 1 + len(hashes))
     return heads if int(np.count_nonzero(heads)) == header.slot_count else None
 
 
 class OwnedIndexFile:
-    """An index file, mapped. Its header in the file is true after each change."""
+    """An index file, mapped. Its header in the file is valid after each change."""
 
     def __init__(self, name: str, file: WritableFile, sizes: Sizes, header: IndexHeader) -> None:
         self.name, self.file, self.sizes = name, file, sizes
@@ -73,37 +73,37 @@ class OwnedIndexFile:
 
     @property
     def header(self) -> IndexHeader:
-        """What is in the file."""
+        """The content of the file."""
         return self._inserter.header
 
     @property
     def room(self) -> int:
-        """How many entries still fit."""
+        """The number of entries that still fit."""
         return self._inserter.room
 
     def as_read(self) -> IndexFile:
-        """Return the file as queries know it; later entries are seen through it too."""
+        """Return the file as queries use it; later entries are visible through it, too."""
         header = self.header
         view = self.file.view()
         return IndexFile(self.name, header, self.sizes, view, header.end_physical_offset)
 
     def begin(self, header: IndexHeader) -> None:
-        """Be an empty file behind one that ends as the header begins."""
+        """Become an empty file after one that ends where the header begins."""
         self._inserter.header = header
         self.write_header()
 
     def reserve(self, count: int) -> None:
-        """Make sure that the disk has room for the slots and so many more entries.
+        """Reserve room on the disk for the slots and so many more entries.
 
         Raises:
-            DiskError: it has none.
+            DiskError: the disk has no room.
         """
         self.file.reserve(0, self._entries_at + ENTRY_SIZE)
         start = self._inserter.used_bytes
         self.file.reserve(start, min(count, self.room) * ENTRY_SIZE)
 
     def insert(self, hashes: Ints, offsets: Longs, timestamps: Longs) -> int:
-        """Append entries for which there is room on the disk, as many as fit; return how many."""
+        """Append entries, for which the disk has room, as many as fit; return how many."""
         start = self._inserter.used_bytes
         count = self._inserter.insert(hashes, offsets, timestamps)
         if count:
@@ -112,14 +112,14 @@ class OwnedIndexFile:
         return count
 
     def write_header(self) -> None:
-        """Bring the header, and slots that were changed, into the file."""
+        """Write the header, and changed slots, to the file."""
         self._view[:HEADER_SIZE] = index_file.encode_header(self.header)
         self.file.written(0, self._entries_at)
 
     # Recovery
 
     def restore(self, heads: Ints) -> None:
-        """Write the header, and the slots of its entries, if others are in the file.
+        """Write the header, and the slots of its entries, if the file has others.
 
         Args:
             heads: i4[slots], each slot's last entry, as `find_heads` returns them.
@@ -135,7 +135,7 @@ class OwnedIndexFile:
             self.write_header()
 
     def clear_behind(self) -> int:
-        """Make what is written behind the last entry zero; return how many bytes that were."""
+        """Zero the bytes that are written after the last entry; return how many they were."""
         start = self._inserter.used_bytes
         end = end_of_data(self.file, start, self.file.size)
         for at in range(start, end, _STEP):
@@ -143,7 +143,7 @@ class OwnedIndexFile:
         return end - start
 
     def close(self) -> None:
-        """Let go of the file; views of it stay valid."""
+        """Close the file; views of it stay valid."""
         self._bytes = np.zeros(0, np.uint8)
         self._view = memoryview(b"")
         self.file.close()

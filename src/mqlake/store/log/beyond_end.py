@@ -1,4 +1,4 @@
-"""Find the good records behind the log's end, which RocketMQ's recovery cuts off."""
+"""Find the good records past the log's end, which RocketMQ's recovery cuts off."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from mqlake.store.report import BeyondEndReport, GoodRange
 
 
 def find_good_records(log: CommitLog, end: int) -> BeyondEndReport:
-    """Return the runs of good records that start at or behind the log's end, bodies checked."""
+    """Return the runs of good records that start at or past the log's end, with their bodies
+    checked.
+    """
     good_records = _walk if is_small(log, end, log.limit) else _scan
     ranges = list(_runs(good_records(log, end)))
     return BeyondEndReport(
@@ -37,7 +39,7 @@ def _scan(log: CommitLog, end: int) -> Iterator[tuple[int, int]]:
 
 
 def _runs(records: Iterable[tuple[int, int]]) -> Iterator[GoodRange]:
-    """Join records (offset, size) that follow each other."""
+    """Join consecutive records (offset, size)."""
     start = stop = count = 0
     for offset, size in records:
         if count and offset != stop:

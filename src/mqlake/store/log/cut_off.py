@@ -1,8 +1,9 @@
-"""Keep aside what recovery cuts off the commit log (docs/live-store.md, "What is cut off is kept").
+"""Keep a copy of what recovery cuts off the commit log (docs/live-store.md, "What is cut off is
+kept").
 
-Records that RocketMQ takes for good may lie beyond one that ends the log. They are copied to
-`commitlog-cut/OFFSET-TIME` before they are cut off: the physical offset of the first byte, and when
-it was cut off, in milliseconds. RocketMQ does not look there.
+Records that RocketMQ considers good may follow one that ends the log. They are copied to
+`commitlog-cut/OFFSET-TIME` before they are cut off: the physical offset of the first byte, and the
+time of the cut, in milliseconds. RocketMQ ignores that directory.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ class CutOff(NamedTuple):
     """A file of `DIRECTORY`.
 
     Attributes:
-        name: the file's.
+        name: the name of the file.
         offset: physical offset of its first byte.
         time: when it was cut off, milliseconds.
     """
@@ -46,20 +47,20 @@ class CutOff(NamedTuple):
 
 
 def cut_off_files(directory: Directory) -> list[CutOff]:
-    """Return the files that are kept aside, ascending by offset."""
+    """Return the kept files, ascending by offset."""
     found = (_parse(name) for name in directory.names(DIRECTORY))
     return [file for file in found if file is not None]
 
 
 def keep(directory: OwnedDirectory, log: CommitLog, end: int, time: int) -> list[CutOffReport]:
-    """Copy what is about to be cut off, if there are good records in it; return what was copied.
+    """Copy what is about to be cut off, if it contains good records; return what was copied.
 
-    One file for each segment. Returns once all is on the disk. What a recovery that was cut short
-    has copied is not copied again.
+    One file for each segment. Returns once everything is durable. What an interrupted recovery has
+    copied is not copied again.
 
     Args:
         end: physical offset at which the log will end.
-        time: now, milliseconds.
+        time: the current time, milliseconds.
 
     Raises:
         DiskError: the disk failed, or has no room for the copy.
@@ -90,13 +91,13 @@ def keep(directory: OwnedDirectory, log: CommitLog, end: int, time: int) -> list
 
 
 def report(directory: Directory) -> list[CutOffReport]:
-    """Return what is kept aside, its good records counted."""
+    """Return the kept files, with the number of their good records."""
     reports: list[CutOffReport] = []
     for kept in cut_off_files(directory):
         try:
             file = directory.open(kept.path)
         except StoreError:
-            continue  # removed since it was listed
+            continue  # The file was removed since it was listed.
         try:
             size, records = file.size, _count(file, kept.offset)
         finally:
@@ -138,7 +139,7 @@ def _has(
     segment: Segment,
     good: Sequence[GoodRange],
 ) -> bool:
-    """Return whether a file that is kept has all these records, as they are in the segment."""
+    """Return whether a kept file has all these records, with the same bytes as in the segment."""
     copy = directory.open(kept.path)
     try:
         if good[0].offset < kept.offset or good[-1].offset >= kept.offset + copy.size:
@@ -153,7 +154,7 @@ def _has(
 
 
 def _copy(directory: OwnedDirectory, path: str, source: ReadableFile, start: int, end: int) -> None:
-    """Copy bytes of a file to a new one, holes left out; return once they are on the disk."""
+    """Copy bytes of a file to a new one, without holes; return once they are durable."""
     unfinished = f"{path}{_UNFINISHED}"
     target = directory.create(unfinished, end - start)
     try:

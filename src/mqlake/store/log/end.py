@@ -1,6 +1,6 @@
 """Find where the commit log ends (docs/store-reader.md, "The log's end").
 
-RocketMQ: `CommitLog.recoverAbnormally`, `recoverNormally`, `isMappedFileMatchedRecover`.
+Upstream: `CommitLog.recoverAbnormally`, `recoverNormally`, `isMappedFileMatchedRecover`.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ RECOVERED_SEGMENTS = 3
 """After a clean stop RocketMQ checks the last three segments."""
 
 _MOST_RECOVERED = 10  # RocketMQ 5.5: commitLogRecoverMaxNum
-_FLUSH_DELAY = 3000  # ms by which StoreCheckpoint.getMinTimestamp steps back
+_FLUSH_DELAY = 3000  # the milliseconds that StoreCheckpoint.getMinTimestamp subtracts
 
-# What does not end RocketMQ's walk, because it does not look at it.
+# Faults that do not end RocketMQ's walk, because it does not check for them.
 _PASSED_OVER = (Fault.GOOD, Fault.BLANK, Fault.OFFSET, Fault.TOPIC)
 
 
@@ -27,9 +27,9 @@ class LogEnd(NamedTuple):
     """Where the log ends.
 
     Attributes:
-        start: physical offset where the walk began.
-        offset: physical offset of the first byte that is no good record.
-        fault: what RocketMQ's check says of that place; SHORT where there is no such byte.
+        start: physical offset at which the walk began.
+        offset: physical offset of the first byte that is not a good record.
+        fault: the result of RocketMQ's check at that position; SHORT if there is no such byte.
     """
 
     start: int
@@ -40,8 +40,8 @@ class LogEnd(NamedTuple):
 def recovery_start(log: CommitLog, checkpoint: Checkpoint, dialect: Dialect) -> int:
     """Return where RocketMQ's recovery after a crash begins its walk: the start of a segment.
 
-    The newest whose first record is good and was dispatched, says the checkpoint, before the
-    crash; else the first one. 5.5 goes back ten segments at most.
+    This is the newest whose first record is good and was dispatched before the crash, according to
+    the checkpoint; otherwise the first one. RocketMQ 5.5 goes back ten segments at most.
     """
     newest_first = log.segments[::-1]
     for number, segment in enumerate(newest_first, start=1):
@@ -67,7 +67,7 @@ def _is_before_checkpoint(
 
 
 def last_segments_start(log: CommitLog) -> int:
-    """Return where the last three segments begin."""
+    """Return the start of the third segment from the end."""
     return log.segments[-RECOVERED_SEGMENTS:][0].base if log.segments else 0
 
 
@@ -86,7 +86,7 @@ def find_end(log: CommitLog, start: int) -> LogEnd:
         step_end, fault = _walk_some(log, offset)
         if fault not in _PASSED_OVER or log.segment_at(step_end) is None:
             return LogEnd(start, step_end, fault)
-        # The plain walk has done its share: the compiled scan goes on where there is more.
+        # The plain walk has reached its limit: the compiled scan continues if there is more.
         offset = _scan_to_gap(log, step_end)
 
 
@@ -113,7 +113,7 @@ def _walk_some(log: CommitLog, start: int) -> tuple[int, Fault]:
 
 
 def _scan_to_gap(log: CommitLog, start: int) -> int:
-    """Return where the first gap of a segment begins, at the latest behind its last record."""
+    """Return where the first gap of a segment begins, at the latest after its last record."""
     from mqlake.dispatch.scan import Want
 
     segment = log.segment_at(start)

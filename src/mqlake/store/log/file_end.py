@@ -8,7 +8,7 @@ _CHUNK = 1 << 16
 
 
 def end_of_data(file: ReadableFile, start: int, end: int) -> int:
-    """Return the position behind the last byte of [start, end) that is not zero, else `start`.
+    """Return the position after the last byte of [start, end) that is not zero, otherwise `start`.
 
     Holes are not read.
     """

@@ -9,6 +9,9 @@ import errno
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
+import numpy as np
+
+from mqlake.dispatch.batch import Bytes
 from mqlake.errors import DiskError, StoreError, SyncError
 from mqlake.formats import record
 from mqlake.formats.file_name import parse_segment_name, segment_name
@@ -16,24 +19,27 @@ from mqlake.storage.protocol import OwnedDirectory, ReadableFile, WritableFile
 from mqlake.store.log.segments import DIRECTORY, CommitLog, Segment, find_segments
 from mqlake.store.pending_sync import PendingSync
 
-# Room is asked for ahead, so that most records need not ask.
+# Room is reserved ahead, so that most records need not check for it.
 _RESERVE_AHEAD = 1 << 20
-# Bytes of a record's first field.
+# The size of a record's first field, in bytes.
 _SIZE_SIZE = 4
+# From this many bytes on, a write call is cheaper than a fault for each page of the mapping.
+_LONG = 64 << 10
 _ZERO_STEP = 1 << 20
+_NO_BYTES: Bytes = np.empty(0, np.uint8)
 
 Buffer = bytes | memoryview
 
 
 class NextFileError(DiskError):
-    """The next file of the commit log cannot be made."""
+    """The next file of the commit log cannot be created."""
 
 
 def open_owned_log(directory: OwnedDirectory, file_size: int) -> OwnedCommitLog:
     """Return the log of a directory, to be recovered and then appended to.
 
     Args:
-        file_size: bytes of a new segment if there is none yet.
+        file_size: bytes of a new segment if the log is empty.
 
     Raises:
         StoreError: the directory cannot be read.
@@ -44,34 +50,40 @@ def open_owned_log(directory: OwnedDirectory, file_size: int) -> OwnedCommitLog:
 class OwnedCommitLog(CommitLog):
     """The segments of a store, ascending, and the end at which records are appended.
 
-    For one thread; what `unsynced` returns may be run in another. A store keeps the segment size
-    that its files have, whatever the settings say.
+    For one thread; the job that `unsynced` returns may run in another. A store keeps the segment
+    size that its files have, whatever the settings say.
 
     Attributes:
-        end: physical offset at which the next record goes (or a file's end, before a roll).
-        flushed: physical offset before which everything is on the disk.
+        end: physical offset of the next record (or a file's end, before a roll).
+        flushed: physical offset before which everything is durable.
+        base: physical offset of the last file, to which records are appended.
+        array: u8[n], the bytes of that file, for a caller that writes a record itself: before
+            `room_end`, in the order of `append_record`. It then calls `changed` and moves `end`.
+        room_end: position in that file before which the disk has room for records.
+        changed: called with changed bytes (position, length), if not None.
 
     Until `recover_to` both are the end of the last file, and nothing may be appended.
 
     Args:
         found: the segments as `find_segments` returns them.
-        file_size: bytes of a new segment if there is none yet.
+        file_size: bytes of a new segment if the log is empty.
     """
 
     def __init__(self, directory: OwnedDirectory, found: Sequence[Segment], file_size: int) -> None:
         super().__init__(directory, found)
         self._owned = directory
-        # Not yet on the disk as a whole, by base; the last one is being appended to.
+        # Segments that are not durable as a whole yet, by base; the last one is being appended to.
         self._writing: dict[int, WritableFile] = {}
         self._file: WritableFile | None = None
         self._prepared: WritableFile | None = None
         self._size = self.segment_size or file_size
         self._names_made = self._names_synced = 0
         self._is_directory_new = False
-        self._buffer = memoryview(b"")
+        self._buffer, self.array = memoryview(b""), _NO_BYTES
         self._written: Callable[[int, int], None]
-        self._base = self.end = self.flushed = self.limit
-        self._limit = self._room_end = 0
+        self.changed: Callable[[int, int], None] | None = None
+        self.base = self.end = self.flushed = self.limit
+        self._limit = self.room_end = 0
 
     @property
     def file_size(self) -> int:
@@ -80,33 +92,46 @@ class OwnedCommitLog(CommitLog):
 
     @property
     def largest_record(self) -> int:
-        """Most bytes that one record, or one batch of them, may have: a blank record must fit."""
+        """Maximum size of one record, or of one batch: a blank record must fit after it."""
         return self._size - record.FRAME_SIZE
 
     # Append
 
     def offset_for(self, size: int) -> int:
-        """Return the physical offset that the next record gets if it has `size` bytes."""
+        """Return the physical offset of the next record if it has `size` bytes."""
         end = self.end
-        return end if end - self._base + size <= self._limit else self._base + len(self._buffer)
+        return end if end - self.base + size <= self._limit else self.base + len(self._buffer)
 
     def append(self, data: Buffer) -> None:
         """Append a record, or several, of up to `largest_record` bytes at `offset_for` their size.
 
         Raises:
-            DiskError: no room on the disk; nothing has changed.
-            NextFileError: so, and it takes the next file.
+            DiskError: there is no room on the disk; nothing has changed.
+            NextFileError: the same, and the record needs the next file.
         """
-        self.append_record(len(data), data[:_SIZE_SIZE], data[_SIZE_SIZE:])
+        if len(data) >= _LONG:
+            self._append_long(memoryview(data))
+        else:
+            self.append_record(len(data), data[:_SIZE_SIZE], data[_SIZE_SIZE:])
+
+    def _append_long(self, data: memoryview) -> None:
+        """Append many records, in the order of `append_record`, without the mapping."""
+        size = len(data)
+        if self.position + size > self.room_end:
+            self.make_room(size)
+        file, at = self._writing_file(), self.position
+        file.write(at + _SIZE_SIZE, data[_SIZE_SIZE:])
+        file.write(at, data[:_SIZE_SIZE])
+        self.end += size
 
     def append_record(self, size: int, first: Buffer, rest: Buffer) -> None:
-        """Append as `append` does: a record's first field, and what is behind it, `size` bytes."""
-        at = self.end - self._base
-        if at + size > self._room_end:
+        """Append like `append`: a record's first field, and then the rest, `size` bytes."""
+        at = self.end - self.base
+        if at + size > self.room_end:
             self.make_room(size)
-            at = self.end - self._base
-        # The first record's size goes last. Who dies before, or a disk that is given the page in
-        # the meantime, leaves nothing that could be taken for a record.
+            at = self.end - self.base
+        # The first record's size is written last. If the process dies before, or the page reaches
+        # the disk in between, nothing there can be mistaken for a record.
         middle, end, buffer = at + len(first), at + size, self._buffer
         buffer[middle:end] = rest
         self._written(middle, end - middle)
@@ -115,12 +140,12 @@ class OwnedCommitLog(CommitLog):
         self.end += size
 
     def make_room(self, size: int) -> None:
-        """Let the next `size` bytes (up to `largest_record`) go where `end` is then.
+        """Append the next `size` bytes (up to `largest_record`) at the `end` at that time.
 
-        Begins the next file where they do not fit in this one with a blank record behind them.
+        Begins the next file if they do not fit in this one with a blank record after them.
 
         Raises:
-            DiskError: as `append`.
+            DiskError: as for `append`.
         """
         if self._file is None or self.position + size > self._limit:
             self._roll(size)
@@ -128,50 +153,72 @@ class OwnedCommitLog(CommitLog):
             self._reserve(self._file, self.position, size)
 
     def room_for(self, most: int) -> int:
-        """Return how many bytes, up to `most`, can be appended to this file; 0 for none.
+        """Return how many bytes, up to `most`, can be appended to this file; 0 if none.
 
         Raises:
-            DiskError: no room on the disk.
+            DiskError: there is no room on the disk.
         """
         at = self.position
         size = min(most, self._limit - at)
         if size <= 0 or self._file is None:
             return 0
-        if at + size > self._room_end:
+        if at + size > self.room_end:
             self._reserve(self._file, at, size)
         return size
 
     @property
     def position(self) -> int:
-        """Bytes of the last file that are in use."""
-        return self.end - self._base
+        """The bytes of the last file that are in use."""
+        return self.end - self.base
 
     def prepare_next(self) -> None:
-        """Make the next file once more than half of this one is used, so that a roll need not."""
+        """Create the next file once more than half of this one is used, so that a roll need not."""
         if self._prepared is None and self._file and 2 * self.position > len(self._buffer):
-            with suppress(DiskError):  # the roll tries again, and says why it cannot
-                self._prepared = self._create(self._base + len(self._buffer))
+            with suppress(DiskError):  # The roll tries again, and reports why it fails.
+                self._prepared = self._create(self.base + len(self._buffer))
 
-    # Take what another store has appended
+    # Bytes that another store has appended
 
     @property
     def file_end(self) -> int:
-        """Physical offset just past the file that the next record goes to."""
-        return self._base + (len(self._buffer) or self._size)
+        """Physical offset just past the file of the next record."""
+        return self.base + (len(self._buffer) or self._size)
 
     def begin_at(self, base: int) -> None:
-        """Let an empty log begin at a physical offset."""
-        assert not self._segments
-        self._base = self.end = self.flushed = base
+        """Let a log without a record begin at a physical offset.
+
+        Raises:
+            DiskError: a file that begins elsewhere cannot be removed.
+        """
+        if self._segments and self.base == base:
+            return
+        if self._segments or self._file is not None or self._prepared is not None:
+            self._forget_files()
+        self.base = self.end = self.flushed = base
+
+    def _forget_files(self) -> None:
+        """Remove all files; a try again after an error begins with no file in use."""
+        files = [*self._writing.values()]
+        self._writing.clear()
+        if self._prepared is not None:
+            files.append(self._prepared)
+        self._file, self._buffer, self.array = None, memoryview(b""), _NO_BYTES
+        self._limit = self.room_end = 0
+        self._remove_after(-1)
+        self._prepared = None
+        for file in files:
+            file.close()
+        if self._owned.is_directory(DIRECTORY):
+            self._owned.sync_directory(DIRECTORY)
 
     def write_padding(self, distance: int, data: Buffer) -> None:
-        """Write bytes behind the head of a blank record that is still to be appended.
+        """Write bytes after the head of a blank record that is not appended yet.
 
         Args:
             distance: bytes between `end`, where its head will be, and the first of these.
 
         Raises:
-            DiskError: no room on the disk.
+            DiskError: there is no room on the disk.
         """
         at = self.position + distance
         file = self._writing_file()
@@ -183,7 +230,7 @@ class OwnedCommitLog(CommitLog):
         """Append the head of a blank record whose padding is written, and begin the next file.
 
         Raises:
-            NextFileError: the next file cannot be made.
+            NextFileError: the next file cannot be created.
         """
         base, at, file = self.file_end, self.position, self._writing_file()
         try:
@@ -195,7 +242,7 @@ class OwnedCommitLog(CommitLog):
         for start, end in ((_SIZE_SIZE, len(head)), (0, _SIZE_SIZE)):
             self._buffer[at + start : at + end] = head[start:end]
             file.written(at + start, end - start)
-        self._prepared, self._room_end = None, 0
+        self._prepared, self.room_end = None, 0
         self._use(following, Segment(segment_name(base), base, base + following.size), mapping)
         self.end = base
 
@@ -213,24 +260,24 @@ class OwnedCommitLog(CommitLog):
         except DiskError:
             ahead = at + size
             file.reserve(at, size)
-        self._room_end = ahead
+        self.room_end = ahead
 
     def _roll(self, size: int) -> None:
-        base, room_end = self._base + len(self._buffer), self._room_end
+        base, room_end = self.base + len(self._buffer), self.room_end
         try:
             file = self._prepared = self._prepared or self._create(base)
             mapping = file.mapping()
             self._reserve(file, 0, size)
             self._end_file()
         except DiskError as error:
-            self._room_end = room_end
+            self.room_end = room_end
             raise NextFileError(str(error), error.errno) from error
         self._prepared = None
         self._use(file, Segment(segment_name(base), base, base + file.size), mapping)
         self.end = base
 
     def _end_file(self) -> None:
-        """Fill what is left of the file with a blank record, of which only the head is written."""
+        """Fill the rest of the file with a blank record, of which only the head is written."""
         at = self.position
         left = len(self._buffer) - at
         if self._file is not None and left >= record.FRAME_SIZE:
@@ -240,7 +287,7 @@ class OwnedCommitLog(CommitLog):
 
     def _create(self, base: int) -> WritableFile:
         if not self._owned.is_directory(DIRECTORY):
-            # Its name is synced with the file's: a sync that fails there is final.
+            # Its name is synced with the file's: a failed sync there is final.
             self._owned.make_directory(DIRECTORY)
             self._is_directory_new = True
         file = self._owned.create(f"{DIRECTORY}/{segment_name(base)}", self._size)
@@ -255,13 +302,15 @@ class OwnedCommitLog(CommitLog):
             self._bases.append(segment.base)
         self._writing[segment.base] = self._file = file
         self._written = file.written
-        self._base, self._buffer = segment.base, mapping
+        self.base, self._buffer = segment.base, mapping
+        self.array = np.frombuffer(mapping, np.uint8)
+        self.changed = file.written if file.is_watched else None
         self._limit = len(mapping) - record.FRAME_SIZE
 
     # Sync
 
     def unsynced(self) -> PendingSync:
-        """Return what makes everything up to `end` durable, names of files included."""
+        """Return a job that makes everything up to `end` durable, including names of files."""
         end, names = self.end, self._names_made
         if end == self.flushed and names == self._names_synced:
             return PendingSync(self._owned)
@@ -272,7 +321,7 @@ class OwnedCommitLog(CommitLog):
             self._names_synced = max(self._names_synced, names)
             self._is_directory_new = False
             for base, _ in written[:-1]:
-                # Not closed: another sync may be running. It goes with its last user.
+                # The file is not closed: another sync may be running. The last user closes it.
                 self._writing.pop(base, None)
 
         directories = [DIRECTORY] if names != self._names_synced else []
@@ -280,10 +329,10 @@ class OwnedCommitLog(CommitLog):
         return PendingSync(self._owned, [file for _, file in written], directories, done)
 
     def check_linked(self) -> None:
-        """Make sure that nobody removed a file of the log.
+        """Check that no file of the log was removed.
 
         Raises:
-            SyncError: somebody did.
+            SyncError: a file was removed.
         """
         if self._file is not None:
             self._file.check_linked()
@@ -291,16 +340,16 @@ class OwnedCommitLog(CommitLog):
         if gone:
             path = self._owned.describe(f"{DIRECTORY}/{min(gone)}")
             raise SyncError(
-                f"{path}: the file was removed while it was in use: its messages are lost; restore"
-                " it and start again",
+                f"{path}: the file was removed while it was in use, so its messages are lost; "
+                "restore it and start again",
                 errno.ENOENT,
             )
 
     def sync(self) -> None:
-        """Return once everything up to `end` is on the disk.
+        """Return once everything up to `end` is durable.
 
         Raises:
-            DiskError: the disk failed; nothing above `flushed` may be taken as durable any more.
+            DiskError: the disk failed; nothing above `flushed` may be considered durable any more.
         """
         self.unsynced().complete()
 
@@ -310,15 +359,19 @@ class OwnedCommitLog(CommitLog):
         """Return the segment's open file.
 
         Raises:
-            StoreError: it cannot be opened. It is there, so this must not look like its end.
+            StoreError: the file cannot be opened. It exists, so this must not look like the log's
+                end.
         """
         return self._writing.get(segment.base) or self._open_file(segment)
+
+    def mapped(self, segment: Segment) -> Bytes | None:
+        return self.array if segment.base == self.base and len(self.array) else None
 
     def read(self, physical_offset: int, size: int) -> memoryview:
         """Return bytes of the log, read-only and not copied; they stay valid after deletion.
 
         Raises:
-            StoreError: they are not within one file of the log, or not yet appended.
+            StoreError: the bytes are not within one file of the log, or not yet appended.
         """
         place = self.place(physical_offset)
         if (
@@ -329,27 +382,27 @@ class OwnedCommitLog(CommitLog):
         ):
             where = f"[{self.min_offset}, {self.end})"
             raise StoreError(
-                f"the log has {where}, not {size} bytes at physical offset {physical_offset}"
+                f"the log has {where}: no {size} bytes at physical offset {physical_offset}"
             )
         return place.view[place.at : place.at + size]
 
     # Recover, trim, close
 
     def recover_to(self, end: int, dirty_from: int = 0) -> None:
-        """Let the log end at a physical offset; return once all of it is on the disk.
+        """Let the log end at a physical offset; return once all of it is durable.
 
-        Later files go. What follows in the file of `end` becomes zero, so that no old record can
-        come back behind new ones. Changes nothing where nothing follows.
+        Later files are removed. The rest of the file of `end` becomes zero, so that no old record
+        can reappear after new ones. If nothing follows, nothing changes.
 
         Args:
             end: within a segment, or just past one.
-            dirty_from: files before this physical offset are known to be on the disk.
+            dirty_from: files before this physical offset are known to be durable.
 
         Raises:
-            DiskError: the system refused it.
+            DiskError: the system refused an operation.
         """
         self._remove_after(end)
-        self.end = self.flushed = self._base = end
+        self.end = self.flushed = self.base = end
         for segment in self._segments[:-1]:
             if segment.end > dirty_from:
                 self._sync_file(segment)
@@ -360,10 +413,10 @@ class OwnedCommitLog(CommitLog):
             self._owned.sync_directory("")
 
     def sync_files(self, dirty_from: int) -> None:
-        """Sync the files that `recover_to` syncs, as they are; for another thread, before it.
+        """Sync the files that `recover_to` syncs, as they are; called in another thread before it.
 
         Raises:
-            DiskError: as there.
+            DiskError: as for `recover_to`.
         """
         for segment in list(self._segments):
             if segment.end > dirty_from:
@@ -399,10 +452,10 @@ class OwnedCommitLog(CommitLog):
     def remove_first(self) -> Segment | None:
         """Remove the first file, unless it is the last; return it.
 
-        It is gone for good once the names in `DIRECTORY` are synced.
+        The removal is durable once the names in `DIRECTORY` are synced.
 
         Raises:
-            DiskError: the system refused it; the file is still there.
+            DiskError: the system refused it; the file still exists.
         """
         if len(self._segments) < 2:
             return None
@@ -415,20 +468,21 @@ class OwnedCommitLog(CommitLog):
         return segment
 
     def close(self) -> None:
-        """Let go of all files; remove the one that was made ahead."""
+        """Close all files; remove the one that was created in advance."""
         if self._prepared is not None:
             self._prepared = None
-            base = self._base + len(self._buffer)
-            with suppress(DiskError):  # the next start removes it else
+            base = self.base + len(self._buffer)
+            with suppress(DiskError):  # Otherwise the next start removes it.
                 self._owned.remove(f"{DIRECTORY}/{segment_name(base)}")
         self._writing.clear()
-        self._file, self._buffer, self._room_end = None, memoryview(b""), 0
+        self._file, self._buffer, self.room_end = None, memoryview(b""), 0
+        self.array = _NO_BYTES
         self._limit = 0
         super().close()
 
 
 def _clear(file: WritableFile, start: int) -> None:
-    """Make the bytes from `start` on zero where they are not."""
+    """Zero the bytes from `start` on if they are not zero."""
     for data_start, data_end in file.data_ranges(start, file.size):
         for at in range(data_start, data_end, _ZERO_STEP):
             length = min(_ZERO_STEP, data_end - at)

@@ -1,9 +1,10 @@
-"""What recovery asks of a record beyond RocketMQ's check of lengths, magic number and body.
+"""Recovery's requirements on records beyond RocketMQ's check of lengths, magic number and body.
 
-A disk writes blocks, and may lose some. What was in a lost block of a new file is zero, and a block
-may be written while a record is being copied into it. RocketMQ's check does not notice a loss in
-the properties; the message would come back with other properties than it had. Properties may hold
-any bytes, zeros too, so only a checksum of the whole record tells a torn record from an odd one.
+A disk writes blocks, and may lose some. A lost block of a new file is zero, and a block may be
+written while a record is being copied into it. RocketMQ's check does not notice a loss in the
+properties; the message would come back with other properties than it had. Properties may contain
+any bytes, including zeros, so only a checksum of the whole record distinguishes a torn record from
+an unusual one.
 
 Upstream: `CommitLog.checkMessageAndReturnSize`.
 """
@@ -30,10 +31,10 @@ class RecordRule(Protocol):
     """A rule for records that pass RocketMQ's check."""
 
     def first_bad(self, buffer: Bytes, base: int, records: RecordColumns, /) -> int:
-        """Return the row of the first record that breaks the rule, the number of rows for none.
+        """Return the row of the first record that breaks the rule; the number of rows if none does.
 
         Args:
-            buffer: holds the records.
+            buffer: contains the records.
             base: physical offset of its first byte.
             records: rows of a walk, ascending.
         """
@@ -45,7 +46,7 @@ class RecordRule(Protocol):
         Args:
             offset: its physical offset.
             data: its bytes.
-            properties_length: bytes of its properties, with which it ends.
+            properties_length: the size of its properties, with which it ends.
         """
         ...
 
@@ -53,10 +54,10 @@ class RecordRule(Protocol):
 class ChecksumRule:
     """Records of the part that mqlake wrote with checksums must not be torn.
 
-    Records elsewhere may state any checksum: RocketMQ keeps one that it got with a message.
+    Other records may contain any checksum: RocketMQ keeps one that it received with a message.
 
     Args:
-        part: where all records have checksums.
+        part: the part of the log in which all records have checksums.
     """
 
     def __init__(self, part: Checksummed) -> None:
@@ -74,9 +75,9 @@ class ChecksumRule:
 
 
 class ForcedRule:
-    """Every record must state its checksum (`forceVerifyPropCRC`), whoever wrote it.
+    """Every record must contain its checksum (`forceVerifyPropCRC`), whichever program wrote it.
 
-    The last property of the name counts, wherever it stands, as in RocketMQ.
+    The last property of the name counts, wherever it is, as in RocketMQ.
     """
 
     def first_bad(self, buffer: Bytes, base: int, records: RecordColumns, /) -> int:
@@ -94,7 +95,7 @@ class ForcedRule:
 
 
 def _java_number(digits: str) -> int | None:
-    """Return the number that RocketMQ reads, the first digit being the lowest; None without any."""
+    """Return the number that RocketMQ reads, with the lowest digit first; None without digits."""
     if not digits:
         return None
     number = 0

@@ -1,7 +1,7 @@
-"""Go through a stretch of the commit log: a plain walk, or the compiled scan where it is long.
+"""Walk a stretch of the commit log: plainly, or with the compiled scan if it is long.
 
 The plain walk needs neither NumPy nor Numba, whose import alone takes longer than walking a small
-stretch; both give the same records.
+stretch; both return the same records.
 """
 
 from __future__ import annotations
@@ -24,8 +24,9 @@ if TYPE_CHECKING:
     from mqlake.dispatch.scan import SegmentScan, Want
 
 SMALL = 16 << 20
-"""Bytes of log up to which the plain walk is the faster one: starting Numba takes over a second,
-in which the walk passes 250,000 records."""
+"""Bytes of log up to which the plain walk is faster: starting Numba takes over a second, in which
+the walk passes 250,000 records.
+"""
 
 _MAGIC_START = record.V1_MAGIC.to_bytes(4, "big")[:3]
 _SEARCH_CHUNK = 1 << 20
@@ -46,7 +47,7 @@ Queue = tuple[str, int]
 
 
 class Head(NamedTuple):
-    """What says where a record belongs; its body has not been checked."""
+    """The fields that say where a record belongs; its body has not been checked."""
 
     physical_offset: int
     size: int
@@ -58,7 +59,7 @@ class Head(NamedTuple):
 
 
 class WalkStep(NamedTuple):
-    """One thing that a walk met: a record, or why there is none."""
+    """A step of a walk: a record, or the reason why it is not there."""
 
     offset: int
     fault: Fault
@@ -66,7 +67,7 @@ class WalkStep(NamedTuple):
     place: SegmentPosition
 
     def head(self) -> Head | None:
-        """Return the record's head, None where its lengths do not agree."""
+        """Return the record's head, or None if its lengths do not agree."""
         if self.layout is None:
             return None
         view, layout = self.place.view, self.layout
@@ -78,7 +79,7 @@ class WalkStep(NamedTuple):
         return Head(physical_offset, layout.size, topic, queue_id, queue_offset, sys_flag, time)
 
     def properties(self) -> bytes:
-        """Return the record's properties as they are stored."""
+        """Return the record's encoded properties."""
         if self.layout is None:
             return b""
         at = self.layout.properties_at
@@ -97,7 +98,7 @@ def head_at(log: CommitLog, offset: int) -> Head | None:
 def head_of(
     log: CommitLog, log_end: int, queue: Queue, queue_offset: int, physical_offset: int
 ) -> Head | None:
-    """Return the head of the record at a physical offset if it is the message that is expected."""
+    """Return the head of the record at a physical offset if it is the expected message."""
     if not log.min_offset <= physical_offset < log_end:
         return None
     head = head_at(log, physical_offset)
@@ -107,10 +108,10 @@ def head_of(
 
 
 def walk(log: CommitLog, start: int, end: int, *, crc: bool = False) -> Iterator[WalkStep]:
-    """Yield what starts in [start, end): good records, and one step for each stretch that is none.
+    """Yield what starts in [start, end): good records, and one step for each stretch without one.
 
-    `start` should be where a record starts. After a stretch without records the walk goes on at
-    the next good record, bodies checked; a record whose lengths agree is passed over as a whole.
+    A record should start at `start`. After a stretch without records, the walk continues at the
+    next good record, with bodies checked; a record whose lengths agree is skipped as a whole.
     """
     segment = log.segment_at(start) or _first_from(log, start)
     allowance = _Allowance()
@@ -155,7 +156,7 @@ def _blank_size(place: SegmentPosition) -> int:
 
 
 class _Allowance:
-    """Bytes of bodies that the searches of one walk may still read in vain."""
+    """Bytes of bodies that the searches of one walk may still read without finding a record."""
 
     def __init__(self) -> None:
         self.left = SEARCH_ALLOWANCE
@@ -166,7 +167,7 @@ def search(
 ) -> int:
     """Return where the first good record in [start, end) starts, or `end`; holes are skipped.
 
-    Candidates with bodies beyond the allowance are passed over, as the compiled scan does.
+    Candidates with bodies beyond the allowance are skipped, as in the compiled scan.
     """
     file = log.file(segment)
     if file is None:
@@ -194,7 +195,7 @@ def search(
 
 
 def _magics(file: ReadableFile, start: int, end: int) -> Iterator[int]:
-    """Yield the positions of what may be a magic number."""
+    """Yield the positions of possible magic numbers."""
     for base in range(start, end, _SEARCH_CHUNK):
         last = min(base + _SEARCH_CHUNK + len(_MAGIC_START) - 1, end)
         chunk = bytes(view_of(file, base, last)[base:last])
@@ -205,7 +206,7 @@ def _magics(file: ReadableFile, start: int, end: int) -> Iterator[int]:
 
 
 def is_small(log: CommitLog, start: int, end: int) -> bool:
-    """Say whether [start, end) holds so little data that the plain walk is the faster one."""
+    """Return whether [start, end) contains so little data that the plain walk is faster."""
     size = 0
     for segment, first, last in pieces(log, start, end):
         if end - start <= SMALL:
@@ -217,7 +218,7 @@ def is_small(log: CommitLog, start: int, end: int) -> bool:
 
 
 def _data(log: CommitLog, segment: Segment, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """Yield the physical offsets between which a stretch of a segment is no hole."""
+    """Yield the stretches of physical offsets of a segment that are not holes."""
     file = log.file(segment)
     if file is not None:
         for data, hole in file.data_ranges(start - segment.base, end - segment.base):
@@ -253,7 +254,7 @@ def segment_scan(
     dialect: Dialect = Dialect.V5_3,
     exact: bool = True,
 ) -> SegmentScan | None:
-    """Return the compiled scan of a stretch of one segment, None where the file is gone."""
+    """Return the compiled scan of a stretch of one segment, or None if the file is gone."""
     from mqlake.dispatch.scan import SegmentScan
 
     file = log.file(segment)

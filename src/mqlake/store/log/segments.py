@@ -1,6 +1,6 @@
-"""The commit log as one run of bytes over its segment files (docs/formats/file_name.md).
+"""The commit log as one sequence of bytes over its segment files (docs/formats/file_name.md).
 
-Opening looks at names and sizes only. A segment is opened when a byte of it is wanted, and stays
+Opening reads only names and sizes. A segment is opened when one of its bytes is read, and stays
 readable when the broker deletes it afterwards.
 """
 
@@ -11,7 +11,7 @@ from bisect import bisect_right
 from collections import Counter, OrderedDict
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from mqlake.dispatch.record_view import record_view
 from mqlake.errors import DiskError, FormatError, StoreError
@@ -20,6 +20,9 @@ from mqlake.formats.damage import Damage
 from mqlake.formats.file_name import parse_segment_name
 from mqlake.formats.record import Fault, Layout, Record
 from mqlake.storage.protocol import Directory, ReadableFile
+
+if TYPE_CHECKING:
+    from mqlake.dispatch.batch import Bytes
 
 DIRECTORY = "commitlog"
 
@@ -42,7 +45,7 @@ class Segment(NamedTuple):
 
 
 class SegmentPosition(NamedTuple):
-    """A position inside of a segment: the segment's bytes, and the byte in them."""
+    """A position inside a segment: the segment's bytes, and the byte in them."""
 
     segment: Segment
     view: memoryview
@@ -50,7 +53,7 @@ class SegmentPosition(NamedTuple):
 
     @property
     def end(self) -> int:
-        """Bytes of the segment: records end at or before them."""
+        """The bytes of the segment: records end at or before their end."""
         return min(len(self.view), self.segment.end - self.segment.base)
 
 
@@ -70,7 +73,7 @@ class CommitLog:
         self._take_segments(found)
 
     def refresh(self) -> None:
-        """Look at the directory again: segments that came, went or grew."""
+        """List the directory again: segments may have come, gone or grown."""
         found = find_segments(self._directory)
         self._close_segments()
         self._take_segments(found)
@@ -81,7 +84,7 @@ class CommitLog:
         self._bases = [segment.base for segment in self._segments]
 
     def close(self) -> None:
-        """Let go of all files."""
+        """Close all files."""
         self._close_segments()
 
     def _close_segments(self) -> None:
@@ -96,7 +99,7 @@ class CommitLog:
 
     @property
     def min_offset(self) -> int:
-        """Physical offset of the first byte there is; 0 in an empty log."""
+        """Physical offset of the first existing byte; 0 in an empty log."""
         return self._segments[0].base if self._segments else 0
 
     @property
@@ -106,27 +109,32 @@ class CommitLog:
 
     @property
     def segment_size(self) -> int | None:
-        """Bytes of a whole segment, None in an empty log."""
+        """Size of a whole segment in bytes, None in an empty log."""
         return _whole_size(self._segments)
 
     def segment_at(self, offset: int) -> Segment | None:
-        """Return the segment that holds a physical offset."""
+        """Return the segment that contains a physical offset."""
         number = bisect_right(self._bases, offset) - 1
         if number < 0 or offset >= self._segments[number].end:
             return None
         return self._segments[number]
 
     def segment_after(self, segment: Segment) -> Segment | None:
-        """Return the next segment, even where bytes between the two are missing."""
+        """Return the next segment, even if bytes between the two are missing."""
         number = bisect_right(self._bases, segment.base)
         return self._segments[number] if number < len(self._segments) else None
 
     def file(self, segment: Segment) -> ReadableFile | None:
-        """Return the segment's open file, None where it is gone or cannot be opened."""
+        """Return the segment's open file, None if it no longer exists or cannot be opened."""
         try:
             return self._open_file(segment)
         except StoreError:
             return None
+
+    def mapped(self, segment: Segment) -> Bytes | None:
+        """Return a segment's bytes if this process appends to it, and so has mapped it."""
+        del segment
+        return None
 
     def _open_file(self, segment: Segment) -> ReadableFile:
         file = self._open.get(segment.base)
@@ -138,7 +146,7 @@ class CommitLog:
         return file
 
     def place(self, offset: int) -> SegmentPosition | None:
-        """Return where a physical offset is, None where there is no such byte."""
+        """Return the position of a physical offset, None if there is no such byte."""
         segment = self.segment_at(offset)
         file = segment and self.file(segment)
         if not segment or not file:
@@ -147,14 +155,14 @@ class CommitLog:
         return SegmentPosition(segment, record_view(file, at, segment.end - segment.base), at)
 
     def check(self, offset: int, *, crc: bool = True) -> tuple[Fault, Layout | None]:
-        """Judge the record at a physical offset; SHORT where there is no such byte."""
+        """Check the record at a physical offset; SHORT if there is no such byte."""
         place = self.place(offset)
         if place is None:
             return Fault.SHORT, None
         return record.check(place.view, place.at, place.end, offset, crc=crc)
 
     def record(self, offset: int) -> Record | None:
-        """Return the good record that starts at a physical offset, else None."""
+        """Return the good record that starts at a physical offset, otherwise None."""
         place = self.place(offset)
         if place is None:
             return None
@@ -175,7 +183,7 @@ def open_log(directory: Directory) -> CommitLog:
 
 
 def find_segments(directory: Directory) -> list[Segment]:
-    """Return the segments of a directory as their names and sizes are, ascending.
+    """Return the segments of a directory according to their names and sizes, ascending.
 
     Raises:
         StoreError: the directory cannot be read.
@@ -191,8 +199,8 @@ def _segments(directory: Directory) -> Iterator[Segment]:
                 size = directory.size(f"{DIRECTORY}/{name}")
             except DiskError as error:
                 if error.errno != errno.ENOENT:
-                    raise  # it is there: a log without it would lose its messages
-                continue  # deleted since it was listed
+                    raise  # The file exists: a log without it would lose its messages.
+                continue  # The file was deleted since it was listed.
             except StoreError:
                 continue
             if base + size <= _MOST_OFFSET:
@@ -200,7 +208,7 @@ def _segments(directory: Directory) -> Iterator[Segment]:
 
 
 def _without_overlap(segments: Sequence[Segment]) -> list[Segment]:
-    """Cut what a next segment holds too, and drop empty files."""
+    """Cut bytes that a next segment also contains, and drop empty files."""
     cut = [
         segment._replace(end=min(segment.end, following.base))
         for segment, following in pairwise(segments)
@@ -209,7 +217,7 @@ def _without_overlap(segments: Sequence[Segment]) -> list[Segment]:
 
 
 def _whole_size(segments: Sequence[Segment]) -> int | None:
-    """Return the size that most files and most distances between them have; ties: the larger."""
+    """Return the size of most files and most distances between them; on a tie, the larger one."""
     sizes = Counter(segment.end - segment.base for segment in segments)
     sizes.update(following.base - segment.base for segment, following in pairwise(segments))
     return max(sizes, key=lambda size: (sizes[size], size)) if sizes else None
@@ -220,7 +228,7 @@ def _size_damage(segments: Sequence[Segment]) -> Iterator[Damage]:
     for segment in segments:
         size = segment.end - segment.base
         if size != whole:
-            reason = f"this file has {size} bytes, the others {whole}"
+            reason = f"this file has {size} bytes, but the others have {whole}"
             yield Damage(segment.path, min(size, whole or 0), abs(size - (whole or 0)), reason)
     for segment, following in pairwise(segments):
         missing = following.base - segment.base - (whole or 0)

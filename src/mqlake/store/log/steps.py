@@ -1,7 +1,7 @@
-"""Read a growing commit log as columns, a window at a time, without searching behind damage.
+"""Read a growing commit log as columns, a window at a time, without searching past damage.
 
-`SegmentScan` reads what lies there, whatever it is; this reads what this process, or one before it,
-appended, and stops at the first thing that is no record: there the log ends.
+`SegmentScan` reads any bytes; this reads what this process, or one before it, appended, and stops
+at the first bytes that are not a record: there the log ends.
 """
 
 from __future__ import annotations
@@ -10,34 +10,34 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mqlake.dispatch.batch import Batch, Window
+from mqlake.dispatch.batch import Batch, Bytes, Window
 from mqlake.dispatch.kernel import load
 from mqlake.dispatch.queue_table import QueueTable
 from mqlake.dispatch.verdict import MORE
-from mqlake.dispatch.window import Buffers
+from mqlake.dispatch.window import SLACK, Buffers
 from mqlake.formats import record
 from mqlake.formats.record import Fault
 from mqlake.storage.protocol import ReadableFile
 from mqlake.store.log.record_rules import RecordRule
 from mqlake.store.log.segments import CommitLog, Segment
 
-_WINDOW = 2 << 20
+_WINDOW = 4 << 20
 
 _FIRST_WINDOW = 16 << 10
-"""Enough for what a tick brings, and for a store that is only looked at."""
+"""Enough for a tick, and for a store that is only read."""
 
 
 _SIZE = 4
-"""Bytes of the size that a record begins with."""
+"""The size of a record's first field, in bytes."""
 
 
 class Step(NamedTuple):
-    """What one window of the log had.
+    """The result of reading one window of the log.
 
     Attributes:
         batch: its records, None without any. Overwritten by the step after the next.
         end: physical offset at which the next step starts.
-        fault: why the log ends there; GOOD where it does not.
+        fault: why the log ends there; GOOD if it does not.
     """
 
     batch: Batch | None
@@ -46,17 +46,18 @@ class Step(NamedTuple):
 
 
 class LogSteps:
-    """Describe the records of a log in ascending steps.
+    """Describes the records of a log in ascending steps.
 
     Args:
         delay_levels: milliseconds of each delay level.
-        index_tags: tags are index keys too, as from RocketMQ 5.5 on.
-        across_gaps: go on with the next file behind a missing one.
-        rule: what is asked of records whose bytes may be anything.
+        index_tags: whether tags are also index keys, as from RocketMQ 5.5 on.
+        across_gaps: continue with the next file after a missing one.
+        rule: the requirement on records whose bytes may be damaged.
         is_arriving: the log is being copied: wait for the rest of its last record.
 
     Attributes:
         table: the queues of all records so far.
+        delay_levels: i8[n], milliseconds of each delay level.
     """
 
     def __init__(
@@ -71,7 +72,7 @@ class LogSteps:
     ) -> None:
         self.table = QueueTable()
         self._log = log
-        self._delay_levels = np.array(delay_levels, np.int64)
+        self.delay_levels = np.array(delay_levels, np.int64)
         self._index_tags, self._across_gaps = index_tags, across_gaps
         self._rule, self._is_arriving = rule, is_arriving
         self._buffers, self._others = Buffers(_FIRST_WINDOW), Buffers(_FIRST_WINDOW)
@@ -81,9 +82,9 @@ class LogSteps:
         """Return the records from a boundary on that start before `limit`, some of them.
 
         Args:
-            limit: physical offset at which a record ends, or the end of the last file.
-            check: the bytes may be anything: check bodies, and the rule. Where RocketMQ's
-                recovery would go on, this does.
+            limit: physical offset of the end of a record, or of the last file.
+            check: the bytes may be damaged: check bodies, and the rule. This continues wherever
+                RocketMQ's recovery would.
         """
         segment = self._log.segment_at(start)
         file = segment and self._log.file(segment)
@@ -94,8 +95,8 @@ class LogSteps:
         if data_end - start > self._buffers.window:
             self._buffers.grow(_WINDOW)
         length = min(self._buffers.window, data_end - start)
-        file.read_into(self._buffers.data.data[:length], start - segment.base)
-        window = Window(self._buffers.data, start, length, data_end - start, segment.end - start)
+        buffer = self._bytes(segment, file, start - segment.base, length)
+        window = Window(buffer, start, length, data_end - start, segment.end - start)
         walk = self._kernel.walk(window, 0, length, self._buffers.records, check_crc=check)
         rows, end, verdict = walk.rows, start + walk.at, walk.verdict
         if check:
@@ -108,10 +109,18 @@ class LogSteps:
             return self._more(segment, file, data_end, batch, end)
         return self._judge(segment, window, batch, end, Fault(verdict))
 
+    def _bytes(self, segment: Segment, file: ReadableFile, at: int, length: int) -> Bytes:
+        """Return bytes of a file from a position on: those of its mapping, or a copy."""
+        mapped = self._log.mapped(segment)
+        if mapped is not None and at + length + SLACK <= len(mapped):
+            return mapped[at:]
+        file.read_into(self._buffers.data.data[:length], at)
+        return self._buffers.data
+
     def _first_bad(
         self, window: Window, file: ReadableFile, base: int, rows: int
     ) -> tuple[int, Fault]:
-        """Return the first row whose record ends the log, and why; `rows` if there is none."""
+        """Return the first row whose record ends the log, and why; `rows` if no record does."""
         records = self._buffers.records[:rows]
         bodies = np.flatnonzero(records["fault"])
         bad, fault = (int(bodies[0]), Fault.CRC) if len(bodies) else (rows, Fault.GOOD)
@@ -120,7 +129,7 @@ class LogSteps:
             bad, fault = (torn, Fault.TORN) if torn < bad else (bad, fault)
         if self._is_arriving and bad == rows > 0:
             end = int(records[-1]["physical_offset"]) + int(records[-1]["size"]) - base
-            # A record whose last bytes are still to come ends in a zero, and nothing follows it.
+            # A record whose last bytes have not arrived yet ends in a zero, and nothing follows it.
             if not file.read(end - 1, 1 + _SIZE).strip(b"\0"):
                 return rows - 1, Fault.TORN
         return bad, fault
@@ -132,7 +141,7 @@ class LogSteps:
             records,
             self._buffers.keys,
             self.table,
-            self._delay_levels,
+            self.delay_levels,
             hash_keys=True,
             index_tags=self._index_tags,
         )
@@ -146,7 +155,7 @@ class LogSteps:
         batch: Batch | None,
         end: int,
     ) -> Step:
-        """Go on with a record that crosses the window's end, in a larger window if it needs one."""
+        """Continue with a record that crosses the window's end, in a larger window if necessary."""
         if batch is None:
             at, stop = end - segment.base, data_end - segment.base
             fault, layout = record.check(file.view(), at, stop, end, crc=False)
@@ -165,7 +174,7 @@ class LogSteps:
                 return Step(batch, following.base, Fault.GOOD)
             return Step(batch, end, fault)
         if fault in (Fault.OFFSET, Fault.TOPIC):
-            # RocketMQ looks at neither; without a queue that could be named, there is no entry.
+            # RocketMQ checks neither; without a valid queue there is no entry.
             data, at = window.buffer.data, end - window.base
             _, layout = record.check(data, at, window.length, crc=False)
             if layout is None:

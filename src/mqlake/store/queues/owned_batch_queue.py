@@ -21,11 +21,11 @@ _MOST_AT_ONCE = 512
 
 
 class OwnedBatchQueue:
-    """The units of one queue: each says which queue offsets its record has.
+    """The units of one queue: each contains the queue offsets of its record.
 
     Attributes:
-        end: the queue offset that the next message gets.
-        places: its files, as a row of units that are counted from the first one ever written.
+        end: the queue offset of the next message.
+        places: its files, as a sequence of units that are counted from the first one ever written.
     """
 
     def __init__(self, files: OwnedQueues, topic: str, queue_id: int) -> None:
@@ -40,11 +40,11 @@ class OwnedBatchQueue:
 
     @property
     def bases(self) -> list[int]:
-        """The place of each file's first byte among all of the queue, ascending."""
+        """The position of each file's first byte within the whole queue, ascending."""
         return self.places.bases
 
     def adopt(self, bases: Sequence[int], count: int) -> None:
-        """Be a queue that has files already, with so many units up to its end.
+        """Become a queue that already has files, with `count` units up to its end.
 
         Raises:
             DiskError: the system refused to read the last one.
@@ -56,13 +56,13 @@ class OwnedBatchQueue:
     # Append
 
     def append(self, units: Sequence[BatchQueueUnit]) -> tuple[int, int]:
-        """Put units behind the last one; return how many, and how many cannot be believed.
+        """Append units; return how many, and how many are implausible.
 
-        Queue offsets that have a record keep it: the first record of the log that states them has
-        them. A unit that would leave more than `MOST_BLANKS` of them empty is not believed.
+        Queue offsets that have a record keep it: the first record of the log that contains them
+        owns them. A unit that would leave more than `MOST_BLANKS` of them empty is implausible.
 
         Raises:
-            DiskError: some may have been written; the same call again completes them.
+            DiskError: some may have been written; repeating the call completes them.
         """
         taken, refused, end = bytearray(), 0, self.end
         for unit in units:
@@ -82,22 +82,22 @@ class OwnedBatchQueue:
     # Read
 
     def unit(self, place: int) -> BatchQueueUnit | None:
-        """Return the unit at a place, None where there is none.
+        """Return the unit with a number, or None if it does not exist.
 
         Raises:
-            DiskError: the system refused it; the same call may succeed later.
-            StoreError: somebody removed the file that has it.
+            DiskError: the system refused an operation; the same call may succeed later.
+            StoreError: its file was removed.
         """
         if not self.places.first <= place < self.places.end:
             return None
         return batch_consume_queue.decode(self.places.read(place, 1))
 
     def units(self, place: int, limit: int) -> Iterator[BatchQueueUnit]:
-        """Yield the units from a place on that begin before the queue offset `limit`.
+        """Yield the units from a number on that begin before the queue offset `limit`.
 
         Raises:
-            DiskError: as `unit`.
-            StoreError: as `unit`.
+            DiskError: as for `unit`.
+            StoreError: as for `unit`.
         """
         most = 1
         while place < self.places.end:
@@ -111,11 +111,11 @@ class OwnedBatchQueue:
             most = min(2 * most, _MOST_AT_ONCE)
 
     def place_of(self, queue_offset: int) -> int:
-        """Return the place of the first unit whose batch ends behind a queue offset.
+        """Return the number of the first unit whose batch ends after a queue offset.
 
         Raises:
-            DiskError: as `unit`.
-            StoreError: as `unit`.
+            DiskError: as for `unit`.
+            StoreError: as for `unit`.
         """
         low, high = self.places.first, self.places.end
         while low < high:
@@ -128,20 +128,23 @@ class OwnedBatchQueue:
         return low
 
     def next_file(self, queue_offset: int) -> int:
-        """Return where the first file goes on that begins behind a queue offset; `end` for none."""
+        """Return the first queue offset of the first file after a queue offset.
+
+        `end` if no file follows.
+        """
         for base in self.bases:
             try:
                 unit = self.unit(base // UNIT_SIZE)
             except StoreError:
-                continue  # this file is gone, too
+                continue  # This file was removed, too.
             if unit is not None and unit.base_offset > queue_offset:
                 return unit.base_offset
         return self.end
 
     def min_offset(self, min_physical_offset: int) -> int:
-        """Return the first queue offset whose record lies at or behind a physical offset.
+        """Return the first queue offset whose record is at or after a physical offset.
 
-        `end` where there is none.
+        `end` if no record is.
         """
         unit = self.unit(self.places.min_offset(min_physical_offset))
         return unit.base_offset if unit else self.end
@@ -149,7 +152,7 @@ class OwnedBatchQueue:
     # Trim, recover
 
     def trim(self, min_physical_offset: int) -> int:
-        """Remove the files whose records all lie before a physical offset, never the last one."""
+        """Remove the files whose records are all before a physical offset, never the last one."""
         return self.places.trim(min_physical_offset)
 
     def remove_file(self, base: int) -> None:
@@ -157,6 +160,6 @@ class OwnedBatchQueue:
         self.places.remove_file(base)
 
     def forget(self) -> None:
-        """Be a queue without files, which starts at 0 again."""
+        """Become a queue without files, which starts at 0 again."""
         self.places.forget()
         self.end = 0

@@ -20,8 +20,10 @@ if TYPE_CHECKING:
     from mqlake.store.queues.owned_queues import OwnedQueues
 
 MOST_BLANKS = 1 << 20
-"""Places that are filled with blank entries at most, where records between two are missing. A
-record that leaves more of them empty is not believed, and gets no entry."""
+"""Maximum number of blank entries that fill the positions of missing records.
+
+A record that leaves more of them empty is implausible, and gets no entry.
+"""
 
 _LARGEST = (1 << 63) - 1
 _BLANK = consume_queue.encode(BLANK_ENTRY)
@@ -32,11 +34,11 @@ class OwnedQueue:
     """The entries of one queue: those from `first` to `end` are in its files.
 
     Args:
-        kind: of a batch consume queue, what is called a queue offset here is the number of a unit.
+        kind: for a batch consume queue, "queue offset" means the number of a unit here.
 
     Attributes:
-        end: the queue offset that the next message gets.
-        bases: the place of each file's first byte among all of the queue, ascending.
+        end: the queue offset of the next message.
+        bases: the position of each file's first byte within the whole queue, ascending.
     """
 
     def __init__(
@@ -53,7 +55,7 @@ class OwnedQueue:
 
     @property
     def first(self) -> int:
-        """The queue offset of the first place in its files, of the next message without files."""
+        """The first queue offset in its files; without files, that of the next message."""
         return self.bases[0] // self._entry_size if self.bases else self.end
 
     def file_path(self, base: int) -> str:
@@ -63,13 +65,13 @@ class OwnedQueue:
     # Append
 
     def append(self, first: int, entries: bytes | Buffer) -> int:
-        """Put entries (20 bytes each) at queue offset `first` and following; return how many.
+        """Write entries (20 bytes each) at queue offset `first` and following; return how many.
 
-        A place that has its entry keeps it: the first record of the log that states a queue offset
-        has it. Places of missing records are filled with blank entries.
+        A position that has an entry keeps it: the first record of the log that contains a queue
+        offset owns it. Positions of missing records are filled with blank entries.
 
         Raises:
-            DiskError: some may have been written; the same call again completes them.
+            DiskError: some may have been written; repeating the call completes them.
         """
         end = self.end
         if first != end:
@@ -104,7 +106,7 @@ class OwnedQueue:
             self.write(at, _BLANK * min(_BLANK_STEP, end - at))
 
     def write(self, first: int, entries: bytes | Buffer) -> None:
-        """Put bytes at the place of queue offset `first`, making files as needed."""
+        """Write bytes at the position of queue offset `first`, creating files as needed."""
         at, size = first * self._entry_size, self._file_size
         base = at - at % size
         if base + size < at + len(entries):
@@ -115,7 +117,7 @@ class OwnedQueue:
         if base != self._last_base:
             if base not in self.bases:
                 self._files.make_file(self, base, size)
-            # Only now: a file that could not be made is made by the next write.
+            # This comes last: a file that could not be created is created by the next write.
             self._last_base, self._last_path = base, self.file_path(base)
         self._files.write(self._last_path, at - base, entries)
 
@@ -125,8 +127,8 @@ class OwnedQueue:
         """Return the entries of `count` queue offsets from `start` on, fewer at the end.
 
         Raises:
-            DiskError: the system refused it; the same call may succeed later.
-            StoreError: the file of an entry is gone.
+            DiskError: the system refused an operation; the same call may succeed later.
+            StoreError: the file of an entry no longer exists.
         """
         start = max(start, self.first)
         stop = min(start + count, self.end)
@@ -150,15 +152,15 @@ class OwnedQueue:
             data = self._files.file(path).view()[at - base : at - base + length]
         except DiskError as error:
             if error.errno != errno.ENOENT:
-                raise  # it is there, so this must not look as if its entries were not
+                raise  # The file exists, so this must not look as if its entries did not.
             return memoryview(b"")
         return data[: len(data) // self._entry_size * self._entry_size]
 
     def entry(self, queue_offset: int) -> QueueEntry | None:
-        """Return what is at the place of a queue offset, None if no file has it.
+        """Return the entry of a queue offset, or None if no file has it.
 
         Raises:
-            StoreError: somebody removed the file that has it.
+            StoreError: its file was removed.
         """
         data = self._read_from_file(queue_offset, queue_offset + 1) if queue_offset >= 0 else None
         if data:
@@ -172,9 +174,9 @@ class OwnedQueue:
         return None
 
     def min_offset(self, min_physical_offset: int) -> int:
-        """Return the first queue offset whose record lies at or behind a physical offset.
+        """Return the first queue offset whose record is at or after a physical offset.
 
-        `end` where there is none. RocketMQ: `correctMinOffset`.
+        `end` if no record is. Upstream: `correctMinOffset`.
         """
         if self._min_physical != min_physical_offset or self._min_offset >= self.end:
             self._min_offset = self._search(min_physical_offset)
@@ -195,10 +197,10 @@ class OwnedQueue:
     # Trim, recover
 
     def trim(self, min_physical_offset: int) -> int:
-        """Remove the files whose records all lie before a physical offset, never the last one.
+        """Remove the files whose records are all before a physical offset, never the last one.
 
         Returns:
-            How many files went. RocketMQ: `deleteExpiredFileByOffset`.
+            The number of removed files. Upstream: `deleteExpiredFileByOffset`.
         """
         count = 0
         while len(self.bases) > 1:
@@ -216,10 +218,10 @@ class OwnedQueue:
         self._last_base = self._min_physical = -1
 
     def end_at(self, queue_offset: int) -> None:
-        """Let the queue end there: all that is written behind becomes zero, later files go."""
+        """End the queue at an offset: everything after it becomes zero, later files are removed."""
         self.end, self._min_physical = queue_offset, -1
         at = queue_offset * self._entry_size
-        # The first file stays: its name alone says where the queue goes on.
+        # The first file stays: only its name records the next offset of the queue.
         for base in [base for base in self.bases[1:] if base >= at]:
             self.remove_file(base)
         if self.bases and self.bases[-1] <= at:
@@ -230,7 +232,7 @@ class OwnedQueue:
                 self._files.write(path, start, bytes(end - start))
 
     def forget(self) -> None:
-        """Be a queue without files, which starts at 0 again."""
+        """Become a queue without files, which starts at 0 again."""
         self.bases.clear()
         self.end = 0
         self._last_base = self._min_physical = -1

@@ -28,16 +28,16 @@ _BATCH_PATH = f"{BATCH.directory}/"
 class OwnedQueues:
     """All queues of a store, by topic and queue id. For one thread.
 
-    Files are opened when they are needed, and the least used of them closed.
+    Files are opened on demand, and the least recently used are closed.
 
     Args:
         file_size, batch_file_size: bytes of each file, of a simple and of a batch consume queue.
 
     Attributes:
-        min_physical_offset: entries that point before it are of messages that are gone.
-        has_batches: says of a topic whether its queues are batch consume queues, when they are
-            needed for the first time.
-        on_batches: told that there is a batch consume queue that was not there before.
+        min_physical_offset: entries that point before it belong to removed messages.
+        has_batches: returns whether a topic's queues are batch consume queues, when they are used
+            for the first time.
+        on_batches: called when a new batch consume queue exists.
     """
 
     def __init__(
@@ -56,8 +56,8 @@ class OwnedQueues:
         self._directory = directory
         self._queues: dict[tuple[str, int], Queue] = {}
         self._open: OrderedDict[str, WritableFile] = OrderedDict()
-        # To be synced, and the number of the last sync that was begun when they were changed last.
-        # They stay here until a sync that covers them has succeeded.
+        # Files to sync, with the number of the last sync that had begun when they were last
+        # changed. They stay here until a sync that covers them has succeeded.
         self._dirty: dict[str, int] = {}
         self._new_names: dict[str, int] = {}
         self._syncs = 0
@@ -68,14 +68,14 @@ class OwnedQueues:
         return self._file_sizes[kind]
 
     def adopt(self, topic: str, queue_id: int, bases: Iterable[int], end: int) -> OwnedQueue:
-        """Return a simple queue that has files already.
+        """Return a simple queue that already has files.
 
         Args:
-            bases: the places of their first bytes among all of the queue, ascending.
+            bases: the positions of their first bytes within the whole queue, ascending.
             end: the queue offset at which it ends.
 
         Raises:
-            FormatError: the topic cannot be a directory's name.
+            FormatError: the topic cannot be the name of a directory.
         """
         queue = self._queues[topic, queue_id] = OwnedQueue(self, topic, queue_id)
         queue.bases, queue.end = list(bases), end
@@ -84,14 +84,14 @@ class OwnedQueues:
     def adopt_batches(
         self, topic: str, queue_id: int, bases: Sequence[int], count: int
     ) -> OwnedBatchQueue:
-        """Return a batch consume queue that has files already.
+        """Return a batch consume queue that already has files.
 
         Args:
             bases: as for `adopt`.
             count: units up to its end.
 
         Raises:
-            FormatError: the topic cannot be a directory's name.
+            FormatError: the topic cannot be the name of a directory.
             DiskError: the system refused to read the last unit.
         """
         queue = self._queues[topic, queue_id] = OwnedBatchQueue(self, topic, queue_id)
@@ -99,10 +99,10 @@ class OwnedQueues:
         return queue
 
     def queue(self, topic: str, queue_id: int) -> Queue:
-        """Return a queue, empty where there was none. It stays this object until its removal.
+        """Return a queue, an empty one if it did not exist. It stays this object until its removal.
 
         Raises:
-            FormatError: the topic cannot be a directory's name.
+            FormatError: the topic cannot be the name of a directory.
         """
         queue = self._queues.get((topic, queue_id))
         if queue is None:
@@ -115,7 +115,7 @@ class OwnedQueues:
         return queue
 
     def batches(self, topic: str, queue_id: int) -> OwnedBatchQueue | None:
-        """Return a batch consume queue, None where there is none."""
+        """Return a batch consume queue, None if it does not exist."""
         queue = self._queues.get((topic, queue_id))
         return queue if isinstance(queue, OwnedBatchQueue) else None
 
@@ -124,9 +124,9 @@ class OwnedQueues:
         return sorted(key for key, queue in self._queues.items() if queue.bases)
 
     def sums(self) -> tuple[int, int]:
-        """Return the sums, over all queues, of the places at which their entries end and start.
+        """Return the sums, over all queues, of the positions at which their entries end and start.
 
-        The place of an entry of a simple queue is its queue offset.
+        The position of an entry of a simple queue is its queue offset.
         """
         places = [_places(queue) for queue in self]
         return sum(each.end for each in places), sum(each.first for each in places)
@@ -140,26 +140,28 @@ class OwnedQueues:
         return queue.append(queue_offset, entries) if isinstance(queue, OwnedQueue) else 0
 
     def max_offset(self, topic: str, queue_id: int) -> int:
-        """Return the queue offset behind the last entry; 0 for no such queue."""
+        """Return the queue offset after the last entry; 0 if the queue does not exist."""
         queue = self._queues.get((topic, queue_id))
         return queue.end if queue else 0
 
     def min_offset(self, topic: str, queue_id: int) -> int:
-        """Return the queue offset of the first message that is still there; else the max offset."""
+        """Return the queue offset of the first existing message; otherwise the max offset."""
         queue = self._queues.get((topic, queue_id))
         return queue.min_offset(self.min_physical_offset) if queue else 0
 
     def entries(self, topic: str, queue_id: int, start: int, count: int) -> bytes | memoryview:
         """Return the entries (20 bytes each) of queue offsets from `start` on, at most `count`.
 
-        What is not yet synced, too. Nothing before the first file's start, or from the end on;
-        nothing of a batch consume queue.
+        This includes entries that are not synced yet. It returns nothing before the first file's
+        start or from the end on, and nothing of a batch consume queue.
         """
         queue = self._queues.get((topic, queue_id))
         return queue.read(start, count) if isinstance(queue, OwnedQueue) else b""
 
     def places_in_file(self, offset: int) -> int:
-        """Return how many places the file of a simple queue's offset has, from that one on."""
+        """Return how many positions the file of a simple queue's offset has, from that offset
+        on.
+        """
         per_file = self._file_sizes[SIMPLE] // SIMPLE.entry_size
         return per_file - offset % per_file
 
@@ -168,7 +170,7 @@ class OwnedQueues:
     def trim(self, min_physical_offset: int) -> int:
         """Remove files whose records all lie before a physical offset; return how many.
 
-        A queue keeps its last file, so that its offsets go on.
+        A queue keeps its last file, so that its offsets continue.
 
         Raises:
             DiskError: the system refused it.
@@ -186,10 +188,14 @@ class OwnedQueues:
         for _ in self.removal(topic):
             pass
 
-    def removal(self, topic: str) -> Iterator[tuple[int, int] | None]:
+    def removal(self, topic: str, before: int | None = None) -> Iterator[tuple[int, int] | None]:
         """Remove all queues of a topic, durably, a file at a time.
 
-        Once it is over, whoever knows one of them must ask for it again.
+        Afterwards, holders of a queue object must look it up again.
+
+        Args:
+            before: if not None, a queue stays, or what is left of it, as soon as its last message
+                is at or after this physical offset.
 
         Yields:
             The id of a queue once all its files are removed, and the queue offset at which it
@@ -200,24 +206,27 @@ class OwnedQueues:
         """
         queues = self._of(topic)
         for queue in queues:
-            while len(queue.bases) > 1:
+            # Others dispatch between two steps.
+            while len(queue.bases) > 1 and not _reaches(queue, before):
                 queue.remove_file(queue.bases[0])
                 yield None
+            if _reaches(queue, before):
+                continue
             for base in list(queue.bases):
                 queue.remove_file(base)
             end = queue.end
-            queue.forget()  # even if what follows fails: no file is left that says where it ends
+            queue.forget()  # even if the next step fails: no file is left with its end
             self._directory.remove_directory(queue.path)
             self._new_names.pop(queue.path, None)
             yield queue.queue_id, end
-        # Messages that were dispatched meanwhile have made files anew.
+        # Messages that were dispatched meanwhile have created files again.
         if queues and not any(queue.bases for queue in self._of(topic)):
             path = parent(queues[0].path)
             self._directory.remove_directory(path)
             self._new_names.pop(path, None)
             self._directory.sync_directory(parent(path))
         for queue in queues:
-            if not queue.bases:  # the topic may come back with queues of another kind
+            if not queue.bases:  # The topic may be created again with queues of another kind.
                 del self._queues[queue.topic, queue.queue_id]
 
     def _of(self, topic: str) -> list[Queue]:
@@ -226,7 +235,7 @@ class OwnedQueues:
     # Files, for `OwnedQueue`
 
     def file(self, path: str) -> WritableFile:
-        """Return an open file; one that a crash left shorter has its size again."""
+        """Return an open file; a file that a crash left shorter gets its size again."""
         file = self._open.get(path)
         if file is not None:
             self._open.move_to_end(path)
@@ -243,12 +252,12 @@ class OwnedQueues:
         return file
 
     def write(self, path: str, at: int, data: bytes | Buffer) -> None:
-        """Write bytes of a file, which then has to be synced."""
-        self._dirty[path] = self._syncs  # even if it fails: some of it may have been written
+        """Write bytes of a file, which must then be synced."""
+        self._dirty[path] = self._syncs  # Even if it fails: some of it may have been written.
         self.file(path).write(at, data)
 
     def make_file(self, queue: OwnedQueue, base: int, size: int) -> None:
-        """Make the file of a queue that begins at byte `base` of it."""
+        """Create the file of a queue that begins at byte `base` of it."""
         path = queue.file_path(base)
         if not queue.bases and not self._directory.is_directory(queue.path):
             self._make_directories(queue.path)
@@ -258,9 +267,9 @@ class OwnedQueues:
         self._dirty[path] = self._new_names[queue.path] = self._syncs
 
     def remove_file(self, queue: OwnedQueue, base: int) -> None:
-        """Remove a file of a queue; whoever has it open can still read it."""
+        """Remove a file of a queue; those who have it open can still read it."""
         path = queue.file_path(base)
-        # Before it goes: a sync that finds it gone asks here whether it ought to be there.
+        # This comes first: a sync that finds it missing checks here whether it should exist.
         changed = self._dirty.pop(path, None)
         try:
             self._directory.remove(path)
@@ -272,9 +281,9 @@ class OwnedQueues:
         self._new_names[queue.path] = self._syncs
 
     def distrust_names(self, path: str) -> None:
-        """Let the next sync cover the names in a directory, and its own.
+        """Include the names in a directory, and its own name, in the next sync.
 
-        Names of files that a process left which died need not be on the disk.
+        Names of files that a killed process left may not be durable.
         """
         while path:
             self._new_names[path] = self._syncs
@@ -290,15 +299,15 @@ class OwnedQueues:
     def _keep(self, path: str, file: WritableFile) -> None:
         self._open[path] = file
         if len(self._open) > self._most_open:
-            # Not closed: a sync may be running. It goes with its last user.
+            # The file is not closed: a sync may be running. The last user closes it.
             self._open.popitem(last=False)
 
     # Sync
 
     def pending_sync(self) -> PendingSync:
-        """Return what makes all entries up to now durable, and the names of their files."""
+        """Return a job that makes all current entries durable, and the names of their files."""
         files = [self._open.get(path) or self._closed_file(path) for path in self._dirty]
-        # The deepest first: a name is worth nothing before what it leads to is there.
+        # The deepest directory comes first: a name is worth nothing before its target is durable.
         names = sorted(self._new_names, key=lambda path: -path.count("/"))
         self._syncs = number = self._syncs + 1
 
@@ -312,26 +321,26 @@ class OwnedQueues:
         return _ClosedFile(self._directory, path, lambda: path in self._dirty)
 
     def check_linked(self) -> None:
-        """Make sure that nobody removed the file that was used last.
+        """Check that the file that was used last was not removed.
 
-        The others are looked at when they are synced.
+        The others are checked when they are synced.
 
         Raises:
-            SyncError: somebody did.
+            SyncError: it was removed.
         """
         if self._open:
             self._open[next(reversed(self._open))].check_linked()
 
     def sync(self) -> None:
-        """Return once all entries, and the names of their files, are on the disk.
+        """Return once all entries, and the names of their files, are durable.
 
         Raises:
-            DiskError: the disk failed; nothing since the last sync may be taken as durable.
+            DiskError: the disk failed; nothing since the last sync may be considered durable.
         """
         self.pending_sync().complete()
 
     def close(self) -> None:
-        """Let go of all files."""
+        """Close all files."""
         for file in self._open.values():
             file.close()
         self._open.clear()
@@ -341,11 +350,20 @@ def _places(queue: Queue) -> OwnedQueue:
     return queue.places if isinstance(queue, OwnedBatchQueue) else queue
 
 
+def _reaches(queue: Queue, physical_offset: int | None) -> bool:
+    """Return whether the last message of a queue is at or after a physical offset."""
+    if physical_offset is None:
+        return False
+    places = _places(queue)
+    last = places.entry(places.end - 1)
+    return last is not None and last.physical_offset >= physical_offset
+
+
 def _most_open() -> int:
-    """Return how many files may be open: a share of the descriptors that the process may have."""
+    """Return how many files may be open: a share of the process's descriptors."""
     try:
         import resource
-    except ImportError:  # not a POSIX system
+    except ImportError:  # This is not a POSIX system.
         return 64
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return _MOST_OPEN if soft < 0 else max(16, min(_MOST_OPEN, soft // _SHARE_OF_DESCRIPTORS))
@@ -357,10 +375,10 @@ def _later(changes: dict[str, int], sync: int) -> dict[str, int]:
 
 
 class _ClosedFile:
-    """A file that is opened only while it is synced.
+    """A file that is open only while it is synced.
 
     Args:
-        is_kept: says, in any thread, whether the store has not removed the file.
+        is_kept: returns, in any thread, whether the store has not removed the file.
     """
 
     def __init__(self, directory: OwnedDirectory, path: str, is_kept: Callable[[], bool]) -> None:
@@ -374,11 +392,11 @@ class _ClosedFile:
                 raise
             if self._is_kept():
                 raise SyncError(
-                    f"{error}: somebody removed it while it was in use; restart the store, which"
-                    " derives it from the log again",
+                    f"{error}: the file was removed while it was in use; restart the store, "
+                    "which derives it from the log again",
                     errno.ENOENT,
                 ) from error
-            return  # trimmed meanwhile
+            return  # It was trimmed meanwhile.
         try:
             file.sync()
         finally:

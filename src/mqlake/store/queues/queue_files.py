@@ -1,6 +1,6 @@
-"""The consume-queue files of one queue (docs/formats/consume_queue.md).
+"""The consume queue files of one queue (docs/formats/consume_queue.md).
 
-Entry `n` of a queue is at byte 20 n of its files, which follow each other as the log's do.
+Entry `n` of a queue is at byte 20 n of its files, which adjoin each other as the log's do.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ class QueueFile(NamedTuple):
 
     @property
     def end(self) -> int:
-        """Queue offset just past the entries that the file has room for."""
+        """Queue offset just past the last entry that fits in the file."""
         return self.first + self.size // ENTRY_SIZE
 
 
 def topic_names(directory: Directory, kind: QueueKind = SIMPLE) -> list[str]:
-    """Return the topics that have a directory; names that are no topic's are passed over."""
+    """Return the topics that have a directory; names that no topic can have are skipped."""
     return [
         name
         for name in directory.names(kind.directory)
@@ -69,13 +69,13 @@ def _is_topic(name: str) -> bool:
 
 
 class QueueFiles:
-    """The entries that the files of one queue hold.
+    """The entries in the files of one queue.
 
-    Entries [first, end) lie between the first file's start and the last entry that was written;
-    among them may be some that were not (a hole after a power cut, a missing file).
+    Entries [first, end) are between the first file's start and the last written entry; some of them
+    may be missing (a hole after a power loss, a missing file).
 
     Args:
-        whole_size: bytes of a whole file, where that is known.
+        whole_size: the size of a whole file in bytes, if known.
     """
 
     def __init__(
@@ -97,9 +97,9 @@ class QueueFiles:
 
     @property
     def has_room(self) -> bool:
-        """Say whether the last file is whole and has room left: nothing is lost behind its end.
+        """Return whether the last file is whole and has room: nothing is lost after its end.
 
-        Where it has none, a next file may have been lost, or the rest of this one.
+        If it has no room, a next file may have been lost, or the rest of this one.
         """
         if not self.files:
             return False
@@ -107,14 +107,14 @@ class QueueFiles:
         return last.size == (self.whole_size or last.size) and self.end < last.end
 
     def entry(self, queue_offset: int) -> QueueEntry | None:
-        """Return the entry of a queue offset, None where none was written."""
+        """Return the entry of a queue offset, or None if it was not written."""
         entry = self._read(queue_offset)
         if entry is None or consume_queue.is_blank(entry) or not consume_queue.is_written(entry):
             return None
         return entry
 
     def is_hole(self, queue_offset: int) -> bool:
-        """Say whether a file has a place for an entry that was never written, not even as blank."""
+        """Return whether a file has the position of an entry that was never written."""
         entry = self._read(queue_offset)
         return entry is not None and not consume_queue.is_written(entry)
 
@@ -129,8 +129,25 @@ class QueueFiles:
         load(at, at + ENTRY_SIZE)
         return QueueEntry(*consume_queue.ENTRY.unpack_from(view, at))
 
+    def run(self, queue_offset: int, most: int) -> memoryview:
+        """Return the bytes of consecutive entries of one file, written or not.
+
+        Args:
+            queue_offset: of the first one; the result is empty if no file has its position.
+            most: maximum number of entries.
+        """
+        number = bisect_right(self._firsts, queue_offset) - 1
+        if number < 0 or queue_offset >= self.files[number].end:
+            return memoryview(b"")
+        file = self.files[number]
+        view, load = self._view(file)
+        at = (queue_offset - file.first) * ENTRY_SIZE
+        end = min(at + most * ENTRY_SIZE, len(view) // ENTRY_SIZE * ENTRY_SIZE)
+        load(at, end)
+        return view[at:end]
+
     def written_from(self, queue_offset: int) -> Iterator[tuple[int, QueueEntry]]:
-        """Yield queue offset and entry of what was written, from an offset on."""
+        """Yield queue offset and entry of the written entries from an offset on, ascending."""
         for file in self.files[max(0, bisect_right(self._firsts, queue_offset) - 1) :]:
             for offset in range(max(queue_offset, file.first), min(file.end, self.end)):
                 entry = self.entry(offset)
@@ -138,7 +155,7 @@ class QueueFiles:
                     yield offset, entry
 
     def written_before(self, queue_offset: int) -> Iterator[tuple[int, QueueEntry]]:
-        """Yield queue offset and entry of what was written before an offset, last ones first."""
+        """Yield queue offset and entry of the written entries before an offset, descending."""
         for file in reversed(self.files[: bisect_right(self._firsts, queue_offset)]):
             for offset in range(min(queue_offset, file.end, self.end) - 1, file.first - 1, -1):
                 entry = self.entry(offset)
@@ -146,9 +163,9 @@ class QueueFiles:
                     yield offset, entry
 
     def first_at_or_after(self, physical_offset: int) -> int:
-        """Return the least queue offset whose entry points at or behind a physical offset.
+        """Return the least queue offset whose entry points at or after a physical offset.
 
-        Entries point forwards, so this halves; `end` where there is none.
+        Physical offsets of entries ascend, so this is a binary search; `end` if no entry does.
         """
         low, high = self.first, self.end
         while low < high:
@@ -168,12 +185,12 @@ class QueueFiles:
         for file in self.files:
             path = f"{self._path}/{file.name}"
             if file.size % ENTRY_SIZE:
-                reason = f"{file.size} bytes are no multiple of an entry's {ENTRY_SIZE}"
+                reason = f"{file.size} bytes are not a multiple of an entry's {ENTRY_SIZE}"
                 yield Damage(
                     path, file.size // ENTRY_SIZE * ENTRY_SIZE, file.size % ENTRY_SIZE, reason
                 )
             elif self.whole_size and file.size != self.whole_size:
-                reason = f"this file has {file.size} bytes, others {self.whole_size}"
+                reason = f"this file has {file.size} bytes, but the others have {self.whole_size}"
                 yield Damage(path, min(file.size, self.whole_size), 0, reason)
         for file, following in pairwise(self.files):
             if following.first > file.end:
@@ -196,10 +213,10 @@ class QueueFiles:
         try:
             return self._directory.open(f"{self._path}/{file.name}")
         except StoreError:
-            return None  # deleted since it was listed
+            return None  # The file was deleted since it was listed.
 
     def _find_end(self) -> int:
-        """Return the queue offset behind the last entry that is not all zero."""
+        """Return the queue offset after the last entry that is not all zero."""
         for file in reversed(self.files):
             opened = self._open(file)
             if opened is not None:
@@ -217,11 +234,11 @@ def _queue_files(directory: Directory, path: str) -> Iterator[QueueFile]:
             try:
                 size = directory.size(f"{path}/{name}")
             except StoreError:
-                continue  # deleted since it was listed
+                continue  # The file was deleted since it was listed.
             yield QueueFile(name, base // ENTRY_SIZE, size)
 
 
 def _distance(files: list[QueueFile]) -> int | None:
-    """Return the bytes from one file's start to the next one's, if there are two."""
+    """Return the bytes from one file's start to the next one's; None without two files."""
     distances = [(after.first - file.first) * ENTRY_SIZE for file, after in pairwise(files)]
     return min(distances, default=None)

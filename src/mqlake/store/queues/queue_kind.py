@@ -1,4 +1,4 @@
-"""The two kinds of consume queues, and where the files of each are.
+"""The two kinds of consume queues, and the location of their files.
 
 Upstream: `CQType`.
 """
@@ -23,7 +23,7 @@ class QueueKind(NamedTuple):
     entry_size: int
 
     def file_size(self, wanted: int) -> int:
-        """Return the bytes that a file has if a setting asks for some: whole entries."""
+        """Return the size of a file for a configured size: whole entries."""
         return max(1, -(-wanted // self.entry_size)) * self.entry_size
 
 
@@ -32,7 +32,7 @@ BATCH = QueueKind("batchconsumequeue", batch_consume_queue.UNIT_SIZE)
 
 
 def batch_topics(directory: Directory) -> frozenset[str]:
-    """Return the topics with batch consume queues: those that say so, and those with files."""
+    """Return the topics with batch consume queues: by their settings, and by their files."""
     table = (read_config(directory, Topics) or Topics()).topic_config_table
     return frozenset(directory.names(BATCH.directory)).union(
         name for name, topic in table.items() if topic.has_batch_queues

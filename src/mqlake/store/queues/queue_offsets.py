@@ -1,4 +1,4 @@
-"""The queue offset that the next message of each queue gets.
+"""The queue offset of the next message of each queue.
 
 Upstream: `QueueOffsetOperator`.
 """
@@ -17,11 +17,11 @@ class QueueOffsets:
         self.table: dict[tuple[str, int], int] = {}
 
     def next(self, topic: str, queue_id: int) -> int:
-        """Return the queue offset that the queue's next message gets."""
+        """Return the queue offset of the queue's next message."""
         return self.table.get((topic, queue_id), 0)
 
     def set(self, topic: str, queue_id: int, offset: int) -> None:
-        """Let the queue's next message get this queue offset."""
+        """Set the queue offset of the queue's next message."""
         self.table[topic, queue_id] = offset
 
     def topics(self) -> list[str]:

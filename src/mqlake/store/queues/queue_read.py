@@ -1,6 +1,6 @@
 """Read messages of a queue from an offset on.
 
-RocketMQ: `DefaultMessageStore.getMessage`.
+Upstream: `DefaultMessageStore.getMessage`.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from mqlake.store.results import GetResult, Status
 def get(view: QueueView, offset: int, limit: int, tags: TagFilter) -> GetResult:
     """Return up to `limit` messages with queue offsets from `offset` on.
 
-    An inner batch counts as one message; the one that has `offset` is the first.
+    An inner batch counts as one message; the one that contains `offset` is the first.
 
-    Statuses and next offset are RocketMQ's. It also ends an answer at a file's end, at 32 messages
-    or 256 KiB, and after 800 entries that no tag matched; this one does not.
+    Statuses and next offset are RocketMQ's. RocketMQ also ends an answer at a file's end, at 32
+    messages or 256 KiB, and after 800 entries that no tag matched; this function does not.
     """
     low, high = view.min_offset, view.max_offset
     if high == 0:

@@ -1,7 +1,7 @@
-"""One queue as its consumers should see it: what its files hold, and what they lack.
+"""One queue as its consumers should see it: the entries of its files, and those that they lack.
 
-An entry is believed when the record it points at names this topic, queue and offset. Where it does
-not, or was never written, the log between the nearest entries that do is scanned for the record.
+An entry is trusted if its record contains this topic, queue and offset. If it does not, or the
+entry was never written, the log between the nearest trusted entries is scanned for the record.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from mqlake.store.queues.queue_files import QueueFiles
 
 
 class QueueHeads(Protocol):
-    """What a search by time asks of a queue, whether it is read from files or being written."""
+    """What a search by time needs from a queue, whether it is read from files or being written."""
 
     @property
     def topic(self) -> str: ...
@@ -37,7 +37,7 @@ class QueueHeads(Protocol):
 
 
 class _Scanned(NamedTuple):
-    """Queue offsets [start, end) whose entries come from a scan, and not from the files."""
+    """Queue offsets [start, end) whose entries come from a scan, not from the files."""
 
     start: int
     end: int
@@ -48,9 +48,10 @@ class QueueView:
     """The entries of one queue that point into [log's first byte, `log_end`).
 
     Args:
-        end_of_files: queue offset behind the last entry of the files that can be believed.
-        behind: entries found by scanning, which take over there.
-        has_batches: it is a batch consume queue, so that a record may have several queue offsets.
+        end_of_files: queue offset after the last trusted entry of the files.
+        behind: entries found by scanning, from there on.
+        has_batches: whether it is a batch consume queue, so that a record may have several queue
+            offsets.
     """
 
     def __init__(
@@ -82,10 +83,10 @@ class QueueView:
         return (following[0] if low == high else low), self.batch(self._behind.max_offset)[1]
 
     def _find_before(self) -> None:
-        """Look for what was lost before the first entry of the files.
+        """Search for what was lost before the first entry of the files.
 
-        RocketMQ deletes a queue file only when all its entries point before the log's start, so
-        the first file that is left begins with such an entry, or with blank ones.
+        RocketMQ deletes a queue file only when all its entries point before the log's start, so the
+        first remaining file begins with such an entry, or with blank ones.
         """
         first = self._first_in_files
         entry = self._files.entry(first) if 0 < first < self._end_of_files else None
@@ -101,7 +102,7 @@ class QueueView:
     def batch(self, queue_offset: int) -> tuple[int, int]:
         """Return the queue offsets [first, end) of the batch that begins before an offset.
 
-        Without one that reaches the offset: the offset itself, twice.
+        If no batch contains the offset: the offset itself, twice.
         """
         found = self._behind.last_before(queue_offset) if self._has_batches else None
         record = found and self.record(*found)
@@ -114,7 +115,7 @@ class QueueView:
     def entries(self, start: int) -> Iterator[tuple[int, QueueEntry]]:
         """Yield queue offset and entry from an offset on, ascending.
 
-        Those from files have not been compared with their records.
+        Entries from files have not been compared with their records.
         """
         at = max(start, self.min_offset)
         while at < self.max_offset:
@@ -126,7 +127,7 @@ class QueueView:
                 at = found[0] + 1
 
     def _next(self, at: int) -> tuple[int, QueueEntry] | int:
-        """Return the first entry from `at` on, or where to look next."""
+        """Return the first entry from `at` on, or where to search next."""
         scanned = self._scanned_at(at)
         if scanned is not None:
             found = scanned.found.first_from(at)
@@ -140,7 +141,7 @@ class QueueView:
         return at
 
     def head(self, queue_offset: int, entry: QueueEntry) -> Head | None:
-        """Return the head of the record that an entry stands for; its body is not checked."""
+        """Return the head of an entry's record; its body is not checked."""
         head = self._matching_head(queue_offset, entry)
         if head is not None or queue_offset >= self._end_of_files:
             return head
@@ -150,7 +151,7 @@ class QueueView:
         return right_entry and self._matching_head(queue_offset, right_entry)
 
     def record(self, queue_offset: int, entry: QueueEntry) -> Record | None:
-        """Return the good record that an entry stands for."""
+        """Return the good record of an entry."""
         head = self.head(queue_offset, entry)
         return head and self._log.record(head.physical_offset)
 
@@ -174,7 +175,7 @@ class QueueView:
         return None
 
     def _heal(self, queue_offset: int) -> _Scanned:
-        """Scan for the records of the entries around `queue_offset` that cannot be believed."""
+        """Scan for the records of the untrusted entries around `queue_offset`."""
         before, start = self._first_in_files, self._log.min_offset
         for offset, entry in self._files.written_before(queue_offset):
             if offset < self._first_in_files:
@@ -195,7 +196,7 @@ class QueueView:
     def _keep(self, queue_offset: int, scanned: _Scanned) -> _Scanned:
         """Store what was scanned around `queue_offset`, without what an earlier scan has covered.
 
-        Ranges that overlapped would hide each other, and be scanned again for ever.
+        Ranges that overlapped would hide each other, and be scanned again and again.
         """
         number = bisect_right(self._scanned, queue_offset, key=lambda one: one.start)
         before = self._scanned[number - 1].end if number else scanned.start

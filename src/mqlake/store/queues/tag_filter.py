@@ -1,6 +1,6 @@
 """Choose messages by tag expressions such as "TagA || TagB".
 
-RocketMQ: `FilterAPI.buildSubscriptionData`, `DefaultMessageFilter`.
+Upstream: `FilterAPI.buildSubscriptionData`, `DefaultMessageFilter`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _INT_BITS = 1 << 31
 
 
 class TagFilter:
-    """A tag expression: tags parted by `||`; None, "" and "*" choose all messages."""
+    """A tag expression: tags separated by `||`; None, "" and "*" choose all messages."""
 
     def __init__(self, expression: str | None) -> None:
         tags = (expression or ALL).split("||")
@@ -25,17 +25,17 @@ class TagFilter:
 
     @property
     def chooses_all(self) -> bool:
-        """Whether no message is left out."""
+        """Return whether no message is left out."""
         return self._chooses_all
 
     def codes(self, topic: str) -> list[int] | None:
-        """Return the tags codes that `may_match` goes by, None where only the record can tell."""
+        """Return the tags codes that `may_match` compares, None if only the record can tell."""
         return None if self._chooses_all or topic == SCHEDULE_TOPIC else sorted(self._codes)
 
     def may_match(self, topic: str, entry: QueueEntry) -> bool:
-        """Say whether the tags code of an entry can be that of a chosen tag.
+        """Return whether the tags code of an entry can be that of a chosen tag.
 
-        Codes beyond 32 bits are addresses in the consume-queue extension, and in the topic of
+        Codes beyond 32 bits are addresses in the consume queue extension, and in the topic of
         scheduled messages codes are delivery times: there, only the record can tell.
         """
         if self._chooses_all or topic == SCHEDULE_TOPIC:
@@ -43,5 +43,5 @@ class TagFilter:
         return not -_INT_BITS <= entry.tags_code < _INT_BITS or entry.tags_code in self._codes
 
     def matches(self, record: Record) -> bool:
-        """Say whether a record has a chosen tag."""
+        """Return whether a record has a chosen tag."""
         return self._chooses_all or record.tags in self._tags

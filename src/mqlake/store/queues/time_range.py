@@ -17,20 +17,20 @@ from mqlake.store.queues.time_search import Boundary, offset_by_time
 
 
 class Timed(NamedTuple):
-    """A message by its place in store-time order."""
+    """A message, sorted by store time."""
 
     store_timestamp: int
     physical_offset: int
 
 
 class TimeRange(NamedTuple):
-    """Store times (ms), both included."""
+    """Store times (ms), both inclusive."""
 
     begin: int
     end: int
 
     def has(self, milliseconds: int) -> bool:
-        """Say whether a time is in the range."""
+        """Return whether a time is in the range."""
         return self.begin <= milliseconds <= self.end
 
 
@@ -50,8 +50,8 @@ def in_log(
 ) -> Iterator[Timed]:
     """Yield the messages of some queues of a topic (None: all) by a scan of the log.
 
-    Only the segments that hold the range's times are read. By physical offset: the broker's clock,
-    if it was not set back, has made that the order of store times.
+    Only the segments with the range's times are read, in the order of physical offsets: if the
+    broker's clock was not set back, that is the order of store times.
     """
     start, end = _stretch(log, log_end, times)
     scan = _walk if is_small(log, start, end) else _scan
@@ -97,9 +97,10 @@ def _stretch(log: CommitLog, log_end: int, times: TimeRange) -> tuple[int, int]:
 def read(
     log: CommitLog, sources: list[Iterator[Timed]], limit: int, tags: TagFilter
 ) -> tuple[list[Record], bool]:
-    """Return the first `limit` messages of all sources in store-time order; whether there are more.
+    """Return the first `limit` messages of all sources in store-time order, and whether there are
+    more.
 
-    Ties come by physical offset.
+    Messages with equal times are sorted by physical offset.
     """
     records: list[Record] = []
     for _, offset in heapq.merge(*sources):

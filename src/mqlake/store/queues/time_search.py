@@ -1,6 +1,6 @@
 """Find queue offsets by store time (docs/store-reader.md, "Time").
 
-RocketMQ: `ConsumeQueue.getOffsetInQueueByTime`, `BoundaryType`.
+Upstream: `ConsumeQueue.getOffsetInQueueByTime`, `BoundaryType`.
 """
 
 from __future__ import annotations
@@ -11,20 +11,20 @@ from mqlake.store.queues.queue_view import QueueHeads
 
 
 class Boundary(enum.Enum):
-    """Which of the offsets around a time is asked for."""
+    """Which of the two offsets around a time to return."""
 
     LOWER = "lower"
-    """The first with store time >= the time; the queue's max offset where there is none."""
+    """The first with store time >= the time; the queue's max offset without one."""
     UPPER = "upper"
-    """The last with store time <= the time; the queue's min offset where there is none."""
+    """The last with store time <= the time; the queue's min offset without one."""
     NEAREST = "nearest"
-    """The nearer one of those before and from the time on, the earlier one if both are as near.
+    """The nearer one of the two, the earlier one if both are equally near.
 
-    What RocketMQ 4.9 answers."""
+    The answer of RocketMQ 4.9."""
 
 
 def offset_by_time(view: QueueHeads, milliseconds: int, boundary: Boundary) -> int:
-    """Return a queue offset by store time, exact where store times do not decrease."""
+    """Return a queue offset by store time, which is exact if store times do not decrease."""
     if boundary is Boundary.UPPER:
         last, _ = _part(view, milliseconds + 1)
         return view.min_offset if last is None else last
@@ -42,7 +42,7 @@ def offset_by_time(view: QueueHeads, milliseconds: int, boundary: Boundary) -> i
 def _part(view: QueueHeads, milliseconds: int) -> tuple[int | None, int]:
     """Return the last queue offset stored before a time, and the first one stored from it on.
 
-    None, and the queue's max offset, where there are none.
+    Without such messages: None, and the queue's max offset.
     """
     last: int | None = None
     low, high = view.min_offset, view.max_offset

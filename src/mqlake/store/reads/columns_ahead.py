@@ -1,7 +1,7 @@
-"""Columns of messages that are read in small steps, made for many steps at once.
+"""Columns of messages that are read in small steps, created for many steps in one call.
 
-Making a batch of 32 rows takes twice as long as its rows do. (Records gain nothing: each costs the
-same, however many are decoded.)
+Creating a batch of 32 rows takes twice as long as its rows do. (Records gain nothing: each costs
+the same, however many are decoded.)
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ if TYPE_CHECKING:
 _MOST_KEPT = 64
 
 Kept = deque["ColumnsAhead"]
-"""Those of all queues that have a batch, the newest last."""
+"""The columns of all queues that have a batch, the newest last."""
 
 
 class ColumnsAhead:
-    """The columns of messages of one segment that follow each other in a queue.
+    """The columns of consecutive messages of a queue in one segment.
 
-    Where a step asks for them as the step before it did, they are made for all steps behind, too.
+    If consecutive steps request them, they are also created for all following steps.
 
     Args:
-        at, sizes: where the messages are in the segment.
+        at, sizes: positions and sizes of the messages in the segment.
     """
 
     def __init__(self, at: Longs, sizes: Longs, kernel: Kernel, kept: Kept) -> None:
@@ -56,7 +56,7 @@ class ColumnsAhead:
         return rows
 
     def forget(self) -> None:
-        """Let go of the batch."""
+        """Release the batch."""
         self._batch = None
 
     def _keep(self) -> None:
@@ -68,7 +68,9 @@ class ColumnsAhead:
 
 @cache
 def to_arrow() -> Callable[..., Any]:
-    """Return `mqlake.dispatch.messages.to_arrow`, not imported for who never asks for columns."""
+    """Return `mqlake.dispatch.messages.to_arrow`, which is imported only if columns are
+    requested.
+    """
     from mqlake.dispatch.messages import to_arrow
 
     return to_arrow

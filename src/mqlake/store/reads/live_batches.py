@@ -23,13 +23,13 @@ from mqlake.store.results import QueueRange, Status
 
 
 class BatchQueueReading:
-    """How one batch consume queue is read: what to look for, and how far.
+    """How one batch consume queue is read: what to select, and the limits.
 
-    An answer has whole records. Its first may begin before the offset that is asked for: clients
-    pass over the messages of an inner batch that they have already.
+    An answer has whole records. The first may begin before the requested offset: clients skip the
+    messages of an inner batch that they already have.
 
     Args:
-        most_entries: queue offsets that one read goes through at most.
+        most_entries: maximum number of queue offsets that one read examines.
     """
 
     def __init__(
@@ -49,8 +49,8 @@ class BatchQueueReading:
         """Read from a queue offset on; nothing from the physical offset `confirmed` on.
 
         Args:
-            max_messages: those of all inner batches together; the first record is taken whatever
-                it has.
+            max_messages: the messages of all inner batches together; the first record is always
+                returned.
         """
         topic, queue_id = self._topic, self._queue_id
         low = self._queues.min_offset(topic, queue_id)
@@ -73,28 +73,36 @@ class BatchQueueReading:
                 if messages and messages + unit.batch_size > max_messages:
                     break
                 before = walk.messages
-                # The records count here; how many messages they have, above.
+                # The records count here; the number of their messages counts above.
                 count, _ = walk.take(unit.base_offset, _entry(unit), before + 1, max_bytes)
                 if not count:
-                    break  # no room in max_bytes
+                    break  # There is no room in max_bytes.
                 at = max(at, unit.end_offset)
                 if walk.messages > before:
                     messages += unit.batch_size
                 if messages >= max_messages:
                     break
             else:
-                at = max(at, end)  # the gap before the next unit
+                at = max(at, end)  # There is a gap before the next unit.
         except DiskError:
-            raise  # it is there: whoever reads must not go on behind it
+            raise  # The message exists: a reader must not continue after it.
         except StoreError:
             following = batches.next_file(at) if at == offset else None
             return walk.result(at, queue, following)
         return walk.result(at, queue)
 
+    def copied(self, offset: int, max_messages: int, max_bytes: int) -> None:
+        """Return None: nothing is read ahead."""
+        del offset, max_messages, max_bytes
+
+    def copies(self, offset: int, max_messages: int) -> None:
+        """Return None: nothing is copied ahead."""
+        del offset, max_messages
+
     def warm_up(
         self, offset: int, max_messages: int, confirmed: int
     ) -> Callable[[], object] | None:
-        """Return None: nothing is brought into memory ahead."""
+        """Return None: nothing is read into memory ahead."""
         del offset, max_messages, confirmed
         return None
 
@@ -110,7 +118,7 @@ class LiveBatchQueue:
         self._log, self._log_end, self._batches = log, log_end, batches
 
     def base_of(self, offset: int) -> int:
-        """Return the queue offset at which the batch begins that a queue offset is in."""
+        """Return the first queue offset of the batch that contains a queue offset."""
         unit = self._batches.unit(self._batches.place_of(offset))
         return min(offset, unit.base_offset) if unit else offset
 

@@ -1,6 +1,6 @@
 """Read messages of a queue of a live store from an offset on (docs/live-store.md, "Reading").
 
-RocketMQ: `DefaultMessageStore.getMessage`.
+Upstream: `DefaultMessageStore.getMessage`.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from mqlake.formats.record import FAULT_REASONS, Fault
 from mqlake.store.log.segments import CommitLog
 from mqlake.store.queues.tag_filter import TagFilter
 from mqlake.store.reads.columns_ahead import Kept
+from mqlake.store.reads.copied_ahead import CopiedAhead, CopiedMessages, CopyBuffers
 from mqlake.store.reads.live_result import LiveGetResult, Run, Skipped
 from mqlake.store.reads.read_ahead import ReadAhead
 from mqlake.store.reads.warm_up import WarmUp
@@ -35,11 +36,12 @@ _OTHER_REASON = "the record there has another topic, queue or queue offset"
 
 
 class QueueReading:
-    """How one queue is read: what to look for, and how far.
+    """How one queue is read: what to select, and the limits.
 
     Args:
-        most_entries: what one read goes through at most, whether they match or not.
-        kept: the columns of all queues that are made ahead.
+        most_entries: maximum number of entries that one read examines, whether they match or not.
+        kept: the columns of all queues that are created ahead.
+        copies: the buffers for records that are copied ahead.
     """
 
     def __init__(
@@ -50,6 +52,7 @@ class QueueReading:
         tags: TagFilter,
         most_entries: int,
         kept: Kept,
+        copies: CopyBuffers,
     ) -> None:
         self._log, self._queues = log, queues
         self._wanted, self._tags = wanted, tags
@@ -58,7 +61,7 @@ class QueueReading:
         self._kernel = load()
         self._warm_up = WarmUp(log, queues, wanted, self._kernel)
         self._ahead = (
-            ReadAhead(log, queues, wanted, self._kernel, kept)
+            ReadAhead(log, queues, wanted, self._kernel, kept, copies)
             if tags.chooses_all and not wanted.by_code
             else None
         )
@@ -88,10 +91,10 @@ class QueueReading:
             in_file = queues.places_in_file(at)
             most = end - at if self._wanted.by_code else min(end - at, max_messages)
             try:
-                # A file at a time: where one is gone, the others are still there.
+                # One file at a time: if one was removed, the others still exist.
                 entries = queues.entries(topic, queue_id, at, min(most, in_file))
             except DiskError:
-                raise  # it is there: whoever reads must not go on behind it
+                raise  # The message exists: a reader must not continue after it.
             except StoreError:
                 entries = b""
             if not entries:
@@ -100,10 +103,25 @@ class QueueReading:
             at += count
         return walk.result(at, queue)
 
+    def copied(self, offset: int, max_messages: int, max_bytes: int) -> CopiedMessages | None:
+        """Return what `get` would return, if earlier reads have found it ahead."""
+        if self._ahead is None:
+            return None
+        queues, topic, queue_id = self._queues, self._topic, self._queue_id
+        low, high = queues.min_offset(topic, queue_id), queues.max_offset(topic, queue_id)
+        if offset < low or offset + max_messages > high:
+            return None
+        found = self._ahead.copy(offset, max_messages, max_bytes)
+        return CopiedMessages(*found, offset + found[1], low, high) if found else None
+
+    def copies(self, offset: int, max_messages: int) -> CopiedAhead | None:
+        """Return the copy that has so many messages, if earlier reads have found them ahead."""
+        return None if self._ahead is None else self._ahead.copies(offset, max_messages)
+
     def warm_up(
         self, offset: int, max_messages: int, confirmed: int
     ) -> Callable[[], object] | None:
-        """Return what brings the messages that `get` reads into memory: see `WarmUp.job`."""
+        """Return a job that reads the messages for `get` into memory: see `WarmUp.job`."""
         least = self._most_entries if self._wanted.by_code else 0
         if self._ahead is not None:
             if self._ahead.covers(offset, max_messages):
@@ -135,10 +153,11 @@ class Walk:
     def take(
         self, first: int, entries: bytes | memoryview, most: int, most_bytes: int
     ) -> tuple[int, bool]:
-        """Follow entries, the first of which has a queue offset.
+        """Follow entries, starting at a queue offset.
 
         Returns:
-            How many were gone through, and whether a limit was reached before the others.
+            The number of entries that were examined, and whether a limit was reached before the
+            others.
         """
         packed, count, done = np.frombuffer(entries, np.uint8), len(entries) // ENTRY_SIZE, 0
         if not self.messages:
@@ -165,7 +184,7 @@ class Walk:
         """Return what was found before the queue offset `at`.
 
         Args:
-            next_file: queue offset at which entries go on, where those of `at` are gone.
+            next_file: queue offset at which entries continue, if those at `at` were removed.
         """
         if self._runs:
             status = Status.FOUND
@@ -178,7 +197,7 @@ class Walk:
         return LiveGetResult(status, at, queue, self._kernel, self._runs, self._skipped)
 
     def _enter(self, offset: int) -> bool:
-        """Go to the segment of a physical offset; say whether there is one."""
+        """Open the segment of a physical offset; return whether there is one."""
         place = self._log.place(offset)
         if place is None:
             return False
@@ -188,14 +207,16 @@ class Walk:
         return True
 
     def _add(self, rows: Longs, followed: Followed, last: int) -> bool:
-        """Add the rows of good records; say whether all that were counted are."""
+        """Add the rows of good records; return whether all that were counted are good."""
         self._misses_last = False
         if followed.messages - self.messages != rows.shape[1]:
             missing = rows[FAULT] != Fault.GOOD
             for queue_offset, offset, _, fault in rows[:, missing].T.tolist():
                 self._skip(queue_offset, offset, fault)
             self._misses_last = bool(missing[-1]) and int(rows[QUEUE_OFFSET, -1]) == last
-            rows = rows.compress(~missing, axis=1)  # contiguous, as kernels are compiled for
+            rows = rows.compress(
+                ~missing, axis=1
+            )  # The array must be contiguous, because kernels are compiled for that.
         self.messages, self._bytes = followed.messages, followed.bytes
         if not rows.shape[1]:
             return True
@@ -206,7 +227,7 @@ class Walk:
         return self._add_tagged(run)
 
     def _add_tagged(self, run: Run) -> bool:
-        """Add the messages that have a chosen tag, and not only its hash."""
+        """Add the messages that have a chosen tag, not only its hash."""
         records = decode(run.buffer, run.at, run.sizes, self._kernel)
         matches = np.array([self._tags.matches(record) for record in records])
         if matches.all():
@@ -221,6 +242,6 @@ class Walk:
 
     def _skip(self, queue_offset: int, offset: int, fault: int) -> None:
         if fault == Fault.SHORT and 0 <= offset < self._part.low:
-            return  # trimmed with the log
+            return  # It was trimmed with the log.
         reason = _OTHER_REASON if fault == OTHER else FAULT_REASONS[Fault(fault)]
         self._skipped.append(Skipped(queue_offset, offset, reason))

@@ -34,7 +34,7 @@ class LiveQueue:
                 yield entry, head
 
     def _entries(self, start: int, end: int) -> Iterator[tuple[int, QueueEntry]]:
-        # A search looks at one entry in many places, a range at all of them in one.
+        # A search reads one entry at each of many positions; a range reads all entries at one.
         most = 1
         while start < end:
             in_file = self._queues.places_in_file(start)
@@ -47,6 +47,6 @@ class LiveQueue:
                 data = b""
             for at in range(0, len(data), ENTRY_SIZE):
                 yield start + at // ENTRY_SIZE, consume_queue.decode(data, at)
-            # Where a file is gone, the next one is still there.
+            # If a file was removed, the next one still exists.
             start += len(data) // ENTRY_SIZE or in_file
             most = min(2 * most, _MOST_AT_ONCE)

@@ -1,7 +1,7 @@
 """Answer questions about a store that is being written (docs/live-store.md, "Reading").
 
-Searches are those of `mqlake.store.reader`, over the log, the queues and the index as they are in
-memory. RocketMQ: `DefaultMessageStore`.
+Searches are those of `mqlake.store.reader`, over the log, the queues and the index in memory.
+Upstream: `DefaultMessageStore`.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ from mqlake.store.queues.time_range import TimeRange
 from mqlake.store.queues.time_search import Boundary, offset_by_time
 from mqlake.store.reads.arrivals import Arrivals
 from mqlake.store.reads.columns_ahead import Kept
+from mqlake.store.reads.copied_ahead import CopiedAhead, CopiedMessages, CopyBuffers
 from mqlake.store.reads.live_batches import BatchQueueReading, LiveBatchQueue
 from mqlake.store.reads.live_get import QueueReading
 from mqlake.store.reads.live_queue import LiveQueue
@@ -49,12 +50,12 @@ _ENTRY = np.dtype([("physical_offset", ">i8"), ("size", ">i4"), ("tags_code", ">
 
 @dataclass(frozen=True)
 class Live:
-    """What reads need of a live store.
+    """What reads need from a live store.
 
     Attributes:
         watermarks: messages are read before `confirmed`.
-        catch_up: dispatch what may be read and is not dispatched yet.
-        dialect: whose keys the index has.
+        catch_up: dispatches what may be read but is not dispatched yet.
+        dialect: decides which keys the index has.
     """
 
     log: OwnedCommitLog
@@ -71,10 +72,11 @@ class LiveReads(Lookups):
     """The reading side of a live store. For the store's thread.
 
     `get` sees what is dispatched, which follows a put within milliseconds; everything else sees
-    what may be read at once. A topic that cannot be a directory name raises `FormatError`.
+    immediately what may be read. A topic that cannot be a directory name raises `FormatError`.
 
     Attributes:
-        arrivals: tells whoever waits for messages of a topic.
+        arrivals: notifies those who wait for messages of a topic.
+        copies: the records that were found and copied ahead.
     """
 
     def __init__(self, live: Live) -> None:
@@ -82,7 +84,8 @@ class LiveReads(Lookups):
         self._log, self._queues = live.log, live.queues
         self.arrivals = Arrivals()
         live.dispatcher.arrived = self.arrivals
-        self._kept = Kept()
+        self._kept, self.copies = Kept(), CopyBuffers()
+        self._version, self._versioned = 0, (-1, -1)
         self._queues.on_batches = self.forget
         self._reading = lru_cache(_KEPT_READINGS)(self._make_reading)
         live.settings.on_change(self.forget, "max_filter_message_size")
@@ -91,8 +94,16 @@ class LiveReads(Lookups):
 
     @property
     def max_offset(self) -> int:
-        """Physical offset behind the last message that may be read."""
+        """Physical offset after the last message that may be read."""
         return self._live.watermarks.confirmed
+
+    @property
+    def version(self) -> int:
+        """A number that changes when the least or greatest offset of any queue may have changed."""
+        versioned = self._live.dispatcher.position, self._queues.min_physical_offset
+        if versioned != self._versioned:
+            self._version, self._versioned = self._version + 1, versioned
+        return self._version
 
     def topics(self) -> list[str]:
         """Return the names of all topics that have a queue, sorted."""
@@ -104,7 +115,7 @@ class LiveReads(Lookups):
         return [queue_id for name, queue_id in self._queues.queues() if name == topic]
 
     def queue(self, topic: str, queue_id: int) -> QueueRange:
-        """Return a queue's offsets; (0, 0) where there is no such queue."""
+        """Return a queue's offsets; (0, 0) if there is no such queue."""
         check_topic_name(topic)
         low = self._queues.min_offset(topic, queue_id)
         return QueueRange(low, self._queues.max_offset(topic, queue_id))
@@ -112,7 +123,8 @@ class LiveReads(Lookups):
     def entries(self, topic: str, queue_id: int, start: int, count: int) -> list[QueueEntry]:
         """Return up to `count` entries of a queue from an offset on; fewer at the end of a file.
 
-        A batch consume queue has an entry for each batch; the first has the offset, or follows it.
+        A batch consume queue has an entry for each batch; the first one contains the offset, or
+        follows it.
         """
         batches = self._queues.batches(check_topic_name(topic), queue_id)
         if batches is not None:
@@ -122,9 +134,9 @@ class LiveReads(Lookups):
         return [QueueEntry(*entry) for entry in ENTRY.iter_unpack(data)]
 
     def stored_bytes(self, topic: str, queue_id: int, start: int, end: int) -> int:
-        """Return the bytes of the records between two queue offsets, as the entries say.
+        """Return the size of the records between two queue offsets, according to the entries.
 
-        Of what retention removed, nothing counts.
+        Removed messages do not count.
         """
         batches = self._queues.batches(check_topic_name(topic), queue_id)
         if batches is not None:
@@ -146,23 +158,48 @@ class LiveReads(Lookups):
     ) -> LiveGetResult:
         """Return messages of a queue from an offset on.
 
-        Statuses and next offset are RocketMQ's. It also goes through no more queue entries at once
-        than `maxFilterMessageSize` has room for; NO_MATCHED_MESSAGE says that none of them
-        matched, and `next_offset` where to go on.
+        Statuses and next offset are RocketMQ's. It also examines no more queue entries in one call
+        than `maxFilterMessageSize` allows; NO_MATCHED_MESSAGE means that none of them matched, and
+        `next_offset` is where to continue.
 
         Args:
-            max_messages: at least 1 is given where there is one.
+            max_messages: at least 1 is returned if the queue has one.
             tags: an expression such as "TagA || TagB".
-            max_bytes: of all records; the first is given whatever its size.
-                `maxTransferBytesOnMessageInMemory` without it.
-            crc: check the bodies' CRC. A record with a wrong one is passed over.
-            exact: leave out what only has the hash of a chosen tag, which costs decoding.
+            max_bytes: of all records; the first is returned whatever its size. Default:
+                `maxTransferBytesOnMessageInMemory`.
+            crc: check the bodies' CRC. A record with a wrong CRC is skipped.
+            exact: leave out messages that have only the hash of a requested tag, which takes time.
         """
         reading = self._reading(topic, queue_id, tags, crc, exact)
         if max_bytes is None:
             max_bytes = self._live.settings.now.max_transfer_bytes_on_message_in_memory
         most = min(max_bytes, _MOST_BYTES)
         return reading.get(offset, max(1, max_messages), most, self._live.watermarks.confirmed)
+
+    def copied(
+        self,
+        topic: str,
+        queue_id: int,
+        offset: int,
+        max_messages: int,
+        max_bytes: int,
+        tags: str | None = None,
+    ) -> CopiedMessages | None:
+        """Return what `get` would return with `exact=False`, if earlier reads found it ahead.
+
+        None if they did not find it, or found fewer than `max_messages` (at least 1): call `get`
+        then.
+        """
+        reading = self._reading(topic, queue_id, tags, True, False)
+        return reading.copied(offset, max_messages, min(max_bytes, _MOST_BYTES))
+
+    def copied_by(
+        self, topic: str, queue_id: int, offset: int, max_messages: int, tags: str | None = None
+    ) -> CopiedAhead | None:
+        """Return the copy that has `max_messages` from an offset on; None if there is no such copy,
+        and no earlier read has found so many ahead.
+        """
+        return self._reading(topic, queue_id, tags, True, False).copies(offset, max_messages)
 
     def warm_up(
         self,
@@ -175,10 +212,10 @@ class LiveReads(Lookups):
         crc: bool = True,
         exact: bool = True,
     ) -> Callable[[], object] | None:
-        """Return what brings messages into memory, to be run in any thread before `get`.
+        """Return a job that reads messages into memory, to be run in any thread before `get`.
 
-        None where they are there already, or the system does not tell. The arguments are those of
-        `get`.
+        None if they are in memory already, or the system does not report it. The arguments are
+        those of `get`.
         """
         reading = self._reading(topic, queue_id, tags, crc, exact)
         return reading.warm_up(offset, max_messages, self._live.watermarks.confirmed)
@@ -197,16 +234,17 @@ class LiveReads(Lookups):
         decisive = chosen if exact else TagFilter(None)
         if self._queues.batches(topic, queue_id) is not None:
             return BatchQueueReading(self._log, self._queues, which, decisive, most)
-        return QueueReading(self._log, self._queues, which, decisive, most, self._kept)
+        return QueueReading(self._log, self._queues, which, decisive, most, self._kept, self.copies)
 
     def forget(self) -> None:
-        """Forget what is known of queues: some were removed, or are to be read in another way."""
+        """Drop cached queues: some were removed, or must be read in another way."""
         self._reading.cache_clear()
+        self.copies.forget()
 
     def head_from(self, topic: str, queue_id: int, offset: int) -> Head | None:
-        """Return the head of a queue's first message from a queue offset on, None without any.
+        """Return the head of a queue's first message from a queue offset on, or None at its end.
 
-        Of an inner batch that the offset is in, too.
+        This includes an inner batch that contains the offset.
         """
         self._live.catch_up()
         view = self._view(topic, queue_id)
@@ -233,7 +271,7 @@ class LiveReads(Lookups):
         *,
         tags: str | None = None,
     ) -> Tail:
-        """Return a reader that goes on as messages arrive: see `Tail`."""
+        """Return a reader that continues as messages arrive: see `Tail`."""
         self._live.catch_up()
         return Tail(self, check_topic_name(topic), queue_ids, offset, tags)
 
@@ -241,7 +279,7 @@ class LiveReads(Lookups):
 
     def _by_key(self, query: KeyQuery, limit: int) -> QueryResult:
         index = self._index(query)
-        # Not kept from query to query: what it scans grows with each put.
+        # Not cached between queries: what it scans grows with each put.
         scan = KeyScan(self._log)
         return QueryResult(*key_query.find(self._log, self.max_offset, index, scan, query, limit))
 
@@ -252,15 +290,15 @@ class LiveReads(Lookups):
             return IndexFiles([], [])
         files = live.index.files().files
         if files:
-            # What was dispatched and is not in the last file has no keys.
+            # Records that were dispatched and are not in the last file have no keys.
             files[-1] = files[-1]._replace(covered_end=live.dispatcher.position)
         return IndexFiles(files, [])
 
     @property
     def index_end(self) -> tuple[int, int]:
-        """Store timestamp (milliseconds) and physical offset of what was indexed last.
+        """Store timestamp (milliseconds) and physical offset of the last indexed record.
 
-        (0, 0) where nothing was.
+        (0, 0) without an indexed record.
         """
         self._live.catch_up()
         files = self._live.index.files().files
@@ -290,7 +328,7 @@ class LiveReads(Lookups):
     ) -> QueryResult:
         """Return the first `max` messages stored in [begin, end] (ms), in store-time order.
 
-        Ties come by physical offset.
+        Messages with equal times are sorted by physical offset.
         """
         self._live.catch_up()
         times, tags = TimeRange(begin, end), TagFilter(tag)

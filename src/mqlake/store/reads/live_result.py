@@ -1,4 +1,4 @@
-"""What a read of a live store answers: messages in the form that is asked for."""
+"""The result of a read from a live store: messages in the requested form."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Skipped(NamedTuple):
-    """An entry of the queue without its message, and why: damage, for a person to look at."""
+    """An entry of the queue without its message, and why: damage that a person should check."""
 
     queue_offset: int
     physical_offset: int
@@ -37,12 +37,12 @@ class Run(NamedTuple):
     are_adjacent: bool = False
     """Whether each is known to begin where the one before it ends."""
     columns: ColumnsAhead | None = None
-    """Of these and those behind, where they are known, too."""
+    """Of these and the following ones, if known."""
     first: int = 0
     """The number of the first one in `columns`."""
 
     def pieces(self) -> list[memoryview]:
-        """Return the records' bytes, those of several in one piece where they lie so."""
+        """Return the records' bytes; consecutive records in one piece."""
         if not self.are_adjacent:
             return self.views()
         return [self.view[int(self.at[0]) : int(self.at[-1] + self.sizes[-1])]]
@@ -54,15 +54,15 @@ class Run(NamedTuple):
 
 
 class LiveGetResult:
-    """Messages of one queue, ascending, in the form that is asked for; and where to go on.
+    """Messages of one queue, ascending, in the requested form; and where to continue.
 
-    They stay valid when the log's file is deleted. Each form is made when it is first asked for.
+    They stay valid when the log's file is deleted. Each form is created on first access.
 
     Attributes:
         status: as RocketMQ's.
         next_offset: the queue offset to read from next.
         min_offset, max_offset: of the queue.
-        skipped: entries that were passed over because of damage.
+        skipped: entries that were skipped because of damage.
     """
 
     __slots__ = (
@@ -100,12 +100,12 @@ class LiveGetResult:
 
     @cached_property
     def raw(self) -> list[memoryview]:
-        """The records as they lie in the log, not copied."""
+        """The records as they are in the log, not copied."""
         return [record for run in self._runs for record in run.views()]
 
     @property
     def pieces(self) -> list[memoryview]:
-        """The bytes of all records, one behind the other, in few pieces; not copied."""
+        """The bytes of all records, consecutively, in few pieces; not copied."""
         return [piece for run in self._runs for piece in run.pieces()]
 
     @cached_property
@@ -113,14 +113,14 @@ class LiveGetResult:
         """The records, decoded."""
         return decode(*self._spans(), self._kernel) if self._runs else []
 
-    def to_arrow(self) -> Any:  # pyarrow carries no types
+    def to_arrow(self) -> Any:  # pyarrow has no types
         """Return a `pyarrow.RecordBatch` with the columns of `mqlake.dispatch.arrow.SCHEMA`."""
         if len(self._runs) == 1 and (columns := (run := self._runs[0]).columns):
             return columns.rows(run.buffer, run.first, run.first + len(run.at))
         return to_arrow()(*self._spans(), self._kernel)
 
     def _spans(self) -> tuple[Bytes, Longs, Longs]:
-        """Return a buffer, and where in it the records are."""
+        """Return a buffer, and the positions of the records in it."""
         if len(self._runs) == 1:
             run = self._runs[0]
             return run.buffer, run.at, run.sizes

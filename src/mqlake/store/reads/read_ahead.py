@@ -1,7 +1,7 @@
-"""Messages behind those that were read last, found before they are asked for.
+"""Find the messages after those that were read last, before they are requested.
 
-A consumer that is behind reads its queue in small steps, one after the other. What its entries
-point at is looked up for many steps at once.
+A consumer that lags reads its queue in small consecutive steps. The targets of its entries are
+looked up for many steps in one call.
 """
 
 from __future__ import annotations
@@ -16,19 +16,20 @@ from mqlake.errors import StoreError
 from mqlake.formats.consume_queue import ENTRY, ENTRY_SIZE
 from mqlake.store.log.segments import CommitLog
 from mqlake.store.reads.columns_ahead import ColumnsAhead, Kept
+from mqlake.store.reads.copied_ahead import CopiedAhead, CopyBuffers
 from mqlake.store.reads.live_result import Run
 
 if TYPE_CHECKING:
     from mqlake.dispatch.batch import Longs
     from mqlake.store.queues.owned_queues import OwnedQueues
 
-MESSAGES = 512
+MESSAGES = 1024
 BYTES = 1 << 20
-"""What is looked up at once at most."""
+"""Maximum number of messages that are looked up in one call."""
 
 
 class _Known(NamedTuple):
-    """Messages of one segment that follow each other in a queue."""
+    """Consecutive messages of a queue in one segment."""
 
     first: int
     """Queue offset of the first."""
@@ -39,51 +40,63 @@ class _Known(NamedTuple):
     sums: Longs
     """Bytes of all messages before each, and of all."""
     columns: ColumnsAhead
+    copied: CopiedAhead
 
 
 class ReadAhead:
-    """What is known of a queue behind the last read. For queues that are read without a filter.
+    """The known messages of a queue after the last read. For queues that are read without a filter.
 
-    No file is kept open for it, so that files that are deleted give back their room.
+    It keeps no file open, so that deleted files free their space.
 
     Args:
-        kept: the columns of all queues that are made ahead.
+        kept: the columns of all queues that are created ahead.
+        copies: the buffers for records that are copied ahead.
     """
 
     def __init__(
-        self, log: CommitLog, queues: OwnedQueues, wanted: Wanted, kernel: Kernel, kept: Kept
+        self,
+        log: CommitLog,
+        queues: OwnedQueues,
+        wanted: Wanted,
+        kernel: Kernel,
+        kept: Kept,
+        copies: CopyBuffers,
     ) -> None:
-        self._kept = kept
+        self._kept, self._copies = kept, copies
         self._log, self._queues, self._wanted, self._kernel = log, queues, wanted, kernel
         self._topic, self._queue_id = wanted.topic.decode(), wanted.queue_id
         self._known: _Known | None = None
         self._next = -1
 
     def covers(self, offset: int, count: int) -> bool:
-        """Say whether messages were read already, so that reading them again waits for no disk."""
+        """Return whether messages were read already, so that reading them again waits for no
+        disk.
+        """
         known = self._known
         return known is not None and known.first <= offset <= known.first + len(known.at) - count
 
     def about_to_find(self, offset: int, most: int) -> int:
-        """Return how many messages `take` reads when it is asked for those from an offset on."""
+        """Return how many messages `take` would read from an offset on."""
         left = self._queues.max_offset(self._topic, self._queue_id) - offset
-        return self._count(offset, left) if offset == self._next and left > most else 0
+        return self._count(offset, left) if self._is_next(offset) and left > most else 0
 
     def take(self, offset: int, most: int, most_bytes: int, end: int, confirmed: int) -> Run | None:
-        """Return the messages from a queue offset on, where they are known or can be found.
+        """Return the messages from a queue offset on, if they are known or can be found.
 
-        None where it is no step that follows the last one, or all is not plain: then they have to
-        be read one step at a time.
+        None if the step does not follow the last one, or something is unusual: then they must be
+        read one step at a time.
 
         Args:
-            most: how many; as many are given, or what has room in `most_bytes`, at least one.
-            end: queue offset behind the last one.
+            most: the maximum number; fewer are returned if `most_bytes` is reached, but at least
+                one.
+            end: queue offset after the last one.
         """
-        is_next = offset == self._next
+        is_next = self._is_next(offset)
         self._next = offset + most
         if end - offset <= most:
             return None
         if not self.covers(offset, most):
+            self._forget()
             self._known = self._find(offset, end, confirmed) if is_next else None
             if not self.covers(offset, most):
                 return None
@@ -91,7 +104,7 @@ class ReadAhead:
         assert known is not None
         place = self._log.place(known.base)
         if place is None:
-            self._known = None
+            self._forget()
             return None
         sums, start = known.sums, offset - known.first
         stop = start + most
@@ -110,11 +123,53 @@ class ReadAhead:
             start,
         )
 
+    def copy(self, offset: int, most: int, most_bytes: int) -> tuple[memoryview, int] | None:
+        """Return the records that `take` would return, consecutively, and how many they are.
+
+        The next read overwrites them. Returns None if not so many are known, or no buffer is free
+        for them.
+        """
+        copied = self.copies(offset, most)
+        if copied is None or self._known is None:
+            return None
+        start = offset - self._known.first
+        return copied.take(start, start + most, most_bytes)
+
+    def copies(self, offset: int, most: int) -> CopiedAhead | None:
+        """Return the copy that has so many messages from a queue offset on.
+
+        None if not so many are known, or no buffer is free for them.
+        """
+        known = self._known
+        if known is None:
+            return None
+        start, copied = offset - known.first, known.copied
+        stop = start + most
+        if start < 0 or stop > len(known.at):
+            return None
+        if copied.covers(start, stop):
+            return copied
+        place = self._log.place(known.base)
+        if place is None:
+            return None
+        buffer = np.frombuffer(place.view, np.uint8, place.end)
+        return copied if copied.make(buffer, start, stop) else None
+
+    def _is_next(self, offset: int) -> bool:
+        """Return whether a queue offset follows the last read."""
+        known = self._known
+        return offset == self._next or (known is not None and offset == known.copied.next_offset)
+
+    def _forget(self) -> None:
+        if self._known is not None:
+            self._known.copied.forget()
+            self._known = None
+
     def _count(self, offset: int, left: int) -> int:
         return min(MESSAGES, left, self._queues.places_in_file(offset))
 
     def _find(self, offset: int, end: int, confirmed: int) -> _Known | None:
-        """Return what is good of the messages from a queue offset on, None where any is not."""
+        """Return the good messages from a queue offset on, None if any is not good."""
         count = self._count(offset, end - offset)
         try:
             entries = self._queues.entries(self._topic, self._queue_id, offset, count)
@@ -135,4 +190,5 @@ class ReadAhead:
         sums = np.zeros(len(sizes) + 1, np.int64)
         sizes.cumsum(out=sums[1:])
         columns = ColumnsAhead(at, sizes, self._kernel, self._kept)
-        return _Known(offset, base, at, sizes, sums, columns)
+        copied = CopiedAhead(offset, at, sizes, sums, self._kernel, self._copies)
+        return _Known(offset, base, at, sizes, sums, columns, copied)

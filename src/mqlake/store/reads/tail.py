@@ -23,17 +23,17 @@ _AT_END = {
 
 
 class Tail:
-    """Where one reader of a topic is: the messages themselves stay in the log.
+    """The position of one reader of a topic: the messages themselves stay in the log.
 
-    Each queue is read in its order, and in turn with the others. For the store's thread.
+    Each queue is read in its order, in turn with the others. For the store's thread.
 
     Args:
-        queue_ids: the queues to read; without them all, those that come later too.
-        offset: where to begin, in each queue or by queue; without it, behind what is there now.
+        queue_ids: the queues to read; by default all, including later ones.
+        offset: where to begin, in each queue or by queue; by default, after the existing messages.
 
     Attributes:
         wake: called when messages have arrived, or the store is closed.
-        is_open: the store is.
+        is_open: returns whether the store is open.
     """
 
     def __init__(
@@ -62,16 +62,19 @@ class Tail:
 
     @property
     def offsets(self) -> dict[int, int]:
-        """The offset that comes next, by queue."""
+        """The next offset, by queue."""
         return dict(self._next)
 
     @property
     def is_behind(self) -> bool:
-        """Whether there may be something to read now."""
+        """Return whether there may be something to read now."""
         return bool(self._turns)
 
     def read(self) -> LiveGetResult:
-        """Read some messages of the queue whose turn it is; perhaps none. Only if `is_behind`."""
+        """Read some messages of the next queue in turn; perhaps none.
+
+        Call it only if `is_behind`.
+        """
         queue_id = next(iter(self._turns))
         del self._turns[queue_id]
         result = self._reads.get(self._topic, queue_id, self._next[queue_id], tags=self._tags)
@@ -100,10 +103,10 @@ def _nobody() -> None:
 
 
 class Following:
-    """Yield the messages of a tail, without end until the store is closed.
+    """Yield the messages of a tail until the store is closed.
 
-    In between, other tasks have their turn, however much there is to read. Waiting may be
-    cancelled, and taken up again.
+    Other tasks get their turn in between, however much there is to read. Waiting may be cancelled,
+    and resumed.
     """
 
     def __init__(self, tail: Tail) -> None:
@@ -133,10 +136,10 @@ def follow_blocking(
 ) -> Generator[Record]:
     """Yield the messages of a tail of a store that has other threads.
 
-    Ends when the store is closed, or when none has come for `timeout` seconds.
+    It ends when the store is closed, or when no message has arrived for `timeout` seconds.
 
     Args:
-        lock: to hold while the store is asked.
+        lock: held while the store is queried.
     """
     event = threading.Event()
     tail.wake = event.set

@@ -1,7 +1,8 @@
-"""Bring messages into memory before they are read, so that reading them keeps nobody waiting.
+"""Read messages into memory before they are requested, so that reading them blocks nobody.
 
-What was written lately is in memory. A consumer that is far behind reads what the system has to
-fetch from the disk, page by page, and whoever reads in the store's thread would stop it meanwhile.
+Recently written messages are in memory. A consumer that lags far reads messages that the system
+must fetch from the disk, page by page, and reading them in the store's thread would stop it
+meanwhile.
 """
 
 from __future__ import annotations
@@ -19,16 +20,16 @@ from mqlake.store.log.segments import CommitLog
 from mqlake.store.queues.owned_queues import OwnedQueues
 
 NEAR = 32 << 20
-"""Bytes at the log's end that are taken to be in memory."""
+"""Bytes at the log's end that are assumed to be in memory."""
 
 AHEAD = 256
-"""Messages that are looked after at a time."""
+"""Messages that are checked in one call."""
 
 _ALL = 1 << 63
 
 
 class WarmUp:
-    """Which messages of one queue are in memory, as far as is known."""
+    """The messages of one queue that are known to be in memory."""
 
     def __init__(self, log: CommitLog, queues: OwnedQueues, wanted: Wanted, kernel: Kernel) -> None:
         self._log, self._queues, self._wanted, self._kernel = log, queues, wanted, kernel
@@ -37,11 +38,11 @@ class WarmUp:
         self._from = self._to = self._until = 0
 
     def job(self, offset: int, count: int, confirmed: int) -> Callable[[], object] | None:
-        """Return what brings messages into memory, for any thread; None where they are there.
+        """Return a job that reads messages into memory, for any thread; None if they are there.
 
         Args:
             offset: queue offset of the first.
-            count: how many are about to be read; what follows them is looked after, too.
+            count: how many are about to be read; the following ones are checked, too.
             confirmed: physical offset before which messages may be read.
         """
         if self._from <= offset and offset + count <= self._to and confirmed < self._until:

@@ -1,4 +1,4 @@
-"""What opening a store finds and mends, in four stages; `recovery.recover` calls one after another.
+"""Recovery of a store that is opened, in four stages; `recovery.recover` calls them in turn.
 
 find
     Read what the directory holds: segments, queue files, index files, checkpoint, abort file.
@@ -14,6 +14,6 @@ commit
     Change the directory. It is the only stage that writes, in an order that survives a crash at any
     moment: its comments say why each step comes where it does.
 
-Constructors take plain values and do no I/O. What reads a directory first is called `open` or
-`find…`.
+Constructors take plain values and do no I/O. Functions that read a directory first are called
+`open` or `find…`.
 """

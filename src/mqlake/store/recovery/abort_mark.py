@@ -1,4 +1,4 @@
-"""The file that says that a store is open, or was not closed (docs/formats/abort_file.md).
+"""The file that exists while a store is open, or was not closed (docs/formats/abort_file.md).
 
 Upstream: `DefaultMessageStore.createTempFile`.
 """
@@ -14,22 +14,22 @@ from mqlake.store.snapshot import ABORT_NAME
 
 
 def was_left_open(directory: Directory) -> bool:
-    """Say whether the file is there: the last process did not stop cleanly.
+    """Return whether the file exists: the last process did not stop cleanly.
 
     Raises:
-        StoreError: the system refused it.
+        StoreError: the system refused an operation.
     """
     return directory.exists(ABORT_NAME)
 
 
 def mark_open(directory: OwnedDirectory) -> None:
-    """Make the file, durably, if it is not there.
+    """Create the file durably if it does not exist.
 
     Raises:
         DiskError: the system refused it.
     """
     if was_left_open(directory):
-        # Whoever made it may have died before it was certain.
+        # The process that created it may have died before it was durable.
         directory.sync_directory("")
         return
     content = abort_file.encode(os.getpid())
@@ -41,7 +41,7 @@ def mark_open(directory: OwnedDirectory) -> None:
 
 
 def mark_closed(directory: OwnedDirectory) -> None:
-    """Remove the file, durably. All that was written must be on the disk.
+    """Remove the file durably. Everything that was written must be durable.
 
     Raises:
         DiskError: the system refused it.

@@ -25,11 +25,11 @@ _MORE_THAN_ANY = (1 << 63) - 1
 _NOWHERE = ResumePoint(
     Dialect.V5_5, -1, -1, -1, 0, 0, NOT_INDEXED, IndexHeader(0, 0, 0, 0, 0, 1), 0, 0, 0, 0
 )
-"""What stands for the resume point of a store that has none, and no queues to be believed."""
+"""A resume point that says only that the store's queues must not be trusted."""
 
 
 class Reached(NamedTuple):
-    """How far a store is at one moment: what a checkpoint says once all of it is on the disk."""
+    """The state of a store at one moment: the content of a checkpoint once all of it is durable."""
 
     position: int
     last_record: Last
@@ -54,11 +54,11 @@ class FoundCheckpoint(NamedTuple):
     """The checkpoint of a store as it was found.
 
     Attributes:
-        data: what is in the file, b"" if nothing of it can be believed.
-        fields: what RocketMQ goes by, all zero if there is none.
-        resume: mqlake's resume point, None if there is none that holds; its position is -1 where it
-            only says that no queue is to be believed.
-        checksummed: where records have checksums, None if nowhere.
+        data: the content of the file, b"" if no part of it is plausible.
+        fields: RocketMQ's fields, all zero without them.
+        resume: mqlake's resume point, or None without a valid one. Its position is -1 if it only
+            says that no queue is to be trusted.
+        checksummed: the part of the log whose records have checksums, or None.
     """
 
     data: bytes = b""
@@ -68,7 +68,10 @@ class FoundCheckpoint(NamedTuple):
 
     @property
     def distrusts_queues(self) -> bool:
-        """Whether a start that derived all queues again was cut off, so that none may be whole."""
+        """Return whether a start was interrupted while it derived all queues again.
+
+        If so, any queue may be incomplete.
+        """
         return self.resume is not None and self.resume.queue_ends == _MORE_THAN_ANY
 
 
@@ -76,7 +79,7 @@ def find_checkpoint(directory: Directory) -> FoundCheckpoint:
     """Read the checkpoint of a store.
 
     Raises:
-        StoreError: the file is there and cannot be read.
+        StoreError: the file exists but cannot be read.
     """
     data = read_file(directory, CHECKPOINT_NAME, checkpoint.SIZE) or b""
     try:
@@ -94,17 +97,17 @@ class CheckpointFile:
         found: the file as `find_checkpoint` returns it.
 
     Attributes:
-        found: RocketMQ's fields when it was opened, all zero if there was no checkpoint.
-        resume: mqlake's resume point then, None if there was none that held.
-        checksummed: where records have checksums, None if nowhere: as it was found, and as it is
-            written.
-        dialect: whose fields are written.
-        position: physical offset before which all is on the disk, says the file; a record starts
-            there. The log must keep the file in which that is.
+        found: RocketMQ's fields when it was opened, all zero without a checkpoint.
+        resume: mqlake's resume point at that time, or None without a valid one.
+        checksummed: the part of the log whose records have checksums, or None: as found, and
+            as it is written.
+        dialect: decides which fields are written.
+        position: physical offset before which everything is durable, according to the file; a
+            record starts there. The log must keep the file that contains it.
     """
 
     def __init__(self, directory: OwnedDirectory, found: FoundCheckpoint) -> None:
-        # What the file holds, as far as that is known.
+        # The content of the file, if it is known.
         self._data, self.found, self.resume, self.checksummed = found
         self._is_whole = len(self._data) == checkpoint.SIZE
         self.dialect = Dialect.V5_5
@@ -118,22 +121,24 @@ class CheckpointFile:
         """Return the checkpoint of a directory, to be written.
 
         Raises:
-            StoreError: the file is there and cannot be read.
+            StoreError: the file exists but cannot be read.
         """
         return cls(directory, find_checkpoint(directory))
 
     def next_turn(self) -> int:
-        """Return the turn of a write that is to be made of what the store has reached now."""
+        """Return the turn of a write of the store's current state."""
         self._last_turn += 1
         return self._last_turn
 
     def write(
         self, reached: Reached, turn: int | None = None, *, is_clean_stop: bool = False
     ) -> None:
-        """Say how far the store is. Returns once that is on the disk; all it says must be.
+        """Write the store's state. Returns once it is durable.
 
-        May be called in several threads: what has an earlier turn than what was written is older,
-        and not written.
+        Everything that the state refers to must be durable already.
+
+        May be called in several threads: a state with an earlier turn than the written one is
+        older, and is not written.
 
         Raises:
             DiskError: the disk failed.
@@ -148,15 +153,15 @@ class CheckpointFile:
         fields = self._fields(reached, is_clean_stop=is_clean_stop)
         checksummed = self.checksummed
         if is_clean_stop and checksummed is not None:
-            # Whatever is behind it at the next start, somebody else has written.
+            # Anything after it at the next start was written by another program.
             checksummed = checksummed._replace(end=reached.position)
         self._write(fields, self._resume(reached), checksummed)
         self.position = reached.position
 
     def distrust_queues(self) -> None:
-        """Let the next start derive all queues again, whatever it finds of them.
+        """Make the next start derive all queues again, whatever it finds of them.
 
-        Returns once that is on the disk.
+        Returns once that is durable.
 
         Raises:
             DiskError: the disk failed.
@@ -166,13 +171,13 @@ class CheckpointFile:
         self._write(self.found, self.resume, self.checksummed)
 
     def distrust_index(self, until: int, first: int) -> None:
-        """Let the next start, RocketMQ's too, make again what comes behind in the index.
+        """Make the next start, RocketMQ's too, derive later index entries again.
 
-        Returns once that is on the disk. Does nothing where the checkpoint vouches for no files.
+        Returns once that is durable. Does nothing if the checkpoint vouches for no files.
 
         Args:
-            until: no file is vouched for that ends at this time or later, milliseconds.
-            first: physical offset of the first record whose keys come behind.
+            until: files that end at this time or later are not vouched for, milliseconds.
+            first: physical offset of the first record whose keys are later.
 
         Raises:
             DiskError: the disk failed.
@@ -181,7 +186,7 @@ class CheckpointFile:
             return
         before = min(self.found.index_msg_timestamp, max(0, until - 1))
         logics = min(self.found.logics_msg_timestamp, before)
-        # 0 would say that there is no such offset; 1 is in the same file.
+        # 0 would mean that the offset is missing; 1 is in the same file.
         offset = min(self.found.logics_physical_offset, max(1, first))
         self.found = self.found._replace(
             index_msg_timestamp=before,
@@ -203,7 +208,7 @@ class CheckpointFile:
         else:
             file = create_file(self._directory, CHECKPOINT_NAME, checkpoint.SIZE)
             self._is_whole = True
-        self._data = b""  # a write that fails may have been done in part
+        self._data = b""  # A failed write may have been done in part.
         try:
             file.write(0, data)
             file.sync()
@@ -228,18 +233,18 @@ class CheckpointFile:
         )
 
     def _fields(self, reached: Reached, *, is_clean_stop: bool) -> Checkpoint:
-        """Return the fields that RocketMQ goes by.
+        """Return RocketMQ's fields.
 
-        After a crash it deletes each index file that ends after the index timestamp, which is the
-        end of the last full one, and dispatches again from the log file in which `logics` lies.
-        So that no key is lost then, `logics` goes back to the first record of the file that would
-        be deleted. After a clean stop nothing is.
+        After a crash RocketMQ deletes each index file that ends after the index timestamp, which is
+        the end of the last full one, and dispatches again from the log file that contains `logics`.
+        So that no key is lost then, `logics` is the first record of the file that would be deleted.
+        After a clean stop RocketMQ deletes nothing.
         """
         queued = reached.last_queued
         logics = Last(max(0, queued.physical_offset), queued.store_timestamp)
         header = reached.index_state.header
         if not is_clean_stop and header.index_count > 1 and not reached.index_state.is_full:
-            # 0 would say that there is no such offset; 1 is in the same file.
+            # 0 would mean that the offset is missing; 1 is in the same file.
             offset = max(1, header.begin_physical_offset)
             logics = Last(
                 min(logics.physical_offset, offset),

@@ -1,6 +1,6 @@
 """Commit a recovery: its last stage, the only one that changes the directory.
 
-It may be cut off at any moment: the resume point stays until the end, and nothing before it is
+It may be interrupted at any moment: the resume point stays until the end, and nothing before it is
 touched, so that the next start finds, derives and settles the same.
 """
 
@@ -38,10 +38,10 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Committed:
-    """What follows from a log, complete up to its end and on the disk.
+    """The files derived from a log, complete up to its end and durable.
 
     Attributes:
-        cut_off: what was cut off the log though it has good records, and where it is kept.
+        cut_off: what was cut off the log although it has good records, and where it is kept.
         batch_topics: the topics with batch consume queues.
     """
 
@@ -58,8 +58,8 @@ class Commit:
     """Carry out the plan of one recovery.
 
     Args:
-        log: the directory's.
-        owned: the log once more if it may be cut, None if somebody else writes it.
+        log: the log of the directory.
+        owned: the same log if it may be cut, None if another program writes it.
     """
 
     def __init__(
@@ -88,11 +88,11 @@ class Commit:
         self._dispatcher = self._make_dispatcher()
 
     def run(self, syncing: Future[None] | None, progress: Progress | None) -> Committed:
-        """Change what the plan says; everything is on the disk when it returns.
+        """Change what the plan says; everything is durable when it returns.
 
         Args:
             syncing: the sync of the log that runs in another thread, if one does.
-            progress: told now and then how far it is.
+            progress: called at intervals with the progress.
 
         Raises:
             DiskError: the disk failed, or has no room.
@@ -102,7 +102,7 @@ class Commit:
         self._keep_index()
         self._keep_queues()
         self._dispatch(progress)
-        # What was dispatched from the log must not reach the disk before it.
+        # Entries that were dispatched from the log must not reach the disk before the log.
         if syncing is not None:
             syncing.result()
         self._clear_queues()
@@ -111,7 +111,7 @@ class Commit:
         queues.min_physical_offset = self._log.min_offset
         queues.sync()
         index.sync()
-        # Last: it speaks of all that was written above.
+        # This comes last: it refers to everything that was written above.
         self._checkpoint.checksummed = plan.checksummed
         self._checkpoint.write(reached(self._dispatcher, index))
         offsets = QueueOffsets()
@@ -149,7 +149,7 @@ class Commit:
         if not is_clean:
             mark_open(self._directory)
         if self._plan.distrusts_queues:
-            # Before the abort file is there: after a crash, queue files that are gone look as if
+            # This comes before the abort file exists: after a crash, missing queue files look as if
             # retention had removed them.
             self._checkpoint.distrust_queues()
         if is_clean:
@@ -159,7 +159,7 @@ class Commit:
         kept = self._plan.index
         if not self._index.is_used:
             return
-        # The last file first: without room for its slots nothing is lost.
+        # The last file comes first: without room for its slots, nothing is lost.
         self._index.adopt(kept.names, kept.full, kept.last, kept.before, kept.full_until)
         if kept.distrust is not None:
             self._checkpoint.distrust_index(*kept.distrust)
@@ -168,7 +168,7 @@ class Commit:
 
     def _keep_queues(self) -> None:
         for path in sorted(self._plan.odd_files):
-            self._queues.file(path)  # gives it its size
+            self._queues.file(path)  # This sets its size.
         for files, bases in self._plan.removed.items():
             queue = self._places(files._replace(bases=bases), 0)
             for base in bases:
@@ -177,7 +177,7 @@ class Commit:
             self._places(kept.files, kept.end)
 
     def _places(self, files: FoundQueue, end: int) -> OwnedQueue:
-        """Return a queue, of a batch consume queue the row of its units, up to where it ends."""
+        """Return a queue (of a batch consume queue, its units) up to its end."""
         if files.kind is BATCH:
             return self._queues.adopt_batches(*files[:3], end).places
         return self._queues.adopt(*files[:3], end)
@@ -191,18 +191,20 @@ class Commit:
                 dispatcher.take(batch, *self._plan.index.start)
             dispatcher.position = stretch.read_end
             while dispatcher.position < end:
-                # The first step at a record that needs a larger window only makes that.
+                # The first step at a record that needs a larger window only creates the window.
                 steps = (dispatcher.step(end, *self._plan.index.start) for _ in range(2))
                 if not any(steps):
                     where = f"{self._directory.describe()}: physical offset {dispatcher.position}"
-                    raise StoreError(f"{where}: the log changed while it was recovered; try again")
+                    raise StoreError(
+                        f"{where}: the log changed while it was recovered; open the store again"
+                    )
                 if progress is not None:
                     progress(total + done + dispatcher.position - start, 2 * total)
             done += end - start
         dispatcher.position = self._plan.end
 
     def _clear_queues(self) -> None:
-        """Clear what is behind the end of any queue."""
+        """Zero everything after the end of each queue."""
         for kept in self._plan.queues:
             found = self._queues.queue(kept.files.topic, kept.files.queue_id)
             queue = found.places if isinstance(found, OwnedBatchQueue) else found
@@ -213,7 +215,7 @@ class Commit:
                 self._queues.distrust_names(queue.path)
 
     def _cut_log(self) -> tuple[CutOffReport, ...]:
-        """Cut the log, what is good of it being kept aside; return what is kept."""
+        """Cut the log, keeping a copy of the good records; return what is kept."""
         plan, settings = self._plan, self._settings
         if self._owned is None:
             return ()

@@ -1,4 +1,6 @@
-"""Derive what follows from a log: the second stage of recovery, which only reads and computes."""
+"""Derive the state that follows from a log: the second stage of recovery, which only reads and
+computes.
+"""
 
 from __future__ import annotations
 
@@ -27,16 +29,16 @@ Files = Mapping[QueueKind, QueueBytes]
 
 @dataclass(frozen=True)
 class Facts:
-    """What follows from a log and from what was found beside it.
+    """What follows from a log and from the files beside it.
 
     Attributes:
-        start: physical offset from which on the log was looked at.
+        start: physical offset from which the log was read.
         walked: what is to be dispatched, and where the log ends.
-        index: what of the index stays.
-        queues: what of each queue stays.
-        is_broken: queues lack entries of records before `start`, so that `walked` and `queues` are
-            those of the whole log.
-        odd_files: paths of queue files that were read and have another size than the others.
+        index: the part of the index that stays.
+        queues: the part of each queue that stays.
+        is_broken: whether queues lack entries of records before `start`, so that `walked` and
+            `queues` are those of the whole log.
+        odd_files: paths of queue files that were read and differ in size from the others.
     """
 
     start: int
@@ -59,14 +61,15 @@ def derive(
     """Return what follows from a log; nothing is changed.
 
     Args:
-        log: the directory's.
-        progress: told now and then how far it is.
+        log: the log of the directory.
+        progress: called at intervals with the progress.
         owns_log: as for `find`.
 
     Raises:
-        StoreError: something cannot be read.
+        StoreError: a file cannot be read.
     """
-    # The files of a log that was lost at the resume point go: nothing follows from them.
+    # If the log was lost at the resume point, its later files are removed: nothing follows from
+    # them.
     log = CommitLog(directory, ()) if found.is_log_lost else log
     with ExitStack() as opened:
         files: dict[QueueKind, QueueBytes] = {}
@@ -122,10 +125,11 @@ class _Derivation:
         )
 
     def _lacks_files(self, files: Files) -> bool:
-        """Say whether queues of a store that stopped cleanly have less than at the checkpoint.
+        """Return whether queues of a store that stopped cleanly have fewer entries than at the
+        checkpoint.
 
         After a crash, retention may have removed their first files since. Files whose removal is
-        not on the disk yet may come back with a power cut, so their last ones are missed here too.
+        not durable yet may reappear after a power loss, so the last ones are missed here, too.
         """
         point, queues = self._found.point, self._found.queues
         if point is None:
@@ -135,13 +139,13 @@ class _Derivation:
         return sum(files[queue.kind].written_end(queue) for queue in queues) < point.queue_ends
 
     def _start(self, files: Files) -> int:
-        """Return where a record starts before which everything is in the queues."""
+        """Return the start of a record before which everything is in the queues."""
         found = self._found
         if found.point is not None:
             return found.point.position
         if not found.is_clean:
             return recovery_start(self._log, found.checkpoint.fields, found.dialect)
-        # The greatest physical offset that the last entry of a queue rightly names.
+        # The greatest physical offset that the last entry of a queue correctly names.
         judges = self._judge(files, self._log.limit)
         offsets = (judges.last_offset(queue) for queue in found.queues)
         newest = max((offset for offset in offsets if offset is not None), default=None)
@@ -167,7 +171,7 @@ class _Derivation:
         return LogWalk(self._log, steps, self._progress)
 
     def _rule(self) -> RecordRule | None:
-        """Return what is asked of records beyond RocketMQ's check."""
+        """Return the requirements on records beyond RocketMQ's check."""
         if self._settings.force_verify_prop_crc:
             return ForcedRule()
         part = self._found.checksummed

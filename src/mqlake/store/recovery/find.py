@@ -1,4 +1,4 @@
-"""Find what a store directory holds: the first stage of recovery, which only reads."""
+"""Find what a store directory contains: the first stage of recovery, which only reads."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from mqlake.formats.checkpoint import Checksummed, ResumePoint
 from mqlake.formats.dialect import Dialect
 from mqlake.formats.file_name import parse_index_name, parse_segment_name
+from mqlake.formats.record import FRAME_SIZE
 from mqlake.storage.protocol import Directory
 from mqlake.store.detect import detect
 from mqlake.store.index import index_files
@@ -25,16 +26,16 @@ from mqlake.store.settings import StoreSettings
 
 @dataclass(frozen=True)
 class Found:
-    """What a store directory holds when it is opened.
+    """The contents of a store directory when it is opened.
 
     Attributes:
-        is_clean: the last process stopped cleanly.
-        checkpoint: the checkpoint, as it is in its file.
-        point: the resume point, None without one that holds for this log.
-        checksummed: the part of the log whose records all have checksums, None if there is none.
-        is_log_lost: a crash took the log's file at the resume point, but left later ones: the log
-            ends at the resume point.
-        dialect: whose index rules hold.
+        is_clean: whether the last process stopped cleanly.
+        checkpoint: the checkpoint in its file.
+        point: the resume point, or None if it is missing or not valid for this log.
+        checksummed: the part of the log whose records all have checksums, or None.
+        is_log_lost: whether a crash lost the log's file at the resume point, but not later ones.
+            If so, the log ends at the resume point.
+        dialect: the RocketMQ version whose index rules apply.
         queues: the queues that have a directory.
         queue_file_sizes: bytes of each queue file, for each kind of queue.
         index_names: the names of the index files, ascending.
@@ -54,32 +55,32 @@ class Found:
 
     @property
     def crosses_gaps(self) -> bool:
-        """Whether the log goes on behind a missing file.
+        """Return whether the log continues after a missing file.
 
-        A gap is a file whose name the disk has lost; in RocketMQ's stores, one that someone has
-        lost, behind which RocketMQ goes on.
+        A file is missing if the disk has lost its name. In RocketMQ's stores, it may also have been
+        removed: RocketMQ continues after it.
         """
         return self.point is None
 
 
 def find(directory: Directory, log: CommitLog, settings: StoreSettings, *, owns_log: bool) -> Found:
-    """Read what a directory holds; nothing is changed.
+    """Read the contents of a directory; nothing is changed.
 
     Args:
-        log: the directory's.
+        log: the log of the directory.
         owns_log: whether this process may cut the log and appends to it.
 
     Raises:
-        StoreError: something that is there cannot be read.
+        StoreError: an existing file cannot be read.
     """
     is_clean, checkpoint = not was_left_open(directory), find_checkpoint(directory)
     point, is_log_lost = checkpoint.resume, False
     if point is not None and not _reaches(log, point):
-        # The disk may have kept later files all the same. Retention removes no file that a
-        # checkpoint has not left behind.
+        # The disk may have kept later files nevertheless. Retention removes no file that a
+        # checkpoint has not passed.
         is_log_lost = owns_log and not is_clean and 0 <= point.position < log.min_offset
         point = point if is_log_lost else None
-    # Without a point it is not the log that was open here.
+    # Without a resume point, it is not the log that was open here.
     checksummed = checkpoint.checksummed if owns_log and point is not None else None
     wanted = {
         SIMPLE: settings.mapped_file_size_consume_queue,
@@ -106,13 +107,27 @@ def find(directory: Directory, log: CommitLog, settings: StoreSettings, *, owns_
 
 
 def _reaches(log: CommitLog, point: ResumePoint) -> bool:
-    """Say whether the log still has what was on the disk at the checkpoint."""
+    """Return whether the log still has what was durable at the checkpoint."""
     if not log.min_offset <= point.position <= log.limit:
         return False
     if point.last_record < log.min_offset:
         return True
     head = head_at(log, point.last_record)
-    return head is not None and point.last_record + head.size <= point.position
+    if head is None:
+        return False
+    end = point.last_record + head.size
+    return end == point.position or (end < point.position and not _is_cut(log, end))
+
+
+def _is_cut(log: CommitLog, end: int) -> bool:
+    """Return whether nothing follows a record after which the log continued: it was cut there.
+
+    Otherwise the blank record of a file's end follows, if there is room for one.
+    """
+    place = log.place(end)
+    if place is None or place.end - place.at < FRAME_SIZE:
+        return False
+    return not any(place.view[place.at : place.at + FRAME_SIZE])
 
 
 def _dialect(
@@ -132,7 +147,7 @@ def _queues(directory: Directory, batch_topics: Collection[str]) -> Iterator[Fou
     for kind in (SIMPLE, BATCH):
         for topic in topic_names(directory, kind):
             if kind is SIMPLE and topic in batch_topics:
-                continue  # left alone, as whatever the topic was before it had batches
+                continue  # Not changed, like queues from before a topic had batches.
             for queue_id in queue_ids(directory, topic, kind):
                 names = directory.names(f"{kind.directory}/{topic}/{queue_id}")
                 found = (parse_segment_name(name) for name in names)
@@ -141,7 +156,7 @@ def _queues(directory: Directory, batch_topics: Collection[str]) -> Iterator[Fou
 
 
 def _queue_file_size(directory: Directory, kind: QueueKind, wanted: int) -> int:
-    """Return the bytes that most queue files have; `wanted` if one has those, or none tells."""
+    """Return the most frequent size of queue files; `wanted` if a file has it, or without files."""
     sizes: Counter[int] = Counter()
     for topic in topic_names(directory, kind):
         for queue_id in queue_ids(directory, topic, kind):

@@ -1,4 +1,6 @@
-"""Walk the log to its end: which stretches have records, and where each queue goes on in them."""
+"""Walk the log to its end: find the stretches with records, and where each queue continues in
+them.
+"""
 
 from __future__ import annotations
 
@@ -18,18 +20,21 @@ from mqlake.store.log.segments import CommitLog
 from mqlake.store.log.steps import LogSteps, Step
 
 Progress = Callable[[int, int], None]
-"""Told how far recovery is: bytes of the log that it has looked at or dispatched, and all those."""
+"""Called with the progress of recovery: bytes of the log that were read or dispatched, and the
+total.
+"""
 
 
 _MOST_KEPT = 128 << 20
 """Bytes of records and keys that a walk keeps, so that dispatch need not read the log again: those
-of 2 GiB of messages of 1 KiB."""
+of 2 GiB of messages of 1 KiB.
+"""
 
 _LONG = 8 << 20
-"""Bytes of log that are worth a thread."""
+"""Bytes of log from which a thread pays off."""
 
 _WORDS = (RECORD.fields["queue"][1] + 4) // 8 if RECORD.fields else 0
-"""Words of 8 bytes that a row begins with, and that dispatch reads: up to the column `queue`."""
+"""Words of 8 bytes at the beginning of a row that dispatch reads: up to the column `queue`."""
 
 _NO_BYTES = np.zeros(0, np.uint8)
 
@@ -38,7 +43,7 @@ class KeptRecords(NamedTuple):
     """The records of one step, as dispatch needs them.
 
     Attributes:
-        words: i8[n, _WORDS], what the rows of RECORD begin with.
+        words: i8[n, _WORDS], the beginnings of the rows of RECORD.
         keys: KEY[m], of those records.
         table: the queues by their numbers.
     """
@@ -49,12 +54,12 @@ class KeptRecords(NamedTuple):
 
 
 class Stretch(NamedTuple):
-    """A part of the log in which good records follow each other.
+    """A part of the log with consecutive good records.
 
     Attributes:
-        start, end: the physical offsets between which they are.
-        kept: the first of them.
-        read_end: physical offset where the others are to be read.
+        start, end: the physical offsets of the part.
+        kept: the first of its records.
+        read_end: physical offset up to which the others must be read.
     """
 
     start: int
@@ -72,12 +77,12 @@ class Stretch(NamedTuple):
 
 
 class Walked(NamedTuple):
-    """What a walk met.
+    """The result of a walk.
 
     Attributes:
         stretches: those with records, ascending.
         end: physical offset where the walk ended.
-        fault: what is there instead of a record.
+        fault: the result of the check at `end`.
         firsts: the queue offset of each queue's first record.
     """
 
@@ -88,11 +93,11 @@ class Walked(NamedTuple):
 
 
 class LogWalk:
-    """Walk a log whose bytes may be anything. Each walk is one object.
+    """Walks a log whose bytes may be anything. Each object serves one walk.
 
     Args:
         steps: reads the log.
-        progress: told now and then how far it is.
+        progress: called at intervals with the progress.
     """
 
     def __init__(
@@ -108,7 +113,7 @@ class LogWalk:
         self._has_first = np.zeros(0, np.bool_)
 
     def to_first_fault(self, start: int) -> Walked:
-        """Walk from where a record starts to the first place that is no good record.
+        """Walk from the start of a record to the first bytes that are not a good record.
 
         Raises:
             StoreError: the log cannot be read.
@@ -118,11 +123,11 @@ class LogWalk:
         return Walked(stretches, stretch.end, fault, self._firsts)
 
     def across_faults(self, end: int, fault: Fault) -> Walked:
-        """Walk the whole log up to its end, behind damage and missing files too.
+        """Walk the whole log up to its end, past damage and missing files, too.
 
         Args:
             end: physical offset where the log ends.
-            fault: what is there.
+            fault: the result of the check at the end.
 
         Raises:
             StoreError: the log cannot be read.
@@ -137,7 +142,7 @@ class LogWalk:
             if segment is not None:
                 start = search(self._log, segment, stop + 1, min(segment.end, end))
             else:
-                # A file is missing, or shorter than it was: the log goes on with the next one.
+                # A file is missing, or shorter than it was: the log continues with the next one.
                 bases = (each.base for each in self._log.segments if each.base > stop)
                 start = next(bases, end)
         return Walked(tuple(stretches), end, fault, self._firsts)
@@ -158,9 +163,9 @@ class LogWalk:
         return Stretch(start, at, tuple(kept), read_end), fault or Fault.SHORT
 
     def _read(self, start: int, limit: int) -> Iterator[Step]:
-        """Yield the steps from where a record starts to the first fault, at most to `limit`.
+        """Yield the steps from the start of a record to the first fault, at most to `limit`.
 
-        Of a long log, each is read and checked while the one before it is used.
+        In a long log, each step is read and checked while the one before it is processed.
         """
         if start >= limit:
             return
@@ -197,5 +202,5 @@ class LogWalk:
 
 
 def _words(records: RecordColumns) -> Longs:
-    """Return what rows begin with, as far as dispatch reads them; not copied."""
+    """Return the beginnings of rows that dispatch reads; not copied."""
     return records.view(np.int64).reshape(len(records), -1)[:, :_WORDS]

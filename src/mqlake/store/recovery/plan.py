@@ -1,4 +1,7 @@
-"""Settle what recovery changes, as plain values: its third stage. It neither reads nor writes."""
+"""Settle what recovery changes, as plain values: its third stage.
+
+It neither reads nor writes.
+"""
 
 from __future__ import annotations
 
@@ -17,19 +20,19 @@ from mqlake.store.settings import StoreSettings
 
 @dataclass(frozen=True)
 class Plan:
-    """What a recovery changes.
+    """The changes of a recovery.
 
     Attributes:
-        distrusts_queues: the checkpoint must first say that no queue is to be believed.
-        index: what of the index stays; the files in `removed` go.
-        queues: what of each queue stays; all other files of theirs go.
-        removed: bases of the files of queues that go.
+        distrusts_queues: whether the checkpoint must first say that no queue is to be trusted.
+        index: the part of the index that stays; the files in `removed` are removed.
+        queues: the part of each queue that stays; all its other files are removed.
+        removed: bases of the queue files that are removed.
         odd_files: paths of queue files that get the size of the others.
         dispatch: the stretches of the log whose records get their entries.
-        end: physical offset at which the log is cut; what is good behind it is kept aside.
-        fault: what is there instead of a record.
-        dirty_from: the log is on the disk before this physical offset.
-        checksummed: where records have checksums from now on, None if nowhere.
+        end: physical offset at which the log is cut; good records after it are copied first.
+        fault: the result of the check at the end.
+        dirty_from: the log is durable before this physical offset.
+        checksummed: the part of the log whose records have checksums from now on, or None.
     """
 
     distrusts_queues: bool
@@ -45,7 +48,7 @@ class Plan:
 
 
 def settle(found: Found, facts: Facts, settings: StoreSettings, *, owns_log: bool) -> Plan:
-    """Decide what is to be changed so that the store is what its log makes it.
+    """Decide what must be changed so that the derived files match the log.
 
     Args:
         owns_log: as for `find`.
@@ -58,11 +61,11 @@ def settle(found: Found, facts: Facts, settings: StoreSettings, *, owns_log: boo
         for queue in found.queues
     }
     end = facts.walked.end
-    # A slave has the records of its master, which may have none.
+    # A slave has the records of its master, which may have no checksums.
     has_checksums = owns_log and settings.enabled_append_prop_crc and not settings.is_slave
     return Plan(
-        # Their files may show that others are lost, and a power cut may leave any part of what is
-        # derived again: no start may believe them before all of it is there.
+        # Its files may show that others are lost, and a power loss may leave any part of what is
+        # derived again: no start may trust them before all of it is durable.
         distrusts_queues=facts.is_broken,
         index=facts.index,
         queues=facts.queues.queues,
@@ -79,7 +82,8 @@ def settle(found: Found, facts: Facts, settings: StoreSettings, *, owns_log: boo
 def _checksummed(part: Checksummed | None, end: int) -> Checksummed:
     """Return the part of the log in which records have checksums, from now on.
 
-    It goes on if nobody else has appended since; else a new one begins at the log's end.
+    It continues if no other program has appended since; otherwise a new one begins at the log's
+    end.
     """
     if part is None or part.start > end or part.end not in (end, STILL_OPEN):
         return Checksummed(end, STILL_OPEN)

@@ -19,8 +19,8 @@ class FoundQueue(NamedTuple):
     """A queue that has a directory.
 
     Attributes:
-        bases: the place of each file's first byte among all of the queue, ascending.
-        kind: of a batch consume queue, what is called a queue offset here is the number of a unit.
+        bases: the position of each file's first byte within the whole queue, ascending.
+        kind: for a batch consume queue, "queue offset" means the number of a unit here.
     """
 
     topic: str
@@ -35,12 +35,12 @@ class FoundQueue(NamedTuple):
 
     @property
     def first(self) -> int:
-        """The queue offset of the first place in its files; 0 without files."""
+        """The first queue offset in its files; 0 without files."""
         return self.bases[0] // self.kind.entry_size if self.bases else 0
 
 
 class QueueBytes:
-    """The bytes of queue files. A file that a crash left shorter reads as if zeros followed.
+    """The bytes of queue files. A file that a crash left shorter is read as if zeros followed.
 
     Args:
         file_size: bytes of each file.
@@ -59,10 +59,10 @@ class QueueBytes:
         self._written: dict[FoundQueue, int] = {}
 
     def entry(self, queue: FoundQueue, queue_offset: int) -> QueueEntry | None:
-        """Return what is at the place of a queue offset, None if no file has it.
+        """Return the entry of a queue offset, None if no file has it.
 
         Raises:
-            StoreError: the file that has it cannot be read.
+            StoreError: its file cannot be read.
         """
         at = queue_offset * self.entry_size
         if queue_offset < 0 or at - at % self.file_size not in queue.bases:
@@ -70,15 +70,15 @@ class QueueBytes:
         return QueueEntry(*ENTRY.unpack_from(self._read(queue, at, at + self.entry_size)))
 
     def entries(self, queue: FoundQueue, start: int, stop: int) -> list[QueueEntry]:
-        """Return what is at the places of a simple queue's offsets, all of which files have.
+        """Return the entries of a simple queue's offsets, all of which are in files.
 
         Raises:
-            StoreError: as `read`.
+            StoreError: as for `read`.
         """
         return [QueueEntry(*entry) for entry in ENTRY.iter_unpack(self.read(queue, start, stop))]
 
     def read(self, queue: FoundQueue, start: int, stop: int) -> bytes:
-        """Return the bytes of the places of queue offsets, all of which files have.
+        """Return the bytes of the entries of queue offsets, all of which are in files.
 
         Raises:
             StoreError: a file is missing, or cannot be read.
@@ -91,12 +91,12 @@ class QueueBytes:
         return data
 
     def written_end(self, queue: FoundQueue) -> int:
-        """Return the queue offset behind the last place that is not all zero.
+        """Return the queue offset after the last entry that is not all zero.
 
         Raises:
             StoreError: a file cannot be read.
         """
-        # A start asks twice, and looking for it takes long in a store of many queues.
+        # A start needs it twice, and computing it takes long in a store with many queues.
         end = self._written.get(queue)
         if end is None:
             end = self._written[queue] = self._find_written_end(queue)
@@ -110,7 +110,7 @@ class QueueBytes:
         return queue.first
 
     def _read(self, queue: FoundQueue, at: int, end: int) -> bytes:
-        """Return bytes of a queue that lie in one file."""
+        """Return bytes of a queue that are in one file."""
         base = at - at % self.file_size
         if base not in queue.bases:
             raise StoreError(f"{queue.path}: the file at byte {base} of the queue is missing")
@@ -129,7 +129,7 @@ class QueueBytes:
         return file
 
     def close(self) -> None:
-        """Let go of all files."""
+        """Close all files."""
         for file in self._open.values():
             file.close()
         self._open.clear()

@@ -1,4 +1,4 @@
-"""Bring a store directory into a good state when it is opened (docs/live-store.md, "Recovery").
+"""Recover a store directory when it is opened (docs/live-store.md, "Recovery").
 
 Upstream: `DefaultMessageStore.load`, `CommitLog.recoverNormally` and `recoverAbnormally`,
 `truncateDirtyLogicFiles`, `recoverTopicQueueTable`.
@@ -28,25 +28,25 @@ from mqlake.store.report import CutOffReport
 from mqlake.store.settings import StoreSettings
 
 _LONG = 8 << 20
-"""Bytes of log that are worth a thread."""
+"""Bytes of log from which a thread pays off."""
 
 
 class RecoveryReport(msgspec.Struct, frozen=True, rename="camel"):
-    """What opening a store found and mended.
+    """What opening a store found and repaired.
 
     Attributes:
-        is_clean: the last process stopped cleanly.
-        dialect: whose index rules hold.
-        start: physical offset from which on the log was looked at.
-        log_end: physical offset where the log ends.
-        fault: what is there instead of a record.
+        is_clean: whether the last process stopped cleanly.
+        dialect: the RocketMQ version whose index rules apply.
+        start: physical offset from which the log was read.
+        log_end: physical offset of the log's end.
+        fault: the result of the check at the log's end.
         records: records that were dispatched.
         queues: queues that have files.
         queue_entries: queue entries that were written again.
-        refused: records without a queue entry, because its place cannot be believed.
-        is_rebuilt: queue entries were missing where none may be, so that all queues were derived
-            from the log again.
-        cut_off: what was cut off the log though it has good records, and where it is kept.
+        refused: records without a queue entry, because their queue offset is implausible.
+        is_rebuilt: whether queue entries were missing that should exist, so that all queues were
+            derived from the log again.
+        cut_off: what was cut off the log although it has good records, and where it is kept.
     """
 
     is_clean: bool
@@ -64,14 +64,14 @@ class RecoveryReport(msgspec.Struct, frozen=True, rename="camel"):
 
 @dataclass(frozen=True)
 class Derived(Committed):
-    """What follows from a log, complete up to its end."""
+    """The files derived from a log, complete up to its end."""
 
     report: RecoveryReport
 
 
 @dataclass(frozen=True)
 class Recovered(Derived):
-    """A store, ready to be appended to."""
+    """A store that is ready for appends."""
 
     log: OwnedCommitLog
 
@@ -82,14 +82,14 @@ def recover(
     clock: Clock,
     progress: Progress | None = None,
 ) -> Recovered:
-    """Find what of a store is on the disk, complete what follows from its log, clear the rest.
+    """Find what is durable of a store, complete the derived files, and zero the rest.
 
-    Everything is on the disk when it returns, and the checkpoint says so: the next one has nothing
-    to do. May be cut off at any moment, and called again.
+    Everything is durable when it returns, and the checkpoint records that: the next recovery has
+    nothing to do. It may be interrupted at any moment, and called again.
 
     Args:
-        directory: held by this process.
-        progress: told now and then how far it is.
+        directory: the directory, which this process has locked.
+        progress: called at intervals with the progress.
 
     Raises:
         StoreError: the store cannot be opened.
@@ -106,11 +106,12 @@ def recover_derived(
     log: CommitLog,
     progress: Progress | None = None,
 ) -> Derived:
-    """Complete what follows from a log that somebody else writes: `recover` without touching it.
+    """Complete the derived files of a log that another program writes: `recover` without changing
+    the log.
 
     Args:
-        directory: held by this process.
-        log: of this directory.
+        directory: the directory, which this process has locked.
+        log: the log of this directory.
 
     Raises:
         StoreError: the store cannot be opened.
@@ -127,7 +128,7 @@ def _recover(
     owned: OwnedCommitLog | None,
     progress: Progress | None,
 ) -> Derived:
-    """Args: `owned`: the log once more if it may be cut, None if it must not be."""
+    """Args: `owned`: the same log if it may be cut, None if it must not be."""
     owns_log = owned is not None
     found = find(directory, log, settings, owns_log=owns_log)
     with _synced_beside(owned, found) as syncing:
@@ -140,12 +141,12 @@ def _recover(
 
 @contextmanager
 def _synced_beside(log: OwnedCommitLog | None, found: Found) -> Generator[Future[None] | None]:
-    """Sync the log while it is read, if it is long: a process that died may have left much of it.
+    """Sync a long log while it is read: a process that died may have left much of it unsynced.
 
     That changes no byte. Cutting the log syncs the rest.
 
     Yields:
-        The sync that runs; None if the log is short.
+        The running sync; None if the log is short.
     """
     synced = found.point.position if found.point else 0
     if log is None or log.limit - synced <= _LONG:

@@ -17,7 +17,7 @@ _CHUNK = 64
 
 
 class BatchQueueRecovery(QueueRecovery):
-    """Judge the units that files have, as `QueueRecovery` judges entries.
+    """Checks the units in files, as `QueueRecovery` checks entries.
 
     The end of a queue is the number of its units, not a queue offset.
     """
@@ -29,13 +29,13 @@ class BatchQueueRecovery(QueueRecovery):
             return queue, end, False
         if self._start > self._log.min_offset:
             return queue, end, True
-        # All of the log is dispatched: these units are of no record that is still there.
+        # All of the log is dispatched: these units belong to removed records.
         if 0 <= first - reached <= MOST_BLANKS:
             return queue, end, False
         return queue._replace(bases=()), 0, False
 
     def _offset_at(self, queue: FoundQueue, end: int) -> int:
-        """Return the queue offset behind so many units of a queue."""
+        """Return the queue offset after so many units of a queue."""
         if end == queue.first:
             return 0
         return batch_consume_queue.decode(self._files.read(queue, end - 1, end)).end_offset
@@ -57,7 +57,7 @@ class BatchQueueRecovery(QueueRecovery):
         return queue.first
 
     def _is_right_unit(self, queue: FoundQueue, unit: BatchQueueUnit) -> bool:
-        """Say whether a unit's record is this batch, or gone."""
+        """Return whether a unit's record is this batch, or was removed."""
         offset = unit.physical_offset
         if not batch_consume_queue.is_written(unit) or offset >= self._start:
             return False

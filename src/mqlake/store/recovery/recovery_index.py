@@ -1,8 +1,8 @@
-"""Derive what of the index is on the disk for sure; the rest comes from the log.
+"""Derive which part of the index is certainly durable; the rest comes from the log.
 
-RocketMQ deletes the files that may be incomplete (`IndexService.load`), and their keys of log files
-before the start of recovery with them. Here the entries that are known to be whole stay, and those
-behind them are inserted again from the log (docs/live-store.md, "Recovery").
+RocketMQ deletes the files that may be incomplete (`IndexService.load`), and with them their keys of
+log files before the start of recovery. Here the entries that are known to be whole stay, and later
+ones are inserted again from the log (docs/live-store.md, "Recovery").
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ _NEVER = (1 << 63) - 1
 
 
 class IndexStart(NamedTuple):
-    """Where the index goes on.
+    """Where the index continues.
 
     Attributes:
         first: physical offset of the first record whose keys are to be inserted.
-        skip: so many of its keys are in the index.
+        skip: the number of its keys that are already in the index.
     """
 
     first: int
@@ -36,26 +36,27 @@ class IndexStart(NamedTuple):
 
 
 class Distrust(NamedTuple):
-    """What a checkpoint must not vouch for any more: see `CheckpointFile.distrust_index`."""
+    """What a checkpoint must no longer vouch for: see `CheckpointFile.distrust_index`."""
 
     until: int
     first: int
 
 
 class KeptIndex(NamedTuple):
-    """What is true of the index before keys are inserted again.
+    """The valid part of the index before keys are inserted again.
 
     Attributes:
-        start: where the index goes on.
-        names: of the files that stay as they are, ascending.
+        start: where the index continues.
+        names: names of the unchanged files, ascending.
         full: those of them that can be read.
         last: the file that gets more entries, None if a new one does.
-        before: the header of the last of all, `last` included.
+        before: the header of the last of all, including `last`.
         full_until: end timestamp of the last full file, milliseconds.
-        removed: names of the files that are made again.
-        distrust: what the checkpoint must say before the first of them goes. A power cut from then
-            on may leave any of them, and new ones that are full, and end when others did that the
-            checkpoint vouches for, but lack entries. None if it may stay as it is.
+        removed: names of the files that are written again.
+        distrust: what the checkpoint must say before the first of them is removed. A power loss
+            from then on may leave any of them, and new full files that end at the same time as
+            files that the checkpoint vouches for, but lack entries. None if the checkpoint may stay
+            as it is.
     """
 
     start: IndexStart
@@ -69,22 +70,22 @@ class KeptIndex(NamedTuple):
 
 
 UNUSED = KeptIndex(IndexStart(_NEVER), (), (), None, _NONE, 0, ())
-"""What stays of an index that is switched off (`messageIndexEnable`)."""
+"""The part of an index that stays if it is switched off (`messageIndexEnable`)."""
 
 
 class IndexRecovery:
-    """Judge the files of an index.
+    """Checks the files of an index.
 
     Args:
         names: of the files, ascending.
-        min_offset: physical offset of the first record that is still there.
+        min_offset: physical offset of the first existing record.
     """
 
     def __init__(self, directory: Directory, names: Sequence[str], min_offset: int) -> None:
         self._directory, self._names, self._min_offset = directory, names, min_offset
 
     def kept(self, point: ResumePoint | None, found: Checkpoint, *, is_clean: bool) -> KeptIndex:
-        """Return what is true of the index: as it was at mqlake's checkpoint, if it has all that.
+        """Return the valid part of the index: its state at mqlake's checkpoint, if it is complete.
 
         Raises:
             StoreError: a file cannot be read.
@@ -104,7 +105,7 @@ class IndexRecovery:
     def _kept_at(
         self, point: ResumePoint, name: str, before: list[str], old: list[IndexFile], until: int
     ) -> KeptIndex | None:
-        """Return what the checkpoint says, None if the last file lacks some of its entries.
+        """Return the state in the checkpoint, None if the last file lacks some of its entries.
 
         Args:
             name: the last file's.
@@ -125,19 +126,19 @@ class IndexRecovery:
         return KeptIndex(start, tuple(before), tuple(old), last, header, until, removed)
 
     def _are_gone(self, point: ResumePoint, names: list[str], old: list[IndexFile]) -> bool:
-        """Say whether files before the last one are gone that were there at the checkpoint.
+        """Return whether files before the last one are missing that existed at the checkpoint.
 
         Retention may have removed the first ones since: those that end before the log starts.
 
         Args:
-            names: of the files that are there.
+            names: of the existing files.
             old: those of them that can be read.
         """
         if len(names) >= point.index_files - (point.index_name > 0):
             return False
         first = int(names[0]) if names else point.index_name
         begin = (old[0].header if old else point.index_header).begin_physical_offset
-        # One that ends with the log's first record is still needed.
+        # A file that ends with the log's first record is still needed.
         return first == point.index_first or begin >= self._min_offset
 
     def _kept_by_rocketmq(self, found: Checkpoint, *, is_clean: bool) -> KeptIndex:
@@ -154,14 +155,14 @@ class IndexRecovery:
         return self._kept_with(believed)
 
     def _kept_with(self, files: list[IndexFile]) -> KeptIndex:
-        """Let the index go on after these files.
+        """Continue the index after these files.
 
-        Those after them are made again: each of their keys is in the log, or of no record.
+        Later files are written again: each of their keys is in the log, or belongs to no record.
         """
         kept, last = list(files), None
         if kept and kept[-1].header.index_count < kept[-1].sizes.max_entries:
             newest = kept.pop()
-            # If there is room in it, it goes on.
+            # If it has room, it is continued.
             last = self._tail(newest.name, newest.sizes.slots, newest.header)
             files = files if last else kept
         header = files[-1].header if files else _NONE
@@ -183,13 +184,13 @@ class IndexRecovery:
     def _read(self, name: str) -> IndexFile | None:
         path = f"{DIRECTORY}/{name}"
         if not self._directory.is_directory(path):
-            # One that cannot be opened now is not damaged: this raises.
+            # A file that cannot be opened now is not damaged: this raises.
             self._directory.open(path).close()
         file = open_index_file(self._directory, name)
         return file if isinstance(file, IndexFile) else None
 
     def _tail(self, name: str, slots: int, header: IndexHeader) -> IndexTail | None:
-        """Return the file that gets more entries, None if it lacks some of those it had."""
+        """Return the file that gets more entries, None if it lacks some of those that it had."""
         file = self._directory.open(f"{DIRECTORY}/{name}")
         try:
             entries, odd = divmod(file.size - index_file.entry_at(slots, 0), ENTRY_SIZE)
@@ -206,7 +207,7 @@ class IndexRecovery:
 
 
 def _entries_of_last_record(files: list[IndexFile]) -> int:
-    """Return how many of the last record's keys are in the files, whose ends may part them."""
+    """Return how many of the last record's keys are in the files, whose ends may divide them."""
     offset, count = files[-1].header.end_physical_offset, 0
     for file in reversed(files):
         for number in range(file.header.index_count - 1, 0, -1):

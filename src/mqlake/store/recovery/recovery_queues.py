@@ -1,4 +1,4 @@
-"""Derive where consume queues end, and which of their files are true, from what was found.
+"""Derive where consume queues end, and which of their files are valid, from what was found.
 
 Nothing is changed here (docs/live-store.md, "Recovery").
 Upstream: `ConsumeQueue.recover`, `truncateDirtyLogicFiles`.
@@ -16,19 +16,19 @@ from mqlake.store.log.segments import CommitLog
 from mqlake.store.queues.queue_kind import BATCH, QueueKind
 from mqlake.store.recovery.queue_bytes import FoundQueue, QueueBytes
 
-LIGHT_PREFIX = "%LMQ%"  # RocketMQ: MixAll.LMQ_PREFIX; its entries point at records of other topics
+LIGHT_PREFIX = "%LMQ%"  # Upstream: MixAll.LMQ_PREFIX; its entries point to records of other topics
 
 _CHUNK = 64
 
 
 class KeptQueue(NamedTuple):
-    """What stays of one queue before the log is dispatched again.
+    """The part of one queue that stays before the log is dispatched again.
 
     Attributes:
         files: the queue, with the files that stay.
         end: the queue offset at which it ends.
-        has_more: the log has records for it.
-        written: the queue offset behind which the files that stay are zero.
+        has_more: whether the log has records for it.
+        written: the queue offset after which the remaining files are zero.
     """
 
     files: FoundQueue
@@ -38,11 +38,11 @@ class KeptQueue(NamedTuple):
 
 
 class KeptQueues(NamedTuple):
-    """What stays of all queues.
+    """The parts of all queues that stay.
 
     Attributes:
         ends: the sum of the queue offsets at which they end before the stretch that is dispatched.
-        is_broken: a queue lacks entries of records before that stretch.
+        is_broken: whether a queue lacks entries of records before that stretch.
     """
 
     queues: tuple[KeptQueue, ...]
@@ -51,15 +51,15 @@ class KeptQueues(NamedTuple):
 
 
 class QueueRecovery:
-    """Judge the entries that files have.
+    """Checks the entries in files.
 
-    Entries of records before `start` are believed if their record says so itself, or is gone;
-    those of later records come from the log.
+    Entries of records before `start` are trusted if their record confirms it, or was removed; those
+    of later records come from the log.
 
     Args:
         start: physical offset from which on all records are dispatched again.
-        kept: physical offset before whose records all entries, and their files' names, are on the
-            disk, says the checkpoint; `start` without it.
+        kept: physical offset before which the entries of all records, and their files' names, are
+            durable, according to the checkpoint; `start` if it does not say so.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class QueueRecovery:
         self._kept = start if kept is None else kept
 
     def kept(self, queues: Iterable[FoundQueue], firsts: Mapping[Queue, int]) -> KeptQueues:
-        """Return what stays of queues, and of those that only the log has.
+        """Return the remaining parts of queues, and of those that only the log has.
 
         Args:
             firsts: the queue offset of each queue's first record from `start` on.
@@ -99,10 +99,10 @@ class QueueRecovery:
         return KeptQueues(tuple(kept), ends, is_broken)
 
     def mend(self, queue: FoundQueue) -> tuple[FoundQueue, bool]:
-        """Return a queue with those of its files that follow each other.
+        """Return a queue with those of its files that are consecutive.
 
         Returns:
-            The queue, and whether it lacks a file whose records are still there.
+            The queue, and whether it lacks a file whose records still exist.
 
         Raises:
             StoreError: a file cannot be read.
@@ -110,11 +110,11 @@ class QueueRecovery:
         size = self._files.file_size
         queue = queue._replace(bases=tuple(base for base in queue.bases if base % size == 0))
         gaps = [base for base in queue.bases[1:] if base - size not in queue.bases]
-        # The disk kept the name of a file that was new, but not of the one before it.
+        # The disk kept the name of a new file, but not of the one before it.
         later = next((base for base in gaps if not self._is_kept(queue, base)), None)
         if later is not None:
             queue = queue._replace(bases=tuple(base for base in queue.bases if base < later))
-        # Trimmed, but a file came back; or one was lost.
+        # The queue was trimmed, but a file reappeared; or one was lost.
         gaps = [base for base in gaps if base in queue.bases]
         lacks_file = any(self._is_in_log(queue, base) for base in gaps)
         if gaps:
@@ -122,10 +122,10 @@ class QueueRecovery:
         return queue, lacks_file
 
     def _is_in_log(self, queue: FoundQueue, gap: int) -> bool:
-        """Say whether the file before a gap has a record that is still there: it was not trimmed.
+        """Return whether the file before a gap has an existing record, so that it was not trimmed.
 
         Args:
-            gap: base of the file behind the gap.
+            gap: base of the file after the gap.
         """
         before = max(base for base in queue.bases if base < gap)
         entry = self._files.entry(
@@ -134,36 +134,36 @@ class QueueRecovery:
         return entry is not None and entry.physical_offset >= self._log.min_offset
 
     def _is_kept(self, queue: FoundQueue, base: int) -> bool:
-        """Say whether a file has entries that were on the disk when the checkpoint was written."""
+        """Return whether a file has entries that were durable when the checkpoint was written."""
         places = range(base // self._files.entry_size, self._files.written_end(queue))
         entries = (self._files.entry(queue, place) for place in places)
         first = next((one for one in entries if one and one.size > 0 and one != BLANK_ENTRY), None)
         return first is not None and first.physical_offset < self._kept
 
     def _find_end_before(self, queue: FoundQueue, first: int) -> tuple[FoundQueue, int, bool]:
-        """Find where a queue ends whose next record in the log has queue offset `first`.
+        """Find the end of a queue whose next record in the log has queue offset `first`.
 
         Returns:
-            The queue with the files that stay, its end, and whether it lacks the entry before.
+            The queue with its remaining files, its end, and whether it lacks the entry before.
         """
         if first == 0 or self._is_true(queue, first - 1) or self._begins_at(queue, first):
             return queue, first, False
         if self._start > self._log.min_offset:
             return queue, first, True
-        # All of the log is dispatched: what is before is of no record that is still there.
+        # All of the log is dispatched: earlier entries belong to removed records.
         return queue._replace(bases=()), 0, False
 
     def _place(self, first: int, end: int) -> int:
         """Return where the entries of a queue end before its record of queue offset `first`.
 
         Args:
-            end: where those end that stay.
+            end: the end of the remaining entries.
         """
         del end
         return first
 
     def _begins_at(self, queue: FoundQueue, first: int) -> bool:
-        """Say whether all places of the queue before `first` are blank."""
+        """Return whether all entries of the queue before `first` are blank."""
         if not queue.bases or first - queue.first > self._files.file_size // self._files.entry_size:
             return False
         places = range(queue.first, first)
@@ -172,7 +172,7 @@ class QueueRecovery:
         )
 
     def _find_end(self, queue: FoundQueue) -> int:
-        """Return the queue offset behind the last entry that can be believed."""
+        """Return the queue offset after the last trusted entry."""
         stop = self._files.written_end(queue)
         while stop > queue.first:
             first = max(queue.first, stop - _CHUNK)
@@ -184,7 +184,7 @@ class QueueRecovery:
         return queue.first
 
     def last_offset(self, queue: FoundQueue) -> int | None:
-        """Return the physical offset that the queue's last entry names, None without one.
+        """Return the physical offset that the queue's last entry names, or None without entries.
 
         Raises:
             StoreError: a file cannot be read.
@@ -203,7 +203,7 @@ class QueueRecovery:
         return entry is not None and self._is_right(queue, queue_offset, entry)
 
     def _is_right(self, queue: FoundQueue, queue_offset: int, entry: QueueEntry) -> bool:
-        """Say whether an entry's record is this message, or gone."""
+        """Return whether an entry's record is this message, or was removed."""
         offset = entry.physical_offset
         if entry.size <= 0 or not 0 <= offset < self._start or entry == BLANK_ENTRY:
             return False
@@ -215,10 +215,10 @@ class QueueRecovery:
 
 
 class Judges:
-    """Judge queues of all kinds.
+    """Checks queues of all kinds.
 
     Args:
-        by_kind: who judges the queues of a kind.
+        by_kind: the checker of each kind.
         batch_topics: the topics with batch consume queues.
     """
 
@@ -228,7 +228,7 @@ class Judges:
         self._by_kind, self._batch_topics = by_kind, batch_topics
 
     def kept(self, queues: Collection[FoundQueue], firsts: Mapping[Queue, int]) -> KeptQueues:
-        """Return what stays of queues: see `QueueRecovery.kept`."""
+        """Return the remaining parts of queues: see `QueueRecovery.kept`."""
         parts: list[KeptQueues] = []
         for kind, judge in self._by_kind.items():
             is_batch = kind is BATCH
@@ -245,7 +245,7 @@ class Judges:
         )
 
     def last_offset(self, queue: FoundQueue) -> int | None:
-        """Return the physical offset that a queue's last entry names, None without one.
+        """Return the physical offset that a queue's last entry names, or None without entries.
 
         Raises:
             StoreError: a file cannot be read.

@@ -1,1 +1,1 @@
-"""Copies of a store's log on other machines: what a master waits for, what a slave takes."""
+"""Copies of a store's log on other machines: what a master waits for, and what a slave receives."""

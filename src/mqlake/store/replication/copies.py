@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from mqlake.store.live_settings import Current
+from mqlake.store.replication.in_sync_set import InSyncSet
 from mqlake.store.settings import BrokerRole, StoreSettings
 
 
@@ -17,13 +18,15 @@ class Copy:
     """One slave's copy of the log.
 
     Attributes:
-        acknowledged: physical offset before which the slave says that it has every byte.
-        is_proven: it has acknowledged bytes that were sent to it. Before that, its log may be
-            another one: a put must not count on it.
+        acknowledged: physical offset before which the slave reports that it has every byte.
+        is_proven: whether it has acknowledged bytes that were sent to it. Before that, its log may
+            be another one, and no put may count on it.
+        broker_id: the id of the slave; only under a controller.
     """
 
     acknowledged: int
     is_proven: bool = False
+    broker_id: int | None = None
 
 
 class Copies:
@@ -33,8 +36,11 @@ class Copies:
         end: returns the physical offset at which this store's log ends.
 
     Attributes:
-        is_served: somebody listens for slaves, so that they can be waited for.
-        changed: called when a copy came, went, or grew.
+        is_served: whether slaves can connect, so that puts may wait for them.
+        changed: called when a copy joined, left, or grew.
+        in_sync_set: on a master under a controller: the brokers that may be elected.
+        followed: on a slave under a controller: physical offset up to which its master has
+            confirmed the log.
     """
 
     def __init__(self, settings: Current[StoreSettings], end: Callable[[], int]) -> None:
@@ -42,32 +48,60 @@ class Copies:
         self._copies: list[Copy] = []
         self.is_served = False
         self.changed: Callable[[], object] | None = None
+        self.in_sync_set: InSyncSet | None = None
+        self.followed: int | None = None
+
+    @property
+    def shown(self) -> int | None:
+        """Physical offset before which messages may be read; None if all of them may.
+
+        Under a controller, messages that some broker lacks that may be elected may be lost later.
+        """
+        if self.in_sync_set is not None:
+            return self._in_whole_set(self.in_sync_set)
+        return self.followed
+
+    @property
+    def acknowledged(self) -> dict[int, int]:
+        """The physical offset up to which each connected slave has the log, by broker id."""
+        found: dict[int, int] = {}
+        for copy in self._copies:
+            if copy.broker_id is not None and copy.is_proven:
+                found[copy.broker_id] = copy.acknowledged
+        return found
+
+    def _in_whole_set(self, in_sync_set: InSyncSet) -> int:
+        return in_sync_set.update(self.acknowledged, self._end())
 
     @property
     def are_counted(self) -> bool:
         """Whether puts may have to wait for slaves.
 
-        In a broker that was demoted, those that it has not acknowledged yet: nothing confirms them.
+        On a demoted broker, nothing confirms the puts that it has not acknowledged yet.
         """
         return self.is_served and self._settings.now.broker_role is not BrokerRole.ASYNC_MASTER
 
-    def join(self, offset: int) -> Copy:
-        """Count a slave that asks for the log from a physical offset on."""
-        copy = Copy(offset)
+    def join(self, offset: int, broker_id: int | None = None) -> Copy:
+        """Count a slave that requests the log from a physical offset on.
+
+        Args:
+            broker_id: under a controller, if its log is known to equal this one up to the offset.
+        """
+        copy = Copy(offset, broker_id is not None, broker_id)
         self._copies.append(copy)
-        self._tell()
+        self.tell()
         return copy
 
     def leave(self, copy: Copy) -> None:
-        """Count a slave no longer."""
+        """Stop counting a slave."""
         self._copies.remove(copy)
-        self._tell()
+        self.tell()
 
     def acknowledge(self, copy: Copy, offset: int) -> None:
-        """Note that a slave has the log up to a physical offset, which was sent to it."""
+        """Note that a slave has the log up to a physical offset that was sent to it."""
         if offset > copy.acknowledged:
             copy.acknowledged, copy.is_proven = offset, True
-            self._tell()
+            self.tell()
 
     @property
     def in_sync(self) -> int:
@@ -88,10 +122,17 @@ class Copies:
 
     @property
     def confirmed(self) -> int:
-        """Physical offset before which as many slaves as are needed have the log.
+        """Physical offset before which as many slaves as needed have the log.
 
-        Where no slave is needed, that is the log's end.
+        If no slave is needed, it is the log's end.
         """
+        if self.followed is not None:
+            return 0  # What was put before another broker was elected may be cut off.
+        if self.in_sync_set is not None:
+            if self._missing_in(self.in_sync_set) is not None:
+                return 0
+            if self._settings.now.all_ack_in_sync_state_set:
+                return self._in_whole_set(self.in_sync_set)
         needed = self.needed
         if needed <= 0:
             return self._end()
@@ -103,11 +144,23 @@ class Copies:
     @property
     def missing(self) -> str | None:
         """Why a message cannot be copied to enough slaves now; None if it can."""
+        if self.followed is not None:
+            return "another broker is the master now"
+        if self.in_sync_set is not None:
+            return self._missing_in(self.in_sync_set)
         needed, in_sync = self.needed, self.in_sync
         if in_sync >= needed:
             return None
-        return f"inSyncReplicas asks for {needed} slaves, and {in_sync} are in sync"
+        return f"inSyncReplicas requires {needed} slaves, but only {in_sync} are in sync"
 
-    def _tell(self) -> None:
+    def _missing_in(self, in_sync_set: InSyncSet) -> str | None:
+        """Return why the in-sync set is too small. Slaves that lag may leave it soon."""
+        least, size = self._settings.now.min_in_sync_replicas, len(in_sync_set.members)
+        if size >= least:
+            return None
+        return f"minInSyncReplicas requires {least} brokers in sync, but there are {size}"
+
+    def tell(self) -> None:
+        """Notify waiters that other slaves count, or that slaves have more."""
         if self.changed is not None:
             self.changed()

@@ -16,7 +16,7 @@ from mqlake.store.settings import StoreSettings
 
 
 class _Waiting(NamedTuple):
-    """A put that waits: up to which physical offset, since when (loop time)."""
+    """A waiting put: the physical offset it waits for, and since when (loop time)."""
 
     end: int
     since: float
@@ -24,7 +24,7 @@ class _Waiting(NamedTuple):
 
 
 class CopiesAwaited:
-    """The puts of one store that not enough slaves have. For the tasks of its event loop."""
+    """The puts of one store that too few slaves have. For the tasks of its event loop."""
 
     def __init__(self, copies: Copies, settings: Current[StoreSettings]) -> None:
         self._copies, self._settings = copies, settings
@@ -45,7 +45,7 @@ class CopiesAwaited:
         """Return once enough slaves have an append.
 
         Raises:
-            PutError: there are not enough slaves in sync, or they are late (`slaveTimeout`).
+            PutError: too few slaves are in sync, or they are late (`slaveTimeout`).
         """
         copies = self._copies
         if not copies.are_counted or result.end <= copies.confirmed:
@@ -64,7 +64,7 @@ class CopiesAwaited:
             raise PutError(result.failed(PutStatus.FLUSH_SLAVE_TIMEOUT, reason)) from None
 
     def release(self) -> None:
-        """Let those go on that enough slaves have now."""
+        """Release the puts that enough slaves have now."""
         if not self._waiting:
             return
         confirmed = self._copies.confirmed
@@ -74,7 +74,7 @@ class CopiesAwaited:
                 future.set_result(None)
 
     def finish(self) -> None:
-        """Let nobody wait any longer."""
+        """Release all puts; the store is closing."""
         if self._expiry is not None:
             self._expiry.cancel()
             self._expiry = None
@@ -93,7 +93,7 @@ class CopiesAwaited:
             self._expire()
 
     def _expire(self) -> None:
-        """Give up on puts that have waited too long; look again when the next one has."""
+        """Fail puts that have waited too long; schedule the next check."""
         self._expiry = None
         now, patience = self._loop.time(), self._patience
         while self._waiting:

@@ -1,11 +1,13 @@
-"""The bytes of a live store's log: read for slaves, and taken from a master.
+"""The bytes of a live store's log: read for slaves, and received from a master.
 
 Upstream: `DefaultMessageStore.getCommitLogData` and `appendToCommitLog`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+import asyncio
+from collections.abc import Awaitable, Callable, Generator
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -14,6 +16,7 @@ from mqlake.errors import StoreError
 from mqlake.formats.properties import NAME_VALUE_SEPARATOR, WAIT, decode_properties
 from mqlake.store.append.message import Message, MessageBatch
 from mqlake.store.append.put_result import PutResult
+from mqlake.store.services import Job
 from mqlake.store.settings import FlushDiskType
 
 if TYPE_CHECKING:
@@ -28,20 +31,25 @@ class LogCopying:
 
     Args:
         sync: makes the log durable.
-        written: to be called once the log has grown.
+        run: runs a job in another thread.
+        written: called after the log has grown, with the number of bytes.
 
     Attributes:
-        grown: called, in the same round of the loop, when there may be more for slaves.
+        grown: called, in the same round of the loop, when slaves may have more to receive.
     """
 
     def __init__(
-        self, core: OwnedStore, sync: Callable[[], Awaitable[None]], written: Callable[[], None]
+        self,
+        core: OwnedStore,
+        sync: Callable[[], Awaitable[None]],
+        run: Callable[[Job], Awaitable[None]],
+        written: Callable[[int], None],
     ) -> None:
-        self._core, self._sync, self._written = core, sync, written
+        self._core, self._sync, self._run, self._written = core, sync, run, written
         self.grown: Callable[[], object] | None = None
 
     def tell(self) -> None:
-        """Tell who copies the log that it may have grown."""
+        """Notify those who copy the log that it may have grown."""
         if self.grown is not None:
             self.grown()
 
@@ -50,7 +58,7 @@ class LogCopying:
     @property
     def end(self) -> int:
         """Physical offset before which the log may be copied."""
-        return self._core.watermarks.confirmed
+        return self._core.watermarks.kept
 
     @property
     def last_file(self) -> int:
@@ -62,7 +70,7 @@ class LogCopying:
         """Return up to `most` bytes of one file from a physical offset on; none at `end`.
 
         Raises:
-            StoreError: the log has no such byte any more, or cannot be read.
+            StoreError: the log does not have that byte any more, or cannot be read.
         """
         log, end = self._core.log, self.end
         if offset >= end:
@@ -73,28 +81,30 @@ class LogCopying:
             raise StoreError(f"the log has {where}, and nothing at physical offset {offset}")
         return log.read(offset, min(most, segment.end - offset, end - offset))
 
-    def reading(self, offset: int, most: int) -> Callable[[], bytes]:
-        """Return what does the same in another thread, and may have to wait for the disk.
+    def reading(self, offset: int, buffer: memoryview) -> Callable[[], int]:
+        """Return a job that reads into a buffer in another thread, and may wait for the disk.
+
+        It returns how many bytes `part` would, up to the length of the buffer.
 
         Raises:
-            StoreError: as `part`.
+            StoreError: as for `part`.
         """
-        log, length = self._core.log, len(self.part(offset, most))
+        log, length = self._core.log, len(self.part(offset, len(buffer)))
         segment = log.segment_at(offset)
         assert segment is not None
         file = log.file(segment)
-        return lambda: file.read(offset - segment.base, length)
+        return lambda: file.read_into(buffer[:length], offset - segment.base)
 
     # A slave
 
     @property
     def expected(self) -> int:
-        """Physical offset of the next byte that is to come."""
+        """Physical offset of the next byte to receive."""
         return self._core.received.expected
 
     @property
     def recovered_from(self) -> int | None:
-        """Physical offset from which on a power loss may have changed what recovery has kept.
+        """Physical offset from which on a power loss may have changed what recovery kept.
 
         None if the last process closed the store.
         """
@@ -102,40 +112,68 @@ class LogCopying:
         return None if found.is_clean else min(found.start, found.log_end)
 
     @property
+    def last_stored(self) -> int:
+        """Store time (ms) of the newest record that was received; 0 before the first."""
+        return self._core.received.last_stored
+
+    @property
     def is_empty(self) -> bool:
-        """Whether the log has no record yet: it begins where the master's does."""
-        return not self._core.log.segments
+        """Whether the log has no record yet: it begins where the master's does.
+
+        It may have a file: a crash may come between the two, and a power loss take the record.
+        """
+        log = self._core.log
+        return not log.segments or log.end == log.min_offset
 
     @property
     def largest_record(self) -> int:
-        """Most bytes that a record of this log may have."""
+        """Maximum bytes of a record of this log."""
         return self._core.log.largest_record
 
     def begin_at(self, physical_offset: int) -> None:
-        """Let an empty log begin there: see `OwnedStore.begin_at`."""
+        """Let an empty log begin at a physical offset: see `OwnedStore.begin_at`."""
         self._core.begin_at(physical_offset)
 
     def take(self, data: bytes | memoryview) -> None:
         """Append bytes that begin at `expected`: see `OwnedStore.receive`."""
         self._core.receive(data)
-        self._written()
+        self._written(len(data))
 
     def drop(self) -> None:
-        """Forget the bytes of a record that is not complete: they are to come again."""
+        """Drop the bytes of an incomplete record: they must be sent again."""
         self._core.received.drop()
 
-    def follow(self) -> None:
-        """Get ready for a master's records: see `OwnedStore.follow`. It waits for the disk."""
-        self._core.follow()
+    async def follow(self) -> None:
+        """Prepare for a master's records: see `OwnedStore.following`.
 
-    def lead(self) -> None:
-        """Get ready for messages of one's own: see `OwnedStore.lead`. It waits for the disk."""
-        self._core.lead()
+        Raises:
+            StoreError: the disk failed.
+        """
+        await self._finish(self._core.following())
+
+    async def lead(self) -> None:
+        """Prepare for messages of this broker's own: see `OwnedStore.leading`.
+
+        Raises:
+            StoreError: what the master sent cannot be dispatched, or the disk failed.
+        """
+        await self._finish(self._core.leading())
+
+    async def _finish(self, steps: Generator[Job | None]) -> None:
+        with closing(steps):
+            for job in steps:
+                await (asyncio.sleep(0) if job is None else self._run(job))
+                if self._core.failure is not None:
+                    raise self._core.failure
+
+    def confirm(self) -> None:
+        """Dispatch soon what has become readable: slaves have it, or the master confirmed it."""
+        self._written(0)
 
     async def kept(self) -> int:
-        """Return up to where a master may count on this copy.
+        """Return the physical offset up to which a master may count on this copy.
 
-        Under SYNC_FLUSH that is on the disk.
+        Under SYNC_FLUSH, everything before it is durable.
 
         Raises:
             StoreError: the disk failed.
@@ -151,7 +189,7 @@ class LogCopying:
 
 
 def waiting(result: PutResult, message: Message | MessageBatch) -> PutResult:
-    """Return a result that says whether its message asks to be copied before it is acknowledged."""
+    """Return a result with whether its message must be copied before it is acknowledged."""
     if (data := message.encoded_properties) is not None:
         if _WAITS in data or _ASKS not in data:
             return result

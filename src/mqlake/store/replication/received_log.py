@@ -1,8 +1,8 @@
-"""Append what another store has in its log, byte for byte: a slave's way to write.
+"""Append the bytes of another store's log unchanged, as a slave does.
 
 Upstream: `DefaultMessageStore.appendToCommitLog`, which appends whatever arrives. Here only whole
-records are in the log: a process that dies leaves no half of one, whose properties could look
-complete because they are zero.
+records are appended: a process crash leaves no half record, whose properties could look complete
+because they are zero.
 """
 
 from __future__ import annotations
@@ -20,17 +20,18 @@ from mqlake.store.log.owned_log import OwnedCommitLog
 
 _FIRST_WINDOW = 1 << 20
 _SIZE = 4
-"""Bytes of the size that a record begins with."""
+"""Bytes of the size field with which a record begins."""
 
 _log = logging.getLogger(__name__)
 
 
 class ReceivedLog:
-    """Take the bytes of another store's log from this log's end on. For one thread.
+    """Receives the bytes of another store's log from this log's end on. For one thread.
 
     Attributes:
-        damaged: records that were taken although the checksum of their body is wrong: so they are
-            in the other store.
+        damaged: number of records that were appended although the checksum of their body is
+            wrong: they are so in the other store.
+        last_stored: store time (ms) of the newest received record; 0 before the first.
     """
 
     def __init__(self, log: OwnedCommitLog) -> None:
@@ -38,24 +39,24 @@ class ReceivedLog:
         self._buffers: Buffers | None = None
         self._held = 0
         self._padding = 0
-        self.damaged = 0
+        self.damaged = self.last_stored = 0
 
     @property
     def expected(self) -> int:
-        """Physical offset of the next byte that is to come: after what is appended, or held."""
+        """Physical offset of the next byte to receive: after what is appended, or held."""
         return self._log.end + self._held + self._padding
 
     def drop(self) -> None:
-        """Forget the bytes of a record that is not complete; they are to come again."""
+        """Drop the bytes of an incomplete record; they must be sent again."""
         self._held = self._padding = 0
         self._buffers = None
 
     def take(self, data: bytes | memoryview) -> None:
-        """Append the records that are complete with these bytes, and hold the rest.
+        """Append the records that these bytes complete, and hold the rest.
 
         Raises:
-            StoreError: no record of a store with files of this size can begin so.
-            DiskError: no room on the disk. All that is held is to be dropped, as after the former.
+            StoreError: no record of a store with files of this size can begin like this.
+            DiskError: the disk is full. After either error, drop all that is held.
         """
         view = memoryview(data)
         if self._padding:
@@ -75,7 +76,7 @@ class ReceivedLog:
         if buffers is None:
             buffers = self._buffers = Buffers(_FIRST_WINDOW)
         if self._held == buffers.window:
-            # One record fills it: take twice as much, so that what is held is not copied too often.
+            # One record fills it: double the buffer, so that held bytes are not copied too often.
             held = buffers.data[: self._held].copy()
             buffers.grow(min(2 * self._held, self._held + max(more, _FIRST_WINDOW)))
             buffers.data[: self._held] = held
@@ -92,6 +93,7 @@ class ReceivedLog:
                 self._check_room(walk.at, left)
                 self._note_damaged(walk.damaged)
                 log.append(data.data[at : at + walk.at])
+                self.last_stored = int(buffers.records["store_timestamp"][walk.rows - 1])
                 at += walk.at
             elif walk.verdict == Fault.TOPIC:
                 size = self._odd_record(data.data[at : self._held])
@@ -113,14 +115,14 @@ class ReceivedLog:
             self._held -= at
 
     def _odd_record(self, data: memoryview) -> int:
-        """Return the size of a record of which no queue can be named; it is copied all the same."""
+        """Return the size of a record without a valid queue; it is copied nevertheless."""
         _, layout = record.check(data, 0, len(data), self._log.end, crc=False)
         if layout is None:
             raise StoreError(self._refusal(Fault.LENGTHS, 0))
         return layout.size
 
     def _check_room(self, size: int, left: int) -> None:
-        """Refuse records behind which a file's blank record has no room: the log would roll."""
+        """Refuse records that leave no room for the file's blank record: the log would roll."""
         if size > left - record.FRAME_SIZE:
             raise StoreError(self._refusal(Fault.SIZE, left))
 
@@ -129,13 +131,13 @@ class ReceivedLog:
             self.damaged += damaged
             _log.error(
                 "the master sends %d records whose body has a wrong checksum, near physical"
-                " offset %d: they are copied as they are",
+                " offset %d: they are copied unchanged",
                 damaged,
                 self._log.end,
             )
 
     def _begin_padding(self, head: memoryview, left: int) -> None:
-        """Begin the rest of a file behind its last record."""
+        """Begin the rest of a file after its last record."""
         size = int.from_bytes(head[:_SIZE], "big")
         if size != left:
             raise StoreError(self._refusal(Fault.BLANK, left))
@@ -144,7 +146,7 @@ class ReceivedLog:
         self._end_file_if_complete()
 
     def _pad(self, data: memoryview) -> int:
-        """Write what lies behind a blank record's head; return how many bytes that were."""
+        """Write bytes that follow a blank record's head; return how many bytes that were."""
         log = self._log
         part = data[: log.file_end - log.end - self._padding]
         log.write_padding(self._padding, part)
@@ -162,7 +164,7 @@ class ReceivedLog:
         if verdict in (Fault.BLANK, Fault.SIZE, Fault.SHORT):
             return (
                 f"{where}: a record does not fit in the {left} bytes that are left of this file:"
-                f" give this slave the mappedFileSizeCommitLog of its master, in place of"
+                f" set mappedFileSizeCommitLog on this slave to its master's value; here it is"
                 f" {self._log.file_size}"
             )
         return f"{where}: {FAULT_REASONS[Fault(verdict)]}"

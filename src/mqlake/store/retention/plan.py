@@ -1,6 +1,6 @@
-"""Decide which files of a store go, and whether it takes messages: no disk, no clock.
+"""Decide which files of a store are removed, and whether it accepts messages: no disk, no clock.
 
-RocketMQ: `DefaultMessageStore.CleanCommitLogService`, `MappedFileQueue.deleteExpiredFileByTime`,
+Upstream: `DefaultMessageStore.CleanCommitLogService`, `MappedFileQueue.deleteExpiredFileByTime`,
 `deleteExpiredFileByOffset`, `IndexService.deleteExpiredFile`.
 """
 
@@ -22,7 +22,7 @@ _HOURS_A_DAY = 24
 
 
 class Reason(enum.StrEnum):
-    """Why a file goes."""
+    """Why a file is removed."""
 
     EXPIRED = "expired"
     """Not written for `fileReservedTime` hours."""
@@ -31,7 +31,7 @@ class Reason(enum.StrEnum):
     BYTES = "bytes"
     """The log has more than `maxCommitLogBytes`."""
     LOG = "log"
-    """The part of the log that it points into goes."""
+    """The part of the log that it points into is removed."""
 
 
 class LogFile(NamedTuple):
@@ -52,7 +52,7 @@ class DerivedFile(NamedTuple):
 
 
 class Removal(msgspec.Struct, frozen=True, rename="camel"):
-    """A file that goes."""
+    """A file that is removed."""
 
     file: str
     size: int = msgspec.field(name="bytes")
@@ -64,8 +64,8 @@ class Moment(NamedTuple):
 
     Attributes:
         now: milliseconds since 1970.
-        is_time: whether expired files go however much room there is.
-        usage: of the disk.
+        is_time: whether expired files are removed whatever the free space.
+        usage: the usage of the disk.
     """
 
     now: int
@@ -74,13 +74,13 @@ class Moment(NamedTuple):
 
 
 class LogPlan(msgspec.Struct, frozen=True):
-    """What becomes of the log.
+    """The plan for the log.
 
     Attributes:
-        removals: the files that go, oldest first.
-        min_offset: physical offset where the log starts once they are gone.
+        removals: the files to remove, oldest first.
+        min_offset: physical offset of the log's start after that.
         used_percent: of the disk, now, rounded up.
-        not_writable: why the store takes no messages, None where it does.
+        not_writable: why the store accepts no messages, None if it does.
         warnings: one line each.
     """
 
@@ -92,7 +92,7 @@ class LogPlan(msgspec.Struct, frozen=True):
 
 
 class Ratios(NamedTuple):
-    """Percents of the disk, brought into the bounds that RocketMQ allows."""
+    """Percentages of the disk, limited to the bounds that RocketMQ allows."""
 
     most_used: int
     clean_forcibly: int
@@ -100,7 +100,7 @@ class Ratios(NamedTuple):
 
 
 def ratios(settings: StoreSettings) -> Ratios:
-    """Return the percents of the disk above which something is done."""
+    """Return the percentages of the disk above which something is done."""
     return Ratios(
         _within(settings.disk_max_used_space_ratio, 10, 95),
         _within(settings.disk_space_clean_forcibly_ratio, 30, 85),
@@ -109,24 +109,24 @@ def ratios(settings: StoreSettings) -> Ratios:
 
 
 def used_percent(usage: DiskUsage) -> int:
-    """Return the percent of the disk in use, rounded up, as `UtilAll` does."""
+    """Return the percentage of the disk in use, rounded up, as `UtilAll` does."""
     used = usage.total - usage.free
     return -(-used * 100 // usage.total) if usage.total > 0 else 0
 
 
 def not_writable(settings: StoreSettings, usage: DiskUsage) -> str | None:
-    """Return why the store takes no messages, None where there is room."""
+    """Return why the store accepts no messages, None if there is room."""
     percent, most = used_percent(usage), ratios(settings).warning
     if percent <= most:
         return None
-    return f"the disk is {percent} % full: no messages are taken above {most} %; free some room"
+    return f"the disk is {percent} % full: no messages are accepted above {most} %; free some space"
 
 
 def is_time(settings: StoreSettings, now: int, zone: tzinfo | None = None) -> bool:
-    """Say whether a time (ms) is within an hour of `deleteWhen`.
+    """Return whether a time (ms) is within an hour of `deleteWhen`.
 
     Args:
-        zone: whose hours they are; this machine's without it.
+        zone: the time zone of the hours; by default, this machine's.
     """
     local = datetime.fromtimestamp(now / 1000, UTC).astimezone(zone)
     return local.hour in delete_hours(settings.delete_when)
@@ -135,9 +135,9 @@ def is_time(settings: StoreSettings, now: int, zone: tzinfo | None = None) -> bo
 def next_time(settings: StoreSettings, now: int, zone: tzinfo | None = None) -> int | None:
     """Return the first time (ms) from `now` on that is within an hour of `deleteWhen`.
 
-    None where the clock jumps over the only such hour of the next day.
+    None if the clock skips the only such hour of the next day.
     """
-    # Time zones differ by whole quarters of an hour.
+    # Time zones differ by multiples of a quarter of an hour.
     quarter = _HOUR // 4
     start = now - now % quarter
     times = (max(now, start + step * quarter) for step in range(4 * (_HOURS_A_DAY + 1)))
@@ -147,15 +147,15 @@ def next_time(settings: StoreSettings, now: int, zone: tzinfo | None = None) -> 
 def plan_log(
     settings: StoreSettings, moment: Moment, files: Sequence[LogFile], needed: int
 ) -> LogPlan:
-    """Return which files of the log go.
+    """Return which files of the log are removed.
 
-    Oldest first, and none before an older one. The last file stays. Where the disk is too full,
-    files go until it is not; what `deleteFileBatchMax` puts off is in the plan too.
+    The oldest are first, and none comes before an older one. The last file stays. If the disk is
+    too full, files are removed until it is not; the plan includes what `deleteFileBatchMax` defers.
 
     Args:
         files: ascending.
-        needed: a physical offset: files that end there or behind it stay. The end of the log, so
-            that the file of its last byte stays, or less.
+        needed: a physical offset: files that end at or after it stay. It is at most the log's end,
+            so that the file of the last byte stays.
     """
     removals = list(_removals(settings, moment, files, needed))
     gone = len(removals)
@@ -171,9 +171,10 @@ def plan_log(
 
 
 def plan_derived(files: Sequence[DerivedFile], min_offset: int) -> list[Removal]:
-    """Return which of a queue's files, or of the index, go with the start of the log.
+    """Return which files of a queue, or of the index, are removed with the start of the log.
 
-    Those that point only before `min_offset`, up to the first that does not; the last one stays.
+    These are files that point only before `min_offset`, up to the first that does not; the last one
+    stays.
 
     Args:
         files: ascending.
@@ -211,10 +212,10 @@ def _removals(
 def _warnings(settings: StoreSettings, usage: DiskUsage, left: int) -> Iterator[str]:
     percent, forcibly = used_percent(usage), ratios(settings).clean_forcibly
     if percent > forcibly:
-        cause = "no file is left that could go"
+        cause = "no other file can be removed"
         if not settings.clean_file_forcibly_enable:
             cause = "cleanFileForciblyEnable is off"
-        yield f"the disk will be {percent} % full, more than {forcibly} %: {cause}; free some room"
+        yield f"the disk will be {percent} % full, more than {forcibly} %: {cause}; free some space"
     if 0 < settings.max_commit_log_bytes < left:
         most = settings.max_commit_log_bytes
         yield f"the log's last file keeps it at {left} bytes, more than maxCommitLogBytes ({most})"

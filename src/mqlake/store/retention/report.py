@@ -1,4 +1,4 @@
-"""What retention would do to a store now, whoever has it open; nothing is changed.
+"""What retention would do to a store now, whichever process has it open; nothing is changed.
 
 JSON has the same names in camel case. Offsets and lengths are bytes, timestamps milliseconds.
 """
@@ -37,7 +37,7 @@ from mqlake.store.settings import StoreSettings
 
 
 class UnreadReport(msgspec.Struct, frozen=True, rename="camel"):
-    """Messages of a topic that go before a consumer group has read them."""
+    """Messages of a topic that would be removed before a consumer group has read them."""
 
     group: str
     topic: str
@@ -45,18 +45,19 @@ class UnreadReport(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class RetentionReport(msgspec.Struct, frozen=True, rename="camel"):
-    """What would go at the time `at`, and what becomes of the store.
+    """What would be removed at the time `at`, and the state of the store.
 
     Attributes:
         is_time: whether that is within an hour of `deleteWhen`.
-        next_time: the first time from `at` on that is.
-        used_percent: of the disk, before anything goes.
-        not_writable: why a broker takes no messages meanwhile, None where it does.
-        min_offset, max_offset: of the log, before.
-        new_min_offset: of the log, after.
-        files: what goes, the log's files first; `deleteFileBatchMax` of those in one go.
-        length: bytes of these files.
-        unread: what consumer groups lose.
+        next_time: the first such time from `at` on.
+        used_percent: of the disk, before anything is removed.
+        not_writable: why a broker accepts no messages meanwhile, None if it does.
+        min_offset, max_offset: of the log, before the removal.
+        new_min_offset: of the log, after the removal.
+        files: the files to remove, the log's files first; `deleteFileBatchMax` of those in one
+            round.
+        length: the size of these files in bytes.
+        unread: what consumer groups would lose.
         warnings: one line each.
     """
 
@@ -90,12 +91,12 @@ def plan_store(
     """Return what retention would do to a store.
 
     Args:
-        at: milliseconds since 1970: when it is looked at.
-        usage: of the disk; asked for without it.
-        zone: whose hours `deleteWhen` has; this machine's without it.
+        at: the time of the plan, in milliseconds since 1970.
+        usage: the usage of the disk; by default, it is measured.
+        zone: the time zone of `deleteWhen`; by default, this machine's.
 
     Raises:
-        StoreError: no store, or `deleteWhen` is not hours of the day.
+        StoreError: the directory is not a store, or `deleteWhen` is not hours of the day.
     """
     is_time = retention_plan.is_time(settings, at, zone)
     with StoreReader.open(directory) as reader:
@@ -157,7 +158,7 @@ def _queue(
     queue = QueueFiles(directory, topic, queue_id)
     for file in queue.files:
         last = queue.entry(file.end - 1)
-        # Without a last entry nothing says that the file is done with.
+        # Without a last entry, nothing shows that the file is finished.
         offset = last.physical_offset if last else min_offset
         yield DerivedFile(f"{DIRECTORY}/{topic}/{queue_id}/{file.name}", file.size, offset)
 
@@ -176,7 +177,7 @@ def _batch_queue(directory: OwnedDirectory, path: str, min_offset: int) -> Itera
 
 
 def _unread(directory: OwnedDirectory, start: int, end: int) -> Iterator[UnreadReport]:
-    """Yield what no longer can be read if [start, end) of the log goes."""
+    """Yield what can no longer be read if [start, end) of the log is removed."""
     table = read_config(directory, ConsumerOffsets) if start < end else None
     for key, offsets in sorted(table.offset_table.items()) if table else ():
         topic, _, group = key.partition(TOPIC_GROUP_SEPARATOR)

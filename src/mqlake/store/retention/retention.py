@@ -1,10 +1,11 @@
-"""Remove what a live store need not keep any more, and say whether it has room for messages.
+"""Remove expired files of a live store, and decide whether it has room for messages.
 
-RocketMQ: `DefaultMessageStore.CleanCommitLogService`, `ConsumeQueueStore.CleanConsumeQueueService`.
+Upstream: `DefaultMessageStore.CleanCommitLogService`, `ConsumeQueueStore.CleanConsumeQueueService`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import tzinfo
 from typing import Protocol
 
@@ -38,27 +39,28 @@ class Trimmed(Protocol):
 
 
 class Checkpointed(Protocol):
-    """What says from where the next start reads the log: `CheckpointFile`."""
+    """What determines where the next start reads the log: `CheckpointFile`."""
 
     @property
     def position(self) -> int:
-        """Physical offset before which all that follows from the log is on the disk."""
+        """Physical offset before which everything derived from the log is durable."""
         ...
 
 
 class Retention:
     """The retention of one live store. For the store's thread.
 
-    A removed file's room comes back once its last reader has let go of it.
+    The space of a removed file is freed once its last reader has closed it.
 
     Attributes:
-        not_writable: why the store takes no messages, None where the disk has room.
-        warnings: what the last look at the disk gives rise to, one line each.
+        not_writable: why the store accepts no messages, None if the disk has room.
+        warnings: the warnings of the last check of the disk, one line each.
+        held: returns the physical offset from which on somebody else needs the log.
 
     Args:
         queues, index: trimmed after the log.
         checkpoint: what a start after a crash would read is kept.
-        zone: whose hours `deleteWhen` has; this machine's without it.
+        zone: the time zone of `deleteWhen`; by default, this machine's.
     """
 
     def __init__(
@@ -80,11 +82,13 @@ class Retention:
         self._start, self._trimmed_to = log.min_offset, -1
         self.not_writable: str | None = None
         self.warnings: list[str] = []
+        self.held: Callable[[], int] | None = None
 
     def services(self) -> list[Service]:
-        """Return what looks at the disk, and what removes files one by one, in their intervals.
+        """Return services that check the disk, and that remove files one by one, at their
+        intervals.
 
-        Deleting never keeps the disk from being looked at, and the store from taking messages.
+        Deleting never delays the check of the disk, or the accepting of messages.
         """
         settings = self._settings
         return [
@@ -97,22 +101,22 @@ class Retention:
         ]
 
     def clean(self) -> None:
-        """Let expired files go at the next look, whatever the hour."""
+        """Remove expired files at the next check, at any hour."""
         self._is_asked = True
 
     def clean_queues(self) -> None:
         """Remove files of queues that point only before the log's start.
 
         Raises:
-            DiskError: the system refused it.
+            DiskError: the system refused an operation.
         """
         self._queues.trim(self._start)
 
     def check(self) -> None:
-        """Look at the disk; decide whether messages are taken, and which files go next.
+        """Check the disk; decide whether messages are accepted, and which files are removed next.
 
-        What was decided before and not done is decided anew. Where the disk cannot be looked at,
-        all stays as it is.
+        Earlier decisions that were not carried out are made again. If the disk cannot be checked,
+        nothing changes.
         """
         try:
             usage = self._directory.usage()
@@ -125,6 +129,8 @@ class Retention:
         now = self._clock.milliseconds()
         is_due = self._is_asked or is_time(settings, now, self._zone)
         needed = min(self._log.flushed, self._checkpoint.position)
+        if self.held is not None:
+            needed = min(needed, self.held())
         plan = plan_log(settings, Moment(now, is_due, usage), files, needed)
         self._waiting = min(len(plan.removals), settings.delete_file_batch_max)
         self._is_asked = self._is_asked and self._waiting < len(plan.removals)
@@ -133,18 +139,18 @@ class Retention:
         self._remove_cut_off(now)
 
     def _remove_cut_off(self, now: int) -> None:
-        """Remove what recovery cut off the log, and kept aside, as long ago as files expire."""
+        """Remove what recovery cut off the log, and kept, once it is as old as expired files."""
         try:
             remove_expired(self._directory, now - self._settings.now.file_reserved_time * _HOUR)
         except DiskError as error:
             self.warnings = [*self.warnings, str(error)]
 
     def remove_next(self) -> PendingSync | None:
-        """Remove the next file of the log that goes, if one does.
+        """Remove the next expired file of the log, if there is one.
 
-        What points into it goes once that is on the disk: what is returned has run. Until then no
-        other file goes: a power cut must leave no gap. Where the disk refused to be asked, it is
-        asked again.
+        What points into it is removed once that is durable: the returned job has run. Until then no
+        other file is removed: a power loss must leave no gap. If the disk refused a sync, it is
+        tried again.
         """
         if self._start == self._log.min_offset and not self._remove_file():
             return None
@@ -179,7 +185,9 @@ class Retention:
         ]
 
     def _trim(self) -> None:
-        """Let nothing point before the log's start; also what a crash between the two left."""
+        """Remove what points before the log's start, including what a crash between the two
+        left.
+        """
         start = self._start
         if start <= self._trimmed_to:
             return

@@ -1,4 +1,4 @@
-"""Compare two terms; look for a text in one.
+"""Compare two terms; search for a text in one.
 
 How two values compare depends on the kinds of their terms, which are known when an expression is
 compiled. Upstream: `ComparisonExpression`, `UnaryExpression.createInExpression`.
@@ -68,7 +68,7 @@ def equal(left: Term, right: Term) -> Term:
         if term.is_constant and term.value is None:
             raise NotAllowedError("NULL equals nothing; use IS NULL")
     if left.is_constant and right.is_constant and left.is_boolean and not right.is_boolean:
-        raise NotAllowedError("TRUE and FALSE do not compare with another literal")
+        raise NotAllowedError("TRUE and FALSE cannot be compared with another literal")
     return _equal(left, right)
 
 
@@ -84,7 +84,7 @@ def _equal(left: Term, right: Term) -> Term:
     def evaluate(properties: Mapping[str, str]) -> Value:
         one, other = first(properties), second(properties)
         if one is None:
-            # Two properties that the message has not are the same.
+            # Two properties that the message lacks are equal.
             return True if other is None else None
         return False if other is None else same(one, other)
 
@@ -114,7 +114,7 @@ def _differ(_one: object, _other: object) -> bool:
 
 
 def _fail(_one: object, _other: object) -> bool:
-    raise NotComparableError("TRUE and FALSE compare with a property only on its right")
+    raise NotComparableError("TRUE and FALSE can be compared with a property only on its right")
 
 
 def ordered(symbol: str, left: Term, right: Term) -> Term:
@@ -125,7 +125,7 @@ def ordered(symbol: str, left: Term, right: Term) -> Term:
     """
     for term in (left, right):
         if term.is_boolean or (term.is_constant and term.kind not in NUMBERS):
-            raise NotAllowedError(f"{symbol} compares numbers and properties only")
+            raise NotAllowedError(f"{symbol} compares only numbers and properties")
     first, second, holds = left.evaluate, right.evaluate, _ORDERED[symbol]
     convert_first = _converter(left.kind, right.kind)
     convert_second = _converter(right.kind, left.kind)
@@ -149,7 +149,9 @@ def ordered(symbol: str, left: Term, right: Term) -> Term:
 
 
 def _converter(kind: Kind, other: Kind) -> _Convert | None:
-    """Return what makes a value of a kind comparable with one of another, None for nothing."""
+    """Return a function that makes a value of one kind comparable with another, None if none is
+    needed.
+    """
     if kind is Kind.TEXT:
         return _PARSE.get(other, parse_double)
     return float if other is Kind.DOUBLE and kind is not other else None
@@ -159,7 +161,7 @@ def between(term: Term, low: Term, high: Term) -> Term:
     """Return `term BETWEEN low AND high`.
 
     Raises:
-        NotAllowedError: as `ordered`; or both are numbers, and the wrong way round.
+        NotAllowedError: as for `ordered`; or both are numbers in the wrong order.
     """
     both = conjunction([ordered(">=", term, low), ordered("<=", term, high)])
     if low.is_constant and high.is_constant and _is_less(high.value, low.value):
@@ -177,7 +179,7 @@ def not_between(term: Term, low: Term, high: Term) -> Term:
     """Return `term NOT BETWEEN low AND high`.
 
     Raises:
-        NotAllowedError: as `ordered`.
+        NotAllowedError: as for `ordered`.
     """
     return disjunction([ordered("<", term, low), ordered(">", term, high)])
 
@@ -189,7 +191,7 @@ def one_of(term: Term, texts: Sequence[str], *, negated: bool) -> Term:
         NotAllowedError: the term is not a property.
     """
     if not term.is_property:
-        raise NotAllowedError("IN asks for a property on its left")
+        raise NotAllowedError("IN needs a property on its left")
     inner, chosen = term.evaluate, frozenset(texts)
 
     def evaluate(properties: Mapping[str, str]) -> Value:
@@ -202,7 +204,7 @@ def one_of(term: Term, texts: Sequence[str], *, negated: bool) -> Term:
 def search(word: str, term: Term, text: str, *, negated: bool) -> Term:
     """Return `term [NOT] CONTAINS text`, or with another word of `SEARCHES`.
 
-    False, negated or not, where the text is empty, or the term is unknown or no text.
+    False, negated or not, if the text is empty, or the term is unknown or not a text.
     """
     inner, finds = term.evaluate, _SEARCH[word]
 

@@ -1,7 +1,7 @@
-"""Read numbers as Java does: what it takes for one, and what it refuses.
+"""Parse numbers as Java does: what it accepts, and what it refuses.
 
-Upstream compares a property with a number by `Integer.valueOf`, `Long.valueOf` or
-`Double.valueOf`, whichever the number in the expression is.
+Upstream compares a property with a number by `Integer.valueOf`, `Long.valueOf` or `Double.valueOf`,
+depending on the number in the expression.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ _HEX = re.compile(
 )
 _NAMED = re.compile(r"([+-]?)(NaN|Infinity)")
 _SAFE_DIGITS = 10
-"""So many digits are beyond no limit."""
+"""The number of digits that no limit allows."""
 _TRIMMED = "".join(map(chr, range(0x21)))
 
 
 class NotComparableError(ValueError):
-    """Values that upstream fails to compare: a text that is no number, for one."""
+    """Values that upstream fails to compare, such as a text that is not a number."""
 
 
 def parse_int(text: str) -> int:
@@ -46,13 +46,13 @@ def _integer(text: str, limit: int) -> int:
     if len(text) < _SAFE_DIGITS and text.isdecimal():
         return int(text)
     if not _INTEGER.fullmatch(text):
-        raise NotComparableError(f"{text!r} is no number of that kind")
+        raise NotComparableError(f"{text!r} is not a number of that kind")
     try:
         value = int(text)
-    except ValueError:  # more digits than Python reads at once
-        raise NotComparableError(f"{text!r} is no number of that kind") from None
+    except ValueError:  # These are more digits than Python parses in one call.
+        raise NotComparableError(f"{text!r} is not a number of that kind") from None
     if not -limit <= value < limit:
-        raise NotComparableError(f"{text!r} is no number of that kind")
+        raise NotComparableError(f"{text!r} is not a number of that kind")
     return value
 
 
@@ -60,7 +60,7 @@ def parse_double(text: str) -> float:
     """Return what `Double.valueOf` does.
 
     Raises:
-        NotComparableError: it is none.
+        NotComparableError: the text is not a number.
     """
     text = text.strip(_TRIMMED)
     if match := _DECIMAL.fullmatch(text):
@@ -72,11 +72,13 @@ def parse_double(text: str) -> float:
             return float.fromhex(match[1])
         except OverflowError:
             return -math.inf if text.startswith("-") else math.inf
-    raise NotComparableError(f"{text!r} is no number of that kind")
+    raise NotComparableError(f"{text!r} is not a number of that kind")
 
 
 def order(left: float, right: float) -> int:
-    """Return less than 0, 0 or more, as `compareTo` does: NaN comes last, -0.0 before 0.0."""
+    """Return a negative number, 0, or a positive number, as `compareTo` does: NaN is last, -0.0
+    before 0.0.
+    """
     if left < right:
         return -1
     if left > right:

@@ -19,7 +19,7 @@ from mqlake.broker.filter.sql92.tokens import Token, error, tokenize
 P = ParamSpec("P")
 
 MAX_DEPTH = 100
-"""How deep terms may be nested."""
+"""Maximum depth of nested terms."""
 
 _LITERALS = {
     "TRUE": terms.constant(Kind.BOOLEAN, True),
@@ -33,17 +33,18 @@ _compiled: OrderedDict[str, Evaluate] = OrderedDict()
 
 
 def is_compiled(expression: str) -> bool:
-    """Say whether an expression need not be parsed any more."""
+    """Return whether an expression is already compiled."""
     return expression in _compiled
 
 
 def compile_expression(expression: str) -> Evaluate:
-    """Return what evaluates an expression: True where it chooses a message.
+    """Return a function that evaluates an expression: True if it selects a message.
 
-    False, None, or a `NotComparableError` where it does not.
+    Otherwise it returns False or None, or raises a `NotComparableError`.
 
     Raises:
-        ExpressionError: it is no condition in this language, or nested deeper than `MAX_DEPTH`.
+        ExpressionError: the text is not a condition in this language, or nested deeper than
+            `MAX_DEPTH`.
     """
     evaluate = _compiled.get(expression)
     if evaluate is None:
@@ -66,7 +67,7 @@ class _Parser:
         start = self._token
         term = self._condition(self._disjunction(), start)
         if self._token.kind != "end":
-            self._fail("the expression should end here")
+            self._fail("expected the end of the expression")
         return term
 
     # Tokens
@@ -83,9 +84,9 @@ class _Parser:
         return self._next() if self._token.kind in kinds else None
 
     def _expect(self, kind: str, what: str) -> Token:
-        return self._takes(kind) or self._fail(f"{what} should be here")
+        return self._takes(kind) or self._fail(f"expected {what}")
 
-    # Grammar, from what binds least to what binds most
+    # Grammar, from the lowest precedence to the highest
 
     def _disjunction(self) -> Term:
         return self._joined("OR", self._conjunction, terms.disjunction)
@@ -132,7 +133,7 @@ class _Parser:
             negated = self._takes("NOT") is not None
             if (token := self._takes("BETWEEN", "IN", *SEARCHES)) is None:
                 if negated:
-                    self._fail("BETWEEN, IN, CONTAINS, STARTSWITH or ENDSWITH should be here")
+                    self._fail("expected BETWEEN, IN, CONTAINS, STARTSWITH or ENDSWITH")
                 return left
             left = self._test(left, token, negated)
 
@@ -161,7 +162,7 @@ class _Parser:
     def _unary(self) -> Term:
         self._nested += 1
         if self._nested > MAX_DEPTH:
-            self._fail(f"nested deeper than {MAX_DEPTH}")
+            self._fail(f"nested deeper than {MAX_DEPTH} levels")
         try:
             if self._takes("+"):
                 return self._unary()
@@ -187,9 +188,7 @@ class _Parser:
             return self._integer(token)
         if token.kind == "float":
             return self._float(token)
-        return _LITERALS.get(token.kind) or self._fail(
-            "a property or a value should be here", token
-        )
+        return _LITERALS.get(token.kind) or self._fail("expected a property or a value", token)
 
     # Values
 
@@ -197,18 +196,18 @@ class _Parser:
         try:
             value = parse_long(token.text.rstrip("lL"))
         except NotComparableError:
-            self._fail("a number beyond 64 bits", token)
+            self._fail("a number exceeds 64 bits", token)
         return terms.constant(Kind.INT if value < 1 << 31 else Kind.LONG, value)
 
     def _float(self, token: Token) -> Term:
         value = float(token.text)
         # Upstream's range begins with the smallest double above 0.
         if not 0 < value < float("inf"):
-            self._fail("no number that a double above 0 can hold", token)
+            self._fail("a number is out of the range of positive doubles", token)
         return terms.constant(Kind.DOUBLE, value)
 
     def _condition(self, term: Term, at: Token) -> Term:
-        return terms.as_condition(term) or self._fail("a condition should be here", at)
+        return terms.as_condition(term) or self._fail("expected a condition", at)
 
     def _made(self, at: Token, make: Callable[P, Term], *args: P.args, **kwargs: P.kwargs) -> Term:
         try:
@@ -216,5 +215,5 @@ class _Parser:
         except NotAllowedError as reason:
             self._fail(str(reason), at)
         if term.depth > MAX_DEPTH:
-            self._fail(f"nested deeper than {MAX_DEPTH}", at)
+            self._fail(f"nested deeper than {MAX_DEPTH} levels", at)
         return term

@@ -1,8 +1,8 @@
-"""What expressions are made of: constants, properties, and what joins them.
+"""The parts of expressions: constants, properties, and their combinations.
 
-A term computes its value from a message's properties. As in SQL a value may be unknown (None),
-and what is computed from it mostly is, too. Upstream: `ConstantExpression`, `PropertyExpression`,
-`UnaryExpression`, `LogicExpression`.
+A term computes its value from a message's properties. As in SQL, a value may be unknown (None), and
+most results of unknown values are unknown, too. Upstream: `ConstantExpression`,
+`PropertyExpression`, `UnaryExpression`, `LogicExpression`.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 Value = str | float | bool | None
-"""A text, a number, a truth value; None where it is unknown."""
+"""A text, a number, a truth value; None if it is unknown."""
 
 Evaluate = Callable[[Mapping[str, str]], Value]
 
 
 class Kind(enum.Enum):
-    """Of which kind a term's values are, where they are known: Java's types."""
+    """The kind of a term's values, if it is known: Java's types."""
 
     TEXT = enum.auto()
     INT = enum.auto()
@@ -26,7 +26,7 @@ class Kind(enum.Enum):
     DOUBLE = enum.auto()
     BOOLEAN = enum.auto()
     UNKNOWN = enum.auto()
-    """The value is never known."""
+    """The value is always unknown."""
 
 
 NUMBERS = frozenset((Kind.INT, Kind.LONG, Kind.DOUBLE))
@@ -37,13 +37,13 @@ class Term:
     """A part of an expression.
 
     Attributes:
-        evaluate: compute the value. It raises `NotComparableError` where
-            upstream raises; a message for which it does is not chosen.
-        is_constant: it stands in the expression as it is.
-        is_property: it is the name of a property.
-        is_boolean: it may stand where a condition is asked for.
-        value: of a constant.
-        depth: how many terms are nested in each other.
+        evaluate: computes the value. It raises `NotComparableError` if upstream raises; such a
+            message is not selected.
+        is_constant: whether it is a literal of the expression.
+        is_property: whether it is the name of a property.
+        is_boolean: whether it may be used as a condition.
+        value: the value of a constant.
+        depth: the depth of nested terms.
     """
 
     kind: Kind
@@ -73,7 +73,7 @@ def condition(evaluate: Evaluate, *parts: Term) -> Term:
 
 
 def negative(term: Term) -> Term:
-    """Return `-term`; of anything but a number it is unknown."""
+    """Return `-term`; it is unknown unless the term is a number."""
     inner = term.evaluate
     if term.kind in NUMBERS:
 
@@ -84,16 +84,16 @@ def negative(term: Term) -> Term:
         return Term(term.kind, evaluate, depth=term.depth + 1)
 
     def unknown(properties: Mapping[str, str]) -> Value:
-        inner(properties)  # which may raise
+        inner(properties)  # It may raise.
         return None
 
     return Term(Kind.UNKNOWN, unknown, depth=term.depth + 1)
 
 
 def as_condition(term: Term) -> Term | None:
-    """Return a term that can stand where a condition is asked for, None where it cannot.
+    """Return a term that can be used as a condition, None if it cannot.
 
-    A property can, and is false where the message has it: its value is a text, not TRUE.
+    A property can, and is false if the message has it: its value is a text, not TRUE.
     """
     if term.is_boolean:
         return term
@@ -115,7 +115,7 @@ def negation(term: Term) -> Term:
 
 
 def conjunction(terms: Sequence[Term]) -> Term:
-    """Return AND of conditions: false if one is, else unknown if one is."""
+    """Return AND of conditions: false if one is false, otherwise unknown if one is unknown."""
     parts = [term.evaluate for term in terms]
 
     def evaluate(properties: Mapping[str, str]) -> Value:
@@ -132,7 +132,7 @@ def conjunction(terms: Sequence[Term]) -> Term:
 
 
 def disjunction(terms: Sequence[Term]) -> Term:
-    """Return OR of conditions: true if one is, else unknown if one is."""
+    """Return OR of conditions: true if one is true, otherwise unknown if one is unknown."""
     parts = [term.evaluate for term in terms]
 
     def evaluate(properties: Mapping[str, str]) -> Value:

@@ -1,4 +1,4 @@
-"""Cut a filter expression into tokens.
+"""Split a filter expression into tokens.
 
 Upstream: the token part of `SelectorParser.jj`.
 """
@@ -46,16 +46,16 @@ _TOKEN = re.compile(
 
 
 def tokenize(expression: str) -> Iterator[Token]:
-    """Yield the tokens of an expression, and one of the kind `end` behind them.
+    """Yield the tokens of an expression, and finally one of the kind `end`.
 
     Raises:
-        ExpressionError: a character that begins no token.
+        ExpressionError: a character begins no token.
     """
     at = 0
     while at < len(expression):
         match = _TOKEN.match(expression, at)
         if match is None:
-            raise error(expression, at, f"{expression[at]!r} has no place in an expression")
+            raise error(expression, at, f"unexpected character {expression[at]!r}")
         kind, text = match.lastgroup or "", match[0]
         if kind != "skip":
             yield _token(kind, text, at)
@@ -73,6 +73,6 @@ def _token(kind: str, text: str, at: int) -> Token:
 
 
 def error(expression: str, at: int, reason: str) -> ExpressionError:
-    """Return the error of an expression: what is wrong, at which character, in which one."""
+    """Return the error of an expression: what is wrong, at which character, in which expression."""
     shown = expression if len(expression) <= _SHOWN else expression[:_SHOWN] + "…"
     return ExpressionError(f"filter expression {shown!r}, character {at + 1}: {reason}")

@@ -1,1 +1,1 @@
-"""Kernels over frames that come in runs, all alike."""
+"""Kernels over frames that arrive in runs, all alike."""

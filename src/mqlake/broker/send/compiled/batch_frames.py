@@ -1,4 +1,4 @@
-"""Lay a run of batches out as drafts of records."""
+"""Encode a run of batches as drafts of records."""
 
 # pyright: basic
 # Reason: compiled by Numba, whose types are inferred.
@@ -31,9 +31,9 @@ _MOST_PROPERTIES = properties.MAX_LENGTH - record_crc.SIZE - 1
 
 @inlined
 def _draft_messages(data, at, end, drafts, first):
-    """Fill a draft for each message of a body; return the row behind them, -1 if it is unusual.
+    """Fill a draft for each message of a body; return the row after them, -1 if it is unusual.
 
-    So it is if a message brings a record CRC, or may leave no room for one.
+    It is unusual if a message contains a record CRC, or may leave no room for one.
     """
     behind = draft_body(data, at, end, drafts, first)
     for row in range(first, behind):
@@ -47,9 +47,9 @@ def _draft_messages(data, at, end, drafts, first):
 def draft_batches(data, at, topic, queues, most, numbers, queue_ids, drafts, sends):
     """Fill a send for each frame from `at` on, and a draft for each of its messages.
 
-    Returns (how many sends, how many drafts, how many queues, position behind). Ends before the
-    first frame that is not whole, or not a batch as most are to `topic`. The arguments are as
-    `draft_sends` has them.
+    Returns (number of sends, number of drafts, number of queues, position after them). It ends
+    before the first frame that is incomplete, or not a typical batch to `topic`. The arguments are
+    those of `draft_sends`.
     """
     data, topic = borrow(data), borrow(topic)
     starts, lengths = np.empty(LETTERS, np.int64), np.empty(LETTERS, np.int64)

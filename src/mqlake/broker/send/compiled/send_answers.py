@@ -30,7 +30,7 @@ def _put(target, to, source):
 
 @inlined
 def _put_number(target, to, number):
-    """Write a number of 0 or more behind the count of its digits."""
+    """Write a nonnegative number after the count of its digits."""
     digits_at = to + _LENGTH_SIZE
     end = put_decimal(target, digits_at, number)
     store_i32(target, to, end - digits_at)
@@ -39,14 +39,16 @@ def _put_number(target, to, number):
 
 @inlined
 def _put_offset(target, to, offset):
-    """Write a physical offset over the digits that end at `to`, and scratch behind them."""
+    """Write a physical offset over the digits that end at `to`, and scratch after them."""
     store_i64(target, to, offset)
     put_hex(target, to - _OFFSET_DIGITS, target, to)
 
 
 @inlined
 def _put_ids(target, to, id_size, drafts, first, count):
-    """Write the ids of a batch's messages from the first on, which ends at `to`; (behind them)."""
+    """Write the ids of a batch's messages from the first on, which ends at `to`; return the
+    position after them.
+    """
     id_at = to - id_size
     _put_offset(target, to, drafts[first].physical_offset)
     for row in range(first + 1, first + count):
@@ -60,14 +62,15 @@ def _put_ids(target, to, id_size, drafts, first, count):
 
 @kernel
 def answer_sends(target, data, drafts, sends, start, id_size, places, names):
-    """Write a frame for each send; return the position behind them.
+    """Write a frame for each send; return the position after them.
 
     Args:
-        data: what the sends point into.
+        data: the bytes that the sends point into.
         start: an answer up to its message id, which ends in digits for the physical offset.
         id_size: bytes of a message id.
-        places: in `start`, of the length of the header, the opaque, and the length of the fields.
-        names: of the further fields, as they stand before a length: of the queue id, the queue
+        places: positions in `start` of the length of the header, the opaque, and the length of the
+            fields.
+        names: the names of the further fields, encoded before a length: of the queue id, the queue
             offset and the unique key.
     """
     target, data, start = borrow(target), borrow(data), borrow(start)

@@ -1,4 +1,4 @@
-"""Lay a run of sends out as drafts of records."""
+"""Encode a run of sends as drafts of records."""
 
 # pyright: basic
 # Reason: compiled by Numba, whose types are inferred.
@@ -28,14 +28,15 @@ _CODE = int(RequestCode.SEND_MESSAGE_V2)
 
 @kernel
 def draft_sends(data, at, topic, own, queues, most, numbers, queue_ids, drafts, sends, texts):
-    """Fill a draft and a send for each frame from `at` on; (how many, how many queues, behind).
+    """Fill a draft and a send for each frame from `at` on; return (number of sends, number of
+    queues, position after them).
 
-    Ends before the first frame that is not whole, or not a send as most are to `topic`.
+    It ends before the first frame that is incomplete, or not a typical send to `topic`.
 
     Args:
-        own: what is stored behind the properties of each.
+        own: what is stored after the properties of each.
         queues: queue ids are below it.
-        most: bytes of a frame, a header, a body and stored properties.
+        most: maximum bytes of a frame, a header, a body and stored properties.
         numbers: for each queue id -1; gets the number of each that occurs.
         queue_ids: gets the queue id of each number.
         texts: has room for all of `data`, and of `own` one more byte a row.

@@ -1,6 +1,6 @@
-"""Read the frame of a send with a binary header, as most are.
+"""Parse the frame of a typical send with a binary header.
 
-What is in the least unusual is not taken, and said by those who read frames one by one.
+A frame that is unusual in any way is not accepted, and is read by the code for single frames.
 """
 
 # pyright: basic
@@ -42,7 +42,7 @@ _ZERO, _NINE, _MINUS = ord("0"), ord("9"), ord("-")
 
 @inlined
 def _number(data, at, length):
-    """Return (whether these are the digits of a number as most are written, the number)."""
+    """Return (whether these are the digits of a typically written number, the number)."""
     end, sign = at + length, 1
     if length > 0 and load_u8(data, at) == _MINUS:
         sign = -1
@@ -68,7 +68,7 @@ def _small_number(data, at, length):
 
 @inlined
 def _read_fields(data, at, end, starts, lengths):
-    """Note where the values of fields named by one letter are; whether there are no others."""
+    """Find the values of fields named by one letter; return whether there are no others."""
     lengths[:] = -1
     while at < end:
         if end - at < _VALUE_AT or load_u16(data, at) != 1:
@@ -90,7 +90,9 @@ def _read_fields(data, at, end, starts, lengths):
 
 @inlined
 def _read_numbers(data, starts, lengths, numbers):
-    """Read the fields that are numbers or yes (1) and no; whether all are as most are written."""
+    """Parse the fields that are numbers or yes (1) and no; return whether all are written
+    typically.
+    """
     numbers[_TIMES] = numbers[BATCH] = 0
     for letter in (_TOPIC_QUEUES, QUEUE_ID, _SYS_FLAG, FLAG, _TIMES, _MOST_TIMES):
         if lengths[letter] >= 0:
@@ -112,13 +114,14 @@ def _read_numbers(data, starts, lengths, numbers):
 
 @inlined
 def read_send(data, at, code, topic, queues, most, starts, lengths, numbers):
-    """Return (position of the body, position behind the frame); 0 where it is not one as most are.
+    """Return (position of the body, position after the frame); 0 if it is not a typical frame.
 
-    That is one that is whole, of this request code, to this topic and to a queue below `queues`.
+    A typical frame is complete, of this request code, to this topic and to a queue below `queues`.
 
     Args:
-        most: bytes of a frame, a header and a body.
-        starts, lengths, numbers: get what the fields are, a row a letter; lengths of -1 for none.
+        most: maximum bytes of a frame, a header and a body.
+        starts, lengths, numbers: receive the fields, a row for each letter; a length is -1 if the
+            field is missing.
     """
     nothing = np.int64(0), np.int64(0)
     if len(data) - at <= _LEAST_FRAME:
@@ -153,7 +156,7 @@ def read_send(data, at, code, topic, queues, most, starts, lengths, numbers):
 
 @inlined
 def fill_draft(draft, number, values):
-    """Fill what a header says of each of its messages; `number` is that of the queue."""
+    """Fill what a header contains about each of its messages; `number` is that of the queue."""
     draft.queue, draft.queue_id = number, values[QUEUE_ID]
     draft.sys_flag, draft.reconsume_times = values[_SYS_FLAG], values[_TIMES]
     draft.born_timestamp, draft.prepared_transaction_offset = values[_BORN], 0

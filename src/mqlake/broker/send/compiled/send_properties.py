@@ -1,4 +1,4 @@
-"""Find the unique key in the properties of a send, as most are."""
+"""Find the unique key in the properties of a typical send."""
 
 # pyright: basic
 # Reason: compiled by Numba, whose types are inferred.
@@ -14,7 +14,7 @@ from mqlake.kernels.memory import load_u8
 
 PAIR_END = ord(properties.PROPERTY_SEPARATOR)
 _UNIQUE_KEY = text_bytes(f"{properties.UNIQ_KEY}{properties.NAME_VALUE_SEPARATOR}")
-# Names, or how they begin, of properties with which more is to be done than to store them.
+# Names, or their beginnings, of properties that need more than to be stored.
 _DELAY, _TIMER, _HALF, _POP, _PRIORITY, _LITE, _INNER, _CRC = (
     text_bytes(name)
     for name in (
@@ -37,9 +37,9 @@ def _is_plain(byte):
 
 @inlined
 def find_key(data, at, end):
-    """Return (position, length) of the unique key in properties; -1 where they are not as most are.
+    """Return (position, length) of the unique key in properties; -1 if they are not typical.
 
-    So are ASCII, have such a key of letters and digits, and ask for nothing.
+    Typical properties are ASCII, have such a key of letters and digits, and ask for nothing.
     """
     key_at, key_length = np.int64(-1), np.int64(0)
     while at < end:

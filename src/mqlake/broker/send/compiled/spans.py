@@ -1,4 +1,4 @@
-"""Compare bytes of frames with texts that are known."""
+"""Compare bytes of frames with known texts."""
 
 # pyright: basic
 # Reason: compiled by Numba, whose types are inferred.
@@ -12,13 +12,13 @@ from mqlake.kernels.memory import load_u8
 
 
 def text_bytes(text):
-    """Return a text as kernels compare with it."""
+    """Return a text in the form with which kernels compare."""
     return np.frombuffer(text.encode(), np.uint8)
 
 
 @inlined
 def begins(data, at, end, text):
-    """Say whether the bytes from `at` to `end` begin with a text."""
+    """Return whether the bytes from `at` to `end` begin with a text."""
     # Not `equal_bytes`, which loads whole words and so needs bytes before the text.
     size = len(text)
     if end - at < size:
@@ -31,5 +31,5 @@ def begins(data, at, end, text):
 
 @inlined
 def is_text(data, at, length, text):
-    """Say whether bytes are a text."""
+    """Return whether bytes are a text."""
     return length == len(text) and begins(data, at, at + length, text)

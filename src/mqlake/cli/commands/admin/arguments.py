@@ -57,7 +57,7 @@ Queue = Annotated[int, typer.Option("-i", "--queueId", min=0, metavar="N", help=
 
 
 def run(names: str, function: Callable[[Admin], Awaitable[T]]) -> T:
-    """Return what a coroutine function answers that gets an administrator's connections."""
+    """Run a coroutine function with an administrator's connections; return its result."""
     from mqlake.admin.admin import Admin
 
     async def asked() -> T:
@@ -68,7 +68,7 @@ def run(names: str, function: Callable[[Admin], Awaitable[T]]) -> T:
 
 
 def show_rows(name: str, rows: Sequence[msgspec.Struct], json: bool) -> int:
-    """Answer with rows: one JSON object with one member, or a table."""
+    """Print rows: one JSON object with one member, or a table."""
     if json:
         write_json({name: rows})
     else:
@@ -79,7 +79,7 @@ def show_rows(name: str, rows: Sequence[msgspec.Struct], json: bool) -> int:
 
 
 def show_names(name: str, found: Sequence[str], json: bool) -> int:
-    """Answer with names: one JSON object with one member, or a line each."""
+    """Print names: one JSON object with one member, or one line for each."""
     if json:
         write_json({name: found})
     else:
@@ -91,7 +91,7 @@ def show_names(name: str, found: Sequence[str], json: bool) -> int:
 
 
 def show_facts(found: Mapping[str, Any], json: bool) -> int:
-    """Answer with names and values: one JSON object, or a line each."""
+    """Print names and values: one JSON object, or one line for each."""
     if json:
         write_json(found)
     else:
@@ -102,7 +102,7 @@ def show_facts(found: Mapping[str, Any], json: bool) -> int:
 
 
 def show_messages(records: Sequence[Record], json: bool) -> int:
-    """Answer with messages: `messages` in one JSON object, or a table. Exit code 1 without any."""
+    """Print messages: a JSON object with `messages`, or a table. Exit code 1 if nothing matched."""
     if json:
         from mqlake.formats.message_json import to_json
 
@@ -116,9 +116,9 @@ def show_messages(records: Sequence[Record], json: bool) -> int:
 
 
 def one_place(cluster: str | None, broker: str | None) -> None:
-    """Refuse a command that changes something and does not say where."""
+    """Raise an error if a command that changes something does not name its brokers."""
     if (cluster is None) == (broker is None):
-        raise UsageError("say where: -c CLUSTER, or -b BROKER")
+        raise UsageError("name the target: -c CLUSTER or -b BROKER")
 
 
 def milliseconds(text: str) -> int:
@@ -128,7 +128,9 @@ def milliseconds(text: str) -> int:
     if text.lstrip("-").isascii() and text.lstrip("-").isdigit():
         return int(text)
     try:
-        # Local time is what is meant: RocketMQ's tools take it so.
+        # RocketMQ's tools also take local time.
         return int(datetime.strptime(text, "%Y-%m-%d#%H:%M:%S:%f").timestamp() * 1000)  # noqa: DTZ007
     except ValueError:
-        raise UsageError(f"no time: {text} (now, milliseconds, yyyy-MM-dd#HH:mm:ss:SSS)") from None
+        raise UsageError(
+            f"not a time: {text}; write now, milliseconds, or yyyy-MM-dd#HH:mm:ss:SSS"
+        ) from None

@@ -88,7 +88,8 @@ def query_msg_by_offset(
 def print_msg(
     topic: given.Topic,
     tags: Annotated[
-        str, typer.Option("-s", "--subExpression", metavar="TAGS", help='Such as "TagA || TagB".')
+        str,
+        typer.Option("-s", "--subExpression", metavar="TAGS", help='Tags, such as "TagA || TagB".'),
     ] = "*",
     begin: Annotated[
         str | None,

@@ -130,7 +130,7 @@ def delete_topic(
     from mqlake.admin import topics
 
     if cluster is None:
-        raise UsageError("say where: -c CLUSTER")
+        raise UsageError("name the cluster: -c CLUSTER")
     changed = run(names, lambda admin: topics.delete(admin, topic, cluster))
     return given.show_rows("changed", changed, json)
 

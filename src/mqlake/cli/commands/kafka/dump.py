@@ -6,8 +6,8 @@ none), `timestampType` (Kafka's names: `CreateTime`, `LogAppendTime`, `NoTimesta
 for a log directory, `topic` and `partition` come first. Without `--json`, keys and values are shown
 as text if they are UTF-8, otherwise as hex, and cut to one line.
 
-Control records are left out without `--control`. Damaged parts are left out and reported on stderr;
-then the exit code is 1.
+Without `--control`, control records are left out. Damaged parts are left out and reported on
+stderr; the exit code is then 1.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ EXAMPLES = (
 )
 DAMAGE_FOUND = 1
 LINES = 1000
-"""Written at once."""
+"""Lines that are written in one call."""
 
 
 def dump(

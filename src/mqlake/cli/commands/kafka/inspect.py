@@ -1,7 +1,7 @@
 """Show partitions' offsets, segments and shutdown state.
 
-Only indexes and the ends of logs are read. A partition ends where its last good batch ends; the
-broker of a replicated partition shows records up to its high watermark.
+Only indexes and the ends of logs are read. A partition ends where its last good batch ends; a
+broker shows the records of a replicated partition only up to the high watermark.
 
 JSON: `path`, `lastStopWasClean` (null for a single partition, and while a broker runs), `owner`
 (process id), `partitions`, `damage`. Each of `partitions` has `path`, `topic`, `partition`,
@@ -9,7 +9,7 @@ JSON: `path`, `lastStopWasClean` (null for a single partition, and while a broke
 `logEndOffset`, `highWatermark` (from the checkpoint, otherwise null), `size` (bytes),
 `leaderEpochs` (`epoch`, `startOffset`), `segments` (`file`, `baseOffset`, `nextOffset`, `size`,
 `largestTimestamp`, `indexEntries`, `timeIndexEntries`, `abortedTransactions`) and `damage` (objects
-with `file`, `offset`, `bytes`, `reason`): files that contradict themselves.
+with `file`, `offset`, `bytes`, `reason`): what is inconsistent in these files.
 
 The exit code is 0 even if there is damage; use `verify` to check partitions.
 """

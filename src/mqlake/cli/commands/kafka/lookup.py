@@ -1,7 +1,7 @@
 """Find the batch of an offset, or the first record at or after a time.
 
-Uses the indexes, as a broker does, and ignores wrong entries. Times are looked up as
-`KafkaConsumer.offsetsForTimes` does. For a log directory, each partition is searched.
+The indexes are used as a broker uses them; wrong entries are ignored. A lookup by time gives the
+answer of `KafkaConsumer.offsetsForTimes`. For a log directory, each partition is searched.
 
 JSON: `found`, a list of objects with `path`, `topic`, `partition`, `offset` and `timestamp`
 (milliseconds) of the record, `leaderEpoch`, and its batch: `file`, `position`, `size` (bytes),
@@ -54,7 +54,7 @@ def lookup(
 ) -> int:
     """Find the batch of an offset, or the first record at or after a time."""
     if (offset is None) == (time is None):
-        raise shared.UsageError("give --offset N or --time MS")
+        raise shared.UsageError("name what to find: --offset N or --time MS")
 
     from mqlake.kafka.isolation import Isolation
     from mqlake.kafka.log.partition_path import find_partitions

@@ -1,9 +1,10 @@
 """Recover logs after an unclean stop, as Kafka does when it starts.
 
 Logs are cut after their last good batch, segments after a cut are removed, and index files, leader
-epochs and producer snapshots are rebuilt. A log directory is recovered from its recovery points, or
-not at all after a clean stop; with `--all`, all of it is. Afterwards it is as after a clean stop. A
-partition or a segment is recovered completely. No broker may run on it.
+epochs and producer snapshots are rebuilt. A log directory is recovered from its recovery points on;
+after a clean stop, nothing is recovered. With `--all`, all of it is recovered. Kafka then starts as
+after a clean stop. A single partition or segment is always recovered completely. No broker may run
+on the files.
 
 JSON: `partitions`, each with `path`, `segments` (their number afterwards), `logEndOffset`, `cut`
 (bytes) and `removed` (base offsets of the removed segments); `seconds`.

@@ -1,9 +1,10 @@
 """Check every batch, and compare index entries with the batches.
 
-Checks the checksum and the fields of each batch, that offsets increase within and across segments,
-each entry of the offset, time and transaction index against its batch, and that the other files can
-be read. With `--deep`, every record is checked, too. An index may have fewer entries than it could,
-and the last segment may end in the middle of a batch, as after a crash.
+The checksum and the fields of each batch are checked, and each entry of the offset, time and
+transaction index is compared with its batch. Offsets must increase within and across segments, and
+the other files must be readable. With `--deep`, every record is checked, too. It is not damage if
+an index has fewer entries than it could, or if the last segment ends in the middle of a batch, as
+after a crash.
 
 JSON: `path`, `ok`, `size` (bytes of log), `batches`, `records`, `partitions`, `seconds`. Each of
 `partitions` has `path`, `segments` (`file`, `baseOffset`, `nextOffset`, `size`, `batches`,

@@ -1,4 +1,4 @@
-"""What partitions hold and how they were left."""
+"""Partitions: their contents and their shutdown state."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NAME_LENGTH = 48
 
 
 def view(summary: Summary) -> Iterator[RenderableType]:
-    """Yield a table of partitions, or all about the only one; then what is wrong."""
+    """Yield a table of partitions, or all about a single one; then what is wrong."""
     if len(summary.partitions) == 1:
         yield from _one(summary.partitions[0])
     else:
@@ -49,7 +49,7 @@ def _last_stop(summary: Summary) -> Text:
         return note(f"a broker has it open (process {summary.owner})")
     if summary.last_stop_was_clean:
         return good("clean")
-    return bad("not clean: Kafka would recover its logs from their recovery points on")
+    return bad("not clean: Kafka would recover its logs from their recovery points")
 
 
 def _partitions(partitions: list[PartitionSummary]) -> RenderableType:

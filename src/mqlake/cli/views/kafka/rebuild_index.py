@@ -1,4 +1,4 @@
-"""What index files were made."""
+"""What index files were written."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def view(
     done: Sequence[tuple[PartitionPath, list[RebuiltSegment]]], seconds: float
 ) -> Iterator[RenderableType]:
-    """Yield what was read and made, and where logs are damaged."""
+    """Yield what was read and written, and where logs are damaged."""
     segments = [segment for _, made in done for segment in made]
     length = sum(segment.indexed for segment in segments)
     partitions = count(len(done), "partition")

@@ -1,4 +1,4 @@
-"""Records, a line each."""
+"""Records, one line each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a recovery left."""
+"""The result of a recovery."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def view(done: Sequence[RecoveredPartition], seconds: float) -> Iterator[Rendera
     cut = sum(one.cut for one in done)
     removed = sum(len(one.removed) for one in done)
     if cut or removed:
-        yield bad(f"Cut off: {size(cut)}, and {count(removed, 'segment')} behind a cut.")
+        yield bad(f"Cut off: {size(cut)}, and {count(removed, 'segment')} after a cut.")
     else:
         yield good("Nothing had to be cut off.")
     yield note(f"Took {seconds:.2f} s.")

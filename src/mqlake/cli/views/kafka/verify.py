@@ -1,4 +1,4 @@
-"""What a verification saw."""
+"""The result of a verification."""
 
 from __future__ import annotations
 

@@ -1,0 +1,1 @@
+"""A broker whose role a controller decides (docs/replication.md, "Controller")."""

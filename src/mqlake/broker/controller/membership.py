@@ -1,0 +1,290 @@
+"""Keep this broker in its group: known to the controller, and in the role that it says.
+
+Upstream: `ReplicasManager`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterable
+from contextlib import suppress
+
+import msgspec
+
+from mqlake.broker.controller.controllers import Controllers
+from mqlake.broker.controller.identity import Identity
+from mqlake.broker.parts import Parts
+from mqlake.broker.replication.auto_switch_server import AutoSwitchServer
+from mqlake.broker.replication.term import RefusedError, Term
+from mqlake.errors import MqlakeError
+from mqlake.protocol.codes import RequestCode, ResponseCode
+from mqlake.protocol.command import request
+from mqlake.protocol.errors import RemotingError
+from mqlake.protocol.headers.controller import ControllerHeartbeatHeader, ExchangeHaInfoHeader
+from mqlake.remoting.client import RemotingClient
+from mqlake.store.settings import BrokerRole
+
+_AGAIN = 1.0
+"""Seconds after which the controller, or the master, is asked again if it did not answer."""
+
+_UNKNOWN_HERE = (
+    ResponseCode.CONTROLLER_BROKER_METADATA_NOT_EXIST,
+    ResponseCode.CONTROLLER_BROKER_NEED_TO_BE_REGISTERED,
+)
+"""What a controller answers that does not know this broker."""
+
+_REFUSALS = (
+    ResponseCode.CONTROLLER_FENCED_MASTER_EPOCH,
+    ResponseCode.CONTROLLER_FENCED_SYNC_STATE_SET_EPOCH,
+    ResponseCode.CONTROLLER_INVALID_MASTER,
+    ResponseCode.CONTROLLER_INVALID_REPLICAS,
+    ResponseCode.CONTROLLER_BROKER_NOT_ALIVE,
+    ResponseCode.CONTROLLER_BROKER_METADATA_NOT_EXIST,
+    ResponseCode.CONTROLLER_ALTER_SYNC_STATE_SET_FAILED,
+)
+"""What a controller answers that changes nothing. After any other error, such as of its consensus,
+it may have made the change, or make it later."""
+
+_log = logging.getLogger(__name__)
+
+
+class Membership:
+    """Registers at the controllers, sends heartbeats, and takes the roles that they say.
+
+    The controller is asked at intervals, and as soon as somebody says that the master has changed:
+    who that is, only its own answer says.
+    """
+
+    def __init__(self, parts: Parts) -> None:
+        assert parts.replication.group is not None
+        self._parts, self._group = parts, parts.replication.group
+        clock = parts.store.clock
+        self._controllers = Controllers(parts.live, clock)
+        self._client = RemotingClient()
+        self._identity = Identity(parts.store.directory, parts.settings)
+        self._look = asyncio.Event()
+        self._looked = asyncio.Lock()
+        self._applied = self._noted = -1
+        self._is_registered = False
+        self._failure: str | None = None
+        self._tasks: list[asyncio.Task[None]] = []
+        self._group.alter = self._alter
+
+    async def start(self) -> None:
+        """Begin; the broker is a slave without a master until the controller says more.
+
+        Raises:
+            StoreError: the store is of another broker name.
+        """
+        if (known := self._identity.known()) is not None:
+            self._take_id(known)
+        self._tasks = [asyncio.create_task(self._keep()), asyncio.create_task(self._beat())]
+
+    async def stop(self) -> None:
+        """Send no more heartbeats: the controller has another master elected, if this is one."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._controllers.close()
+        await self._client.close()
+
+    def look_soon(self) -> None:
+        """Ask the controller now: somebody says that the master has changed."""
+        self._look.set()
+
+    def _take_id(self, broker_id: int) -> None:
+        settings = self._parts.settings
+        self._group.broker_id = broker_id
+        if settings.is_slave:
+            self._parts.live.switch(msgspec.structs.replace(settings, broker_id=broker_id))
+
+    async def _keep(self) -> None:
+        while True:
+            self._look.clear()
+            try:
+                await self._look_now()
+            except Exception as error:  # noqa: BLE001 (a broker without this task has no master)
+                self._report(error)
+                pause = _AGAIN
+            else:
+                if self._failure is not None:
+                    _log.info("the controller answers")
+                self._failure = None
+                pause = self._parts.settings.sync_broker_metadata_period / 1000
+                if self._is_without_master:
+                    pause = _AGAIN
+            with suppress(TimeoutError):
+                async with asyncio.timeout(pause):
+                    await self._look.wait()
+
+    def _report(self, error: Exception) -> None:
+        failure = str(error) if isinstance(error, MqlakeError) else repr(error)
+        if failure != self._failure:
+            trace = None if isinstance(error, MqlakeError) else error
+            _log.warning("the controller is not followed: %s", failure, exc_info=trace)
+            self._failure = failure
+
+    @property
+    def _is_without_master(self) -> bool:
+        """Whether this is a slave that does not know yet where its master sends the log."""
+        return self._parts.settings.is_slave and not self._parts.replicas.master_ha_address
+
+    async def _look_now(self) -> None:
+        if not self._group.broker_id:
+            milliseconds = self._parts.store.clock.milliseconds()
+            self._take_id(await self._identity.obtain(self._controllers, milliseconds))
+        if not self._is_registered:
+            await self._controllers.find_leader()
+            await self._controllers.register(self._group.broker_id)
+            self._is_registered = True
+            self._send_heartbeat()
+        await self._take(await self._current())
+
+    async def _current(self) -> Term:
+        """Return what the controller says; have a master elected if the group has no master.
+
+        Raises:
+            MqlakeError: it does not answer, or nobody can be elected.
+        """
+        try:
+            term = await self._controllers.term()
+            if term.master_id is not None:
+                return term
+            if self._parts.settings.async_learner:
+                raise MqlakeError("there is no master, and asyncLearner keeps this broker from it")
+            elected = await self._controllers.elect(self._group.broker_id)
+            # RocketMQ's controllers say here who was elected, and some of them not the in-sync set.
+            return elected if elected.members else await self._controllers.term()
+        except RemotingError as error:
+            self._is_registered = error.code not in _UNKNOWN_HERE
+            raise
+
+    async def _take(self, term: Term) -> None:
+        """Take the role that the controller says.
+
+        Raises:
+            MqlakeError: it cannot be taken now.
+        """
+        async with self._looked:
+            before = self._group.term
+            if before is not None and (term.number, term.version) < (before.number, before.version):
+                return  # another answer was faster
+            self._group.term = term
+            if term.number < self._group.epochs.last_number:
+                raise MqlakeError(
+                    f"the controller says epoch {term.number}, and this log has epoch"
+                    f" {self._group.epochs.last_number}: does this store belong to this group?"
+                )
+            if term.master_id == self._group.broker_id:
+                await self._lead(term)
+            else:
+                await self._follow(term)
+            if term.number != self._applied:
+                if self._applied < 0:
+                    await self._parts.names.start()
+                self._applied = term.number
+                self._parts.names.changed()
+
+    async def _lead(self, term: Term) -> None:
+        if term.master_id not in term.members:
+            # Without the members, nobody would be waited for.
+            raise MqlakeError("the controller says that the master is not in the in-sync set")
+        replication, settings = self._parts.replication, self._parts.settings
+        if settings.is_slave:
+            self._parts.replicas.found_master("", "")
+            new = msgspec.structs.replace(settings, broker_role=BrokerRole.SYNC_MASTER, broker_id=0)
+            await replication.switch(new)
+        elif isinstance(replication.server, AutoSwitchServer):
+            replication.take_term(term)
+        if term.number != self._applied:
+            self._parts.topics.begin_term(term.number)
+            _log.info("this broker, %d, is the master in epoch %d", term.master_id, term.number)
+
+    async def _follow(self, term: Term) -> None:
+        replication, replicas = self._parts.replication, self._parts.replicas
+        if term.number != self._noted:
+            self._noted = term.number
+            _log.info("broker %s is the master in epoch %d", term.master_id, term.number)
+        if not self._parts.settings.is_slave:
+            new = msgspec.structs.replace(
+                self._parts.settings,
+                broker_role=BrokerRole.SLAVE,
+                broker_id=self._group.broker_id,
+            )
+            await replication.switch(new)
+        replicas.found_master(term.master_address, "")
+        slave = replication.slave
+        if not replicas.master_ha_address or (slave is not None and slave.problem):
+            await self._find_log(term)
+
+    async def _find_log(self, term: Term) -> None:
+        """Ask a master where it sends its log; it may do so elsewhere than before.
+
+        Raises:
+            MqlakeError: it does not say, and has not said it before.
+        """
+        replicas = self._parts.replicas
+        try:
+            replicas.found_master(term.master_address, await self._ha_address(term))
+        except MqlakeError:
+            if not replicas.master_ha_address:
+                raise
+
+    async def _ha_address(self, term: Term) -> str:
+        """Ask a master where it sends its log.
+
+        Raises:
+            MqlakeError: it does not answer, or does not send it yet.
+        """
+        asked = request(RequestCode.EXCHANGE_BROKER_HA_INFO, ExchangeHaInfoHeader())
+        answer = await self._client.call(term.master_address, asked)
+        found = answer.header(ExchangeHaInfoHeader).master_ha_address
+        if not found:
+            raise MqlakeError(f"master {term.master_address}: it sends its log to nobody yet")
+        return found
+
+    async def _alter(self, members: Iterable[int], version: int) -> Term:
+        term = self._group.term
+        if term is None or term.master_id != self._group.broker_id:
+            # What is asked for would be taken for the other one's wish: the answer said its epoch.
+            raise MqlakeError("another broker is the master now")
+        try:
+            altered = await self._controllers.alter(term, members, version)
+        except RemotingError as error:
+            self.look_soon()
+            if error.code not in _REFUSALS:
+                raise
+            is_of_dead = error.code == ResponseCode.CONTROLLER_BROKER_NOT_ALIVE
+            now = await self._controllers.term()
+            raise RefusedError(str(error), now, is_of_dead=is_of_dead) from None
+        if self._group.term is term:
+            self._group.term = altered
+        return altered
+
+    # Heartbeats
+
+    async def _beat(self) -> None:
+        while True:
+            if self._is_registered:
+                try:
+                    self._send_heartbeat()
+                except Exception as error:  # noqa: BLE001 (without this task the broker counts as dead)
+                    self._report(error)
+            await asyncio.sleep(self._parts.settings.broker_heartbeat_interval / 1000)
+
+    def _send_heartbeat(self) -> None:
+        settings, watermarks = self._parts.settings, self._parts.store.watermarks
+        self._controllers.beat(
+            ControllerHeartbeatHeader(
+                cluster_name=settings.broker_cluster_name,
+                broker_addr=settings.broker_address,
+                broker_name=settings.broker_name,
+                broker_id=self._group.broker_id,
+                epoch=self._group.epochs.last_number,
+                max_offset=watermarks.end,
+                confirm_offset=watermarks.confirmed,
+                heartbeat_timeout_mills=settings.controller_heart_beat_timeout_mills,
+                election_priority=settings.broker_election_priority,
+            )
+        )

@@ -1,0 +1,78 @@
+"""What controllers, other brokers of the name and administrators ask about roles.
+
+NOTIFY_BROKER_ROLE_CHANGED, GET_BROKER_EPOCH_CACHE, EXCHANGE_BROKER_HA_INFO.
+Upstream: `AdminBrokerProcessor`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mqlake.broker.controller.membership import Membership
+from mqlake.broker.parts import Parts
+from mqlake.protocol.bodies.controller import EpochEntry, EpochEntryCache
+from mqlake.protocol.body import encode_body
+from mqlake.protocol.codes import RequestCode, ResponseCode
+from mqlake.protocol.command import Command, response
+from mqlake.protocol.errors import RemotingError
+from mqlake.protocol.headers.controller import ExchangeHaInfoHeader
+from mqlake.protocol.permission import Permission
+from mqlake.remoting.connection import Peer
+from mqlake.remoting.route import Route
+
+_NO_END = (1 << 63) - 1
+
+
+class ControllerRequests:
+    """Answers what is asked about roles; and keeps this broker in its group.
+
+    Attributes:
+        membership: None without a controller.
+    """
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        is_led = parts.replication.group is not None
+        self.membership = Membership(parts) if is_led else None
+        if self.membership is not None:
+            parts.on_start.append(self.membership.start)
+            parts.on_stop.append(self.membership.stop)
+
+    def routes(self) -> Sequence[Route]:
+        """Return what serves each request code."""
+        return (
+            Route(RequestCode.NOTIFY_BROKER_ROLE_CHANGED, self._notified, Permission.UPDATE),
+            Route(RequestCode.GET_BROKER_EPOCH_CACHE, self._epochs, Permission.READ),
+            Route(RequestCode.EXCHANGE_BROKER_HA_INFO, self._ha_info, Permission.READ),
+        )
+
+    def _notified(self, _peer: Peer, request: Command) -> Command:
+        """Look at the controller, whoever says that something has changed there."""
+        if self.membership is not None:
+            self.membership.look_soon()
+        return response(request)
+
+    def _epochs(self, _peer: Peer, request: Command) -> Command:
+        group, settings = self._parts.replication.group, self._parts.settings
+        if group is None:
+            raise RemotingError(ResponseCode.SYSTEM_ERROR, "this request only for controllerMode ")
+        epochs = group.epochs.all
+        ends = [*(each.start for each in epochs[1:]), _NO_END]
+        entries = [EpochEntry(*each, end) for each, end in zip(epochs, ends, strict=False)]
+        body = EpochEntryCache(
+            settings.broker_cluster_name,
+            settings.broker_name,
+            settings.broker_id,
+            entries,
+            self._parts.store.watermarks.end,
+        )
+        return response(request, body=encode_body(body))
+
+    def _ha_info(self, _peer: Peer, request: Command) -> Command:
+        """Say where this broker sends its log; nobody tells it where its master is this way."""
+        header = ExchangeHaInfoHeader(
+            master_ha_address=self._parts.replicas.ha_address or None,
+            master_flush_offset=self._parts.store.watermarks.flushed,
+            master_address=self._parts.settings.broker_address,
+        )
+        return response(request, header=header)

@@ -1,0 +1,1 @@
+"""Kernels over pulls that arrive in runs, all alike."""

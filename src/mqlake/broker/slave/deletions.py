@@ -1,0 +1,98 @@
+"""Remove from a slave what its master has deleted: the queues of topics.
+
+The log does not say that a topic was deleted, and RocketMQ's slaves keep its queues. A slave that
+is promoted would create the topic again, since it has messages.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from time import monotonic
+from typing import Final, NamedTuple
+
+from mqlake.broker.parts import Parts
+from mqlake.broker.slave.master import MasterClient
+from mqlake.broker.topics import without_topic
+from mqlake.formats.config import DataVersion
+from mqlake.protocol.errors import RemotingError
+
+_TURN: Final = 1.0
+"""Seconds after which the rest is left to the next call: positions are copied in between."""
+
+_log: Final = logging.getLogger(__name__)
+
+
+class _Table(NamedTuple):
+    """A copy of a master's topics.
+
+    Attributes:
+        address: the master's.
+        end: physical offset at which its log ended before its topics were read.
+    """
+
+    address: str
+    version: DataVersion
+    end: int
+
+
+class TopicDeletions:
+    """Removes the queues that a master has removed.
+
+    A topic may be missing in the master's table for other reasons: it is younger than the table, or
+    the table was lost. So a queue is removed only if the master has no such queue any more, and
+    only if all its messages are older than the table.
+
+    Args:
+        follows: returns whether this is the slave of the master at an address, and copies its log:
+            a log that is not the master's may have any messages.
+    """
+
+    def __init__(self, parts: Parts, master: MasterClient, follows: Callable[[str], bool]) -> None:
+        self._parts, self._master, self._follows = parts, master, follows
+        self._due: _Table | None = None
+        self._done: tuple[str, DataVersion] | None = None
+
+    def copied(self, address: str, version: DataVersion, end: int) -> None:
+        """Note that the topics of a master were copied."""
+        if self._done != (address, version):
+            self._due = _Table(address, version, end)
+
+    async def follow(self, address: str) -> None:
+        """Remove the queues without a topic, if the log has what the master's had.
+
+        Raises:
+            MqlakeError: the master does not answer, or the disk failed.
+        """
+        store, topics, due = self._parts.store, self._parts.topics, self._due
+        if due is None or due.address != address or store.watermarks.dispatched < due.end:
+            return
+        is_complete, deadline = True, monotonic() + _TURN
+        for name in without_topic(topics, store.reads.topics()):
+            if monotonic() > deadline or not self._follows(address):
+                return
+            queue_ids = store.reads.queues(name)
+            if await self._are_kept(address, name, queue_ids):
+                is_complete = False
+                continue
+            if not self._follows(address):
+                return
+            await store.remove_topic(name, due.end)
+            if store.reads.queues(name):
+                is_complete = False  # They have messages that are younger than the table.
+            else:
+                _log.info("topic %s: its queues are removed: the master has deleted it", name)
+        self._due = None
+        if is_complete:
+            self._done = address, due.version
+
+    async def _are_kept(self, address: str, topic: str, queue_ids: list[int]) -> bool:
+        """Return whether the master has one of these queues, or refuses to say so."""
+        try:
+            for queue_id in queue_ids:
+                if await self._master.max_offset(address, topic, queue_id) != 0:
+                    return True
+        except RemotingError as error:
+            _log.warning("topic %s: its queues stay: %s", topic, error)
+            return True
+        return False

@@ -1,0 +1,131 @@
+"""Keep a read-only copy of a running master's store, RocketMQ's or mqlake's.
+
+MASTER is a broker name, which name servers look up, or the "host:port" at which the master serves
+clients. The copy is a store: every command and Spark read it while it grows. It does not register
+with name servers, and no producer waits for it without `--count`. If a run was killed, the next one
+resumes it. Without `--once`, the program runs until SIGTERM or Ctrl-C.
+
+If the copy and the master's log differ, or the master has removed what the copy needs next, the
+program ends with an error and the copy stays as it is. After other failures, the program tries
+again, after 0.5 seconds at first and 30 at most. With `--once`, it fails if the master cannot be
+reached.
+
+JSON, one object per line every `--every` seconds: `time` (ms), `master`, `address`, `store`,
+`minOffset` and `maxOffset` (physical offsets of the copy), `masterMaxOffset`, `lagBytes`, `lagMs`
+(median time from the master's disk to this one since the last line), `bytesPerSecond`, `received`
+(bytes since the start), `problem` (why nothing is copied now). Unknown values are `null`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from mqlake.cli import options as shared
+from mqlake.cli.output import write_json, write_line
+from mqlake.cli.streams import DEFAULT_NAMES, Names, run_until_told
+
+if TYPE_CHECKING:
+    from mqlake.replica.options import ReplicaOptions
+    from mqlake.replica.status import ReplicaStatus
+
+EXAMPLES = (
+    "mqlake replica broker-a --store /data/copy/broker-a -n 10.0.0.1:9876",
+    "mqlake replica broker-a --store /data/copy/broker-a --keep-hours 72",
+    "mqlake replica 10.0.0.7:10911 --store ./copy --once --json",
+)
+
+
+def replica(
+    master: Annotated[
+        str,
+        typer.Argument(
+            metavar="MASTER", help="Broker name, or host:port of the master.", show_default=False
+        ),
+    ],
+    store: Annotated[
+        Path,
+        typer.Option(metavar="DIR", help="Directory of the copy, created if missing."),
+    ],
+    names: Names = DEFAULT_NAMES,
+    ha: Annotated[
+        str | None,
+        typer.Option(
+            "--ha",
+            metavar="HOST:PORT",
+            help="The master's port for slaves; default: from its settings.",
+        ),
+    ] = None,
+    keep_hours: shared.KeepHours = None,
+    keep_bytes: shared.KeepBytes = None,
+    count: Annotated[
+        bool,
+        typer.Option("--count", help="Acknowledge as a slave does: producers may wait for it."),
+    ] = False,
+    once: Annotated[
+        bool, typer.Option("--once", help="Stop when the copy has what the master has now.")
+    ] = False,
+    every: Annotated[
+        float, typer.Option(metavar="SECONDS", min=0.1, help="Time between two lines.")
+    ] = 10.0,
+    json: Annotated[
+        bool, typer.Option("--json", help="Write JSON objects to stdout, one per line.")
+    ] = False,
+) -> int:
+    """Keep a read-only copy of a running master's store."""
+    from mqlake.replica.options import ReplicaOptions
+
+    logging.basicConfig(
+        stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)-7s %(message)s"
+    )
+    options = ReplicaOptions(
+        master=master,
+        store=store.absolute(),
+        name_servers=names,
+        ha_address=ha,
+        keep_hours=keep_hours,
+        keep_bytes=keep_bytes,
+        is_counted=count,
+        is_patient=not once,
+    )
+
+    async def work(told: asyncio.Event) -> None:
+        await _copy(options, told, every, once=once, json=json)
+
+    run_until_told(work)
+    return 0
+
+
+async def _copy(
+    options: ReplicaOptions, told: asyncio.Event, every: float, *, once: bool, json: bool
+) -> None:
+    from mqlake.replica.replica import Replica
+
+    async with Replica(options) as copy:
+        ends = [asyncio.ensure_future(told.wait())]
+        ends += [asyncio.ensure_future(copy.caught_up.wait())] if once else []
+        while not any(end.done() for end in ends):
+            await asyncio.wait([*ends, copy.failed], timeout=every, return_when="FIRST_COMPLETED")
+            _say(copy.status(), json=json)
+            if copy.failed.done():
+                raise copy.failed.result()
+        for end in ends:
+            end.cancel()
+
+
+def _say(status: ReplicaStatus, *, json: bool) -> None:
+    if json:
+        write_json(status)
+        return
+    lag = "not known" if status.lag_bytes is None else f"{status.lag_bytes:,} bytes"
+    age = "" if status.lag_ms is None else f", {status.lag_ms:,} ms"
+    state = f"; {status.problem}" if status.problem else ""
+    write_line(
+        f"{status.master or 'master'}: [{status.min_offset}, {status.max_offset}), lag {lag}{age},"
+        f" {status.bytes_per_second / 1e6:,.1f} MB/s{state}"
+    )

@@ -1,0 +1,157 @@
+"""Options of `mqlake follow` that describe the table, its files and its catalog."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+# Where the table is
+
+Out = Annotated[
+    str | None,
+    typer.Option(
+        "--out",
+        metavar="TABLE",
+        help="Directory of the table, or its s3://, gs:// or abfss:// URL.",
+    ),
+]
+Checkpoint = Annotated[
+    Path | None,
+    typer.Option(
+        "--checkpoint",
+        metavar="DIR",
+        help="Spark's checkpoint directory, required with a URL; default: _mqlake/checkpoint"
+        " in the table.",
+    ),
+]
+StorageOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--storage-option",
+        metavar="NAME=VALUE",
+        help="Setting of the object store, such as fs.s3a.endpoint=URL; may be repeated.",
+    ),
+]
+Catalog = Annotated[
+    str | None,
+    typer.Option(
+        "--catalog",
+        metavar="URI",
+        help="Catalog (iceberg); default: an SQLite file in the table.",
+    ),
+]
+CatalogName = Annotated[
+    str, typer.Option("--catalog-name", metavar="NAME", help="Name of the catalog (iceberg).")
+]
+CatalogOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--catalog-option",
+        metavar="NAME=VALUE",
+        help="Option of PyIceberg's catalog, such as type=glue; may be repeated.",
+    ),
+]
+Table = Annotated[
+    str | None,
+    typer.Option(
+        "--table",
+        metavar="NAMESPACE.NAME",
+        help="Name in the catalog (iceberg); default: the directory's name in the namespace"
+        " mqlake.",
+    ),
+]
+
+# What it contains
+
+Columns = Annotated[
+    str | None,
+    typer.Option(
+        "--columns",
+        metavar="NAMES",
+        help="Columns, separated by commas; topic and storeTimestamp are always included.",
+    ),
+]
+Decode = Annotated[
+    str | None,
+    typer.Option(
+        "--decode",
+        metavar="FORMAT[:SCHEMA]",
+        help="Add the bodies' fields as columns: json, avro, protobuf or cloudevents.",
+    ),
+]
+DecodeOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--decode-option",
+        metavar="NAME=VALUE",
+        help="Option of --decode: message, registry, subject, writer_schema or framing; may be"
+        " repeated.",
+    ),
+]
+UpsertBy = Annotated[
+    str | None,
+    typer.Option(
+        "--upsert-by",
+        metavar="COLUMN",
+        help="Keep only the newest message of each key; an empty body deletes it.",
+    ),
+]
+PartitionBy = Annotated[
+    str,
+    typer.Option(
+        "--partition-by",
+        metavar="PARTS",
+        help="Partitions of a new table (delta, iceberg): topic, day, topic,day or none.",
+    ),
+]
+TablePerTopic = Annotated[
+    bool,
+    typer.Option(
+        "--table-per-topic",
+        help="Write a table for each topic, in a directory below --out (delta, iceberg).",
+    ),
+]
+
+# How its files are kept
+
+TargetFileSize = Annotated[
+    int,
+    typer.Option(
+        "--target-file-size", metavar="BYTES", min=1, help="Minimum size of merged files."
+    ),
+]
+CompactEvery = Annotated[
+    int,
+    typer.Option(
+        "--compact-every",
+        metavar="BATCHES",
+        min=0,
+        help="Merge small files after this many micro-batches (delta, iceberg); 0: never.",
+    ),
+]
+KeepVersions = Annotated[
+    float,
+    typer.Option(
+        "--keep-versions",
+        metavar="HOURS",
+        min=0,
+        help="How long old versions stay readable (delta, iceberg).",
+    ),
+]
+Expire = Annotated[
+    bool,
+    typer.Option(
+        "--expire/--no-expire", help="Remove older versions and their files once an hour."
+    ),
+]
+PublishAfter = Annotated[
+    float,
+    typer.Option(
+        "--publish-after",
+        metavar="SECONDS",
+        min=0,
+        help="How long messages wait for others to share a file (parquet).",
+    ),
+]

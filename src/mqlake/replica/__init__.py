@@ -1,0 +1,1 @@
+"""Read-only copies of a running master's store (docs/replica.md)."""

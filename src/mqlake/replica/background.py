@@ -1,0 +1,102 @@
+"""Replicas on an event loop in a thread of its own, for programs that do other work meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Mapping
+from contextlib import AsyncExitStack
+from typing import Self
+
+from mqlake.errors import MqlakeError
+from mqlake.replica.options import ReplicaOptions
+from mqlake.replica.replica import Replica
+
+Held = Callable[[], int]
+
+
+class ReplicaThread:
+    """Replicas that run from entering to leaving.
+
+    Args:
+        replicas: what is copied, and what returns the physical offset from which on the copy is
+            still needed.
+        stop: set once one of them cannot continue.
+        once: copy what the masters have now, and end.
+
+    Attributes:
+        failure: why a replica could not continue; None as long as all can.
+    """
+
+    def __init__(
+        self, replicas: Mapping[ReplicaOptions, Held], stop: threading.Event, *, once: bool = False
+    ) -> None:
+        self._replicas, self._stop, self._once = replicas, stop, once
+        self._thread = threading.Thread(target=self._run, name="replicas")
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._told: asyncio.Event | None = None
+        self._begun = threading.Event()
+        self.failure: MqlakeError | None = None
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        self._begun.wait()
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        if self._loop is not None and self._told is not None and self._thread.is_alive():
+            self._loop.call_soon_threadsafe(self._told.set)
+        self._thread.join()
+
+    def wait(self) -> None:
+        """Return once all have ended, or `stop` is set.
+
+        Raises:
+            MqlakeError: one of them could not continue.
+        """
+        while self._thread.is_alive() and not self._stop.is_set():
+            self._thread.join(0.1)
+        self.check()
+
+    def check(self) -> None:
+        """Raise the error of a replica that could not continue, if there is one."""
+        if self.failure is not None:
+            raise self.failure
+
+    def _run(self) -> None:
+        try:
+            asyncio.run(self._copy())
+        except MqlakeError as error:
+            self._fail(error)
+        except Exception as error:  # noqa: BLE001 (a thread that dies silently copies nothing)
+            self._fail(MqlakeError(f"{type(error).__name__}: {error}"))
+        finally:
+            self._begun.set()
+
+    def _fail(self, error: MqlakeError) -> None:
+        self.failure = self.failure or error
+        self._stop.set()
+
+    async def _copy(self) -> None:
+        self._told = asyncio.Event()
+        self._loop = asyncio.get_running_loop()
+        told = self._loop.create_task(self._told.wait())
+        self._begun.set()
+        async with AsyncExitStack() as undo:
+            running = [
+                await undo.enter_async_context(Replica(options, held))
+                for options, held in self._replicas.items()
+            ]
+            ends = [told, *(each.failed for each in running)]
+            waiting = asyncio.gather(*(each.caught_up.wait() for each in running))
+            try:
+                await asyncio.wait(
+                    [*ends, waiting] if self._once else ends, return_when="FIRST_COMPLETED"
+                )
+            finally:
+                for task in (told, waiting):
+                    task.cancel()
+                await asyncio.gather(told, waiting, return_exceptions=True)
+            for each in running:
+                if each.failed.done():
+                    self._fail(each.failed.result())

@@ -1,0 +1,33 @@
+"""Whose copy a store is: the `brokerName` in its own settings.
+
+Readers of several stores fill the column `brokerName` from it.
+"""
+
+from __future__ import annotations
+
+from mqlake.broker.settings import BrokerSettings
+from mqlake.errors import StoreError
+from mqlake.storage.protocol import OwnedDirectory
+from mqlake.storage.read_file import read_file
+from mqlake.store.config.properties_file import PATH, PropertiesFile
+from mqlake.store.settings import parse_properties
+
+_MOST = 1 << 20
+
+
+def note_origin(directory: OwnedDirectory, name: str) -> None:
+    """Note in a store whose copy it is.
+
+    Raises:
+        StoreError: it is another broker's, or the disk refused it.
+    """
+    text = (read_file(directory, PATH, _MOST) or b"").decode("utf-8", "replace")
+    known = parse_properties(text).get("brokerName", "").strip()
+    if known == name:
+        return
+    if known:
+        raise StoreError(
+            f"{directory.describe()}: this is the store of {known}, not of {name}: give another"
+            " --store"
+        )
+    PropertiesFile.of_store(directory).change(BrokerSettings, {"brokerName": name})

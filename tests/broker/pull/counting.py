@@ -1,0 +1,50 @@
+"""Runs of pulls that are counted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pytest
+
+from mqlake.broker.parts import Parts
+from mqlake.broker.pull import warm_up
+from mqlake.broker.pull.runs import PullRuns
+from mqlake.remoting.connection import Peer
+from mqlake.remoting.frame_reader import Frames
+from tests.broker.pull.pulls import GROUP
+
+Offsets = tuple[int | None, int | None]
+
+
+def count_runs(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
+    """Let runs be served from the first pull on; return the list that gets their frames."""
+    served, take = list[bytes](), PullRuns.take
+    kernel = warm_up.load()
+
+    def counted(runs: PullRuns, peer: Peer, frames: Frames) -> int:
+        at = frames.at
+        count = take(runs, peer, frames)
+        while at < frames.at:
+            end = at + 4 + int.from_bytes(frames.data[at : at + 4])
+            served.append(frames.data[at:end])
+            at = end
+        return count
+
+    monkeypatch.setattr(PullRuns, "_kernel", lambda _: kernel)
+    monkeypatch.setattr(PullRuns, "take", counted)
+    return served
+
+
+def pull_counts(parts: Parts) -> tuple[int, int, int]:
+    """Return how many messages were got, and how many pulls found some or none."""
+    return parts.stats.got_total, parts.stats.pulls, parts.stats.missed
+
+
+def committed(parts: Parts, queues: Iterable[tuple[str, int]]) -> list[Offsets]:
+    """Return the offsets that pulls of two groups committed, and up to where they pulled."""
+    offsets = parts.store.config.consumer_offsets
+    return [
+        (offsets.query(group, *queue), offsets.query_pull(group, *queue))
+        for group in (GROUP, "others")
+        for queue in queues
+    ]

@@ -1,0 +1,79 @@
+"""Options of `mqlake follow` that cannot be combined are refused in one line."""
+
+from __future__ import annotations
+
+import pytest
+
+from mqlake.cli.combinations import check_combination, named_values
+from mqlake.cli.options import UsageError
+
+OUT = {"--out": "/lake/orders"}
+
+
+@pytest.mark.parametrize(
+    ("to", "options"),
+    [
+        ("delta", OUT),
+        ("store", {"--out": None, "--check": False, "--catalog-option": [], "--columns": None}),
+        ("iceberg", {**OUT, "--catalog": "sqlite:///catalog.db", "--table": "lake.orders"}),
+        ("delta", {**OUT, "--decode": "json:id int", "--decode-option": ["framing=none"]}),
+        ("delta", {**OUT, "--replica-of-cluster": "DefaultCluster", "--keep-hours": 0}),
+    ],
+)
+def test_accepted(to: str, options: dict[str, object]) -> None:
+    check_combination(to, options)
+
+
+@pytest.mark.parametrize(
+    ("to", "options", "reason"),
+    [
+        ("delta", {}, "--to delta needs --out, the table to write to"),
+        (
+            "store",
+            OUT,
+            "--out cannot be combined with --to store; use --to delta, iceberg or parquet",
+        ),
+        (
+            "store",
+            {"--columns": "topic"},
+            "--columns cannot be combined with --to store; use --to delta, iceberg or parquet",
+        ),
+        (
+            "delta",
+            {**OUT, "--table": "lake.orders"},
+            "--table cannot be combined with --to delta; use --to iceberg",
+        ),
+        (
+            "parquet",
+            {**OUT, "--replica-of": ["broker-a"]},
+            "--replica-of cannot be combined with --to parquet; use --to delta or iceberg",
+        ),
+        (
+            "delta",
+            {**OUT, "--check": True, "--replay": True},
+            "--check and --replay cannot be combined",
+        ),
+        (
+            "delta",
+            {**OUT, "--check": True, "--replica-of": ["broker-a"]},
+            "--check and --replica-of cannot be combined",
+        ),
+        ("delta", {**OUT, "--decode-option": ["framing=none"]}, "--decode-option needs --decode"),
+        (
+            "delta",
+            {**OUT, "--keep-hours": 0},
+            "--keep-hours needs --replica-of or --replica-of-cluster",
+        ),
+    ],
+)
+def test_refused(to: str, options: dict[str, object], reason: str) -> None:
+    with pytest.raises(UsageError) as error:
+        check_combination(to, options)
+    assert str(error.value) == reason
+
+
+def test_named_values() -> None:
+    assert named_values(["a=1", "b=x=y"], "--set") == {"a": "1", "b": "x=y"}
+    with pytest.raises(UsageError) as error:
+        named_values(["secret"], "--storage-option")
+    assert str(error.value) == "--storage-option needs NAME=VALUE"
