@@ -94,10 +94,21 @@ def test_a_backlog_is_read_ahead(store: OwnedStore, taken: list[bool]) -> None:
 
 def test_messages_that_lie_together_come_in_one_piece(store: OwnedStore) -> None:
     put(store, 600)
-    first = store.reads.get("T", 0, 0, 32)
-    second = store.reads.get("T", 0, 32, 32)
-    assert (len(first.pieces), len(second.pieces), len(second.raw)) == (32, 1, 32)
-    assert told(second) == told(alone(store, 0, 32, 32, 1 << 18))
+    first = store.reads.get("T", 0, 0, 8)
+    second = store.reads.get("T", 0, 8, 32)
+    assert (len(first.pieces), len(second.pieces), len(second.raw)) == (8, 1, 32)
+    assert told(second) == told(alone(store, 0, 8, 32, 1 << 18))
+
+
+@pytest.mark.parametrize(("count", "pieces"), [(15, 15), (16, 1), (50, 1)])
+def test_many_scattered_messages_come_in_one_piece(
+    store: OwnedStore, count: int, pieces: int
+) -> None:
+    put(store, 600, queues=3)
+    found = store.reads.get("T", 1, 0, count)
+    assert len(found.pieces) == pieces
+    assert b"".join(found.pieces) == b"".join(found.raw)
+    assert len(found) == len(found.raw) == count
 
 
 @settings(max_examples=40)

@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from mqlake.dispatch.batch import Bytes, Longs
 
 
+_FEW = 16
+"""Scattered records of which a view each costs less than copying them."""
+
+
 class Skipped(NamedTuple):
     """An entry of the queue without its message, and why: damage that a person should check."""
 
@@ -41,11 +45,15 @@ class Run(NamedTuple):
     first: int = 0
     """The number of the first one in `columns`."""
 
-    def pieces(self) -> list[memoryview]:
-        """Return the records' bytes; consecutive records in one piece."""
-        if not self.are_adjacent:
+    def pieces(self, kernel: Kernel) -> list[memoryview]:
+        """Return the records' bytes, copied where many records are scattered."""
+        if self.are_adjacent:
+            return [self.view[int(self.at[0]) : int(self.at[-1] + self.sizes[-1])]]
+        if len(self.at) < _FEW:
             return self.views()
-        return [self.view[int(self.at[0]) : int(self.at[-1] + self.sizes[-1])]]
+        copied = np.empty(int(self.sizes.sum()), np.uint8)
+        kernel.copy_records(copied, self.buffer, self.at, self.sizes)
+        return [copied.data]
 
     def views(self) -> list[memoryview]:
         """Return the records' bytes."""
@@ -105,8 +113,9 @@ class LiveGetResult:
 
     @property
     def pieces(self) -> list[memoryview]:
-        """The bytes of all records, consecutively, in few pieces; not copied."""
-        return [piece for run in self._runs for piece in run.pieces()]
+        """The bytes of all records, consecutively, in few pieces."""
+        kernel = self._kernel
+        return [piece for run in self._runs for piece in run.pieces(kernel)] if kernel else []
 
     @cached_property
     def records(self) -> list[Record]:
