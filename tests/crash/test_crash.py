@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.crash import long_runs, page
-from tests.crash.faults import Ending
 from tests.crash.expectation import Crash, ViolationError
+from tests.crash.faults import Ending
 from tests.crash.fleet import SHARDS, shards, simulate
 from tests.crash.kill import Kills
 from tests.crash.simulator import Outcome, Violation
