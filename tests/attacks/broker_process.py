@@ -1,10 +1,10 @@
 """A broker under attack: `mqlake broker` in a process of its own, with a probe in its event loop.
 
-    with attacked(tmp_path) as attack:
+    with attacked(tmp_path, "Close every connection at once") as attack:
         ...  # attack `attack.address`
     attack.toll.check()
 
-Beside the attack a well-behaved client goes on sending and pulling, in a third process.
+Meanwhile, a well-behaved client continues to send and pull, in a third process.
 """
 
 from __future__ import annotations
@@ -45,6 +45,7 @@ class Toll(NamedTuple):
     """What an attack cost.
 
     Attributes:
+        title: what the attacker does, as docs/reliability.md shows it.
         stall: longest time in seconds that the loop was held, by processor time of its thread.
         wall: the same by wall time; only to be looked at, since a busy machine lengthens it.
         peak: most bytes in memory (RSS) during the attack.
@@ -52,6 +53,7 @@ class Toll(NamedTuple):
         service: what became of the well-behaved client's requests.
     """
 
+    title: str
     stall: float
     wall: float
     peak: int
@@ -69,9 +71,7 @@ class Toll(NamedTuple):
         assert self.peak < memory, self
 
     def _tell(self, path: Path) -> None:
-        name = os.environ["PYTEST_CURRENT_TEST"].rpartition("::")[2].removesuffix(" (call)")
-        name = name.removeprefix("test_").replace("_", " ")
-        line = (name, self.stall, self.peak, self.service.answers, self.service.slowest)
+        line = (self.title, self.stall, self.peak, self.service.answers, self.service.slowest)
         with path.open("a") as file:
             file.write(f"{json.dumps(line)}\n")
 
@@ -115,12 +115,12 @@ class Attack:
         self.probe.settle()
         self._before = self.resident()
 
-    def end(self, honest: HonestClient) -> None:
-        """Take the toll."""
+    def end(self, title: str, honest: HonestClient) -> None:
+        """Take the toll of the attack with this title."""
         figures = self.probe.settle()
         service = honest.stop()
         peak, after = self._status("VmHWM"), self.resident()
-        self.toll = Toll(figures.stall, figures.wall, peak, self._before, after, service)
+        self.toll = Toll(title, figures.stall, figures.wall, peak, self._before, after, service)
 
 
 @cache
@@ -140,11 +140,12 @@ class _Probed(BrokerProcess):
 
 
 @contextmanager
-def attacked(directory: Path, **settings: object) -> Generator[Attack]:
+def attacked(directory: Path, title: str, **settings: object) -> Generator[Attack]:
     """Run a broker and its well-behaved client until the block ends, then take the toll.
 
     Args:
         directory: for the store, the logs and the probe's figures.
+        title: what the attacker does, for readers of docs/reliability.md: an imperative sentence.
         settings: under the names of `broker.conf`.
     """
     _compile_kernels()
@@ -157,7 +158,7 @@ def attacked(directory: Path, **settings: object) -> Generator[Attack]:
             attack = Attack(process, probe)
             attack.begin()
             yield attack
-            attack.end(honest)
+            attack.end(title, honest)
         assert process.stop() == 0, process.log.read_text()
     finally:
         process.kill()

@@ -17,8 +17,8 @@ Written by `python -m tests.attacks --nightly`. A broker in a process of its own
 in the same event loop, is attacked over the network, while a well-behaved client continues to send
 and pull, and must get an answer to every request. The stall is the longest time in which the event
 loop served no request, in processor time of its thread. The memory is the largest resident size
-(RSS). The two attacks on a full broker begin with 450 MiB, because its files contain as many
-topics, groups and offsets as the limits allow.
+(RSS). A full broker has as many topics, groups and offsets as the limits allow: the two attacks on
+it begin with 450 MiB.
 """
 
 
@@ -26,14 +26,14 @@ class Line(NamedTuple):
     """What one attack cost.
 
     Attributes:
-        name: of the test that attacks.
+        title: what the attacker does.
         stall: seconds.
         peak: bytes.
         answers: requests of the well-behaved client that were answered.
         slowest: seconds until the last of them was.
     """
 
-    name: str
+    title: str
     stall: float
     peak: int
     answers: int
@@ -60,11 +60,11 @@ def _text(lines: list[Line], violations: int, seconds: float) -> Iterator[str]:
     yield f"{seconds / 60:.1f} minutes on {machine()}. {versions()}."
     yield ""
     yield (
-        "| attack | longest stall, ms | most memory, MiB | other client's requests"
-        " | slowest of them, ms |"
+        "| attack | longest stall, ms | most memory, MiB | requests of the other client"
+        " | its slowest request, ms |"
     )
     yield "| --- | ---: | ---: | ---: | ---: |"
-    for name, stall, peak, answers, slowest in lines:
+    for title, stall, peak, answers, slowest in lines:
         yield (
-            f"| {name} | {stall * 1000:.0f} | {peak >> 20} | {answers:,} | {slowest * 1000:.0f} |"
+            f"| {title} | {stall * 1000:.0f} | {peak >> 20} | {answers:,} | {slowest * 1000:.0f} |"
         )

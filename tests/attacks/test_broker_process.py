@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.attacks import page
 from tests.attacks.broker_process import TOLLS, Toll, attacked
 from tests.attacks.honest_client import Service
 from tests.attacks.probe import Probe
@@ -46,21 +47,37 @@ def test_a_hanging_loop_is_an_error(tmp_path: Path) -> None:
 
 
 def test_nobody_attacks(tmp_path: Path) -> None:
-    with attacked(tmp_path) as attack:
+    with attacked(tmp_path, "No attack, for comparison") as attack:
         time.sleep(1)
     attack.toll.check()
     assert attack.toll.before < attack.toll.peak + (1 << 20)
 
 
+GOOD = Toll("Do nothing", 0.01, 0.02, 1 << 28, 1 << 27, 1 << 26, Service(10, 0.1, []))
+
+
 def test_a_toll_that_is_too_high_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(TOLLS, raising=False)
-    good = Toll(0.01, 0.01, 1 << 28, 1 << 28, 1 << 28, Service(10, 0.1, []))
-    good.check()
+    GOOD.check()
     for bad in (
-        good._replace(stall=0.5),
-        good._replace(peak=1 << 30),
-        good._replace(service=Service(10, 0.1, ["lost"])),
-        good._replace(service=Service(0, 0.0, [])),
+        GOOD._replace(stall=0.5),
+        GOOD._replace(peak=1 << 30),
+        GOOD._replace(service=Service(10, 0.1, ["lost"])),
+        GOOD._replace(service=Service(0, 0.0, [])),
     ):
         with pytest.raises(AssertionError):
             bad.check()
+
+
+def test_the_page_shows_each_attack_under_its_title(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tolls, reliability = tmp_path / "tolls", tmp_path / "reliability.md"
+    monkeypatch.setenv(TOLLS, str(tolls))
+    GOOD._replace(title="Send nothing").check()
+    GOOD.check()
+    page.write(page.read(tolls), 0, 60.0, reliability)
+    rows = reliability.read_text().splitlines()[-2:]
+    assert rows == [
+        f"| {title} | 10 | 256 | 10 | 100 |" for title in ("Do nothing", "Send nothing")
+    ]

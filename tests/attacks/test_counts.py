@@ -55,7 +55,7 @@ def questions(topic: str, group: str) -> list[Command]:
 
 
 def test_a_group_with_two_billion_retry_queues(tmp_path: Path) -> None:
-    with attacked(tmp_path) as attack:
+    with attacked(tmp_path, "Create a group with 2 billion retry queues") as attack:
 
         async def main() -> None:
             async with attackers(attack) as (one,):
@@ -69,7 +69,7 @@ def test_a_group_with_two_billion_retry_queues(tmp_path: Path) -> None:
 
 
 def test_a_topic_with_two_billion_queues(tmp_path: Path) -> None:
-    with attacked(tmp_path) as attack:
+    with attacked(tmp_path, "Create a topic with 2 billion queues") as attack:
 
         async def main() -> None:
             async with attackers(attack) as (one,):
@@ -102,7 +102,7 @@ def test_files_of_a_store_that_state_two_billion_queues(tmp_path: Path) -> None:
     (config / "subscriptionGroup.json").write_text(
         json.dumps({"subscriptionGroupTable": {"attacker": group}})
     )
-    with attacked(tmp_path) as attack:
+    with attacked(tmp_path, "Start on a store whose files state 2 billion queues") as attack:
 
         async def main() -> None:
             async with attackers(attack) as (one,):
@@ -119,7 +119,12 @@ def test_files_of_a_store_that_state_two_billion_queues(tmp_path: Path) -> None:
 @pytest.mark.parametrize("most", [1000, 30_000])
 def test_heartbeats_of_twenty_thousand_groups(tmp_path: Path, most: int) -> None:
     """They are refused, or where the setting allows them, taken a slice at a time."""
-    with attacked(tmp_path, maxGroupsPerHeartbeat=most, maxHeartbeatSize=8 << 20) as attack:
+    with attacked(
+        tmp_path,
+        f"Send a heartbeat with 20,000 groups; the limit is {most:,}",
+        maxGroupsPerHeartbeat=most,
+        maxHeartbeatSize=8 << 20,
+    ) as attack:
 
         async def main() -> None:
             consumers = [ConsumerData(f"attacker-{number}") for number in range(10_000)]

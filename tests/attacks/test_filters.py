@@ -63,7 +63,12 @@ def pops(start: int, count: int) -> Iterator[Command]:
 
 
 def test_the_largest_expressions(tmp_path: Path) -> None:
-    with attacked(tmp_path, enablePropertyFilter=True, timerWheelEnable=True) as attack:
+    with attacked(
+        tmp_path,
+        "Pull and pop with 600 SQL92 filters of 4,000 characters",
+        enablePropertyFilter=True,
+        timerWheelEnable=True,
+    ) as attack:
 
         async def main() -> None:
             async with attackers(attack, 7) as (other, *them):
@@ -88,7 +93,9 @@ def test_the_largest_expressions(tmp_path: Path) -> None:
 
 
 def test_the_most_subscriptions(tmp_path: Path) -> None:
-    with attacked(tmp_path, enablePropertyFilter=True) as attack:
+    with attacked(
+        tmp_path, "Fill the memory for subscriptions with heartbeats", enablePropertyFilter=True
+    ) as attack:
 
         async def main() -> None:
             async with attackers(attack, 10) as them:

@@ -50,7 +50,7 @@ def fill(store: Path) -> None:
 
 def test_lists_of_everything(tmp_path: Path) -> None:
     fill(tmp_path / "store")
-    with attacked(tmp_path) as attack:
+    with attacked(tmp_path, "List everything on a full broker") as attack:
 
         async def main() -> None:
             async with attackers(attack, 4) as them:
@@ -76,7 +76,9 @@ def test_lists_of_everything(tmp_path: Path) -> None:
 def test_offsets_of_many_groups_and_topics(tmp_path: Path) -> None:
     """They are kept every few seconds, and go with their topics and groups."""
     fill(tmp_path / "store")
-    with attacked(tmp_path) as attack:
+    with attacked(
+        tmp_path, "Commit 60,000 offsets, and delete topics and groups, on a full broker"
+    ) as attack:
 
         async def main() -> None:
             async with attackers(attack, 4) as (one, *others):

@@ -26,7 +26,7 @@ def queues(code: int, owner: int, group: int) -> Command:
 
 
 def test_the_most_locks_of_many_owners(tmp_path: Path) -> None:
-    with attacked(tmp_path) as attack:
+    with attacked(tmp_path, "Lock the maximum number of queues from 10 clients") as attack:
 
         async def main() -> None:
             async with attackers(attack, OWNERS) as them:

@@ -38,7 +38,10 @@ def _numbered(asked: Command, opaques: count[int]) -> Command:
 
 
 def test_frames_begun_and_never_ended(tmp_path: Path) -> None:
-    with attacked(tmp_path) as attack, connections(attack.port, 40) as found:
+    with (
+        attacked(tmp_path, "Send incomplete frames of 16 MiB on 40 connections") as attack,
+        connections(attack.port, 40) as found,
+    ):
         data = begun(FRAME, FRAME - 1)
         with ThreadPoolExecutor(8) as threads:
             sent = list(threads.map(lambda one: push(one, data), found))
@@ -49,7 +52,10 @@ def test_frames_begun_and_never_ended(tmp_path: Path) -> None:
 
 
 def test_small_frames_begun_on_many_connections(tmp_path: Path) -> None:
-    with attacked(tmp_path) as attack, connections(attack.port, 1000) as found:
+    with (
+        attacked(tmp_path, "Send incomplete frames on 1,000 connections") as attack,
+        connections(attack.port, 1000) as found,
+    ):
         data = begun(FRAME, 256 << 10)
         with ThreadPoolExecutor(4) as threads:
             list(threads.map(lambda one: push(one, data), found))
@@ -59,7 +65,7 @@ def test_small_frames_begun_on_many_connections(tmp_path: Path) -> None:
 
 
 def test_parked_pulls_of_clients_that_read_nothing(tmp_path: Path) -> None:
-    with attacked(tmp_path) as attack:
+    with attacked(tmp_path, "Wake 10,000 pulls of clients that read no responses") as attack:
         send(attack, "Wide", b"first")
         before = attack.resident()
         with connections(attack.port, 40, receive=4096) as found:
@@ -79,7 +85,7 @@ def test_parked_pulls_of_clients_that_read_nothing(tmp_path: Path) -> None:
 
 
 def test_who_reads_late_is_answered_all_the_same(tmp_path: Path) -> None:
-    with attacked(tmp_path) as attack:
+    with attacked(tmp_path, "Wake 200 pulls of clients that read their responses late") as attack:
         send(attack, "Wide", b"first")
         with connections(attack.port, 2, receive=4096) as found:
             opaques = count(1)
@@ -98,7 +104,7 @@ def test_who_reads_late_is_answered_all_the_same(tmp_path: Path) -> None:
 
 
 def test_parked_pulls_with_bodies(tmp_path: Path) -> None:
-    with attacked(tmp_path) as attack:
+    with attacked(tmp_path, "Send pulls that wait and have bodies of 16 MiB") as attack:
         send(attack, "Wide", b"first")
         with connections(attack.port, 40) as found:
             header = waiting("Wide", {})

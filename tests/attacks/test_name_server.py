@@ -49,7 +49,9 @@ async def ask_all(them: list[Attacker], code: int, count: int = 3) -> None:
 
 
 def test_huge_tables_of_topics(tmp_path: Path) -> None:
-    with attacked(tmp_path) as attack:
+    with attacked(
+        tmp_path, "Register brokers with 50,000 topics each at the name server"
+    ) as attack:
 
         async def main() -> None:
             async with attackers(attack, 6, port=attack.name_server_port) as them:
@@ -73,7 +75,7 @@ def test_huge_tables_of_topics(tmp_path: Path) -> None:
 
 
 def test_questions_about_unknown_topics(tmp_path: Path) -> None:
-    with attacked(tmp_path) as attack:
+    with attacked(tmp_path, "Ask the name server for 100,000 routes of unknown topics") as attack:
 
         async def main() -> None:
             async with attackers(attack, 10, port=attack.name_server_port) as them:
@@ -97,7 +99,7 @@ def routes(count: int) -> Iterator[Command]:
 
 
 def test_floods_of_kv_configuration(tmp_path: Path) -> None:
-    with attacked(tmp_path) as attack:
+    with attacked(tmp_path, "Fill the name server's KV configuration") as attack:
 
         async def main() -> None:
             async with attackers(attack, 5, port=attack.name_server_port) as them:

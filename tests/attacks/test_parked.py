@@ -47,7 +47,7 @@ async def settle(them: list[Attacker]) -> None:
 
 
 def test_a_put_wakes_a_hundred_thousand_pulls(tmp_path: Path) -> None:
-    with attacked(tmp_path) as attack:
+    with attacked(tmp_path, "Wake 100,000 waiting pulls with one message") as attack:
 
         async def main() -> None:
             async with attackers(attack, CONNECTIONS + 1) as (other, *them):
@@ -71,7 +71,7 @@ def test_a_put_wakes_a_hundred_thousand_pulls(tmp_path: Path) -> None:
 
 
 def test_a_hundred_thousand_pulls_end_at_once(tmp_path: Path) -> None:
-    with attacked(tmp_path) as attack:
+    with attacked(tmp_path, "Let 100,000 waiting pulls time out together") as attack:
 
         async def main() -> None:
             async with attackers(attack, CONNECTIONS + 1) as (other, *them):
@@ -90,7 +90,7 @@ def test_a_hundred_thousand_pulls_end_at_once(tmp_path: Path) -> None:
 
 
 def test_connections_with_a_hundred_thousand_pulls_are_closed(tmp_path: Path) -> None:
-    with attacked(tmp_path) as attack:
+    with attacked(tmp_path, "Close half of the connections on which 100,000 pulls wait") as attack:
 
         async def main() -> None:
             for _ in range(2):  # nothing is left of those that are gone
@@ -109,7 +109,9 @@ def test_connections_with_a_hundred_thousand_pulls_are_closed(tmp_path: Path) ->
 
 
 def test_too_many_pulls_of_one_connection(tmp_path: Path) -> None:
-    with attacked(tmp_path, pullPollingSize=100) as attack:
+    with attacked(
+        tmp_path, "Send more pulls on one connection than may wait there", pullPollingSize=100
+    ) as attack:
 
         async def main() -> None:
             async with attackers(attack) as (one,):
@@ -140,7 +142,11 @@ def pops(count: int, milliseconds: int) -> Iterator[Command]:
 
 @pytest.mark.parametrize("milliseconds", [10_000, 300_000])
 def test_fifty_thousand_pops(tmp_path: Path, milliseconds: int) -> None:
-    with attacked(tmp_path, timerWheelEnable=True) as attack:
+    with attacked(
+        tmp_path,
+        f"Send 50,000 pops and notifications that wait for up to {milliseconds // 1000} s",
+        timerWheelEnable=True,
+    ) as attack:
 
         async def main() -> None:
             async with attackers(attack, 6) as (other, *them):

@@ -48,7 +48,10 @@ def pops(milliseconds: int) -> Iterator[Command]:
 @pytest.mark.parametrize("milliseconds", [0, 15_000])
 def test_pops_over_four_thousand_queues(tmp_path: Path, milliseconds: int) -> None:
     assert QUEUES <= MOST_QUEUES
-    with attacked(tmp_path, timerWheelEnable=True) as attack:
+    waiting = f"waiting for up to {milliseconds // 1000} s" if milliseconds else "without waiting"
+    with attacked(
+        tmp_path, f"Pop from all 4,096 queues of a topic, {waiting}", timerWheelEnable=True
+    ) as attack:
 
         async def main() -> None:
             async with attackers(attack, 5) as (other, *them):
@@ -71,7 +74,9 @@ def test_pops_over_four_thousand_queues(tmp_path: Path, milliseconds: int) -> No
 
 def test_very_many_queues_are_popped_in_order(tmp_path: Path) -> None:
     """What is in hand is written to a file a few seconds later."""
-    with attacked(tmp_path, timerWheelEnable=True) as attack:
+    with attacked(
+        tmp_path, "Pop from each of 4,096 queues in order, by 4 groups", timerWheelEnable=True
+    ) as attack:
 
         async def main() -> None:
             async with attackers(attack, 4) as them:

@@ -17,7 +17,7 @@ QUEUES = 4096
 
 
 def test_a_topic_of_four_thousand_queues_is_filled_and_deleted(tmp_path: Path) -> None:
-    with attacked(tmp_path) as attack:
+    with attacked(tmp_path, "Fill and delete a topic of 4,096 queues") as attack:
 
         async def main() -> None:
             async with attackers(attack, 2) as (one, other):

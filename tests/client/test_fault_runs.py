@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -28,9 +29,13 @@ def test_a_seed_has_one_plan() -> None:
 
 def test_the_page_has_counters_and_violations(tmp_path: Path) -> None:
     path = tmp_path / "page.md"
-    page.write([Outcome(5, acknowledged=1234), Outcome(6, violations=["m1: lost"])], path)
+    events = Counter({"half-open": 3, "a consumer joins": 2})
+    runs = [Outcome(5, acknowledged=1234, events=events), Outcome(6, violations=["m1: lost"])]
+    page.write(runs, path)
     text = path.read_text()
     assert "## Client faults" in text
     assert "**2 runs, 1 violations**" in text
     assert "| messages acknowledged | 1,234 |" in text
+    assert "| faults: drop connections at the broker alone | 3 |" in text
+    assert "| faults: a consumer joins | 2 |" in text
     assert f"{command(6)}\nm1: lost" in text

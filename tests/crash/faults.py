@@ -38,8 +38,8 @@ class Ending(Enum):
     """What became of the store once the disk was well again."""
 
     CONTINUED = "continued"
-    FINAL = "a sync had failed"
-    STARTED = "was not open, and started"
+    FINAL = "stayed stopped after a failed sync"
+    STARTED = "was not open, and was started"
 
 
 @dataclass

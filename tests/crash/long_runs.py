@@ -94,6 +94,39 @@ def write_faults(tally: FaultTally, seconds: float, path: Path = PATH) -> None:
     write_section("Faulty disks", _fault_lines(tally, seconds), path)
 
 
+_FAULTS = {
+    "INPUT_OUTPUT": "I/O error",
+    "FULL": "disk full",
+    "SHORT_WRITE": "short write",
+    "NO_INODE": "no free inode",
+    "SYNC": "failed sync",
+    "NO_DESCRIPTOR": "no free file descriptor",
+    "NO_MEMORY": "no memory for a mapping",
+    "READ": "failed read",
+}
+_OPERATIONS = {
+    "change": "write",
+    "list": "list",
+    "lock": "lock",
+    "look": "check a file",
+    "make": "create",
+    "map": "map",
+    "name": "rename or remove",
+    "names": "sync a directory",
+    "open": "open",
+    "read": "read",
+    "room": "reserve space",
+    "sync": "sync a file",
+}
+"""What the page calls the kinds of operations that a fault affects."""
+
+
+def _title(fault: Fault) -> str:
+    """Return what the page calls a fault."""
+    title = _FAULTS[fault.name.removesuffix("_FOR_EVER").removesuffix("_ONCE")]
+    return f"{title}, {'from then on' if fault.for_ever else 'once'}"
+
+
 def _fault_lines(tally: FaultTally, seconds: float) -> Iterator[str]:
     yield (
         "Written by `python -m tests.crash --nightly`. Each workload of [Crashes](#crashes) is "
@@ -128,8 +161,8 @@ def _fault_lines(tally: FaultTally, seconds: float) -> Iterator[str]:
     for fault in Fault:
         counts = [tally.count(fault), *(tally.count(fault, ending) for ending in Ending)]
         cells = " | ".join(f"{count:,}" for count in counts)
-        name = fault.name.replace("_", " ").lower()
-        yield f"| {name} | {', '.join(sorted(fault.kinds))} | {cells} |"
+        operations = ", ".join(sorted(_OPERATIONS[kind] for kind in fault.kinds))
+        yield f"| {_title(fault)} | {operations} | {cells} |"
     yield from _violation_lines(tally.violations)
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from tests.crash import long_runs, page
 from tests.crash.expectation import Crash, ViolationError
+from tests.crash.faults import Ending
 from tests.crash.fleet import SHARDS, shards, simulate
 from tests.crash.kill import Kills
 from tests.crash.simulator import Outcome, Violation
@@ -72,12 +73,15 @@ def test_images_that_several_seeds_left_count_once() -> None:
 
 def test_pages_of_faults_and_kills(tmp_path: Path) -> None:
     path = tmp_path / "page.md"
-    tally = long_runs.FaultTally(Counter(FULL=12, SYNC_ONCE=3), ["put, FULL at 3: lost"])
+    runs = {("FULL", Ending.CONTINUED.value): 12, ("SYNC_ONCE", Ending.FINAL.value): 3}
+    tally = long_runs.FaultTally(Counter(runs), ["put, FULL at 3: lost"])
     long_runs.write_faults(tally, 60.0, path)
     kills = Kills(tmp_path, "SYNC_FLUSH", 7, 1234)
     long_runs.write_kills([kills], [], 60.0, path)
     text = path.read_text()
     assert "**15 faults over" in text
     assert "- put, FULL at 3: lost" in text
+    assert "| disk full, once | create, reserve space, write | 12 | 12 | 0 | 0 |" in text
+    assert "| failed sync, once | sync a directory, sync a file | 3 | 0 | 3 | 0 |" in text
     assert "**7 kills, 0 violations**" in text
     assert "| SYNC_FLUSH | 7 | 1,234 |" in text

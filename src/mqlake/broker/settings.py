@@ -126,7 +126,7 @@ class BrokerSettings(StoreSettings, frozen=True, rename="camel", kw_only=True):
     auto_create_subscription_group: Now[bool] = True
     """Whether a consumer whose group does not exist creates the group."""
     enable_create_sys_group: Now[bool] = True
-    """The same for groups whose name begins with `CID_RMQ_SYS_`."""
+    """Like `autoCreateSubscriptionGroup`, for groups whose name begins with `CID_RMQ_SYS_`."""
     cluster_topic_enable: Now[bool] = True
     """Whether the topic that has the cluster's name may be read and written."""
     broker_topic_enable: Now[bool] = True
@@ -146,7 +146,7 @@ class BrokerSettings(StoreSettings, frozen=True, rename="camel", kw_only=True):
     recall_message_enable: Now[bool] = False
     """Whether producers may recall messages that wait for their delivery time."""
     allow_recall_when_broker_not_writeable: Now[bool] = True
-    """Whether they may do so while `brokerPermission` does not include writing."""
+    """Whether producers may recall messages while `brokerPermission` does not include writing."""
     start_accept_send_request_time_stamp: Now[Annotated[int, Within(0, _YEAR_2100)]] = 0
     """Milliseconds since 1970. Until then, sends are refused with this time in the remark. The
     broker logs the time when it starts."""
@@ -162,7 +162,7 @@ class BrokerSettings(StoreSettings, frozen=True, rename="camel", kw_only=True):
     """Whether a pull of a queue without new messages waits, for as long as the consumer
     requests."""
     short_polling_time_mills: Now[Timeout] = 1000
-    """How long such a pull waits if `longPollingEnable` is off."""
+    """How long a pull of a queue without new messages waits if `longPollingEnable` is off."""
     reject_pull_consumer_enable: Now[bool] = False
     """Whether consumers that pull by themselves (not push consumers) are refused."""
     enable_property_filter: Now[bool] = True
@@ -201,7 +201,7 @@ class BrokerSettings(StoreSettings, frozen=True, rename="camel", kw_only=True):
     pop_from_retry_probability: Now[Percent] = 20
     """Percent of the pops that read retry topics first. The others read them last."""
     pop_from_retry_probability_for_priority: Now[Percent] = 0
-    """The same for pops that read queues by priority."""
+    """Like `popFromRetryProbability`, for pops that read queues by priority."""
     priority_order_asc: Now[bool] = True
     """Whether larger numbers are higher priorities. With `false`, 0 is the highest."""
     default_message_request_mode: Now[Literal["PULL", "POP"]] = "PULL"

@@ -2,8 +2,8 @@
 functions.
 
 JSON is one object on one line, in UTF-8 whatever the locale. rich draws text, and is imported only
-for it. On a terminal, text has colours and fits the width; otherwise it is plain and lines are not
-folded.
+for text. On a terminal, text has colours and fits the width; otherwise it is plain, and lines are
+not wrapped.
 """
 
 from __future__ import annotations

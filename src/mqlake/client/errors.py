@@ -2,13 +2,13 @@
 
 ClientError
 ├── ClosedError             the producer, the consumer or its connections are closed
-├── NoRouteError            no broker is known that has the topic, or takes messages for it
+├── NoRouteError            no broker is known that has the topic, or accepts messages for it
 ├── SendError               a message was not acknowledged
 │   ├── NotStoredError      no broker stored it: it may be sent again
 │   │   └── RefusedError    a broker refused it, and will again: `code` says why
-│   └── PerhapsStoredError  no broker answered: sent again, it may be there twice
+│   └── PerhapsStoredError  no broker answered: if it is sent again, it may be stored twice
 ├── NoReplyError            a request was sent, and nobody replied in time
-└── BrokerError             a broker refused something else than a message: `code` says why
+└── BrokerError             a broker refused something other than a message: `code` says why
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What kernels answer: plain numbers, compiled or not."""
+"""The results of kernels: plain numbers, whether the kernel is compiled or not."""
 
 from __future__ import annotations
 

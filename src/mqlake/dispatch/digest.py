@@ -1,7 +1,7 @@
 """Derive what a few records at the end of a log add to queues and index, in one call.
 
-What `mqlake.dispatch.scan` and `queue_entries` do for windows of the log, for a tick of a live
-store that is not under load: there, calls and small arrays take longer than the work.
+This does for a tick of a live store what `mqlake.dispatch.scan` and `queue_entries` do for windows
+of the log. If few records arrive in a tick, calls and small arrays take longer than the work.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Make records of many messages at once.
+"""Turn many messages into records in one call.
 
 Python only packs the messages, as MessagePack, and looks up what the messages of a queue have in
 common; the kernels lay them out (`draft_messages`, `draft_batch`) and write them (`write_records`).
-What a record says of its place can be changed afterwards (`state_crcs`).
+The position that a record states can be changed afterwards (`state_crcs`).
 """
 
 from __future__ import annotations

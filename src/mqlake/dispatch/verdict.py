@@ -1,4 +1,4 @@
-"""What kernels say of a position beyond `mqlake.formats.record.Fault`."""
+"""The verdicts of kernels on a position, in addition to `mqlake.formats.record.Fault`."""
 
 from __future__ import annotations
 

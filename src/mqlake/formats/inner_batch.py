@@ -1,4 +1,4 @@
-"""Take inner batches apart: records that hold a batch of messages (docs/formats/message_batch.md).
+"""Unpack inner batches: records that hold a batch of messages (docs/formats/message_batch.md).
 
 Upstream: `MessageDecoder.decodeMessage`, `PullAPIWrapper.processPullResult`.
 """

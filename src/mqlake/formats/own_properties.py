@@ -1,9 +1,9 @@
 """Properties that brokers add to messages they have accepted (docs/formats/properties.md).
 
-A message is put again when it is due, committed, checked, given back or popped again. Each time
-some of these properties are added; a record holds 32767 bytes of properties. The room that they
-need is therefore kept free when a message is accepted. It follows from their names and from the
-longest values that they can have.
+A message is put again when it is due, when its transaction is committed or checked, and when it is
+sent back or popped again. Each time, some of these properties are added, but a record can have only
+32767 bytes of properties. Therefore room for them is reserved when a message is accepted. Its size
+follows from their names and their longest values.
 
 Upstream: `MessageConst`.
 """

@@ -1,7 +1,7 @@
-"""Where the parts of a record are: a quick look at plain ones (docs/formats/record.md).
+"""Find the parts of a plain record quickly (docs/formats/record.md).
 
 Nearly all records are plain: their topic has at most 127 bytes (version 1), and `record.check`
-finds them good. For all others, `record.check` says what they are.
+finds them good. All others are left to `record.check`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Look for a text that is rarely there."""
+"""Search for a text that seldom occurs."""
 
 # pyright: basic
 # Reason: compiled by Numba, whose types are inferred.

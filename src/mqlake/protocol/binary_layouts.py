@@ -1,7 +1,7 @@
-"""Binary headers that look alike: where their fields are is found out once.
+"""Find where the fields of similar binary headers are, once for all of them.
 
 A client sends headers of the same fields in the same order, with values of mostly the same lengths.
-Where everything but the values equals that of an earlier header, the values are where they were.
+If everything except the values equals an earlier header, the values are at the same positions.
 """
 
 from __future__ import annotations

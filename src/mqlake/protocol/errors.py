@@ -1,4 +1,4 @@
-"""What is wrong with bytes of the protocol, and refusals."""
+"""Errors for bytes that violate the protocol, and for requests that are refused."""
 
 from __future__ import annotations
 

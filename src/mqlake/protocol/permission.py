@@ -1,4 +1,4 @@
-"""What somebody must be allowed to do for a request to be served (upstream: `Action`)."""
+"""The permission that a request requires (upstream: `Action`)."""
 
 from __future__ import annotations
 

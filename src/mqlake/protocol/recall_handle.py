@@ -1,4 +1,4 @@
-"""What a producer needs to take a delayed message back.
+"""The handle with which a producer recalls a delayed message.
 
 Upstream: `RecallMessageHandle`. The answer to the send has it as `recallHandle`.
 """

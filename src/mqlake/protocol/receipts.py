@@ -1,4 +1,4 @@
-"""Receipts of popped messages, and the texts that clients make them of.
+"""Receipts of popped messages, and the texts from which clients build them.
 
 Upstream: `ExtraInfoUtil`. A client gives the receipt (`extraInfo`, property POP_CK) back when it
 acknowledges the message.

@@ -1,4 +1,4 @@
-"""The seam to the disk: directories and files, real or in memory.
+"""The interface to the disk: directories and files, real or in memory.
 
 `Directory` and `OwnedDirectory` are the protocols that everything above is written for. Here are
 their implementations, the lock of a directory's owner, and the clock.

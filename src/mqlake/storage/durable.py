@@ -1,4 +1,4 @@
-"""What takes several steps to be still there after a power loss."""
+"""Changes that need several steps to survive a power loss."""
 
 from __future__ import annotations
 

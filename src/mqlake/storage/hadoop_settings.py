@@ -1,8 +1,8 @@
 """Settings of Hadoop's file systems, from the configuration files of Hadoop and Spark.
 
-A Python source sees neither Spark's settings nor Hadoop's, so what they say is read where they have
-it from: `core-site.xml` of HADOOP_CONF_DIR, then `spark-defaults.conf` of SPARK_CONF_DIR or
-SPARK_HOME, whose settings begin with `spark.hadoop.` there.
+A Python source sees neither Spark's settings nor Hadoop's. So they are read from the same files:
+`core-site.xml` of HADOOP_CONF_DIR, then `spark-defaults.conf` of SPARK_CONF_DIR or SPARK_HOME, in
+which their names begin with `spark.hadoop.`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Write files of this machine so that they are still there after a power loss."""
+"""Write files of this machine so that they survive a power loss."""
 
 from __future__ import annotations
 

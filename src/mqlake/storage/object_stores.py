@@ -1,9 +1,9 @@
 """File systems by URL: S3 and what speaks its protocol, HDFS, Google Cloud Storage, Azure.
 
-Where a store is, is a URL; how it is reached is settings named as Hadoop names them
-(`fs.s3a.endpoint`), from the query, else from Hadoop's and Spark's configuration files. What
-neither says, the client of the store finds in its usual places: AWS_* variables, ~/.aws, the
-machine's role (docs/object-stores.md).
+A URL says where a store is. Settings with Hadoop's names (`fs.s3a.endpoint`) say how to reach it.
+They come from the query, otherwise from Hadoop's and Spark's configuration files. If a setting is
+in neither, the store's client looks in its usual places: AWS_* variables, ~/.aws, the machine's
+role (docs/object-stores.md).
 """
 
 # pyright: basic

@@ -144,8 +144,8 @@ class StoreSettings(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     """The number of copies, including its own, that a SYNC_MASTER waits for. With 1, RocketMQ's
     default, it waits for no slave."""
     min_in_sync_replicas: Now[Annotated[int, Within(1, 100)]] = 1
-    """The minimum to which `enableAutoInSyncReplicas` may reduce that number. Under a controller,
-    sends are answered SLAVE_NOT_AVAILABLE while fewer brokers are in sync."""
+    """The minimum to which `enableAutoInSyncReplicas` may reduce `inSyncReplicas`. Under a
+    controller, sends are answered SLAVE_NOT_AVAILABLE while fewer brokers are in sync."""
     enable_auto_in_sync_replicas: Now[bool] = False
     """Whether a SYNC_MASTER waits for fewer copies while fewer slaves are in sync."""
     all_ack_in_sync_state_set: Restart[bool] = True

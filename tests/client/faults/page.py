@@ -17,10 +17,10 @@ Written by `python -m tests.client.faults --nightly`.
 
 In each run, producers send single messages, batches, messages with sharding keys and transactions,
 and two or more consumers of one group read them, concurrently (even seeds) or in order (odd seeds).
-Connections are cut (also in the middle of frames), stalled, slowed, refused, never accepted, or
-dropped by the broker alone. The broker, in a process of its own, is killed with SIGKILL or stopped,
-and started again. The name server is stopped and started again. Consumers join and leave. Then the
-faults end, and everything must be consumed.
+Connections are cut (also in the middle of frames), stalled, slowed, refused, accepted without ever
+being answered, or dropped by the broker alone. The broker, in a process of its own, is killed with
+SIGKILL or stopped, and started again. The name server is stopped and started again. Consumers join
+and leave. Then the faults end, and everything must be consumed.
 """
 
 _INVARIANTS = f"""\
@@ -40,6 +40,20 @@ _INVARIANTS = f"""\
 
 `{command(0).replace("--seed 0", "--seed N")}` repeats a seed.
 """
+
+
+_FAULTS = {
+    "cut": "cut connections",
+    "cut in frames": "cut connections in the middle of frames",
+    "half-open": "drop connections at the broker alone",
+    "refuse": "refuse connections",
+    "refuse the name server": "refuse connections to the name server",
+    "slow": "slow connections down",
+    "stall": "stall connections",
+    "swallow": "accept connections, and never answer",
+    "swallow the name server": "accept connections to the name server, and never answer",
+}
+"""Kinds of faults whose names a reader of the page cannot know, and what the page calls them."""
 
 
 def write(outcomes: Sequence[Outcome], path: Path = PATH) -> None:
@@ -66,7 +80,7 @@ def _lines(outcomes: Sequence[Outcome]) -> Iterator[str]:
     for end, count in _total(each.sends for each in outcomes):
         yield f"| sends that ended with: {end} | {count:,} |"
     for kind, count in _total(each.events for each in outcomes):
-        yield f"| faults: {kind} | {count:,} |"
+        yield f"| faults: {_FAULTS.get(kind, kind)} | {count:,} |"
     yield f"| longest time until everything was consumed | {_longest(outcomes):.1f} s |"
     cpu = max(outcome.cpu for outcome in outcomes)
     yield f"| most processor time of a consumer that was cut off | {cpu:.1%} |"

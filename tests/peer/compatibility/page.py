@@ -29,8 +29,8 @@ connects the tests to one `mqlake namesrv` and three `mqlake broker` processes. 
 Java object of a broker, this class sends a request to the broker's process instead:
 `updateBrokerConfig` for settings (without effect if mqlake does not have the setting), and queries
 for offsets, topics, queue entries and watermarks. It restarts the process if a test restarts a
-broker. A hook for a broker's requests is called by the client that sends them. Each class has a JVM
-of its own. A method may take {limit:.0f} seconds, and runs once more if it fails.
+broker. If a test sets a hook for a broker's requests, the client that sends them calls it. Each
+class has a JVM of its own. A method may take {limit:.0f} seconds, and runs once more if it fails.
 
 Tests that RocketMQ itself ignores are left out, and so are the tests of broker containers, DLedger,
 the controller and the gRPC proxy.

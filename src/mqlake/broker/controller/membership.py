@@ -1,4 +1,4 @@
-"""Keep this broker in its group: known to the controller, and in the role that it says.
+"""Keep this broker registered with the controller, in the role that the controller gives it.
 
 Upstream: `ReplicasManager`.
 """

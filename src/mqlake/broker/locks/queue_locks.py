@@ -1,8 +1,8 @@
 """The locks on queues, and their owners.
 
 Upstream: `RebalanceLockManager`. A lock ends when it is not renewed for a minute, and not when its
-owner's connection ends: the owner may be working on the queue still, and takes its lock for good
-for half of that time.
+owner's connection ends: the owner may still be processing the queue, and trusts its lock for half
+of that time.
 """
 
 from __future__ import annotations

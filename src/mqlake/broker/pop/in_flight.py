@@ -1,8 +1,9 @@
 """Popped messages that are known only in memory.
 
-Upstream: `PopBufferMergeService`. What is acknowledged soon leaves no trace on the disk but the
-group's offset. That moves on in the order of the queue, up to the first pop of which a message is
-neither acknowledged, nor put to the retry topic, nor kept by a check point of the revive topic.
+Upstream: `PopBufferMergeService`. A message that is acknowledged soon leaves no trace on the disk
+except the group's offset. The offset advances in the order of the queue, up to the first pop that
+has an unsettled message: one that is neither acknowledged, nor in the retry topic, nor in a check
+point.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A small table of the broker in `config/`, which is written whole when it has changed.
+"""A small table of the broker in `config/`, which is written as a whole when it has changed.
 
 Upstream: `ConfigManager`, for `ConsumerOrderInfoManager` and `MessageRequestModeManager`.
 """

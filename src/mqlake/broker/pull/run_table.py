@@ -1,4 +1,4 @@
-"""The columns with which runs of pulls and their kernel tell each other."""
+"""The columns through which runs of pulls and their kernel exchange values."""
 
 from __future__ import annotations
 

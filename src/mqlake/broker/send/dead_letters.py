@@ -1,7 +1,7 @@
 """Messages that a consumer sends to its retry topic: for a retry, or to the dead-letter topic.
 
-Upstream: `SendMessageProcessor.handleRetryAndDLQ`. Consumers that consume in order, and those whose
-CONSUMER_SEND_MSG_BACK failed, send so.
+Upstream: `SendMessageProcessor.handleRetryAndDLQ`. Consumers send such messages if they consume in
+order, or if their CONSUMER_SEND_MSG_BACK failed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Request other brokers' stretches of logic queues (upstream: `RpcClientImpl`)."""
+"""Request the parts of logic queues that other brokers hold (upstream: `RpcClientImpl`)."""
 
 from __future__ import annotations
 

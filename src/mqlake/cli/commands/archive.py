@@ -10,7 +10,7 @@ with the live directory (docs/archive.md).
 
 JSON: `store`, `archive`, `minOffset`, `maxOffset` (physical offsets), `segments`, `records`,
 `damagedBytes`, `minStoreTimestamp`, `maxStoreTimestamp`, `files` (derived files and settings),
-`bytesStored`; for this run `newSegments`, `newFiles`, `bytesCopied`; `missing`, the stretches of
+`bytesStored`; for this run `newSegments`, `newFiles`, `bytesCopied`; `missing`, the ranges of
 the log that were removed before they were archived, each with `start` and `end`; with `--verify`
 also `objects`, `bytesRead` and `damage` (objects with `file`, `offset`, `bytes`, `reason`);
 `seconds`.

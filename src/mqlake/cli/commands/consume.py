@@ -1,6 +1,6 @@
 """Consume a topic of any RocketMQ cluster as a member of a group, and print the bodies.
 
-Members of a group share the queues. Each message is acknowledged after it is written. Ctrl-C
+Members of a group share the queues. Each message is acknowledged after it is printed. Ctrl-C
 commits the group's offsets and ends. Without `--group`, all queues are read and nothing is
 committed. With `--json`, each message is one JSON object on a line, in the format that `mqlake
 produce --ndjson` reads: with `body` if it is UTF-8, otherwise with `bodyBase64`.
@@ -62,7 +62,7 @@ def consume(
         typer.Option(
             "--from",
             metavar="WHERE",
-            help="Where to start without committed offsets: earliest, latest, or milliseconds"
+            help="Where to start if no offsets are committed: earliest, latest, or milliseconds"
             " since 1970.",
         ),
     ] = "latest",

@@ -1,7 +1,7 @@
 """Convert a RocketMQ store to a Kafka log directory, or the reverse.
 
 Each queue becomes a partition, and each message a record: the property KEYS becomes its key, other
-properties become headers. With `--to rocketmq` it is the reverse. docs/how-to/convert.md describes
+properties become headers. `--to rocketmq` does the reverse. docs/how-to/convert.md describes
 the whole mapping. Topics that the other system reserves or does not allow are left out and
 reported; with `--topic`, they are an error.
 

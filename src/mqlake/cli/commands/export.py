@@ -5,7 +5,7 @@ query --json`, plus `tags` and `keys`. `bornTimestamp` and `storeTimestamp` are 
 `properties` is a map, and `body` (as stored) is binary. Records with a damaged body are left out
 and reported.
 
-JSON: `store`, `output`, `files`, `bytesWritten`, `messages`, `records` (that were read),
+JSON: `store`, `output`, `files`, `bytesWritten`, `messages`, `records` (read),
 `bytesScanned`, `logEnd` (physical offset), `damage` (objects with `file`, `offset`, `bytes`,
 `reason`), `seconds`.
 """

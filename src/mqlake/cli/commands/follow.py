@@ -18,13 +18,13 @@ of several masters go to one table, and `--json` prints one line for each master
 
 JSON: `store`, `output`, `format`, `checkpoint`, `batches` (micro-batches with messages),
 `messages`, `files` and `bytesWritten` (before small files were merged), `filesMerged`,
-`deadLetters` (rows added there), `seconds`; with `--check`: `output`, `records` (of the log),
+`deadLetters` (added to their table), `seconds`; with `--check`: `output`, `records` (of the log),
 `rows` (of the table) and `refused` (among the dead letters), each with `count` and `checksum`,
 `older` (rows whose part of the log was deleted since), `damagedBytes` (of the log),
 `damagedBytesNoted` (among the dead letters), `columns` (that the checksums cover), `ok`, `seconds`;
 with `--replay`: `output`, `messages` (added to the table), `left` (remaining dead letters),
-`seconds`; with `--to store`: `store`, `checkpoint`, `isRebuilt` (derived files were missing, and
-were built first), `batches`, `records` (dispatched in them), `logEnd` (physical offset), `seconds`.
+`seconds`; with `--to store`: `store`, `checkpoint`, `isRebuilt` (whether missing derived
+files were built first), `batches`, `records` (dispatched), `logEnd` (physical offset), `seconds`.
 """
 
 from __future__ import annotations

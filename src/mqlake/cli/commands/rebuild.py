@@ -8,8 +8,8 @@ JSON: `store`, `output`, `settings` (`dialect`, `queueFileSize`, `hashSlots`, `m
 `delayLevels`), `logEnd` (physical offset), `bytesScanned`, `records` and `recordsBeyond` (good
 records past the log's end, which get no entries), `queues` and `queuesKept` (queues without a
 record in the log, which are not changed), `queueEntries`, `blankEntries`, `indexFiles`,
-`indexEntries`, `refused` (records whose queue offset another record has), `passes`, `damage`
-(objects with `file`, `offset`, `bytes`, `reason`), `seconds`.
+`indexEntries`, `refused` (records whose queue offset an earlier record has), `passes` (how
+often the log was read), `damage` (objects with `file`, `offset`, `bytes`, `reason`), `seconds`.
 """
 
 from __future__ import annotations

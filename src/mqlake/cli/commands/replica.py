@@ -1,14 +1,14 @@
 """Keep a read-only copy of a running master's store, RocketMQ's or mqlake's.
 
 MASTER is a broker name, which name servers look up, or the "host:port" at which the master serves
-clients. The copy is a store: every command and Spark read it while it grows. It does not register
-with name servers, and no producer waits for it without `--count`. If a run was killed, the next one
-resumes it. Without `--once`, the program runs until SIGTERM or Ctrl-C.
+clients. The copy is a store: every command and Spark can read it while it grows. A replica does not
+register with name servers, and producers never wait for it unless `--count` is given. If a run was
+killed, the next one resumes it. Without `--once`, the program runs until SIGTERM or Ctrl-C.
 
 If the copy and the master's log differ, or the master has removed what the copy needs next, the
-program ends with an error and the copy stays as it is. After other failures, the program tries
-again, after 0.5 seconds at first and 30 at most. With `--once`, it fails if the master cannot be
-reached.
+program ends with an error and the copy stays as it is. After other failures, the program retries
+after 0.5 seconds at first, and later after up to 30 seconds. With `--once`, it fails if the master
+cannot be reached.
 
 JSON, one object per line every `--every` seconds: `time` (ms), `master`, `address`, `store`,
 `minOffset` and `maxOffset` (physical offsets of the copy), `masterMaxOffset`, `lagBytes`, `lagMs`
@@ -65,13 +65,16 @@ def replica(
     keep_bytes: shared.KeepBytes = None,
     count: Annotated[
         bool,
-        typer.Option("--count", help="Acknowledge as a slave does: producers may wait for it."),
+        typer.Option(
+            "--count", help="Acknowledge what is copied, so that producers may wait for it."
+        ),
     ] = False,
     once: Annotated[
-        bool, typer.Option("--once", help="Stop when the copy has what the master has now.")
+        bool,
+        typer.Option("--once", help="Stop when the copy has what the master had at the start."),
     ] = False,
     every: Annotated[
-        float, typer.Option(metavar="SECONDS", min=0.1, help="Time between two lines.")
+        float, typer.Option(metavar="SECONDS", min=0.1, help="Time between two lines of output.")
     ] = 10.0,
     json: Annotated[
         bool, typer.Option("--json", help="Write JSON objects to stdout, one per line.")

@@ -2,18 +2,18 @@
 
 The plan lists the files of the commit log that are older than `fileReservedTime` hours, or that
 would be removed because the disk or the log is too full; the queue and index files that would be
-removed with them; whether a broker accepts messages meanwhile; and the consumer groups that have
-not read these messages. Settings come from `config/broker.properties` of the store, where
+removed with them; whether a broker accepts messages in this state; and the consumer groups that
+have not read these messages. Settings come from `config/broker.properties` of the store, where
 `updateBrokerConfig` keeps them, then from `--config`, then from `--set`; all others have RocketMQ's
 defaults.
 
-JSON: `store`, `at` (the time that the plan is for), `isTime` (whether that is within an hour of
-`deleteWhen`), `nextTime` (the next such time), `fileReservedTime`, `deleteWhen`; of the disk
-`usedPercent`, and the percentages above which expired files are removed at any hour
-(`mostUsedPercent`), all files may be removed (`cleanForciblyPercent`) and no messages are accepted
+JSON: `store`, `at` (the time that the plan is for), `isTime` (whether `at` is in an hour that
+`deleteWhen` lists), `nextTime` (the next such time), `fileReservedTime`, `deleteWhen`;
+`usedPercent` of the disk, and the percentages above which expired files are removed at any hour
+(`mostUsedPercent`), any files may be removed (`cleanForciblyPercent`) and no messages are accepted
 (`warningPercent`); `notWritable` (why no messages are accepted, null if they are); `minOffset`,
 `maxOffset` and `newMinOffset` of the log; `files`, each with `file`, `bytes` and `reason`
-("expired", "disk", "bytes", or "log" for a queue or index file), and their `bytes` together;
+("expired", "disk", "bytes", or "log" for a queue or index file), and `bytes`, their total size;
 `unread`, each with `group`, `topic` and `messages`; `warnings`.
 """
 

@@ -1,4 +1,4 @@
-"""What an archive contains, and what was copied to it."""
+"""Show what an archive contains, and what was copied to it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a conversion wrote."""
+"""Show what a conversion wrote."""
 
 from __future__ import annotations
 

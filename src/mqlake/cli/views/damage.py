@@ -1,4 +1,4 @@
-"""Damaged stretches of files."""
+"""Show the damaged parts of files."""
 
 from __future__ import annotations
 

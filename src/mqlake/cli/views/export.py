@@ -1,4 +1,4 @@
-"""What an export wrote."""
+"""Show what an export wrote."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What following a store has done."""
+"""Show what `mqlake follow` has done."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a rebuild wrote."""
+"""Show what a rebuild wrote."""
 
 from __future__ import annotations
 

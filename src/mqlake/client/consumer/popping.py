@@ -1,4 +1,4 @@
-"""Pop the queues that brokers assign for it, and hand their messages over.
+"""Pop messages from the queues that brokers assign to a consumer, and hand the messages over.
 
 Upstream: `DefaultMQPushConsumerImpl.popMessage`, `PopProcessQueue`,
 `ConsumeMessagePopConcurrentlyService`.

@@ -1,4 +1,4 @@
-"""The compiled kernels as `mqlake.dispatch.kernel.Kernel`: arrays out of objects, and the calls."""
+"""Call the compiled kernels as `mqlake.dispatch.kernel.Kernel`, with arrays taken from objects."""
 
 # pyright: basic
 # Reason: compiled by Numba, whose types are inferred.

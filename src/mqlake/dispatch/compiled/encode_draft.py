@@ -1,6 +1,6 @@
-"""Lay messages out as drafts of records, out of MessagePack.
+"""Encode messages, given as MessagePack, as drafts of records.
 
-That comes from `msgspec` in this process and is taken to be well-formed.
+The MessagePack comes from `msgspec` in this process and is assumed to be well-formed.
 """
 
 # pyright: basic

@@ -1,4 +1,4 @@
-"""Write out the texts that a record has any number of: keys, and properties."""
+"""Write the texts of which a record may have any number: keys and properties."""
 
 # pyright: basic
 # Reason: compiled by Numba, whose types are inferred.

@@ -1,6 +1,6 @@
-"""Write one message as a record, where it is to stay (`mqlake.dispatch.plain_put`).
+"""Write one message as a record, at its final position (`mqlake.dispatch.plain_put`).
 
-Its readable twin is `mqlake.store.append.appender.Appender`, which puts all that this refuses.
+Its readable twin is `mqlake.store.append.appender.Appender`, which puts what this kernel refuses.
 """
 
 # pyright: basic

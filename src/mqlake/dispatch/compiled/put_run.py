@@ -1,6 +1,6 @@
-"""Write plain messages of one queue as records, out of MessagePack (`mqlake.dispatch.plain_put`).
+"""Write plain messages of one queue, from MessagePack, as records (`mqlake.dispatch.plain_put`).
 
-Its readable twin is `mqlake.store.append.appender.Appender`, which puts all that this refuses.
+Its readable twin is `mqlake.store.append.appender.Appender`, which puts what this kernel refuses.
 """
 
 # pyright: basic

@@ -1,4 +1,4 @@
-"""Write the checksum of a whole record; find one that a message brings (`formats.record_crc`)."""
+"""Write the checksum of a whole record; find one that a message has (`formats.record_crc`)."""
 
 # pyright: basic
 # Reason: compiled by Numba, whose types are inferred.

@@ -1,7 +1,7 @@
 """Write the chosen columns of a batch's records (`mqlake.dispatch.value_columns`).
 
 Columns of fixed parts of the records are written for some records at a time, whose bytes stay in
-the core's cache from one column to the next. Bodies and properties are gone through once.
+the core's cache from one column to the next. Bodies and properties are read once.
 """
 
 # pyright: basic

@@ -1,4 +1,4 @@
-"""The consume queue entries of a batch as runs: neighbours in one queue with rising offsets."""
+"""Divide a batch's queue entries into runs: entries of one queue with consecutive offsets."""
 
 from __future__ import annotations
 

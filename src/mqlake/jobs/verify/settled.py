@@ -1,8 +1,8 @@
-"""How far a store that a broker is writing can be judged.
+"""Find how much of a store can be verified while a broker writes it.
 
 A broker appends, then dispatches what it has appended, and a job that reads meanwhile sees some of
 it: half of a record, a record without its entries, or one queue's entries without another's.
-Everything that was complete when the job began stays as it was, so only that is judged.
+Everything that was complete when the job began stays unchanged, so only that part is verified.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Whether compiled kernels go over a log, or their readable twin in plain Python.
+"""Choose whether compiled kernels or their readable twin in plain Python walk over a log.
 
-Both say the same. MQLAKE_KERNEL=compiled|reference decides; without it, plain Python does what it
-has done before the kernels would be loaded.
+Both return the same. MQLAKE_KERNEL=compiled|reference decides. Without it, plain Python is used for
+logs that it finishes before the kernels would be loaded.
 """
 
 from __future__ import annotations

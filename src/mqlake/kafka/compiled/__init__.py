@@ -1,5 +1,6 @@
-"""The walk over batches and records, compiled by Numba; plain Python says what it means.
+"""The walk over batches and records, compiled by Numba.
 
-Their twins: `batches` - `mqlake.kafka.batches.walk`, `records` -
-`mqlake.formats.kafka.record_batch.decode_records`, `index_entries` - `mqlake.kafka.index.builder`.
+The twins in plain Python define what the kernels must do: `batches` -
+`mqlake.kafka.batches.walk`, `records` - `mqlake.formats.kafka.record_batch.decode_records`,
+`index_entries` - `mqlake.kafka.index.builder`.
 """

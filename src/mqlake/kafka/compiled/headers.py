@@ -1,4 +1,4 @@
-"""Find the names and values of record headers, behind `records`, which has proved them good."""
+"""Find the names and values of record headers, after `records` has proved them valid."""
 
 # pyright: basic
 # Reason: compiled by Numba, whose types are inferred.

@@ -1,1 +1,1 @@
-"""Segments, partitions and log directories that are read."""
+"""Read segments, partitions and log directories."""

@@ -1,7 +1,7 @@
-"""Stretches of a partition, by offset: which of them can hold records of a time, and how to cut.
+"""Stretches of a partition, by offset: which may have records of a time, and how to split one.
 
-Whatever indexes and batches say, the stretches that are left, or that one was cut into, have all
-the records that are asked for: at worst, more is read than necessary.
+Whatever indexes and batches say, the stretches that are left or result from a split have all
+requested records. At worst, more is read than necessary.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Make good again: indexes from logs, what an unclean stop left."""
+"""Repair: rebuild indexes from logs, and recover after an unclean stop."""

@@ -1,4 +1,4 @@
-"""Bodies of what brokers and controllers tell each other."""
+"""Bodies of requests between brokers and controllers."""
 
 from __future__ import annotations
 

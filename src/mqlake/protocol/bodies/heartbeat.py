@@ -1,4 +1,4 @@
-"""What clients say of themselves: their groups and subscriptions.
+"""What clients report about themselves: their groups and subscriptions.
 
 Upstream: `HeartbeatData`, `ConsumerData`, `SubscriptionData`, `CheckClientRequestBody`.
 """

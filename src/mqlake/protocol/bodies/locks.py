@@ -1,4 +1,4 @@
-"""Which queues a consumer of a group has for itself (upstream: `LockBatchRequestBody` …)."""
+"""The queues that a consumer of a group has locked (upstream: `LockBatchRequestBody` …)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Headers of looking for messages.
+"""Headers of requests that search for messages.
 
 Upstream: `QueryMessageRequestHeader`, `QueryMessageResponseHeader`, `ViewMessageRequestHeader`.
 """

@@ -1,4 +1,4 @@
-"""Headers of what a slave asks of its master."""
+"""Headers of a slave's requests to its master."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Settings of object stores, as delta-rs and PyIceberg name them.
 
-What no setting says, these libraries find in their usual places, such as the AWS_*, GOOGLE_* and
+If a setting is missing, these libraries look in their usual places, such as the AWS_*, GOOGLE_* and
 AZURE_* variables.
 """
 

@@ -55,8 +55,8 @@ SOURCE_OPTIONS: tuple[Option, ...] = (
         queue_json.timestamps,
         None,
         "both",
-        'The same by partition: `{"topicA": {"0": 1700000000000}}`. Other partitions start at the '
-        "earliest offset.",
+        'Times (ms) by partition: `{"topicA": {"0": 1700000000000}}`. Other partitions start at '
+        "the earliest offset.",
     ),
     Option(
         "startingOffsets",
@@ -80,7 +80,7 @@ SOURCE_OPTIONS: tuple[Option, ...] = (
         queue_json.timestamps,
         None,
         "batch",
-        "The same by partition. Other partitions end at the latest offset.",
+        "Times (ms) by partition. Other partitions end at the latest offset.",
     ),
     Option(
         "endingOffsets",

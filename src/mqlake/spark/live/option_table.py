@@ -164,8 +164,8 @@ LIVE_OPTIONS: tuple[Option, ...] = (
         words(","),
         None,
         "both",
-        "Store directories, separated by commas. A task whose host has the broker's store, or "
-        "a slave's, in one of them reads its files instead of pulling. Other tasks pull.",
+        "Store directories, separated by commas. If the host of a task has the broker's store, or "
+        "a slave's, in one of them, the task reads its files instead of pulling.",
     ),
     *(_OF_DIRECTORIES[name] for name in _SAME),
 )

@@ -1,4 +1,4 @@
-"""Find out which of the things that a batch query names do not exist."""
+"""Find the topics and queues that a batch query names but that do not exist."""
 
 from __future__ import annotations
 

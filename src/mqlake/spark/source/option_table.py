@@ -36,7 +36,7 @@ SOURCE_OPTIONS: tuple[Option, ...] = (
         text,
         None,
         "both",
-        'The same as a JSON list; `load(["/data/a", "/data/b"])` sets it.',
+        'Several paths as a JSON list; `load(["/data/a", "/data/b"])` sets it.',
     ),
     Option(
         "archive",
@@ -114,8 +114,8 @@ SOURCE_OPTIONS: tuple[Option, ...] = (
         queue_json.timestamps,
         None,
         "both",
-        'The same by queue: `{"TopicA": {"0": 1700000000000}}`. Other queues start at the '
-        "earliest offset.",
+        'Store times (ms) by queue: `{"TopicA": {"0": 1700000000000}}`. Other queues start at '
+        "the earliest offset.",
     ),
     Option(
         "startingOffsets",
@@ -139,7 +139,7 @@ SOURCE_OPTIONS: tuple[Option, ...] = (
         queue_json.timestamps,
         None,
         "batch",
-        "The same by queue. Other queues end at the latest offset.",
+        "Store times (ms) by queue. Other queues end at the latest offset.",
     ),
     Option(
         "endingOffsets",
@@ -199,7 +199,7 @@ SOURCE_OPTIONS: tuple[Option, ...] = (
         whole(1),
         None,
         "streaming",
-        "About how many bytes of each store's log a microbatch takes at most.",
+        "The maximum number of bytes of each store's log in a micro-batch, approximately.",
     ),
     Option(
         "minOffsetsPerTrigger",

@@ -1,4 +1,4 @@
-"""One queue as its consumers should see it: the entries of its files, and those that they lack.
+"""One queue as its consumers should see it: the entries in its files, and those that files lack.
 
 An entry is trusted if its record contains this topic, queue and offset. If it does not, or the
 entry was never written, the log between the nearest trusted entries is scanned for the record.

@@ -1,1 +1,1 @@
-"""Kernels over pulls that arrive in runs, all alike."""
+"""Kernels that process a run of similar pulls in one call."""

@@ -1,1 +1,1 @@
-"""Kernels over frames that arrive in runs, all alike."""
+"""Kernels that process a run of similar frames in one call."""

@@ -38,7 +38,9 @@ def get_broker_config(
 
 def update_broker_config(
     key: Annotated[str, typer.Option("-k", "--key", metavar="NAME", help="Name of the setting.")],
-    value: Annotated[str, typer.Option("-v", "--value", metavar="VALUE", help="Its new value.")],
+    value: Annotated[
+        str, typer.Option("-v", "--value", metavar="VALUE", help="New value of the setting.")
+    ],
     cluster: given.Cluster = None,
     broker: given.SomeBroker = None,
     names: given.Names = DEFAULT_NAMES,

@@ -157,7 +157,7 @@ def send_message(
     ] = None,
     queue: Annotated[
         int,
-        typer.Option("-i", "--qid", min=-1, metavar="N", help="Queue of that broker."),
+        typer.Option("-i", "--qid", min=-1, metavar="N", help="Queue id; needs -b."),
     ] = -1,
     names: given.Names = DEFAULT_NAMES,
     json: shared.Json = False,

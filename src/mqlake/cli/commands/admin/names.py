@@ -93,7 +93,7 @@ def update_order_conf(
 def wipe_write_perm(
     broker: BrokerName, names: given.Names = DEFAULT_NAMES, json: shared.Json = False
 ) -> int:
-    """Revoke a broker's write permission, and count the changed topics."""
+    """Revoke a broker's write permission; print how many topics changed."""
     from mqlake.admin import names as name_servers
 
     found = run(names, lambda admin: name_servers.wipe_write_permission(admin, broker))
@@ -103,7 +103,7 @@ def wipe_write_perm(
 def add_write_perm(
     broker: BrokerName, names: given.Names = DEFAULT_NAMES, json: shared.Json = False
 ) -> int:
-    """Restore a broker's write permission, and count the changed topics."""
+    """Restore a broker's write permission; print how many topics changed."""
     from mqlake.admin import names as name_servers
 
     found = run(names, lambda admin: name_servers.add_write_permission(admin, broker))

@@ -61,7 +61,7 @@ def clone_group_offset(
     topic: given.SomeTopic = None,
     offline: Annotated[
         bool,
-        typer.Option("-o", "--offline", help="Also in topics without a current subscription."),
+        typer.Option("-o", "--offline", help="Also copy in topics without a current subscription."),
     ] = False,
     names: given.Names = DEFAULT_NAMES,
     json: shared.Json = False,

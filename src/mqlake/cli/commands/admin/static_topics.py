@@ -51,7 +51,7 @@ def remapping_static_topic(
     names: given.Names = DEFAULT_NAMES,
     json: shared.Json = False,
 ) -> int:
-    """Move the logic queues of a static topic to brokers."""
+    """Move the logic queues of a static topic to the named brokers."""
     from mqlake.admin import static_topics
 
     given.one_place(cluster, brokers)

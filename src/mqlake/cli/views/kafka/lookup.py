@@ -1,4 +1,4 @@
-"""Where records are."""
+"""Show where records are."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What index files were written."""
+"""Show which index files were written."""
 
 from __future__ import annotations
 
