@@ -110,12 +110,19 @@ class OwnedCommitLog(CommitLog):
             NextFileError: the same, and the record needs the next file.
         """
         if len(data) >= _LONG:
-            self._append_long(memoryview(data))
+            self.append_by_call(memoryview(data))
         else:
             self.append_record(len(data), data[:_SIZE_SIZE], data[_SIZE_SIZE:])
 
-    def _append_long(self, data: memoryview) -> None:
-        """Append many records, in the order of `append_record`, without the mapping."""
+    def append_by_call(self, data: memoryview) -> None:
+        """Append records, in the order of `append_record`, without the mapping.
+
+        A fault of the mapping makes the system read ahead, which here means that it fills the next
+        pages with zeros: a waste before calls that write these pages.
+
+        Raises:
+            DiskError: as for `append`.
+        """
         size = len(data)
         if self.position + size > self.room_end:
             self.make_room(size)

@@ -44,6 +44,7 @@ class ReceivedLog:
         self._buffers: Buffers | None = None
         self._held = 0
         self._padding = 0
+        self._is_long = False
         self.damaged = self.last_stored = 0
 
     @property
@@ -64,6 +65,7 @@ class ReceivedLog:
             DiskError: the disk is full. After either error, drop all that is held.
         """
         view = memoryview(data)
+        self._is_long = len(view) >= _LONG
         if self._padding:
             view = view[self._pad(view) :]
         while len(view):
@@ -98,9 +100,15 @@ class ReceivedLog:
     def _append_walked(self, records: memoryview, walk: Walk, left: int) -> None:
         self._check_room(walk.at, left)
         self._note_damaged(walk.damaged)
-        self._log.append(records)
+        self._append(records)
         assert self._buffers is not None
         self.last_stored = int(self._buffers.records["store_timestamp"][walk.rows - 1])
+
+    def _append(self, records: memoryview) -> None:
+        if self._is_long:
+            self._log.append_by_call(records)
+        else:
+            self._log.append(records)
 
     def _wanted(self, buffers: Buffers, more: int) -> int:
         """Return how many of the next bytes to copy: all that fit, or the rest of one record."""
@@ -139,7 +147,7 @@ class ReceivedLog:
             elif walk.verdict == Fault.TOPIC:
                 size = self._odd_record(data.data[at : self._held])
                 self._check_room(size, left)
-                log.append(data.data[at : at + size])
+                self._append(data.data[at : at + size])
                 at += size
             elif walk.verdict == Fault.BLANK:
                 self._begin_padding(data.data[at : at + record.FRAME_SIZE], left)
