@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import Counter
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -47,9 +47,9 @@ async def acknowledge(slave: Slave) -> None:
 
 
 @asynccontextmanager
-async def followed(path: Path, **settings: object) -> AsyncIterator[tuple[Running, Slave]]:
+async def followed(path: Path, **settings: object) -> AsyncGenerator[tuple[Running, Slave]]:
     """Run a master that takes runs, with a slave that has all; nobody acknowledges more."""
-    async with running(path, **(PATIENT | settings)) as broker:
+    async with running(path, None, **(PATIENT | settings)) as broker:
         try:
             slave = await Slave.connect(server(broker).address)
             slave.report(0)
@@ -67,7 +67,7 @@ def messages(stream: bytes) -> int:
     """Return how many messages sends have."""
     sends = FrameReader(Limits()).feed(stream)
     counts = [
-        len(list(decode_batch(each.body))) if each.code == RequestCode.SEND_BATCH_MESSAGE else 1
+        len(list(decode_batch(bytes(each.body)))) if each.code == RequestCode.SEND_BATCH_MESSAGE else 1
         for each in sends
         if isinstance(each, Command)
     ]
@@ -189,7 +189,7 @@ def test_without_slaves_each_is_answered_so_at_once(
     taken = switch(monkeypatch, on=True)
 
     async def run() -> None:
-        async with running(tmp_path, **PATIENT) as broker:
+        async with running(tmp_path, None, **PATIENT) as broker:
             await warm(broker)
             answers = await ask(broker, streams(usual), COUNT)
             codes = {answer.code for answer in answers.values()}
@@ -256,7 +256,7 @@ def test_a_run_waits_for_no_slave_if_none_is_needed(
     taken = switch(monkeypatch, on=True)
 
     async def run() -> None:
-        async with running(tmp_path, **PATIENT, inSyncReplicas=1) as broker:
+        async with running(tmp_path, None, **PATIENT, inSyncReplicas=1) as broker:
             await warm(broker)
             answers = await ask(broker, streams(usual), COUNT)
             assert {answer.code for answer in answers.values()} == {ResponseCode.SUCCESS}

@@ -304,7 +304,7 @@ def test_a_damaged_body_is_copied_as_it_is_and_counted() -> None:
     assert layout is not None
     assert layout.body_length
     data[layout.body_at] ^= 1
-    slave.receive(data)
+    slave.receive(memoryview(data))
     assert stream(slave.log) == data
     assert slave.received.damaged == 1
 

@@ -28,7 +28,7 @@ _READ = 1 << 20
 _SMALL = 64 << 10
 """Bytes that are copied to be sent in one call with their head."""
 _AT_ONCE = 128 << 10
-"""Bytes that are sent at least before a slave has read any of them."""
+"""Bytes of frames that are sent without a wait for the slave, which then has to read them."""
 
 _log = logging.getLogger(__name__)
 
