@@ -32,6 +32,7 @@ PATIENT: dict[str, object] = {
     "slaveTimeout": 60_000,
     "mappedFileSizeCommitLog": FILE,
 }
+_BATCH = RequestCode.SEND_BATCH_MESSAGE
 Make = Callable[[random.Random, int], bytes]
 
 
@@ -66,12 +67,11 @@ async def followed(path: Path, **settings: object) -> AsyncGenerator[tuple[Runni
 def messages(stream: bytes) -> int:
     """Return how many messages sends have."""
     sends = FrameReader(Limits()).feed(stream)
-    counts = [
-        len(list(decode_batch(bytes(each.body)))) if each.code == RequestCode.SEND_BATCH_MESSAGE else 1
+    return sum(
+        len(list(decode_batch(bytes(each.body)))) if each.code == _BATCH else 1
         for each in sends
         if isinstance(each, Command)
-    ]
-    return sum(counts)
+    )
 
 
 async def received(broker: Running, slave: Slave) -> None:
