@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from mqlake.errors import DiskError, StoreError
 from mqlake.formats import record
+from mqlake.storage.local_owned import LocalOwnedDirectory
+from mqlake.storage.protocol import OwnedDirectory
+from mqlake.storage.readahead import set_readahead
 from mqlake.store import Message
 from mqlake.store.live_settings import current
 from mqlake.store.log.owned_log import OwnedCommitLog
 from mqlake.store.owned_store import OwnedStore
+from mqlake.store.replication.received_log import ReceivedLog
 from mqlake.store.settings import make_settings
 from tests.crash.disk import RecordedDisk
 from tests.store.appending import SetClock
@@ -21,7 +26,7 @@ SIZE = 1 << 13
 
 
 def opened(
-    role: str = "ASYNC_MASTER", size: int = SIZE, disk: RecordedDisk | None = None
+    role: str = "ASYNC_MASTER", size: int = SIZE, disk: OwnedDirectory | None = None
 ) -> OwnedStore:
     settings = {
         "mappedFileSizeCommitLog": size,
@@ -88,6 +93,79 @@ def test_bytes_may_arrive_cut_anywhere(most: int) -> None:
         assert slave.received.expected == before + len(piece)
         slave.tick()
     same(slave, master)
+
+
+@pytest.mark.parametrize("most", [1000, 5000, 100_000])
+def test_many_bytes_are_appended_from_where_they_are(
+    monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    monkeypatch.setattr("mqlake.store.replication.received_log._LONG", 100)
+    in_place: list[int] = []
+    usual = ReceivedLog._append_in_place  # pyright: ignore[reportPrivateUsage]
+
+    def append(received: ReceivedLog, view: memoryview) -> int:
+        in_place.append(usual(received, view))
+        return in_place[-1]
+
+    monkeypatch.setattr(ReceivedLog, "_append_in_place", append)
+    for seed in range(5):
+        master, slave, chance = filled(seed=seed), opened("SLAVE"), random.Random(seed)
+        for piece in pieces(stream(master.log), chance, most):
+            # The buffer is used again, as that of a connection.
+            buffer = bytearray(piece)
+            slave.receive(memoryview(buffer))
+            buffer[:] = bytes(len(buffer))
+            view = slave.log.file(slave.log.segments[-1]).view() if slave.log.segments else b""
+            after = slave.log.end - (slave.log.segments[-1].base if slave.log.segments else 0)
+            assert not bytes(view[after : after + 4]).strip(b"\0")
+        same(slave, master)
+    assert any(in_place)
+
+
+def test_a_file_is_read_ahead_again_once_it_is_complete(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    advice: list[bool] = []
+
+    def note(mapped: memoryview, *, on: bool) -> None:
+        set_readahead(mapped, on=on)
+        advice.append(on)
+
+    monkeypatch.setattr("mqlake.store.log.owned_log.set_readahead", note)
+    monkeypatch.setattr("mqlake.store.replication.received_log._LONG", 100)
+    master = filled()
+    slave = opened("SLAVE", disk=LocalOwnedDirectory.make(tmp_path))
+    slave.receive(memoryview(bytearray(stream(master.log))))
+    files = len(slave.log.segments)
+    assert files > 2
+    assert advice == [False, True] * (files - 1) + [False]
+    same(slave, master)
+    slave.close()
+
+
+@pytest.mark.parametrize("long", [100, 1 << 16])
+def test_mutated_bytes_are_judged_alike_wherever_they_are(
+    monkeypatch: pytest.MonkeyPatch, long: int
+) -> None:
+    master, dice = filled(30), random.Random(4)
+    data = stream(master.log)
+    for _ in range(200):
+        changed = bytearray(data[: dice.randrange(1, len(data))])
+        for _ in range(dice.choice((0, 1, 3))):
+            changed[dice.randrange(len(changed))] = dice.randrange(256)
+        cut = dice.randrange(len(changed))
+        found: list[tuple[str, int, int, bytes]] = []
+        for most, view in ((1 << 30, bytes), (long, bytearray)):
+            monkeypatch.setattr("mqlake.store.replication.received_log._LONG", most)
+            slave, problem = opened("SLAVE"), ""
+            try:
+                for part in (changed[:cut], changed[cut:]):
+                    slave.receive(memoryview(view(part)))
+            except StoreError as error:
+                problem = str(error)
+            log, received = slave.log, slave.received
+            found.append((problem, log.end, received.damaged, stream(log)))
+        assert found[0] == found[1]
 
 
 def test_only_whole_records_are_in_the_log() -> None:
@@ -251,7 +329,7 @@ def test_a_damaged_body_is_copied_as_it_is_and_counted() -> None:
     assert layout is not None
     assert layout.body_length
     data[layout.body_at] ^= 1
-    slave.receive(data)
+    slave.receive(memoryview(data))
     assert stream(slave.log) == data
     assert slave.received.damaged == 1
 

@@ -107,13 +107,15 @@ class AutoSwitchConnection(HaConnection):
         if self.acknowledged >= marked_end:
             self._mark = end, now
 
-    async def _send_frame(self, data: memoryview) -> None:
+    def _put_frame(self, data: memoryview) -> None:
+        if not data:
+            super()._put_frame(data)
         epochs = self._group.epochs
         while data:
             epoch = epochs.at(self.transferred_from)
             end = epochs.end_of(epoch) if epoch is not None else None
             size = len(data) if end is None else min(len(data), end - self.transferred_from)
-            await super()._send_frame(data[:size])
+            super()._put_frame(data[:size])
             data = data[size:]
 
     def _head(self, offset: int, size: int) -> bytes:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 from mqlake.broker.replication.rate import Rate
 from mqlake.broker.settings import BrokerSettings
@@ -26,6 +27,8 @@ _READ = 1 << 20
 4 MiB, heads included."""
 _SMALL = 64 << 10
 """Bytes that are copied to be sent in one call with their head."""
+_AT_ONCE = 128 << 10
+"""Bytes of frames that are sent without a wait for the slave, which then has to read them."""
 
 _log = logging.getLogger(__name__)
 
@@ -63,6 +66,7 @@ class HaConnection:
             now.max_ha_transfer_byte_in_second if now.ha_flow_control_enable else None
         )
         self._more = asyncio.Event()
+        self._is_idle = self._will_send = False
         self._last_write = self._loop.time()
         self._copy: Copy | None = None
         self._is_served = False
@@ -100,8 +104,30 @@ class HaConnection:
         self._writer.transport.abort()
 
     def wake(self) -> None:
-        """Send what was appended."""
-        self._more.set()
+        """Send what was appended, all that is appended in this round of the loop."""
+        if self._is_idle and not self._will_send:
+            self._will_send = True
+            self._loop.call_soon(self._send_now)
+
+    def _send_now(self) -> None:
+        """Send the bytes that a slave lacks which has read the others: producers may wait for them.
+
+        Whatever takes longer is left to the task.
+        """
+        self._will_send = False
+        if not self._is_idle:
+            return
+        copying, most = self._store.copying, self._settings.ha_transfer_batch_size
+        upto = self.transferred_from + _AT_ONCE
+        is_choked = self._writer.transport.get_write_buffer_size() > 0
+        with suppress(EndedError, StoreError):  # The task ends the connection for that reason.
+            while self._is_more and not is_choked and self.transferred_from < upto:
+                if self._rate.pause(self._loop.time()):
+                    break
+                self._check_kept()
+                self._put_frame(copying.part(self.transferred_from, most))
+        if self._is_more:
+            self._more.set()
 
     async def run(self) -> str:
         """Serve the slave; return why the connection has ended."""
@@ -281,28 +307,33 @@ class HaConnection:
         self._buffer = None
 
     async def _send_frame(self, data: memoryview) -> None:
+        self._put_frame(data)
+        await self._writer.drain()
+        await asyncio.sleep(0)  # others are served
+
+    def _put_frame(self, data: memoryview) -> None:
         size = len(data)
         head = self._head(self.transferred_from, size)
-        # Before the write: its acknowledgement may come while this waits for the slave to read.
+        # Its acknowledgement may come while the rest waits for the slave to read.
         self.transferred_from += size
-        self._rate.add(size, self._loop.time())
+        self._last_write = self._loop.time()
+        self._rate.add(size, self._last_write)
         if size > _SMALL:
             self._writer.write(head)
-            await self._write(data)
+            self._writer.write(data)
         else:
-            await self._write(b"".join((head, data)))
-        await asyncio.sleep(0)  # others are served
+            self._writer.write(b"".join((head, data)))
 
     async def _wait(self) -> None:
         """Return when there may be more to send, or after sending a heartbeat that was due."""
         interval = self._settings.ha_send_heartbeat_interval / 1000
+        self._is_idle = True
         try:
             async with asyncio.timeout_at(self._last_write + interval):
                 await self._more.wait()
         except TimeoutError:
-            await self._write(self._head(self.transferred_from, 0))
-
-    async def _write(self, data: bytes | memoryview) -> None:
-        self._last_write = self._loop.time()
-        self._writer.write(data)
-        await self._writer.drain()
+            if self._loop.time() >= self._last_write + interval:
+                self._put_frame(memoryview(b""))
+                await self._writer.drain()
+        finally:
+            self._is_idle = False

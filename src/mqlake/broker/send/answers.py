@@ -6,6 +6,8 @@ retry what they retry there; the remark begins with upstream's words and continu
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from mqlake.broker.busy import BUSY, Busy
 from mqlake.broker.settings import BrokerSettings
 from mqlake.formats.host import encode_host
@@ -127,6 +129,18 @@ class Answers:
         if is_inner:
             fields["batchUniqId"] = unique_key
         return response(request, code, fields, remark=remark)
+
+    def failed(self, success: Command, result: PutResult) -> Command:
+        """Return the answer to a send that was put, but lacks the promised copies.
+
+        Args:
+            success: its answer if it had them.
+        """
+        status = result.status
+        if status in _REFUSED:
+            return self._refusal(success, result)
+        self._busy.count(_BUSY[status])
+        return replace(success, code=int(STORED[status]), remark=result.reason)
 
     def _refusal(self, request: Command, result: PutResult) -> Command:
         if result.status in _BUSY:

@@ -19,6 +19,7 @@ from mqlake.broker.send.answers import Answers
 from mqlake.broker.send.checks import MULTI_TAG, SendChecks
 from mqlake.broker.send.properties import StoredProperties
 from mqlake.broker.send.sizes import SendSizes
+from mqlake.broker.send.waiting_runs import WaitingRuns, all_wait, waits
 from mqlake.dispatch.batch import Bytes
 from mqlake.dispatch.kernel import is_compiled
 from mqlake.errors import FormatError
@@ -51,12 +52,16 @@ class Runs:
 
     Args:
         put_waiting: puts the messages that arrived before a run.
+
+    Attributes:
+        waiting: the runs that wait for slaves.
     """
 
     def __init__(self, parts: Parts, put_waiting: Callable[[], None]) -> None:
         self._parts, self._store, self._put_waiting = parts, parts.store, put_waiting
         self._static_topics = parts.static_topics
         self._is_usable = is_compiled()
+        self.waiting = WaitingRuns(parts)
 
     def use(
         self, checks: SendChecks, sizes: SendSizes, properties: StoredProperties, answers: Answers
@@ -67,6 +72,7 @@ class Runs:
         self._longest_properties = sizes.properties
         self._longest_body = min(self._parts.settings.max_message_size, sizes.body)
         self._success, self._host = answers.binary_success, answers.host
+        self._failed = answers.failed
         self._loading: asyncio.Future[_Kernels] | None = None
 
     def load(self) -> asyncio.Future[_Kernels]:
@@ -111,13 +117,20 @@ class Runs:
     ) -> int:
         if not len(run.sends):
             return 0
+        must_wait = not self._store.watermarks.confirms_at_append
+        if must_wait and not all_wait(run, frames.data):
+            return 0
         self._put_waiting()
         begin = time.perf_counter()
         put = self._store.append_drafts(
             run.drafts, topic.topic_name, run.queue_ids, peer.address, whole=whole
         )
         is_all = put == len(run.drafts.rows)
-        if sent := len(run.sends) if is_all else put:
+        sent = len(run.sends) if is_all else put
+        if sent and must_wait:
+            run_put = run._replace(sends=run.sends[:sent])
+            self.waiting.add(peer, run_put, answers.of(run, sent), begin, self._failed)
+        elif sent:
             self._parts.stats.put_times.add(time.perf_counter() - begin, sent)
             peer.send(answers.of(run, sent))
             peer.flush()
@@ -125,8 +138,9 @@ class Runs:
         return sent
 
     def _of(self, peer: Peer, frames: Frames) -> tuple[_Kernels, Topic] | None:
-        # A run is answered at once.
-        is_usable = self._is_usable and self._store.watermarks.confirms_at_append
+        is_usable = self._is_usable and (
+            self._store.watermarks.confirms_at_append or self.waiting.is_open
+        )
         kernels = self._kernels() if is_usable else None
         topic = self._topic_of(peer, frames) if kernels else None
         return (kernels, topic) if kernels and topic else None
@@ -146,6 +160,8 @@ class Runs:
         try:
             header = frames.first.header(SendMessageHeaderV2)
             if header.topic.startswith(RETRY_PREFIX) or header.topic in self._static_topics:
+                return None
+            if not self._store.watermarks.confirms_at_append and not waits(header.properties):
                 return None
             topic = self._topic(header, peer)
         except (FormatError, RemotingError):  # This is reported when the send is served by itself.

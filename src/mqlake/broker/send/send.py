@@ -122,7 +122,7 @@ class SendMessages:
         if self._mapping(name) is not None:
             header, stretch, answered_id = self._in_stretch(header)
         topic = self._checks.topic(header, peer)
-        if self._unconfirmed:
+        if self._unconfirmed or self._runs.waiting.sends:
             self._check_room()
         properties, unique_key = self._properties.of(header.properties)
         queue_id = header.queue_id
@@ -198,9 +198,10 @@ class SendMessages:
         return physical, queue.leader, queue.queue_id
 
     def _check_room(self) -> None:
-        if self._unconfirmed >= self._parts.settings.send_thread_pool_queue_capacity:
+        unconfirmed = self._unconfirmed + self._runs.waiting.sends
+        if unconfirmed >= self._parts.settings.send_thread_pool_queue_capacity:
             raise self._parts.busy.refusal(
-                "WAITING_FOR_DISK", f"{self._unconfirmed} sends wait for the disk"
+                "WAITING_FOR_DISK", f"{unconfirmed} sends wait for the disk"
             )
 
     def _is_half(self, message: Message) -> bool:
@@ -265,8 +266,8 @@ class SendMessages:
     async def _answer_all(self) -> None:
         """Answer what was put, before the connections are closed."""
         self._put()
-        if self._tasks:
-            await asyncio.wait(self._tasks, timeout=_PATIENCE)
+        if tasks := self._tasks | self._runs.waiting.tasks:
+            await asyncio.wait(tasks, timeout=_PATIENCE)
 
     def _answer(self, sent: Sequence[_Sent], results: Sequence[PutResult], begin: float) -> None:
         self._parts.stats.put_times.add(time.perf_counter() - begin, len(sent))

@@ -16,6 +16,7 @@ from mqlake.errors import DiskError, StoreError, SyncError
 from mqlake.formats import record
 from mqlake.formats.file_name import parse_segment_name, segment_name
 from mqlake.storage.protocol import OwnedDirectory, ReadableFile, WritableFile
+from mqlake.storage.readahead import set_readahead
 from mqlake.store.log.segments import DIRECTORY, CommitLog, Segment, find_segments
 from mqlake.store.pending_sync import PendingSync
 
@@ -84,6 +85,7 @@ class OwnedCommitLog(CommitLog):
         self.changed: Callable[[int, int], None] | None = None
         self.base = self.end = self.flushed = self.limit
         self._limit = self.room_end = 0
+        self._reads_ahead = True
 
     @property
     def file_size(self) -> int:
@@ -110,12 +112,27 @@ class OwnedCommitLog(CommitLog):
             NextFileError: the same, and the record needs the next file.
         """
         if len(data) >= _LONG:
-            self._append_long(memoryview(data))
+            self._write_by_call(memoryview(data))
         else:
             self.append_record(len(data), data[:_SIZE_SIZE], data[_SIZE_SIZE:])
 
-    def _append_long(self, data: memoryview) -> None:
-        """Append many records, in the order of `append_record`, without the mapping."""
+    def append_by_call(self, data: memoryview) -> None:
+        """Append records, in the order of `append_record`, without the mapping.
+
+        The system reads a mapped file ahead, even where nothing is written yet: it would fill pages
+        with zeros, just before calls write them. So it does not, up to the end of the file.
+
+        Raises:
+            DiskError: as for `append`.
+        """
+        if len(data) > self.room_end - self.position:
+            self.make_room(len(data))
+        if self._reads_ahead:
+            set_readahead(self._buffer, on=False)
+            self._reads_ahead = False
+        self._write_by_call(data)
+
+    def _write_by_call(self, data: memoryview) -> None:
         size = len(data)
         if self.position + size > self.room_end:
             self.make_room(size)
@@ -302,6 +319,9 @@ class OwnedCommitLog(CommitLog):
             self._bases.append(segment.base)
         self._writing[segment.base] = self._file = file
         self._written = file.written
+        if not self._reads_ahead:
+            set_readahead(self._buffer, on=True)
+            self._reads_ahead = True
         self.base, self._buffer = segment.base, mapping
         self.array = np.frombuffer(mapping, np.uint8)
         self.changed = file.written if file.is_watched else None

@@ -9,16 +9,21 @@ from __future__ import annotations
 
 import logging
 
+import numpy as np
+
+from mqlake.dispatch.answers import Walk
 from mqlake.dispatch.batch import Window
 from mqlake.dispatch.kernel import load
 from mqlake.dispatch.verdict import MORE
-from mqlake.dispatch.window import Buffers
+from mqlake.dispatch.window import SLACK, Buffers
 from mqlake.errors import StoreError
 from mqlake.formats import record
 from mqlake.formats.record import FAULT_REASONS, Fault
 from mqlake.store.log.owned_log import OwnedCommitLog
 
 _FIRST_WINDOW = 1 << 20
+_LONG = 64 << 10
+"""Bytes that arrive at once, and are appended from where they are: the rest is copied first."""
 _SIZE = 4
 """Bytes of the size field with which a record begins."""
 
@@ -39,6 +44,7 @@ class ReceivedLog:
         self._buffers: Buffers | None = None
         self._held = 0
         self._padding = 0
+        self._is_long = False
         self.damaged = self.last_stored = 0
 
     @property
@@ -59,11 +65,15 @@ class ReceivedLog:
             DiskError: the disk is full. After either error, drop all that is held.
         """
         view = memoryview(data)
+        self._is_long = len(view) >= _LONG
         if self._padding:
             view = view[self._pad(view) :]
         while len(view):
+            if not self._held and (appended := self._append_in_place(view)):
+                view = view[appended:]
+                continue
             buffers = self._room(len(view))
-            part = view[: buffers.window - self._held]
+            part = view[: self._wanted(buffers, len(view))]
             buffers.data.data[self._held : self._held + len(part)] = part
             self._held += len(part)
             view = view[len(part) :]
@@ -71,10 +81,52 @@ class ReceivedLog:
             if self._padding:
                 view = view[self._pad(view) :]
 
+    def _append_in_place(self, view: memoryview) -> int:
+        """Append the whole records at the start of many bytes; return how many bytes these are.
+
+        Whatever is unusual about the first record is left to the buffer.
+        """
+        # The kernels are compiled for arrays that can be written.
+        if len(view) < _LONG or view.readonly:
+            return 0
+        log, buffers = self._log, self._own_buffers()
+        left, length = log.file_end - log.end, min(len(view) - SLACK, buffers.window)
+        window = Window(np.frombuffer(view, np.uint8), log.end, length, left, left)
+        walk = self._kernel.walk(window, 0, length, buffers.records, check_crc=True)
+        if walk.at:
+            self._append_walked(view[: walk.at], walk, left)
+        return walk.at
+
+    def _append_walked(self, records: memoryview, walk: Walk, left: int) -> None:
+        self._check_room(walk.at, left)
+        self._note_damaged(walk.damaged)
+        self._append(records)
+        assert self._buffers is not None
+        self.last_stored = int(self._buffers.records["store_timestamp"][walk.rows - 1])
+
+    def _append(self, records: memoryview) -> None:
+        if self._is_long:
+            self._log.append_by_call(records)
+        else:
+            self._log.append(records)
+
+    def _wanted(self, buffers: Buffers, more: int) -> int:
+        """Return how many of the next bytes to copy: all that fit, or the rest of one record."""
+        held, room = self._held, buffers.window - self._held
+        if not held or more < _LONG:
+            return room
+        if held < _SIZE:
+            return _SIZE - held
+        missing = int.from_bytes(buffers.data[:_SIZE], "big") - held
+        return missing if 0 < missing < room else room
+
+    def _own_buffers(self) -> Buffers:
+        if self._buffers is None:
+            self._buffers = Buffers(_FIRST_WINDOW)
+        return self._buffers
+
     def _room(self, more: int) -> Buffers:
-        buffers = self._buffers
-        if buffers is None:
-            buffers = self._buffers = Buffers(_FIRST_WINDOW)
+        buffers = self._own_buffers()
         if self._held == buffers.window:
             # One record fills it: double the buffer, so that held bytes are not copied too often.
             held = buffers.data[: self._held].copy()
@@ -90,15 +142,12 @@ class ReceivedLog:
             window = Window(data[at:], log.end, self._held - at, left, left)
             walk = kernel.walk(window, 0, window.length, buffers.records, check_crc=True)
             if walk.at:
-                self._check_room(walk.at, left)
-                self._note_damaged(walk.damaged)
-                log.append(data.data[at : at + walk.at])
-                self.last_stored = int(buffers.records["store_timestamp"][walk.rows - 1])
+                self._append_walked(data.data[at : at + walk.at], walk, left)
                 at += walk.at
             elif walk.verdict == Fault.TOPIC:
                 size = self._odd_record(data.data[at : self._held])
                 self._check_room(size, left)
-                log.append(data.data[at : at + size])
+                self._append(data.data[at : at + size])
                 at += size
             elif walk.verdict == Fault.BLANK:
                 self._begin_padding(data.data[at : at + record.FRAME_SIZE], left)
