@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from mqlake.broker.send.waiting_runs import WaitingRuns
 from mqlake.formats.message_batch import decode_batch
 from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.command import Command
@@ -248,6 +249,20 @@ def test_so_many_wait_at_most(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
     asyncio.run(run())
     assert sum(taken) > 0
+
+
+def test_sends_that_wait_by_themselves_count_too(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with followed(tmp_path, sendThreadPoolQueueCapacity=800) as (broker, _):
+            others = 0
+            runs = WaitingRuns(broker.parts, lambda: others)
+            assert runs.is_open
+            others = 288
+            assert runs.is_open
+            others = 289
+            assert not runs.is_open
+
+    asyncio.run(run())
 
 
 def test_a_run_waits_for_no_slave_if_none_is_needed(

@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 
 from mqlake.broker.replication.rate import Rate
 from mqlake.broker.settings import BrokerSettings
@@ -28,7 +27,8 @@ _READ = 1 << 20
 _SMALL = 64 << 10
 """Bytes that are copied to be sent in one call with their head."""
 _AT_ONCE = 128 << 10
-"""Bytes of frames that are sent without a wait for the slave, which then has to read them."""
+_FRAMES_AT_ONCE = 8
+"""Bytes and frames that are sent without a wait for the slave, which then has to read them."""
 
 _log = logging.getLogger(__name__)
 
@@ -117,17 +117,26 @@ class HaConnection:
         self._will_send = False
         if not self._is_idle:
             return
-        copying, most = self._store.copying, self._settings.ha_transfer_batch_size
-        upto = self.transferred_from + _AT_ONCE
-        is_choked = self._writer.transport.get_write_buffer_size() > 0
-        with suppress(EndedError, StoreError):  # The task ends the connection for that reason.
-            while self._is_more and not is_choked and self.transferred_from < upto:
-                if self._rate.pause(self._loop.time()):
-                    break
-                self._check_kept()
-                self._put_frame(copying.part(self.transferred_from, most))
+        try:
+            if self._writer.transport.get_write_buffer_size() == 0:
+                self._put_frames()
+        except (EndedError, StoreError):
+            pass  # The task ends the connection for that reason.
+        except BaseException:  # A frame may have been written in part.
+            self._writer.transport.abort()
+            raise
         if self._is_more:
             self._more.set()
+
+    def _put_frames(self) -> None:
+        most, upto = self._settings.ha_transfer_batch_size, self.transferred_from + _AT_ONCE
+        for _ in range(_FRAMES_AT_ONCE):
+            if not self._is_more or self.transferred_from >= upto:
+                break
+            if self._rate.pause(self._loop.time()):
+                break
+            self._check_kept()
+            self._put_frame(self._store.copying.part(self.transferred_from, most))
 
     async def run(self) -> str:
         """Serve the slave; return why the connection has ended."""

@@ -52,16 +52,19 @@ class Runs:
 
     Args:
         put_waiting: puts the messages that arrived before a run.
+        unconfirmed: returns how many sends wait that were not put in runs.
 
     Attributes:
         waiting: the runs that wait for slaves.
     """
 
-    def __init__(self, parts: Parts, put_waiting: Callable[[], None]) -> None:
+    def __init__(
+        self, parts: Parts, put_waiting: Callable[[], None], unconfirmed: Callable[[], int]
+    ) -> None:
         self._parts, self._store, self._put_waiting = parts, parts.store, put_waiting
         self._static_topics = parts.static_topics
         self._is_usable = is_compiled()
-        self.waiting = WaitingRuns(parts)
+        self.waiting = WaitingRuns(parts, unconfirmed)
 
     def use(
         self, checks: SendChecks, sizes: SendSizes, properties: StoredProperties, answers: Answers

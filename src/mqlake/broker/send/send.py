@@ -74,7 +74,7 @@ class SendMessages:
         self._mapping = parts.static_topics.get
         self._keys = UniqueKeys(parts.settings.broker_address, parts.store.clock)
         self._dead_letters = DeadLetters(parts)
-        self._runs = Runs(parts, self._put)
+        self._runs = Runs(parts, self._put, lambda: self._unconfirmed)
         self._checks, self._sizes = SendChecks(parts), SendSizes(parts)
         self._read_settings()
         parts.live.on_change(self._read_settings, "max_message_size", "region_id", "trace_on")
@@ -201,7 +201,7 @@ class SendMessages:
         unconfirmed = self._unconfirmed + self._runs.waiting.sends
         if unconfirmed >= self._parts.settings.send_thread_pool_queue_capacity:
             raise self._parts.busy.refusal(
-                "WAITING_FOR_DISK", f"{unconfirmed} sends wait for the disk"
+                "WAITING_FOR_DISK", f"{unconfirmed} sends wait for the disk or for slaves"
             )
 
     def _is_half(self, message: Message) -> bool:

@@ -58,13 +58,16 @@ class _Waiting(NamedTuple):
 class WaitingRuns:
     """Answers runs once they are confirmed.
 
+    Args:
+        others: returns how many sends wait that were not put in runs.
+
     Attributes:
         sends: how many sends wait.
         tasks: wait for them.
     """
 
-    def __init__(self, parts: Parts) -> None:
-        self._parts, self._store = parts, parts.store
+    def __init__(self, parts: Parts, others: Callable[[], int]) -> None:
+        self._parts, self._store, self._others = parts, parts.store, others
         self._loop = asyncio.get_running_loop()
         self.sends = 0
         self.tasks: set[asyncio.Task[None]] = set()
@@ -78,7 +81,7 @@ class WaitingRuns:
         if not self._store.watermarks.keeps_at_append or self._store.copies.missing is not None:
             return False
         most = self._parts.settings.send_thread_pool_queue_capacity
-        return self.sends + _MOST_SENDS <= most
+        return self.sends + self._others() + _MOST_SENDS <= most
 
     def add(self, peer: Peer, run: Run, answers: bytes, begin: float, failed: Failed) -> None:
         """Answer the sends of a run, all of which were put, once slaves have them."""
