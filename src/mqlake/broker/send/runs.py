@@ -100,6 +100,11 @@ class Runs:
         run = kernels.runs.find(data, at, _name(topic), _queues(topic), self._own)
         return self._put(peer, topic, frames, run, kernels.answers)
 
+    def take_one(self, peer: Peer, frames: Frames) -> bytes | None:
+        """Put a message that arrived alone; return its answer."""
+        loaded = self._usable()
+        return None if loaded is None else self._singles.answer(peer, frames, loaded.singles)
+
     def take_batches(self, peer: Peer, frames: Frames) -> int:
         """Put a run of batches, all or none, and answer it; return how many it had."""
         found = self._of(peer, frames)

@@ -102,6 +102,7 @@ class SendMessages:
                 SendMessageHeaderV2,
                 self._runs.take,
                 tuple(Serialization),
+                self._runs.take_one,
             ),
             Route(
                 RequestCode.SEND_BATCH_MESSAGE,

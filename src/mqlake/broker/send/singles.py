@@ -63,27 +63,34 @@ class SingleSends:
 
     def take(self, peer: Peer, frames: Frames, reader: SingleFrames) -> int:
         """Put and answer the first of these frames; return how many were served: 1 or 0."""
+        answer = self.answer(peer, frames, reader)
+        if answer is None:
+            return 0
+        peer.send(answer)
+        return 1
+
+    def answer(self, peer: Peer, frames: Frames, reader: SingleFrames) -> bytes | None:
+        """Put the first of these frames; return its answer, None if it was not put."""
         data = frames.data
         end, topic_at, size, queue_id, opaque, key_at, key_size = reader.read(data, frames.at)
         if not end:
-            return 0
+            return None
         checked = self._checked_topic(data[topic_at : topic_at + size], peer, frames)
         if checked is None or queue_id >= checked.queues:
-            return 0
+            return None
         self._put_waiting()
         begin = perf_counter()
         placed = self._append(
             checked.name, queue_id, peer.address, data, reader.properties, reader.numbers
         )
         if placed is None:
-            return 0
+            return None
         physical_offset, queue_offset = placed
         key = reader.key(key_at, key_size)
         self._put_times.add(perf_counter() - begin)
         template = self._templates[data[frames.at + 4]]
-        peer.send(template.fill(physical_offset, queue_id, queue_offset, key, opaque))
         frames.at = end
-        return 1
+        return template.fill(physical_offset, queue_id, queue_offset, key, opaque)
 
     def _checked_topic(self, name: bytes, peer: Peer, frames: Frames) -> _Checked | None:
         checked = self._checked.get(name)
