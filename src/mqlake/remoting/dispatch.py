@@ -34,7 +34,9 @@ class _Served:
     __slots__ = ("bare", "count", "route")
 
     def __init__(self, route: Route) -> None:
-        self.route, self.count, self.bare = route, 0, Command(route.code)
+        self.route, self.count = route, 0
+        # Whoever asks for its fields gets a `FrameError`, never the impression that it has none.
+        self.bare = Command(route.code, encoded=b"\0", serialization=Serialization.ROCKETMQ)
 
 
 class Dispatcher:

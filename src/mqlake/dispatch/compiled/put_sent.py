@@ -33,9 +33,7 @@ properties, and four fields of its record."""
 
 
 @brief_kernel
-def put_sent(
-    buffer, at, end, base, scratch, route, queue_offset, now, data, properties, numbers
-):
+def put_sent(buffer, at, end, base, scratch, route, queue_offset, now, data, properties, numbers):
     """Write a message as a record at `at`; return its size, or REFUSED if nothing was written.
 
     It is refused if it does not end before `end`, is longer than `scratch`, is too long for the

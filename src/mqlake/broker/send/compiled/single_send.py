@@ -61,9 +61,7 @@ def read_single(data, at, own, most, properties, message):
     is_json = load_u8(data, at + 4) == _JSON
     opaque = zero
     if is_json:
-        body_at, following, opaque = read_json_send(
-            data, at, _CODE, most, starts, lengths, values
-        )
+        body_at, following, opaque = read_json_send(data, at, _CODE, most, starts, lengths, values)
     else:
         body_at, following = read_any_send(data, at, _CODE, most, starts, lengths, values)
     if following == 0 or values[BATCH] != 0:
