@@ -13,6 +13,7 @@ from mqlake.protocol.codes import ResponseCode
 from mqlake.protocol.command import Command, Serialization, request, response
 from mqlake.protocol.errors import RemotingError
 from mqlake.protocol.frames import encode
+from mqlake.remoting import turns
 from mqlake.remoting.connection import Peer
 from mqlake.remoting.dispatch import Dispatcher
 from mqlake.remoting.frame_reader import Frames
@@ -23,6 +24,12 @@ from tests.remoting.test_gate import READ, REFUSED, SEND, Number, echo, numbered
 
 KINDS = tuple(Serialization)
 ALONE, OTHERWISE = "alone", None
+
+
+@pytest.fixture(autouse=True)
+def long_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let no frame wait for the next round of the loop, however slow the machine is."""
+    monkeypatch.setattr(turns, "ROUND", 1e9)
 
 
 def one(peer: Peer, frames: Frames) -> bytes | None:
@@ -185,3 +192,11 @@ def test_a_client_that_does_not_read_is_read_no_more(caplog: pytest.LogCaptureFi
 
     asyncio.run(run())
     assert "failed" not in caplog.text
+
+
+def test_a_frame_waits_for_its_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a round that is over, it is served with those that wait, and otherwise."""
+    monkeypatch.setattr(turns.Turns, "may_serve", lambda _: False)
+    answers, counts = answers_to([(numbered(SEND, 2), 1)] * 2)
+    assert answers == [(2, 0, OTHERWISE)] * 2
+    assert counts == {SEND: 2, READ: 0}
