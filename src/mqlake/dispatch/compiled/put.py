@@ -113,7 +113,7 @@ def put_start(target, start, size, route, physical_offset, queue_offset, now, bo
 
 @inlined
 def publish(buffer, at, record, size):
-    """Copy a whole record into the log: its size, without which it is none, is stored last."""
+    """Copy a record into the log. Its size is stored last: without it, this is not a record."""
     copy(buffer, at + _INT_SIZE, record, _INT_SIZE, size - _INT_SIZE)
     publish_i32(buffer, at, size)
 
