@@ -1,4 +1,6 @@
-"""Write plain messages as records: each, or a run of one queue, by one compiled function."""
+"""Write messages as records: a plain one, one that a client sent, or a run of plain ones, each by
+one compiled function.
+"""
 
 from __future__ import annotations
 
@@ -23,6 +25,14 @@ offset, now, rows): write records, as `mqlake.dispatch.compiled.put_run` says.
 
 The caller passes exactly: writable arrays of bytes and numbers, and `bytes` for packed messages and
 route.
+"""
+
+PutSent = Callable[..., int]
+"""put_sent(buffer, at, end, base, scratch, route, queue offset, now, data, properties, numbers):
+write a record, as `mqlake.dispatch.compiled.put_sent` says.
+
+The caller passes exactly: writable arrays of bytes for buffer, scratch and properties, a writable
+array of i8 for the numbers of the message, numbers, and `bytes` for route and data.
 """
 
 pack = msgspec.msgpack.Encoder().encode
@@ -55,8 +65,26 @@ def load_run() -> PutRun | None:
     return entry_point(put_run.put_run, BYTES, INT, INT, DATA, INT, INT, DATA, INT, INT, LONG_ROWS)
 
 
+def load_sent() -> PutSent | None:
+    """Return the compiled function for messages of clients; None without compiled kernels."""
+    if not is_compiled():
+        return None
+    from mqlake.dispatch.compiled import put_sent
+    from mqlake.kernels.entry_point import BYTES, DATA, INT, LONGS, entry_point
+
+    return entry_point(
+        put_sent.put_sent, BYTES, INT, INT, INT, BYTES, DATA, INT, INT, DATA, BYTES, LONGS
+    )
+
+
 def make_route(
-    queue_id: int, magic: int, part: bytes, longest_body: int, crc_size: int, host: bytes
+    queue_id: int,
+    magic: int,
+    part: bytes,
+    longest_body: int,
+    crc_size: int,
+    host: bytes,
+    born_host: bytes | None = None,
 ) -> bytes:
     """Return what the plain records of a queue have in common.
 
@@ -64,8 +92,10 @@ def make_route(
         part: the topic as a record has it: its length, and its bytes.
         longest_body: maximum bytes of a body.
         crc_size: bytes of the record CRC in properties, 0 for none.
-        host: of the store, which is also the sender: 8 bytes.
+        host: of the store: 8 bytes.
+        born_host: of the sender: 8 bytes; None for the store itself.
     """
-    assert len(host) == V4_SIZE
+    born_host = host if born_host is None else born_host
+    assert len(host) == len(born_host) == V4_SIZE
     numbers = (queue_id, magic, longest_body, crc_size, len(part))
-    return b"".join([*(number.to_bytes(8, "big") for number in numbers), host, part])
+    return b"".join([*(number.to_bytes(8, "big") for number in numbers), born_host, host, part])

@@ -61,6 +61,7 @@ def _append() -> None:
     kernels.properties_with_crc(drafted.drafts.texts, drafted.drafts.rows)
     plain_put.load_put()
     plain_put.load_run()
+    plain_put.load_sent()
     digest.load_digester(np.zeros(1, np.int64), index_tags=True)
 
 

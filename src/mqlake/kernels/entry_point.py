@@ -19,6 +19,8 @@ DATA = types.Bytes(types.uint8, 1, "C")
 """The type of `bytes`."""
 BYTES = types.Array(types.uint8, 1, "C")
 """The type of a writable array of bytes."""
+LONGS = types.Array(types.int64, 1, "C")
+"""The type of a writable i8[n]."""
 LONG_ROWS = types.Array(types.int64, 2, "C")
 """The type of a writable i8[m, n]."""
 

@@ -333,11 +333,43 @@ class Peer(asyncio.BufferedProtocol):
     def buffer_updated(self, nbytes: int) -> None:
         data = bytes(self._shared.buffer[:nbytes])
         now = self.last_active = self.last_received = self._shared.loop.time()
+        if self._has_taken_one(data):
+            return
         self._incoming = self._reader.feed(data, now)
         if self._shared.turns.take(self) and self._transport is not None:
             self._is_waiting = True
             self._transport.pause_reading()
             self._shared.budget.hold(self, self.measure())
+
+    def _has_taken_one(self, data: bytes) -> bool:
+        """Serve data that is one frame, as most is, without the detour by parts; return whether
+        that was done.
+        """
+        shared = self._shared
+        take_one = shared.take_one
+        if (
+            take_one is None
+            or self.held
+            or self._out
+            or self._reader.unfinished
+            or self._is_waiting
+            or self._must_stop()
+            or not shared.turns.may_serve()
+        ):
+            return False
+        try:
+            answer = take_one(self, data)
+        except Exception as error:  # noqa: BLE001 (as in `serve`)
+            _log.error("%s: serving it failed", self.address, exc_info=error)
+            self.close(f"serving it failed: {type(error).__name__}: {error}")
+            return True
+        if answer is None:
+            return False
+        shared.last_read = self
+        self._out.append(answer)
+        self._out_size += len(answer)
+        self.flush()
+        return True
 
     def pause_writing(self) -> None:
         """Stop reading requests of a client that does not read the answers."""

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from mqlake.errors import FormatError, MqlakeError
 from mqlake.protocol.codes import ResponseCode
-from mqlake.protocol.command import ONEWAY, Command, response
+from mqlake.protocol.command import ONEWAY, Command, Serialization, response
 from mqlake.protocol.errors import RemotingError
 from mqlake.protocol.header import Header
 from mqlake.remoting.connection import Peer
@@ -21,17 +21,22 @@ from mqlake.remoting.route import Answer, Check, Route
 
 _log: Final = logging.getLogger("mqlake.remoting")
 
+_BINARY: Final = Serialization.ROCKETMQ.to_bytes()
+_LONGEST_START: Final = len(b'{"code":') + 7
+
 _OTHERS_FAULTS: Final = (FormatError, ConnectionFailedError, RequestTimeoutError)
 """An error of the request, or of another peer that was asked because of it."""
 
 
 class _Served:
-    """A route, and how many requests it has served."""
+    """A route, how many requests it has served, and a request of its code without a header."""
 
-    __slots__ = ("count", "route")
+    __slots__ = ("bare", "count", "route")
 
     def __init__(self, route: Route) -> None:
         self.route, self.count = route, 0
+        # Whoever asks for its fields gets a `FrameError`, never the impression that it has none.
+        self.bare = Command(route.code, encoded=b"\0", serialization=Serialization.ROCKETMQ)
 
 
 class Dispatcher:
@@ -47,6 +52,12 @@ class Dispatcher:
         self, routes: Iterable[Route], limits: Limits, checks: Sequence[Check] = ()
     ) -> None:
         self._served = {int(route.code): _Served(route) for route in routes}
+        self._ones = {
+            _start(kind, served.route.code): served
+            for served in self._served.values()
+            if served.route.one is not None
+            for kind in served.route.run_kinds
+        }
         self._checks = tuple(checks)
         self._in_flight, self._bodies = limits.in_flight, limits.bodies
         self._tasks: set[asyncio.Task[None]] = set()
@@ -66,6 +77,11 @@ class Dispatcher:
             if served.route.run
             for kind in served.route.run_kinds
         )
+
+    @property
+    def serves_one(self) -> bool:
+        """Whether `take_one` serves any requests."""
+        return bool(self._ones)
 
     @property
     def counts(self) -> dict[int, int]:
@@ -119,12 +135,43 @@ class Dispatcher:
             return
         served.count += take(peer, frames)
 
+    def take_one(self, peer: Peer, data: bytes) -> bytes | None:
+        """Serve data that is one whole frame; return its answer.
+
+        None if it is more or less, or its route does not accept it: then nothing was done.
+        """
+        if data[4:5] == _BINARY:
+            start = data[8:10]
+        else:
+            start = data[8 : data.find(b",", 8, 8 + _LONGEST_START) + 1]
+        served = self._ones.get(start)
+        if served is None or len(data) != 4 + int.from_bytes(data[:4]):
+            return None
+        if peer.in_flight >= self._in_flight or peer.bodies > self._bodies:
+            return None
+        route = served.route
+        assert route.one is not None
+        try:
+            for check in self._checks:
+                check(peer, served.bare, route)
+        except Exception:  # noqa: BLE001 (as in `take_run`)
+            return None
+        answer = route.one(peer, Frames(data, 0, route.code))
+        if answer is not None:
+            served.count += 1
+        return answer
+
     async def stop(self, grace: float) -> None:
         """Wait for the running tasks, at most `grace` seconds, then cancel them."""
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=grace)
         for task in list(self._tasks):
             task.cancel()
+
+
+def _start(kind: int, code: int) -> bytes:
+    """Return what the header of a request begins with."""
+    return code.to_bytes(2) if kind == Serialization.ROCKETMQ else b'{"code":%d,' % code
 
 
 async def _finish(

@@ -71,6 +71,7 @@ class RemotingServer:
         if self._shared is None:
             dispatcher = self._dispatcher
             self._shared = Shared(loop, self._limits, dispatcher.headers, dispatcher.runs)
+            self._shared.take_one = dispatcher.take_one if dispatcher.serves_one else None
             self._shared.connections = min(self._limits.connections, _connections())
             self._sweep_later()
         try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Final
 
 from mqlake.protocol import json_header
@@ -36,6 +36,8 @@ class Shared:
     Attributes:
         peers: the open connections.
         runs: which frames may be served many in one call.
+        take_one: serves data that is one whole frame, and returns its answer; None if the data is
+            to be served otherwise.
         budget: the memory budget.
         turns: decides which connection is served when.
         connections: the maximum of open connections.
@@ -58,6 +60,7 @@ class Shared:
         self.complaints = Complaints(loop.time)
         self.decode_json = json_header.decode_typed(typed or {})
         self.runs = runs
+        self.take_one: Callable[[Peer, bytes], bytes | None] | None = None
         self.peers: set[Peer] = set()
         self.budget = MemoryBudget(limits.memory, loop)
         self.turns = Turns(loop)

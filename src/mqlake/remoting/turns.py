@@ -43,15 +43,20 @@ class Turns:
 
     def take(self, served: Served) -> bool:
         """Serve a connection from which data arrived; return whether it waits for a turn now."""
-        if not self.waiting:
-            now = perf_counter()
-            if now - self._end > _IDLE:
-                self._end = now + ROUND
-            # Time that has passed may have been used by this round: the next one begins with more.
-            if now < self._end and not served.serve(self._end):
-                return False
+        if self.may_serve() and not served.serve(self._end):
+            return False
         self.wait(served)
         return True
+
+    def may_serve(self) -> bool:
+        """Return whether this round has time for a connection from which data arrived."""
+        if self.waiting:
+            return False
+        now = perf_counter()
+        if now - self._end > _IDLE:
+            self._end = now + ROUND
+        # Time that has passed may have been used by this round: the next one begins with more.
+        return now < self._end
 
     def wait(self, served: Served) -> None:
         """Serve a connection when its turn comes."""

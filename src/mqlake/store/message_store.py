@@ -13,6 +13,7 @@ from contextlib import AbstractContextManager, nullcontext
 from time import perf_counter
 from typing import Self
 
+from mqlake.dispatch.batch import Bytes, Longs
 from mqlake.dispatch.drafts import Drafts
 from mqlake.errors import StoreError, SyncError
 from mqlake.storage.clock import Clock
@@ -294,6 +295,26 @@ class MessageStore(Answers):
         count = self.core.put_drafts(drafts, topic, queue_ids, born_host, whole=whole)
         self._tick_soon()
         return count
+
+    def append_sent(
+        self,
+        topic: str,
+        queue_id: int,
+        born_host: str,
+        data: bytes,
+        properties: Bytes,
+        numbers: Longs,
+    ) -> tuple[int, int] | None:
+        """Append one message of a client, as `SentPuts.put` does, without waiting.
+
+        Returns:
+            The physical offset and the queue offset; None if nothing was appended.
+        """
+        placed = self.core.put_sent(topic, queue_id, born_host, data, properties, numbers)
+        if placed is None:
+            return None
+        self._tick_soon()
+        return placed[0], placed[1]
 
     def append_again(self, message: Message, *, may_wait: bool = False) -> PutResult:
         """Append a message that was accepted before; a refusal is also a result.

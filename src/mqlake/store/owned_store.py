@@ -15,6 +15,7 @@ from math import inf
 from time import perf_counter
 from typing import Self
 
+from mqlake.dispatch.batch import Bytes, Longs
 from mqlake.dispatch.drafts import Drafts
 from mqlake.errors import StoreError, SyncError
 from mqlake.formats.checkpoint import STILL_OPEN, Checksummed
@@ -27,6 +28,7 @@ from mqlake.store.append.appender import Appender
 from mqlake.store.append.checks import Refusal
 from mqlake.store.append.message import Message, MessageBatch
 from mqlake.store.append.put_result import PutResult
+from mqlake.store.append.sent_puts import Placed
 from mqlake.store.config.config_store import ConfigStore
 from mqlake.store.delivery.redelivery import Redelivery
 from mqlake.store.delivery.schedule import Schedule, any_may_be_delayed
@@ -139,6 +141,7 @@ class OwnedStore:
         self._append, self.answer_if_busy = self._appender.put, self._appender.answer_if_busy
         self._put_plain = self._appender.plain.put
         self._put_plain_fields = self._appender.plain.put_fields
+        self._put_sent = self._appender.sent.put
         self._schedule = Schedule(settings, clock)
         self.redelivery = again = Redelivery(
             self._appender.put_again, self._appender.put_again_without_crc, self.config.topics
@@ -314,6 +317,22 @@ class OwnedStore:
         count = self._appender.put_drafts(drafts, topic, queue_ids, born_host, whole=whole)
         self._tick_if_late()
         return count
+
+    def put_sent(
+        self,
+        topic: str,
+        queue_id: int,
+        born_host: str,
+        data: bytes,
+        properties: Bytes,
+        numbers: Longs,
+    ) -> Placed | None:
+        """Append one message of a client, as `SentPuts.put` does."""
+        placed = self._put_sent(topic, queue_id, born_host, data, properties, numbers)
+        # The clock is not read again, as in `put`.
+        if placed is not None and placed[2] - self.last_tick > _LONGEST_TICK:
+            self.tick(LONGEST_TURN)
+        return placed
 
     def _tick_if_late(self) -> None:
         is_late = self.clock.milliseconds() - self.last_tick > _LONGEST_TICK

@@ -10,6 +10,7 @@ from asyncio import Future
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Protocol
 
+from mqlake.dispatch.batch import Bytes, Longs
 from mqlake.dispatch.drafts import Drafts
 from mqlake.errors import StoreError
 from mqlake.formats.consume_queue import QueueEntry
@@ -440,6 +441,25 @@ class Store(Protocol):
         whole: bool = False,
     ) -> int:
         """Append encoded messages; return how many; with `whole`, all or none."""
+        ...
+
+    def append_sent(
+        self,
+        topic: str,
+        queue_id: int,
+        born_host: str,
+        data: bytes,
+        properties: Bytes,
+        numbers: Longs,
+    ) -> tuple[int, int] | None:
+        """Append one message of a client; return its physical and its queue offset.
+
+        None if nothing was appended: the message is to be appended by `append_many`, which says
+        what is wrong.
+
+        Args:
+            data, properties, numbers: as `mqlake.dispatch.plain_put.PutSent` says.
+        """
         ...
 
     def append_again(self, message: Message, *, may_wait: bool = False) -> PutResult:

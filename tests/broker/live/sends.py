@@ -39,6 +39,7 @@ async def lengths(broker: Running, size: int) -> dict[str, bool]:
     batched_result = store.append_batch(MessageBatch(topic=TOPIC, body=inner))
     return {
         "single sends": (await broker.send(to(TOPIC), body)).code == 0,
+        "single sends with a key": (await broker.send(to(TOPIC, properties=KEY), body)).code == 0,
         "half messages": (await broker.send(half, body)).code == 0,
         "runs": answers == {0},
         "batches": (

@@ -87,13 +87,14 @@ def send(
 
 def usual(dice: random.Random, opaque: int) -> bytes:
     """Return a send that belongs into a run."""
-    fields = _fields(dice, USUAL)
+    fields = random_fields(dice, USUAL)
     if dice.random() < 0.1:
         fields.pop("m", None)
     return send(fields, dice.randbytes(dice.choice((1, 4, 200))), opaque)
 
 
-def _fields(dice: random.Random, usual: Mapping[str, Sequence[str]]) -> dict[str, str]:
+def random_fields(dice: random.Random, usual: Mapping[str, Sequence[str]]) -> dict[str, str]:
+    """Return the fields of a send with any of these values."""
     fields = SEND_FIELDS | {name: dice.choice(values) for name, values in usual.items()}
     if dice.random() < 0.1:
         fields["l"] = "16"
@@ -120,7 +121,7 @@ def batch(fields: dict[str, str], body: bytes, opaque: int = 7) -> bytes:
 
 def usual_batch(dice: random.Random, opaque: int) -> bytes:
     """Return a batch that belongs into a run."""
-    return batch(_fields(dice, USUAL_IN_BATCHES), body_of_batch(dice), opaque)
+    return batch(random_fields(dice, USUAL_IN_BATCHES), body_of_batch(dice), opaque)
 
 
 def mutated_batches(dice: random.Random) -> bytes:

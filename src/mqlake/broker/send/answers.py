@@ -71,6 +71,7 @@ class Answers:
 
     Attributes:
         host: the beginning of all offset message ids: the address of the store.
+        success: the templates of the answers to single messages, by serialization.
         binary_success: the answer with a binary header, without the position of the message.
     """
 
@@ -88,7 +89,7 @@ class Answers:
             kind: response(sample, header=self._common) for kind, sample in samples.items()
         }
         self.binary_success = successes[Serialization.ROCKETMQ]
-        self._success = {int(kind): frame_template(each, gaps) for kind, each in successes.items()}
+        self.success = {int(kind): frame_template(each, gaps) for kind, each in successes.items()}
         self._batch_success = {
             int(kind): frame_template(each, _GAPS | {"msgId": "%s"})
             for kind, each in successes.items()
@@ -111,7 +112,7 @@ class Answers:
         """
         status, is_plain = result.status, recall_handle is None and not is_inner
         if status is _OK and is_plain and unique_key.isalnum() and unique_key.isascii():
-            templates = self._batch_success if result.offsets else self._success
+            templates = self._batch_success if result.offsets else self.success
             where = result.message_id if result.offsets else result.physical_offset
             return templates[request.serialization].fill(
                 where, queue_id, result.queue_offset, unique_key, request.opaque

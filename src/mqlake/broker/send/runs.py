@@ -1,4 +1,4 @@
-"""Runs of sends over one connection: kernels put and answer many in one call.
+"""Runs of sends over one connection: kernels put and answer many in one call, or one by itself.
 
 Sends that they leave are accepted one by one by `SendMessages`, with the same result.
 """
@@ -18,6 +18,7 @@ from mqlake.broker.parts import Parts
 from mqlake.broker.send.answers import Answers
 from mqlake.broker.send.checks import MULTI_TAG, SendChecks
 from mqlake.broker.send.properties import StoredProperties
+from mqlake.broker.send.singles import SingleSends
 from mqlake.broker.send.sizes import SendSizes
 from mqlake.broker.send.waiting_runs import WaitingRuns, all_wait, waits
 from mqlake.dispatch.batch import Bytes
@@ -25,7 +26,7 @@ from mqlake.dispatch.kernel import is_compiled
 from mqlake.errors import FormatError
 from mqlake.formats.config.topics import Topic
 from mqlake.formats.topic_names import RETRY_PREFIX
-from mqlake.protocol.command import Command
+from mqlake.protocol.command import Command, Serialization
 from mqlake.protocol.errors import RemotingError
 from mqlake.protocol.headers.send import SendMessageHeaderV2
 from mqlake.remoting.connection import Peer
@@ -34,17 +35,20 @@ from mqlake.remoting.limits import Limits
 
 if TYPE_CHECKING:
     from mqlake.broker.send.run_frames import Run, SendAnswers, SendRuns
+    from mqlake.broker.send.single_frames import SingleFrames
 
 _log = logging.getLogger(__name__)
 
 _MOST_QUEUES = 4096
 _FEWEST = 3
 """Minimum number of single messages in a run; one batch is enough."""
+_JSON = int(Serialization.JSON)
 
 
 class _Kernels(NamedTuple):
     runs: SendRuns
     answers: SendAnswers
+    singles: SingleFrames
 
 
 class Runs:
@@ -65,6 +69,7 @@ class Runs:
         self._static_topics = parts.static_topics
         self._is_usable = is_compiled()
         self.waiting = WaitingRuns(parts, unconfirmed)
+        self._singles = SingleSends(parts, self._topic_of, put_waiting)
 
     def use(
         self, checks: SendChecks, sizes: SendSizes, properties: StoredProperties, answers: Answers
@@ -72,31 +77,42 @@ class Runs:
         """The other arguments check, store and answer."""
         self._topic = checks.topic
         self._own = np.frombuffer(properties.own.encode(), np.uint8)
+        self._singles.use(answers)
         self._longest_properties = sizes.properties
         self._longest_body = min(self._parts.settings.max_message_size, sizes.body)
         self._success, self._host = answers.binary_success, answers.host
         self._failed = answers.failed
         self._loading: asyncio.Future[_Kernels] | None = None
+        self._loaded: _Kernels | None = None
 
     def load(self) -> asyncio.Future[_Kernels]:
         """Load the kernels in another thread; until that is done, no run is accepted."""
         if self._loading is None:
             longest = self._longest_body, self._longest_properties
-            make = partial(_load, longest, self._success, self._host)
+            make = partial(_load, longest, self._success, self._host, self._own.tobytes())
             self._loading = asyncio.get_running_loop().run_in_executor(None, make)
         return self._loading
 
     def take(self, peer: Peer, frames: Frames) -> int:
-        """Put a run of single messages and answer it; return how many messages it had."""
+        """Put a run of single messages and answer it; return how many messages it had.
+
+        Messages with headers in JSON, and few messages, are put one by one.
+        """
         data, at = frames.data, frames.at
         length = int.from_bytes(data[at : at + 4])
-        if len(data) - at < _FEWEST * length:
-            return 0
+        if data[at + 4] == _JSON or len(data) - at < _FEWEST * length:
+            loaded = self._usable()
+            return 0 if loaded is None else self._singles.take(peer, frames, loaded.singles)
         if (found := self._of(peer, frames)) is None:
             return 0
         kernels, topic = found
         run = kernels.runs.find(data, at, _name(topic), _queues(topic), self._own)
         return self._put(peer, topic, frames, run, kernels.answers)
+
+    def take_one(self, peer: Peer, frames: Frames) -> bytes | None:
+        """Put a message that arrived alone; return its answer."""
+        loaded = self._usable()
+        return None if loaded is None else self._singles.answer(peer, frames, loaded.singles)
 
     def take_batches(self, peer: Peer, frames: Frames) -> int:
         """Put a run of batches, all or none, and answer it; return how many it had."""
@@ -141,12 +157,18 @@ class Runs:
         return sent
 
     def _of(self, peer: Peer, frames: Frames) -> tuple[_Kernels, Topic] | None:
-        is_usable = self._is_usable and (
-            self._store.watermarks.confirms_at_append or self.waiting.is_open
-        )
-        kernels = self._kernels() if is_usable else None
+        # Without confirmation at the append, what is put waits for slaves.
+        may_put = self._store.watermarks.confirms_at_append or self.waiting.is_open
+        kernels = self._any_kernels() if may_put else None
         topic = self._topic_of(peer, frames) if kernels else None
         return (kernels, topic) if kernels and topic else None
+
+    def _usable(self) -> _Kernels | None:
+        """Return the kernels if what they put may be answered at once."""
+        return self._any_kernels() if self._store.watermarks.confirms_at_append else None
+
+    def _any_kernels(self) -> _Kernels | None:
+        return (self._loaded or self._kernels()) if self._is_usable else None
 
     def _kernels(self) -> _Kernels | None:
         loading = self.load()
@@ -156,7 +178,8 @@ class Runs:
             _log.error("sends are put one by one, because kernels cannot be loaded: %s", failure)
             self._is_usable = False
             return None
-        return loading.result()
+        self._loaded = loading.result()
+        return self._loaded
 
     def _topic_of(self, peer: Peer, frames: Frames) -> Topic | None:
         """Return the topic of the first send, if runs to it are accepted."""
@@ -188,15 +211,16 @@ def _shortened(run: Run, longest_properties: int) -> Run:
     return run._replace(drafts=drafts, sends=run.sends[:count], end=end)
 
 
-def _load(longest: tuple[int, int], success: Command, host: str) -> _Kernels:
+def _load(longest: tuple[int, int], success: Command, host: str, own: bytes) -> _Kernels:
     # Loaded late and in another thread: a broker must answer before Numba has loaded these.
     from mqlake.broker.send import warm_up
     from mqlake.broker.send.run_frames import Most, SendAnswers, SendRuns
+    from mqlake.broker.send.single_frames import SingleFrames
 
     warm_up.load()
     limits = Limits()
     most = Most(limits.frame, limits.header, *longest)
-    return _Kernels(SendRuns(most), SendAnswers(success, host))
+    return _Kernels(SendRuns(most), SendAnswers(success, host), SingleFrames(most, own))
 
 
 def _name(topic: Topic) -> Bytes:

@@ -36,7 +36,7 @@ from mqlake.formats.property_edits import edit
 from mqlake.formats.topic_names import TIMER_TOPIC
 from mqlake.protocol import naming
 from mqlake.protocol.codes import RequestCode, ResponseCode
-from mqlake.protocol.command import Command, response
+from mqlake.protocol.command import Command, Serialization, response
 from mqlake.protocol.errors import RemotingError
 from mqlake.protocol.headers.send import SendMessageHeader, SendMessageHeaderV2
 from mqlake.protocol.logic_queues import answered_offset
@@ -101,6 +101,8 @@ class SendMessages:
                 Permission.PUBLISH,
                 SendMessageHeaderV2,
                 self._runs.take,
+                tuple(Serialization),
+                self._runs.take_one,
             ),
             Route(
                 RequestCode.SEND_BATCH_MESSAGE,

@@ -1,4 +1,4 @@
-"""Compile the kernels for runs of frames, or load them from the cache, before they are needed.
+"""Compile the kernels that read sends, or load them from the cache, before they are needed.
 
 `python -m mqlake.broker.send.warm_up` fills the cache once, at set-up.
 """
@@ -7,9 +7,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from mqlake.broker.send.run_frames import KERNELS, Most, SendAnswers, SendRuns
+from mqlake.broker.send import run_frames, single_frames
+from mqlake.broker.send.run_frames import Most, SendAnswers, SendRuns
+from mqlake.broker.send.single_frames import SingleFrames
 from mqlake.kernels import jit
 from mqlake.protocol.command import Command, Serialization
+
+KERNELS = (*run_frames.KERNELS, *single_frames.KERNELS)
 
 
 def load() -> None:
@@ -25,6 +29,7 @@ def call_each() -> None:
     runs.find_batches(b"", 0, nothing, 1)
     run = runs.find(b"", 0, nothing, 1, nothing)
     SendAnswers(Command(0, serialization=Serialization.ROCKETMQ), "").of(run, 0)
+    SingleFrames(Most(0, 0, 0), b"").read(b"", 0)
 
 
 if __name__ == "__main__":

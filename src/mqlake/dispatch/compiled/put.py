@@ -41,12 +41,14 @@ _HOST_BITS = sys_flag.BORN_HOST_V6 | sys_flag.STORE_HOST_V6
 _INT_MIN, _INT_MAX = -(1 << 31), (1 << 31) - 1
 
 # Positions in a route, bytes.
-QUEUE_ID_AT, MAGIC_AT, LONGEST_BODY_AT, CRC_SIZE_AT, PART_LENGTH_AT, HOST_AT = range(0, 48, 8)
-PART_AT = HOST_AT + _HOST
+QUEUE_ID_AT, MAGIC_AT, LONGEST_BODY_AT, CRC_SIZE_AT, PART_LENGTH_AT, _BORN_HOST_AT = range(0, 48, 8)
+_STORE_HOST_AT = _BORN_HOST_AT + _HOST
+PART_AT = _STORE_HOST_AT + _HOST
 
 
 @inlined
-def _is_int(number):
+def is_int(number):
+    """Return whether a number fits into 32 bits."""
     return _INT_MIN <= number <= _INT_MAX
 
 
@@ -93,9 +95,9 @@ def put_start(target, start, size, route, physical_offset, queue_offset, now, bo
     store_i64(target, start + 28, physical_offset)
     store_i32(target, start + 36, flags & ~_HOST_BITS)
     store_i64(target, start + 40, born_timestamp if born_timestamp != 0 else now)
-    copy(target, start + 48, route, HOST_AT, _HOST)
+    copy(target, start + 48, route, _BORN_HOST_AT, _HOST)
     store_i64(target, start + 56, now)
-    copy(target, start + 64, route, HOST_AT, _HOST)
+    copy(target, start + 64, route, _STORE_HOST_AT, _HOST)
     store_i32(target, start + 72, reconsume_times)
     store_i64(target, start + 76, 0)
     store_i32(target, start + 84, body_size)
@@ -107,6 +109,13 @@ def put_start(target, start, size, route, physical_offset, queue_offset, now, bo
     store_u8(target, to, properties_size >> 8)
     store_u8(target, to + 1, properties_size)
     return to + LENGTH_SIZE
+
+
+@inlined
+def publish(buffer, at, record, size):
+    """Copy a record into the log. Its size is stored last: without it, this is not a record."""
+    copy(buffer, at + _INT_SIZE, record, _INT_SIZE, size - _INT_SIZE)
+    publish_i32(buffer, at, size)
 
 
 @inlined
@@ -147,7 +156,7 @@ def put(
     keys_size, tags_size = _pair_size(KEYS, keys), _pair_size(TAGS, tags)
     if keys_size < 0 or tags_size < 0 or flags & UNUSUAL != 0:
         return REFUSED
-    if not (_is_int(flag) and _is_int(flags) and _is_int(reconsume_times)):
+    if not (is_int(flag) and is_int(flags) and is_int(reconsume_times)):
         return REFUSED
     properties_size = keys_size + tags_size + load_i64(route, CRC_SIZE_AT)
     part, body_size = load_i64(route, PART_LENGTH_AT), len(body)
@@ -160,6 +169,5 @@ def put(
         return REFUSED
     numbers = flag, flags, born_timestamp, reconsume_times, properties_size
     _write(scratch, size, route, base + at, queue_offset, now, body, keys, tags, numbers)
-    copy(buffer, at + _INT_SIZE, scratch, _INT_SIZE, size - _INT_SIZE)
-    publish_i32(buffer, at, size)
+    publish(buffer, at, scratch, size)
     return size

@@ -30,6 +30,7 @@ from mqlake.store.append.message import Message, MessageBatch
 from mqlake.store.append.plain_puts import PlainPuts, Routes
 from mqlake.store.append.plain_runs import PlainRuns
 from mqlake.store.append.put_result import PutResult, PutStatus
+from mqlake.store.append.sent_puts import SentPuts
 from mqlake.store.live_settings import Current
 from mqlake.store.log.owned_log import NextFileError, OwnedCommitLog
 from mqlake.store.queues.queue_offsets import QueueOffsets
@@ -56,7 +57,7 @@ class Appender:
         has_batches: returns whether a topic's queues are batch consume queues.
 
     Attributes:
-        plain: puts plain messages, faster.
+        plain, sent: put plain messages, and messages that clients sent, faster.
     """
 
     def __init__(
@@ -72,6 +73,7 @@ class Appender:
         self._checks = AppendChecks(settings, log.largest_record)
         routes = Routes(self._checks, settings)
         self.plain = PlainPuts(log, offsets, self._checks, routes, clock)
+        self.sent = SentPuts(log, offsets, self._checks, settings, clock)
         self._runs = PlainRuns(log, offsets, self._checks, routes)
         self._many = ManyRecords(log, offsets, self._checks)
         self._inner = InnerBatches(has_batches)

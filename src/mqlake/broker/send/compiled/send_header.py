@@ -1,4 +1,4 @@
-"""Parse the frame of a typical send with a binary header.
+"""Parse the frame of a typical send: whole with a binary header, or the fields of any.
 
 A frame that is unusual in any way is not accepted, and is read by the code for single frames.
 """
@@ -18,21 +18,21 @@ from mqlake.protocol.binary_header import START_SIZE
 from mqlake.protocol.command import Serialization
 
 _BINARY = int(Serialization.ROCKETMQ)
-_HEADER_AT = 8
+HEADER_AT = 8
 _FLAG_AT, _REMARK_AT = 9, 13
-_OPAQUE_AT = _HEADER_AT + 5
-_LEAST_FRAME = _HEADER_AT + START_SIZE + 4
+OPAQUE_AT = HEADER_AT + 5
+_LEAST_FRAME = HEADER_AT + START_SIZE + 4
 _FIELDS_AT = START_SIZE + 4
 _VALUE_AT = 2 + 1 + 4  # a field whose name has one letter
 
 LETTERS = 14
-_FIRST_LETTER = ord("a")
-TOPIC, _TOPIC_QUEUES, QUEUE_ID, _SYS_FLAG, _BORN, FLAG, PROPERTIES, _TIMES = (
-    ord(letter) - _FIRST_LETTER for letter in "bdefghij"
+FIRST_LETTER = ord("a")
+TOPIC, _TOPIC_QUEUES, QUEUE_ID, SYS_FLAG, BORN, FLAG, PROPERTIES, TIMES = (
+    ord(letter) - FIRST_LETTER for letter in "bdefghij"
 )
-_UNIT, _MOST_TIMES, BATCH = (ord(letter) - _FIRST_LETTER for letter in "klm")
+_UNIT, _MOST_TIMES, BATCH = (ord(letter) - FIRST_LETTER for letter in "klm")
 _REQUIRED = 8
-_UNUSUAL = sys_flag.TRANSACTION_MASK | sys_flag.INNER_BATCH
+UNUSUAL = sys_flag.TRANSACTION_MASK | sys_flag.INNER_BATCH
 _MIN_I32, _MAX_I32 = -(1 << 31), (1 << 31) - 1
 _MOST_DIGITS = 18
 
@@ -41,7 +41,7 @@ _ZERO, _NINE, _MINUS = ord("0"), ord("9"), ord("-")
 
 
 @inlined
-def _number(data, at, length):
+def read_number(data, at, length):
     """Return (whether these are the digits of a typically written number, the number)."""
     end, sign = at + length, 1
     if length > 0 and load_u8(data, at) == _MINUS:
@@ -61,8 +61,9 @@ def _number(data, at, length):
 
 
 @inlined
-def _small_number(data, at, length):
-    ok, number = _number(data, at, length)
+def read_small_number(data, at, length):
+    """Return what `read_number` does; only numbers of 32 bits are typical."""
+    ok, number = read_number(data, at, length)
     return ok and _MIN_I32 <= number <= _MAX_I32, number
 
 
@@ -73,7 +74,7 @@ def _read_fields(data, at, end, starts, lengths):
     while at < end:
         if end - at < _VALUE_AT or load_u16(data, at) != 1:
             return False
-        letter = load_u8(data, at + 2) - _FIRST_LETTER
+        letter = load_u8(data, at + 2) - FIRST_LETTER
         length = load_i32(data, at + 3)
         at += _VALUE_AT
         if letter < 0 or letter >= LETTERS or length < 0 or length > end - at:
@@ -82,6 +83,12 @@ def _read_fields(data, at, end, starts, lengths):
             return False
         starts[letter], lengths[letter] = at, length
         at += length
+    return has_required(lengths)
+
+
+@inlined
+def has_required(lengths):
+    """Return whether all fields were found that each send has, and properties."""
     for letter in range(_REQUIRED):
         if lengths[letter] < 0:
             return False
@@ -89,17 +96,17 @@ def _read_fields(data, at, end, starts, lengths):
 
 
 @inlined
-def _read_numbers(data, starts, lengths, numbers):
+def read_numbers(data, starts, lengths, numbers):
     """Parse the fields that are numbers or yes (1) and no; return whether all are written
     typically.
     """
-    numbers[_TIMES] = numbers[BATCH] = 0
-    for letter in (_TOPIC_QUEUES, QUEUE_ID, _SYS_FLAG, FLAG, _TIMES, _MOST_TIMES):
+    numbers[TIMES] = numbers[BATCH] = 0
+    for letter in (_TOPIC_QUEUES, QUEUE_ID, SYS_FLAG, FLAG, TIMES, _MOST_TIMES):
         if lengths[letter] >= 0:
-            ok, numbers[letter] = _small_number(data, starts[letter], lengths[letter])
+            ok, numbers[letter] = read_small_number(data, starts[letter], lengths[letter])
             if not ok:
                 return False
-    ok, numbers[_BORN] = _number(data, starts[_BORN], lengths[_BORN])
+    ok, numbers[BORN] = read_number(data, starts[BORN], lengths[BORN])
     unit, batch = lengths[_UNIT], lengths[BATCH]
     ok &= (
         unit < 0
@@ -123,43 +130,69 @@ def read_send(data, at, code, topic, queues, most, starts, lengths, numbers):
         starts, lengths, numbers: receive the fields, a row for each letter; a length is -1 if the
             field is missing.
     """
+    body_at, following = read_any_send(data, at, code, most, starts, lengths, numbers)
+    if (
+        following == 0
+        or not is_text(data, starts[TOPIC], lengths[TOPIC], topic)
+        or numbers[QUEUE_ID] >= queues
+    ):
+        return np.int64(0), np.int64(0)
+    return body_at, following
+
+
+@inlined
+def read_any_send(data, at, code, most, starts, lengths, numbers):
+    """Return what `read_send` does, for any topic and any queue at or above 0."""
     nothing = np.int64(0), np.int64(0)
-    if len(data) - at <= _LEAST_FRAME:
-        return nothing
-    length, header_length = load_u32(data, at), load_u32(data, at + 4)
-    kind, header_length = header_length >> 24, header_length & 0xFFFFFF
-    header_at, following = at + _HEADER_AT, at + 4 + length
-    body_at = header_at + header_length
-    body_length = following - body_at
-    if kind != _BINARY or length > most[0] or header_length > most[1]:
-        return nothing
-    if header_length < _FIELDS_AT or body_length < 0 or following > len(data):
-        return nothing
-    if body_length == 0 or body_length > most[2]:
+    kind, body_at, following = frame_limits(data, at, most)
+    header_at = at + HEADER_AT
+    if kind != _BINARY or body_at - header_at < _FIELDS_AT:
         return nothing
     if (
         load_u16(data, header_at) != code
         or load_i32(data, header_at + _FLAG_AT) != 0
         or load_i32(data, header_at + _REMARK_AT) != 0
-        or load_i32(data, header_at + START_SIZE) != header_length - _FIELDS_AT
+        or load_i32(data, header_at + START_SIZE) != body_at - header_at - _FIELDS_AT
         or not _read_fields(data, header_at + _FIELDS_AT, body_at, starts, lengths)
-        or not _read_numbers(data, starts, lengths, numbers)
-        or not is_text(data, starts[TOPIC], lengths[TOPIC], topic)
+        or not read_numbers(data, starts, lengths, numbers)
+        or not is_usual(numbers)
     ):
         return nothing
-    if numbers[QUEUE_ID] < 0 or numbers[QUEUE_ID] >= queues:
+    return body_at, following
+
+
+@inlined
+def frame_limits(data, at, most):
+    """Return (serialization, position of the body, position after the frame) of a frame.
+
+    The serialization is -1 if the frame is incomplete, has no body, or exceeds `most`.
+    """
+    nothing = np.int64(-1), np.int64(0), np.int64(0)
+    if len(data) - at <= _LEAST_FRAME:
         return nothing
-    if numbers[_SYS_FLAG] & _UNUSUAL != 0:
+    length, header_length = load_u32(data, at), load_u32(data, at + 4)
+    kind, header_length = header_length >> 24, header_length & 0xFFFFFF
+    body_at, following = at + HEADER_AT + header_length, at + 4 + length
+    body_length = following - body_at
+    if length > most[0] or header_length > most[1] or following > len(data):
         return nothing
-    return np.int64(body_at), np.int64(following)
+    if body_length <= 0 or body_length > most[2]:
+        return nothing
+    return np.int64(kind), np.int64(body_at), np.int64(following)
+
+
+@inlined
+def is_usual(numbers):
+    """Return whether a send is to a certain queue, and is neither half a message nor a batch."""
+    return numbers[QUEUE_ID] >= 0 and numbers[SYS_FLAG] & UNUSUAL == 0
 
 
 @inlined
 def fill_draft(draft, number, values):
     """Fill what a header contains about each of its messages; `number` is that of the queue."""
     draft.queue, draft.queue_id = number, values[QUEUE_ID]
-    draft.sys_flag, draft.reconsume_times = values[_SYS_FLAG], values[_TIMES]
-    draft.born_timestamp, draft.prepared_transaction_offset = values[_BORN], 0
+    draft.sys_flag, draft.reconsume_times = values[SYS_FLAG], values[TIMES]
+    draft.born_timestamp, draft.prepared_transaction_offset = values[BORN], 0
     draft.host, draft.regular = 0, 1
 
 
@@ -167,7 +200,7 @@ def fill_draft(draft, number, values):
 def fill_send(send, data, at, key_at, key_length, messages):
     """Fill what the answer to the frame at `at` needs."""
     send.frame_at, send.key_at, send.key_length = at, key_at, key_length
-    send.opaque, send.messages = load_i32(data, at + _OPAQUE_AT), messages
+    send.opaque, send.messages = load_i32(data, at + OPAQUE_AT), messages
 
 
 @inlined

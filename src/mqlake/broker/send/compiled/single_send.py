@@ -1,0 +1,91 @@
+"""Read the frame of one typical send, of any topic, and make its stored properties."""
+
+# pyright: basic
+# Reason: compiled by Numba, whose types are inferred.
+
+from __future__ import annotations
+
+import numpy as np
+
+from mqlake.broker.send.compiled.json_send import read_json_send, unescape
+from mqlake.broker.send.compiled.send_header import (
+    BATCH,
+    BORN,
+    FLAG,
+    LETTERS,
+    OPAQUE_AT,
+    PROPERTIES,
+    QUEUE_ID,
+    SYS_FLAG,
+    TIMES,
+    TOPIC,
+    read_any_send,
+)
+from mqlake.broker.send.compiled.send_properties import PAIR_END, find_key
+from mqlake.dispatch.compiled import put_sent
+from mqlake.kernels.jit import brief_kernel
+from mqlake.kernels.memory import borrow, copy, load_i32, load_u8, store_u8
+from mqlake.protocol.codes import RequestCode
+from mqlake.protocol.command import Serialization
+
+_CODE = int(RequestCode.SEND_MESSAGE_V2)
+_JSON = int(Serialization.JSON)
+_BODY_AT, _BODY_SIZE = put_sent.BODY_AT, put_sent.BODY_SIZE
+_PROPERTIES_SIZE, _FLAG = put_sent.PROPERTIES_SIZE, put_sent.FLAG
+_SYS_FLAG, _BORN_TIMESTAMP = put_sent.SYS_FLAG, put_sent.BORN_TIMESTAMP
+_RECONSUME_TIMES = put_sent.RECONSUME_TIMES
+
+
+@brief_kernel
+def read_single(data, at, own, most, properties, message):
+    """Read the SEND_MESSAGE_V2 at a position.
+
+    Args:
+        own: stored after the properties of each.
+        most: maximum bytes of a frame, a header, a body and stored properties.
+        properties: gets the stored properties, if they are not too long for it.
+        message: i8[n], gets the numbers that `put_sent` needs.
+
+    Returns:
+        The position after the frame, 0 if it is not typical; the position and the length of the
+        topic; the queue id; the opaque; the position in `properties` and the length of the key.
+    """
+    zero = np.int64(0)
+    nothing = zero, zero, zero, zero, zero, zero, zero
+    data, own, most = borrow(data), borrow(own), borrow(most)
+    properties, message = borrow(properties), borrow(message)
+    starts, lengths = np.empty(LETTERS, np.int64), np.empty(LETTERS, np.int64)
+    values = np.empty(LETTERS, np.int64)
+    if len(data) - at < 5:
+        return nothing
+    is_json = load_u8(data, at + 4) == _JSON
+    opaque = zero
+    if is_json:
+        body_at, following, opaque = read_json_send(data, at, _CODE, most, starts, lengths, values)
+    else:
+        body_at, following = read_any_send(data, at, _CODE, most, starts, lengths, values)
+    if following == 0 or values[BATCH] != 0:
+        return nothing
+    size = lengths[PROPERTIES]
+    if size + 1 + len(own) > len(properties):
+        return nothing
+    if is_json:
+        size = unescape(data, starts[PROPERTIES], size, properties)
+    else:
+        opaque = load_i32(data, at + OPAQUE_AT)
+        copy(properties, 0, data, starts[PROPERTIES], size)
+    key_at, key_length = find_key(properties, 0, size)
+    if key_at < 0:
+        return nothing
+    if load_u8(properties, size - 1) != PAIR_END:
+        store_u8(properties, size, PAIR_END)
+        size += 1
+    copy(properties, size, own, 0, len(own))
+    size += len(own)
+    if size > most[3]:
+        return nothing
+    message[_BODY_AT], message[_BODY_SIZE] = body_at, following - body_at
+    message[_PROPERTIES_SIZE], message[_FLAG] = size, values[FLAG]
+    message[_SYS_FLAG], message[_BORN_TIMESTAMP] = values[SYS_FLAG], values[BORN]
+    message[_RECONSUME_TIMES] = values[TIMES]
+    return following, starts[TOPIC], lengths[TOPIC], values[QUEUE_ID], opaque, key_at, key_length

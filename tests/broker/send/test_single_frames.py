@@ -1,0 +1,232 @@
+"""What a kernel reads of a single send is what the code for all frames reads."""
+
+from __future__ import annotations
+
+import functools
+import random
+
+import pytest
+
+from mqlake.broker.send.properties import StoredProperties
+from mqlake.broker.send.run_frames import Most
+from mqlake.broker.send.single_frames import SingleFrame, SingleFrames
+from mqlake.broker.settings import make_broker_settings
+from mqlake.dispatch.compiled import put_sent
+from mqlake.dispatch.kernel import is_compiled
+from mqlake.protocol.codes import RequestCode
+from mqlake.protocol.command import Command, Serialization
+from mqlake.protocol.headers.send import SendMessageHeaderV2
+from mqlake.protocol.unique_keys import UniqueKeys
+from mqlake.remoting.frame_reader import FrameReader
+from mqlake.remoting.limits import Limits
+from mqlake.storage.clock import SystemClock
+from tests.broker.send.random_runs import KEY, UNUSUAL, USUAL, random_fields, send
+from tests.hostile.mutate import change
+from tests.protocol.messages import SEND_FIELDS, frame, json_header
+from tests.protocol.test_golden import golden
+
+pytestmark = pytest.mark.skipif(not is_compiled(), reason="only a compiled kernel reads so")
+
+MOST = Most(1 << 16, 1 << 15, 1 << 12, 1 << 10)
+PLAIN = SEND_FIELDS | {"i": KEY}
+
+
+def json_send(fields: dict[str, str], body: bytes = b"body", **members: object) -> bytes:
+    return frame(json_header(extFields=fields, **members), body)
+
+
+def made(kind: int, fields: dict[str, str], body: bytes = b"body", opaque: int = 7) -> bytes:
+    """Return a send whose header has a serialization."""
+    if kind == Serialization.JSON:
+        return json_send(fields, body, opaque=opaque)
+    return send(fields, body, opaque)
+
+
+@functools.cache
+def properties() -> StoredProperties:
+    settings = make_broker_settings({})
+    return StoredProperties(settings, UniqueKeys(settings.broker_address, SystemClock()))
+
+
+@functools.cache
+def single_frames() -> SingleFrames:
+    return SingleFrames(MOST, properties().own.encode())
+
+
+def check(data: bytes, at: int = 0) -> bool:
+    """Return whether a frame is read; see that this is what all frames are read as."""
+    frames = single_frames()
+    single = SingleFrame(*frames.read(data, at))
+    if not single.end:
+        return False
+    (command,) = FrameReader(Limits(MOST.frame, MOST.header)).feed(data[at : single.end])
+    assert isinstance(command, Command)
+    header = command.header(SendMessageHeaderV2)
+    code = RequestCode.SEND_MESSAGE_V2
+    assert (command.code, command.flag, command.opaque) == (code, 0, single.opaque)
+    topic = data[single.topic_at : single.topic_at + single.topic_size]
+    assert (topic.decode("utf-8", "replace"), header.queue_id) == (header.topic, single.queue_id)
+    assert header.queue_id >= 0
+    assert not header.batch
+    numbers = frames.numbers.tolist()
+    body_at, size = numbers[put_sent.BODY_AT], numbers[put_sent.BODY_SIZE]
+    assert data[body_at : body_at + size] == command.body
+    assert numbers[put_sent.FLAG :] == [
+        header.flag,
+        header.sys_flag,
+        header.born_timestamp,
+        header.reconsume_times or 0,
+    ]
+    stored = frames.properties[: numbers[put_sent.PROPERTIES_SIZE]].tobytes()
+    key = frames.key(single.key_at, single.key_size)
+    assert properties().of(header.properties) == (stored, key)
+    assert key.isalnum()
+    assert len(stored) <= MOST.properties
+    return True
+
+
+@pytest.mark.parametrize("form", ["json", "binary"])
+def test_frames_of_the_stock_client_are_read(form: str) -> None:
+    data = golden("send", form)
+    assert check(data)
+    assert check(b"before" + data + b"after", len(b"before"))
+
+
+@pytest.mark.parametrize("kind", Serialization)
+@pytest.mark.parametrize("name", USUAL)
+def test_each_usual_value_is_read(kind: int, name: str) -> None:
+    for value in USUAL[name]:
+        is_read = check(made(kind, PLAIN | {name: value}))
+        # In JSON, other letters than those of ASCII are read otherwise.
+        assert is_read == (kind == Serialization.ROCKETMQ or value.isascii()), value
+
+
+@pytest.mark.parametrize("kind", Serialization)
+@pytest.mark.parametrize("name", [name for name in UNUSUAL if name != "b"])
+def test_each_unusual_value_is_left(kind: int, name: str) -> None:
+    for value in UNUSUAL[name]:
+        if (name, value) != ("e", "4"):  # Whether there is such a queue is seen later.
+            assert not check(made(kind, PLAIN | {name: value})), value
+
+
+@pytest.mark.parametrize("kind", Serialization)
+@pytest.mark.parametrize("name", "abcdefghi")
+def test_a_field_that_must_be_there(kind: int, name: str) -> None:
+    assert not check(made(kind, {key: value for key, value in PLAIN.items() if key != name}))
+
+
+@pytest.mark.parametrize("kind", Serialization)
+def test_sizes_up_to_the_limits_are_read(kind: int) -> None:
+    assert check(made(kind, PLAIN, bytes(MOST.body)))
+    assert not check(made(kind, PLAIN, bytes(MOST.body + 1)))
+    assert not check(made(kind, PLAIN, b""))
+    room = MOST.properties - len(properties().own) - len(KEY) - len("KEYS\1\2")
+    for more in range(3):
+        fields = PLAIN | {"i": f"KEYS\1{'k' * (room + more)}\2{KEY}"}
+        assert check(made(kind, fields)) == (more == 0)
+    # The separator that is added counts.
+    for more in range(3):
+        fields = PLAIN | {"i": f"KEYS\1{'k' * (room + more)}\2{KEY[:-1]}"}
+        assert check(made(kind, fields)) == (more == 0)
+    assert not check(made(kind, PLAIN | {"n": "x" * MOST.header}))
+
+
+@pytest.mark.parametrize("kind", Serialization)
+def test_no_part_of_a_frame_is_read(kind: int) -> None:
+    data = made(kind, PLAIN)
+    assert not any(check(data[:end]) for end in range(len(data)))
+
+
+@pytest.mark.parametrize("opaque", [0, 1, (1 << 31) - 1, -1, -(1 << 31)])
+@pytest.mark.parametrize("kind", Serialization)
+def test_opaques(kind: int, opaque: int) -> None:
+    assert check(made(kind, PLAIN, opaque=opaque))
+
+
+def test_members_in_another_order_are_read() -> None:
+    header = json_header(extFields=PLAIN).decode()
+    fields, _, rest = header.partition(',"flag"')
+    code, _, fields = fields.partition(",")
+    assert check(frame(f'{code},"flag"{rest[:-1]},{fields}}}'.encode(), b"body"))
+    assert check(json_send(PLAIN, remark="as others write it"))
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        {"flag": 1},
+        {"flag": 2},
+        {"flag": "0"},
+        {"opaque": 1 << 31},
+        {"opaque": "7"},
+        {"opaque": 7.0},
+        {"opaque": None},
+        {"language": 7},
+        {"language": "grün"},
+        {"remark": None},
+        {"version": "513"},
+        {"other": 1},
+        {"body": "x"},
+        {"code": 10},
+        {"code": 320},
+        {"extFields": None},
+        {"extFields": {}},
+        {"extFields": PLAIN | {"e": 3}},
+        {"extFields": PLAIN | {"aa": "x"}},
+        {"extFields": PLAIN | {"z": "x"}},
+        {"extFields": PLAIN | {"a": 'say "x"'}},
+        {"extFields": PLAIN | {"a": "\1"}},
+        {"extFields": PLAIN | {"i": f"KEYS\1\\\2{KEY}"}},
+        {"extFields": PLAIN | {"i": f"KEYS\1a\3\2{KEY}"}},
+    ],
+    ids=str,
+)
+def test_what_is_no_usual_json_is_left(members: dict[str, object]) -> None:
+    assert not check(frame(json_header(**{"extFields": PLAIN, **members}), b"body"))
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (b":", b": "),
+        (b'"flag":0', b'"flag":0,"flag":0'),
+        (b'"flag":0', b'"flag":00'),
+        (b'"flag":0', b'"flag":'),
+        (b'"a":"group"', b'"a":"group","a":"group"'),
+        (b'"code":310', b'"code":310,"code":310'),
+        (b'"opaque":7,', b""),
+        (b"}", b"} "),
+        (b"{", b" {"),
+        (b'"a":', b'"a" :'),
+        (rb"\u0001", rb"\u0003"),
+        (rb"\u0001", rb"\u0000"),
+        (rb"\u0001", rb"\U0001"),
+        (rb"\u0001", rb"\u01"),
+        (rb"\u0001", b"\1"),
+        (b'"b":"TopicTest"', b'"b":"Topic\x7fTest"'),
+        (b'"b":"TopicTest"', b'"b":TopicTest'),
+        (b'"version":513}', b'"version":513'),
+        (b'"version":513}', b'"version":513,}'),
+        (b'"version":513}', b'"version":513}}'),
+    ],
+)
+def test_json_that_is_written_otherwise_is_left(old: bytes, new: bytes) -> None:
+    header = json_header(extFields=PLAIN)
+    assert old in header
+    assert not check(frame(header.replace(old, new, 1), b"body"))
+
+
+@pytest.mark.parametrize("kind", Serialization)
+def test_mutated_frames_are_what_the_reader_says(kind: int) -> None:
+    dice = random.Random(13)
+    read = 0
+    for number in range(4000):
+        fields = random_fields(dice, USUAL)
+        if dice.random() < 0.1:
+            name = dice.choice(list(UNUSUAL))
+            fields |= {name: dice.choice(UNUSUAL[name])}
+        data = bytearray(made(kind, fields, dice.randbytes(dice.choice((1, 4, 200))), number))
+        for _ in range(dice.choice((0, 1, 1, 1, 3))):
+            change(dice, data, (), b"", len(data))
+        read += check(bytes(data))
+    assert read > 500
