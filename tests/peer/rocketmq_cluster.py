@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import socket
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from mqlake.spark.launch import QUICK_START
+from mqlake.broker.settings import FAST_PORT_DISTANCE
+from mqlake.programs.ports import free_port
+from tests.peer import java_build
 from tests.peer.java_build import build
 from tests.peer.rocketmq_store import OPENED
 
@@ -18,7 +19,7 @@ NEWEST_4_BROKER = "4.9.7"
 STOP = 60
 """Seconds."""
 
-QUICK = ("-Xms256m", "-Xmx512m", *QUICK_START)
+QUICK = ("-Xms256m", "-Xmx512m", *java_build.QUICK)
 """Options of a JVM that is up soon, and does not do much."""
 
 
@@ -124,12 +125,10 @@ class Cluster:
 
 
 def free_ports(count: int) -> list[int]:
-    """Return ports that are free now; nothing else here listens two below them."""
-    probes = [socket.socket() for _ in range(count)]
-    try:
-        for probe in probes:
-            probe.bind(("127.0.0.1", 0))
-        return [probe.getsockname()[1] for probe in probes]
-    finally:
-        for probe in probes:
-            probe.close()
+    """Return ports that are free now, each with the one that a broker listens on below it."""
+    found: list[int] = []
+    while len(found) < count:
+        port = free_port(-FAST_PORT_DISTANCE)
+        if all(abs(port - other) > FAST_PORT_DISTANCE for other in found):
+            found.append(port)
+    return found

@@ -12,8 +12,7 @@ from typing import Any
 
 from benchmarks.peer import Peer
 
-from mqlake.spark.launch import QUICK_START
-from tests.peer.java_build import build
+from tests.peer.java_build import QUICK, build
 
 SOURCE = Path(__file__).parent / "rocketmq"
 OPENED = ("java.nio", "sun.nio.ch", "jdk.internal.ref")
@@ -47,7 +46,7 @@ class RocketMQ:
     def __init__(self, directory: Path, version: str) -> None:
         """Start the JVM; `directory` is for its log, `version` is RocketMQ's release."""
         self._log, self._version = directory / "java.stderr", version
-        self._jvm = start_jvm(self._log, "512m", version, QUICK_START)
+        self._jvm = start_jvm(self._log, "512m", version, QUICK)
 
     def close(self) -> None:
         """Stop the JVM."""
@@ -67,7 +66,7 @@ class RocketMQ:
     def kill(self) -> None:
         """End the JVM as kill -9 does, with the store open."""
         self._jvm.kill()
-        self._jvm = start_jvm(self._log, "512m", self._version, QUICK_START)
+        self._jvm = start_jvm(self._log, "512m", self._version, QUICK)
 
     def bounds(self) -> Answer:
         """Return `minOffset` and `maxOffset` of the log, `queues` and `checkpoint`."""
