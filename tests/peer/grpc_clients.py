@@ -19,6 +19,7 @@ from mqlake.admin import groups, topics
 from mqlake.admin.admin import Admin
 from mqlake.formats.config.subscription_group import SubscriptionGroup
 from mqlake.formats.config.topics import Topic
+from mqlake.spark.launch import QUICK_START
 from tests.peer import java_build, node_build, python_build
 from tests.peer.rocketmq_cluster import QUICK
 from tests.peer.rocketmq_proxy import Proxy
@@ -63,7 +64,7 @@ def _java() -> list[str]:
         classes = java_build.build(Path(__file__).parent / "rocketmq_grpc_java")
     except java_build.JavaMissingError as reason:
         raise ClientsMissingError(str(reason)) from None
-    return ["java", "-Xmx256m", *java_build.QUICK, "-cp", classes]
+    return ["java", "-Xmx256m", *QUICK_START, "-cp", classes]
 
 
 COMMANDS: dict[str, Callable[[], list[str]]] = {"python": _python, "node": _node, "java": _java}

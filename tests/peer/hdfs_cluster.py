@@ -5,7 +5,8 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
-from tests.peer.java_build import QUICK, build
+from mqlake.spark.launch import QUICK_START
+from tests.peer.java_build import build
 
 SOURCE = Path(__file__).parent / "hdfs"
 _STARTED = "port "
@@ -27,7 +28,7 @@ class Hdfs:
         """
         directory.mkdir(parents=True)
         log = directory / "hdfs.log"
-        command = ["java", *QUICK, "-Xmx512m", "-cp", build(SOURCE), "Hdfs"]
+        command = ["java", *QUICK_START, "-Xmx512m", "-cp", build(SOURCE), "Hdfs"]
         with log.open("w") as errors:
             self._process = subprocess.Popen(
                 [*command, str(directory / "data")],

@@ -16,11 +16,6 @@ from pathlib import Path
 from mqlake.spark.launch import QUICK_START
 
 BUILD = Path(__file__).parents[2] / "build"
-
-QUICK = (*QUICK_START, "-XX:+UnlockDiagnosticVMOptions", "-XX:-BytecodeVerificationRemote")
-"""Options of a JVM that is to start soon: it compiles little, and verifies no classes, which come
-from compilers.
-"""
 PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:2.8"
 UNREACHABLE = ("Could not transfer artifact", "Cannot access", "Unknown host")
 
@@ -78,7 +73,7 @@ def _fetch(pom: Path, jars: Path, version: str | None) -> None:
     options = ["-DincludeScope=runtime", f"-DoutputDirectory={jars}"]
     if version:
         options.append(f"-Dpeer.version={version}")
-    quick = os.environ | {"MAVEN_OPTS": " ".join(QUICK)}
+    quick = os.environ | {"MAVEN_OPTS": " ".join(QUICK_START)}
     done = subprocess.run(
         [*command, *options], env=quick, capture_output=True, text=True, check=False
     )
@@ -96,6 +91,6 @@ def _compile(source: Path, jars: Path, classes: Path) -> None:
         return
     if shutil.which("javac") is None:
         raise JavaMissingError("javac is not installed (apt-get install default-jdk-headless)")
-    quick = [f"-J{option}" for option in QUICK]
+    quick = [f"-J{option}" for option in QUICK_START]
     options = ["-proc:none", "-d", str(classes), "-cp", f"{jars}/*"]
     subprocess.run(["javac", *quick, *options, *sources], check=True)

@@ -13,7 +13,8 @@ from pathlib import Path
 
 from benchmarks.peer import Peer
 
-from tests.peer.java_build import QUICK, build
+from mqlake.spark.launch import QUICK_START
+from tests.peer.java_build import build
 from tests.peer.rocketmq_cluster import free_ports
 
 SOURCE = Path(__file__).parent / "kafka"
@@ -82,7 +83,7 @@ class Broker:
         self._classes = build(SOURCE, version)
         words = ["format", "-t", CLUSTER_ID, "-c", str(self._settings)]
         subprocess.run(
-            ["java", *QUICK, "-cp", self._classes, "kafka.tools.StorageTool", *words],
+            ["java", *QUICK_START, "-cp", self._classes, "kafka.tools.StorageTool", *words],
             check=True,
             capture_output=True,
         )

@@ -10,8 +10,8 @@ from mqlake.formats.kafka.record_json import to_json
 from mqlake.kafka.isolation import Isolation
 from mqlake.kafka.log.log_directory import LogDirectory
 from mqlake.kafka.verify.partition import verify_partition
+from mqlake.spark.launch import QUICK_START
 from mqlake.storage.local import LocalDirectory
-from tests.peer.java_build import QUICK
 from tests.peer.kafka_broker import Broker, start_clients
 
 SETTINGS = "internal.segment.bytes=65536,index.interval.bytes=1024"
@@ -23,9 +23,9 @@ class Kafka:
     """The broker, and clients for it."""
 
     def __init__(self, directory: Path, version: str | None = None) -> None:
-        self._clients = start_clients(directory / "clients.stderr", version, QUICK)
+        self._clients = start_clients(directory / "clients.stderr", version, QUICK_START)
         self._answers = directory
-        self.broker = Broker(directory, version, QUICK)
+        self.broker = Broker(directory, version, QUICK_START)
 
     @property
     def logs(self) -> Path:

@@ -12,7 +12,8 @@ from typing import Any
 
 from benchmarks.peer import Peer
 
-from tests.peer.java_build import QUICK, build, jars
+from mqlake.spark.launch import QUICK_START
+from tests.peer.java_build import build, jars
 
 SOURCE = Path(__file__).parent / "rocketmq_client"
 EXAMPLES = Path(__file__).parent / "rocketmq_examples"
@@ -45,7 +46,7 @@ class Clients:
             "rocketmq.client.logUseSlf4j": "false",
             "rocketmq.client.rebalance.waitInterval": rebalance or REBALANCE[version],
         }
-        options = ["-Xmx256m", *QUICK]
+        options = ["-Xmx256m", *QUICK_START]
         options += [f"-D{name}={value}" for name, value in properties.items()]
         command = ["java", *options, "-cp", path, "Peer"]
         self._jvm = Peer(f"clients {version}", command, directory / "clients.stderr", directory)

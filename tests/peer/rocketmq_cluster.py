@@ -8,7 +8,7 @@ from pathlib import Path
 
 from mqlake.broker.settings import FAST_PORT_DISTANCE
 from mqlake.programs.ports import free_port
-from tests.peer import java_build
+from mqlake.spark.launch import QUICK_START
 from tests.peer.java_build import build
 from tests.peer.rocketmq_store import OPENED
 
@@ -19,7 +19,7 @@ NEWEST_4_BROKER = "4.9.7"
 STOP = 60
 """Seconds."""
 
-QUICK = ("-Xms256m", "-Xmx512m", *java_build.QUICK)
+QUICK = ("-Xms256m", "-Xmx512m", *QUICK_START)
 """Options of a JVM that is up soon, and does not do much."""
 
 

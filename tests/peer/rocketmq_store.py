@@ -12,7 +12,8 @@ from typing import Any
 
 from benchmarks.peer import Peer
 
-from tests.peer.java_build import QUICK, build
+from mqlake.spark.launch import QUICK_START
+from tests.peer.java_build import build
 
 SOURCE = Path(__file__).parent / "rocketmq"
 OPENED = ("java.nio", "sun.nio.ch", "jdk.internal.ref")
@@ -46,7 +47,7 @@ class RocketMQ:
     def __init__(self, directory: Path, version: str) -> None:
         """Start the JVM; `directory` is for its log, `version` is RocketMQ's release."""
         self._log, self._version = directory / "java.stderr", version
-        self._jvm = start_jvm(self._log, "512m", version, QUICK)
+        self._jvm = start_jvm(self._log, "512m", version, QUICK_START)
 
     def close(self) -> None:
         """Stop the JVM."""
@@ -66,7 +67,7 @@ class RocketMQ:
     def kill(self) -> None:
         """End the JVM as kill -9 does, with the store open."""
         self._jvm.kill()
-        self._jvm = start_jvm(self._log, "512m", self._version, QUICK)
+        self._jvm = start_jvm(self._log, "512m", self._version, QUICK_START)
 
     def bounds(self) -> Answer:
         """Return `minOffset` and `maxOffset` of the log, `queues` and `checkpoint`."""

@@ -13,8 +13,9 @@ import pytest
 from mqlake.broker.filter.sql92.java_numbers import NotComparableError
 from mqlake.broker.filter.sql92.parser import compile_expression
 from mqlake.broker.filter.sql92.tokens import ExpressionError
+from mqlake.spark.launch import QUICK_START
 from tests.broker.filter.expressions import expression, properties
-from tests.peer.java_build import QUICK, JavaMissingError, build
+from tests.peer.java_build import JavaMissingError, build
 
 pytestmark = pytest.mark.peer
 
@@ -33,7 +34,7 @@ def theirs(questions: list[tuple[str, dict[str, str]]]) -> list[str]:
         "\t".join((text, *(word for pair in found.items() for word in pair)))
         for text, found in questions
     ]
-    command = ["java", *QUICK, "-cp", path, "Filter"]
+    command = ["java", *QUICK_START, "-cp", path, "Filter"]
     done = subprocess.run(command, input="\n".join(lines).encode(), capture_output=True, check=True)
     return done.stdout.decode().splitlines()
 

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
-from tests.peer.java_build import QUICK, build
+from mqlake.spark.launch import QUICK_START
+from tests.peer.java_build import build
 from tests.peer.rocketmq_store import OPENED
 
 SOURCE = Path(__file__).parents[1] / "rocketmq_it"
@@ -83,7 +84,7 @@ class JavaClass:
         packages = (*OPENED, "java.lang")
         opens = [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in packages]
         given = [f"-D{key}={value}" for key, value in values.items()]
-        options = ["-Xms128m", "-Xmx1g", *QUICK, *opens, *given]
+        options = ["-Xms128m", "-Xmx1g", *QUICK_START, *opens, *given]
         path = ":".join(paths)
         self._command = ["java", *options, "-cp", path, "mqlake.it.Methods", _PACKAGE + name]
         self._log = log
