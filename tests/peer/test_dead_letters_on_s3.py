@@ -31,6 +31,8 @@ from tests.spark.source.rows import batch_rows
 
 pytestmark = [pytest.mark.peer, pytest.mark.spark]
 
+SMALL = {"mappedFileSizeCommitLog": 1 << 20}
+"""A segment that is read and written whole, and searched after each damage."""
 MESSAGES = 60
 MALFORMED = (7, 20, 33)
 DAMAGED = (12, 41)
@@ -53,7 +55,7 @@ def session() -> Session:
 
 
 def put(path: Path, start: int, end: int) -> None:
-    with BlockingMessageStore.open(path) as live:
+    with BlockingMessageStore.open(path, SMALL) as live:
         for number in range(start, end):
             body = b"no JSON" if number in MALFORMED else b'{"id": %d}' % number
             live.put(Message("AB"[number % 2], body))
