@@ -11,7 +11,7 @@ PORTABLE := $(addprefix tests/,formats dispatch kernels protocol remoting storag
 FAST   := tests/documents tests/formats tests/protocol tests/storage tests/namesrv \
           tests/cli/test_reference.py tests/cli/test_text.py tests/test_front_doors.py
 
-.PHONY: help env demo check test peers docs lint style types layers fast format cluster-test newest-spark-test newest-python-test nightly bench lock clean
+.PHONY: help env demo check test all-tests peers docs lint style types layers fast format cluster-test newest-spark-test newest-python-test nightly bench lock clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -28,8 +28,12 @@ demo: $(STAMP)  ## rebuild a store that RocketMQ wrote, and compare it with Rock
 check: $(STAMP)  ## lint and the fast tests, side by side on two cores, in less than 90 s
 	@$(MAKE) --no-print-directory -j 2 --output-sync=target types fast
 
+# The type checker uses one core, and installing waits for the network: the tests run beside both.
+test: $(STAMP) style layers  ## lint and all tests, except the nightly ones
+	@$(MAKE) --no-print-directory -j 2 types all-tests
+
 # Many tests wait for servers: on two cores, a third process uses the time.
-test: $(STAMP) lint peers  ## lint and all tests, except the nightly ones
+all-tests: $(STAMP) peers
 	$(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder
 
 peers:  ## install Java, Maven, Go and Node.js for the tests against the real systems
@@ -55,8 +59,7 @@ format: $(STAMP)  ## format the code, and fix what ruff can fix
 	$(BIN)/ruff format
 
 cluster-test: $(STAMP)  ## test jobs, Spark sources and sinks on a Spark cluster of two workers, while workers and brokers are killed
-	CLUSTER_TEST_MIB=512 $(BIN)/pytest -n 0 tests/spark/test_cluster.py tests/spark/test_cluster_jobs.py \
-		tests/peer/test_spark_cluster.py
+	CLUSTER_TEST_MIB=512 $(BIN)/pytest -n 0 tests/spark/test_cluster.py tests/peer/test_spark_cluster.py
 
 newest-spark-test: $(STAMP)  ## run the Spark tests with the newest PySpark instead of the pinned one
 	@PYTHON=$(PYTHON) scripts/make-env $(NEWEST)

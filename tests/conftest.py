@@ -9,6 +9,14 @@ from hypothesis import settings
 
 from tests.skips import summary
 
+FIRST = (
+    "tests/peer/test_spark_cluster.py",
+    "tests/simulation/test_simulation.py",
+    "tests/test_distribution.py",
+    "tests/crash/test_crash.py",
+)
+"""Files that take a minute: one that began last would run alone in the end."""
+
 # A busy machine must not decide a test.
 settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")
@@ -17,6 +25,12 @@ settings.load_profile("untimed")
 def pytest_collection() -> None:
     """Let no garbage collection look at the tests again and again while they are collected."""
     gc.disable()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the longest files; all others keep their order."""
+    places = {name: place for place, name in enumerate(FIRST)}
+    items.sort(key=lambda item: places.get(item.nodeid.partition("::")[0], len(FIRST)))
 
 
 def pytest_collection_finish() -> None:

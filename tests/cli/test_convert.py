@@ -78,9 +78,11 @@ def test_errors(
 def test_on_spark(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The files are those that threads write."""
     from tests.spark.files import digests
+    from tests.spark.shared_session import shared_with_commands
 
     arguments = ["convert", str(store("rmq49-clean").path), "--to", "kafka", "--no-progress"]
-    assert run([*arguments, "--out", str(tmp_path / "spark")]) == 0
+    with shared_with_commands():
+        assert run([*arguments, "--out", str(tmp_path / "spark")]) == 0
     assert run([*arguments, "--out", str(tmp_path / "local"), "--engine", "local"]) == 0
     assert digests(tmp_path / "spark") == digests(tmp_path / "local")
     back = [
@@ -91,5 +93,6 @@ def test_on_spark(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         "--out",
         str(tmp_path / "store"),
     ]
-    assert run([*back, "--no-progress"]) == 0
+    with shared_with_commands():
+        assert run([*back, "--no-progress"]) == 0
     assert run(["verify", str(tmp_path / "store"), *LOCAL]) == 0

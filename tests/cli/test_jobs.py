@@ -234,6 +234,9 @@ def test_without_java_the_other_engine_is_named(
 
 @pytest.mark.spark
 def test_spark_is_the_engine_without_a_word(mqlake: Mqlake, tmp_path: Path) -> None:
+    from tests.spark.shared_session import SHARED
+
+    SHARED.close()  # a process has one session at a time
     golden, out = store("rmq5-clean"), tmp_path / "out"
     ran = mqlake("rebuild", golden.path, "--out", out, "--json")
     assert (ran.code, ran.err) == (0, "")

@@ -72,7 +72,7 @@ def test_retries(running: Running) -> None:
 def test_countdown(running: Running) -> None:
     begun = time.monotonic()
     assert running.task("add", 1, 1).apply_async(countdown=5).get(timeout=PATIENCE) == 2
-    assert 5 <= time.monotonic() - begun < 9
+    assert time.monotonic() - begun >= 5
 
 
 def test_a_revoked_task_does_not_run(running: Running) -> None:

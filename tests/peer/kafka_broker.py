@@ -15,6 +15,7 @@ from benchmarks.peer import Peer
 
 from mqlake.spark.launch import QUICK_START
 from tests.peer.java_build import build
+from tests.peer.rocketmq_cluster import free_ports
 
 SOURCE = Path(__file__).parent / "kafka"
 CLUSTER_ID = "bXFsYWtlLWthZmthLXBlZQ"
@@ -73,7 +74,7 @@ class Broker:
         self.logs = directory / "logs"
         self._log = directory / "broker.log"
         self._settings = directory / "server.properties"
-        self._port, controller = _free_ports(2)
+        self._port, controller = free_ports(2)
         self._settings.write_text(
             _PROPERTIES.format(port=self._port, controller=controller, logs=self.logs)
         )
@@ -130,14 +131,3 @@ class Broker:
     def _listens(self) -> bool:
         with socket.socket() as probe:
             return probe.connect_ex(("127.0.0.1", self._port)) == 0
-
-
-def _free_ports(count: int) -> list[int]:
-    probes = [socket.socket() for _ in range(count)]
-    try:
-        for probe in probes:
-            probe.bind(("127.0.0.1", 0))
-        return [probe.getsockname()[1] for probe in probes]
-    finally:
-        for probe in probes:
-            probe.close()

@@ -5,7 +5,6 @@ It has no name server and no clients: it delivers delayed messages and asks for 
 
 from __future__ import annotations
 
-import socket
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,7 +12,7 @@ from types import TracebackType
 from typing import Self
 
 from tests.peer.java_build import build
-from tests.peer.rocketmq_cluster import QUICK
+from tests.peer.rocketmq_cluster import QUICK, free_ports
 from tests.peer.rocketmq_store import OPENED
 
 SOURCE = Path(__file__).parent / "rocketmq_broker"
@@ -31,13 +30,13 @@ class Broker:
             JavaMissingError: it cannot be built.
         """
         self._log = directory / "broker.log"
-        port = _free_port()
+        port, ha = free_ports(2)
         values = {
             "brokerName": "peer",
             "brokerIP1": "127.0.0.1",
             "brokerIP2": "127.0.0.1",
             "listenPort": port,
-            "haListenPort": _free_port(),
+            "haListenPort": ha,
             "namesrvAddr": "127.0.0.1:1",
             "storePathRootDir": store,
             "storePathCommitLog": store / "commitlog",
@@ -98,9 +97,3 @@ class Broker:
         """
         if self._process is None or self._process.poll() is not None:
             raise RuntimeError(f"no broker: {self._log.read_text()[-2000:]}")
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]

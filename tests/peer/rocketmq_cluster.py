@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import socket
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from mqlake.broker.settings import FAST_PORT_DISTANCE
+from mqlake.programs.ports import free_port
 from mqlake.spark.launch import QUICK_START
 from tests.peer.java_build import build
 from tests.peer.rocketmq_store import OPENED
@@ -124,12 +125,10 @@ class Cluster:
 
 
 def free_ports(count: int) -> list[int]:
-    """Return ports that are free now; nothing else here listens two below them."""
-    probes = [socket.socket() for _ in range(count)]
-    try:
-        for probe in probes:
-            probe.bind(("127.0.0.1", 0))
-        return [probe.getsockname()[1] for probe in probes]
-    finally:
-        for probe in probes:
-            probe.close()
+    """Return ports that are free now, each with the one that a broker listens on below it."""
+    found: list[int] = []
+    while len(found) < count:
+        port = free_port(-FAST_PORT_DISTANCE)
+        if all(abs(port - other) > FAST_PORT_DISTANCE for other in found):
+            found.append(port)
+    return found

@@ -22,14 +22,17 @@ from mqlake.spark.follow.body_columns import parse_format
 from mqlake.spark.follow.dead_letters import options_of
 from mqlake.spark.follow.job import with_body_fields
 from mqlake.spark.follow.table import open_table
-from mqlake.spark.session import Session, open_session
+from mqlake.spark.session import Session
 from mqlake.store import BlockingMessageStore, Message
 from tests.peer.python_build import PythonMissingError
 from tests.peer.s3_server import ACCESS, BUCKET, SECRET, TABLES, S3Server
+from tests.spark.shared_session import SHARED
 from tests.spark.source.rows import batch_rows
 
 pytestmark = [pytest.mark.peer, pytest.mark.spark]
 
+SMALL = {"mappedFileSizeCommitLog": 1 << 20}
+"""A segment that is read and written whole, and searched after each damage."""
 MESSAGES = 60
 MALFORMED = (7, 20, 33)
 DAMAGED = (12, 41)
@@ -46,14 +49,13 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
     started.close()
 
 
-@pytest.fixture(scope="module")
-def session() -> Iterator[Session]:
-    with open_session("local[2]") as opened:
-        yield opened
+@pytest.fixture
+def session() -> Session:
+    return SHARED.open()
 
 
 def put(path: Path, start: int, end: int) -> None:
-    with BlockingMessageStore.open(path) as live:
+    with BlockingMessageStore.open(path, SMALL) as live:
         for number in range(start, end):
             body = b"no JSON" if number in MALFORMED else b'{"id": %d}' % number
             live.put(Message("AB"[number % 2], body))

@@ -21,6 +21,7 @@ from tests.golden import store
 from tests.peer.cloud_servers import KEY, AzureServer, GoogleServer
 from tests.peer.node_build import NodeMissingError
 from tests.peer.python_build import PythonMissingError
+from tests.spark.shared_session import shared_with_commands
 from tests.spark.source.rows import batch_rows
 from tests.spark.source.truth import comparable, expected_rows
 from tests.spark.union.kept_lake import union_rows
@@ -50,6 +51,12 @@ def google(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GoogleServer]:
     started.close()
 
 
+@pytest.fixture(scope="module")
+def spark() -> Iterator[None]:
+    with shared_with_commands():
+        yield
+
+
 def put(path: Path, start: int, end: int) -> None:
     with BlockingMessageStore.open(path) as live:
         for number in range(start, end):
@@ -61,6 +68,7 @@ def bodies(rows: list[dict[str, Any]]) -> list[int]:
 
 
 @pytest.mark.spark
+@pytest.mark.usefixtures("spark")
 @pytest.mark.parametrize(
     ("cloud", "format_"), [("azure", "delta"), ("azure", "iceberg"), ("google", "iceberg")]
 )

@@ -20,9 +20,10 @@ from mqlake.spark.follow.lake_options import delta_options, iceberg_options
 from mqlake.store import BlockingMessageStore, Message
 from tests.peer.python_build import PythonMissingError
 from tests.peer.s3_server import BUCKET, SECRET, S3Server
+from tests.spark.shared_session import shared_with_commands
 from tests.spark.union.kept_lake import union_rows
 
-pytestmark = [pytest.mark.peer, pytest.mark.spark]
+pytestmark = [pytest.mark.peer, pytest.mark.spark, pytest.mark.usefixtures("spark")]
 
 MESSAGES = 400
 _PATIENCE = 120.0
@@ -36,6 +37,12 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
         pytest.skip(f"without a server of S3: {reason}")
     yield started
     started.close()
+
+
+@pytest.fixture(scope="module")
+def spark() -> Iterator[None]:
+    with shared_with_commands():
+        yield
 
 
 def put(path: Path, start: int, end: int) -> None:
@@ -75,7 +82,9 @@ def bodies(server: S3Server, tmp_path: Path, format_: str) -> list[int]:
 
 
 @pytest.mark.parametrize("format_", ["delta", "iceberg"])
-def test_killed_and_restarted(server: S3Server, tmp_path: Path, format_: str) -> None:
+def test_killed_and_restarted(
+    server: S3Server, tmp_path: Path, format_: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     put(tmp_path / "store", 0, MESSAGES)
     given = arguments(server, tmp_path, format_)
     slow = ["--max-offsets-per-trigger", "20", "--target-lag", "0", "--compact-every", "3"]
@@ -97,15 +106,10 @@ def test_killed_and_restarted(server: S3Server, tmp_path: Path, format_: str) ->
             process.wait()
     put(tmp_path / "store", MESSAGES, MESSAGES + 50)
     end = [*given, "--keep-versions", "0"]
-    restarted = subprocess.run(
-        [sys.executable, "-m", "mqlake", "follow", *end, "--once"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert restarted.returncode == 0, restarted.stdout + restarted.stderr
+    assert run(["follow", *end, "--once"]) == 0
     assert bodies(server, tmp_path, format_) == list(range(MESSAGES + 50))
-    said = (tmp_path / "log").read_text() + restarted.stdout + restarted.stderr
+    captured = capsys.readouterr()
+    said = (tmp_path / "log").read_text() + captured.out + captured.err
     assert SECRET not in said
     assert run(["follow", *given, "--check"]) == 0
     assert run(["follow", *given, "--replay"]) == 0

@@ -10,57 +10,20 @@ import pytest
 from mqlake.jobs.local import LocalEngine
 from mqlake.jobs.rebuild import rebuild
 from mqlake.spark.classic import ClassicSession
-from mqlake.spark.session import open_session
 from tests.golden import store
 from tests.spark.files import digests
-from tests.spark.servers import ROOT
+from tests.spark.shared_session import SHARED, Shared, Steps
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 PUSH_DOWN = "spark.sql.python.filterPushdown.enabled"
 
-INTERPRETED = {
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-}
-"""Compiling a query takes longer than running one of the tests'."""
-
-Steps = list[tuple[str, int, int]]
-
-
-class Shared:
-    """The session, open from its first use until a test needs another one."""
-
-    def __init__(self) -> None:
-        self.session: ClassicSession | None = None
-        self.steps: Steps = []
-
-    def open(self) -> ClassicSession:
-        if self.session is None:
-            session = open_session(
-                "local[2]",
-                progress=lambda *step: self.steps.append(step),
-                settings={"spark.executorEnv.PYTHONPATH": str(ROOT), **INTERPRETED},
-            )
-            assert isinstance(session, ClassicSession)
-            self.session = session
-        return self.session
-
-    def close(self) -> None:
-        if self.session is not None:
-            self.session.close()
-            self.session = None
-
-
-# Of the process: tests elsewhere that use these fixtures get the same session.
-_SHARED = Shared()
-
 
 @pytest.fixture(scope="session")
 def shared() -> Iterator[Shared]:
-    yield _SHARED
-    _SHARED.close()
+    yield SHARED
+    SHARED.close()
 
 
 @pytest.fixture

@@ -79,13 +79,6 @@ def cluster(scratch: Path, workers: int = 2, memory: str = "512m") -> Iterator[C
 
 
 @contextmanager
-def standalone(scratch: Path) -> Iterator[str]:
-    """Run a master and two workers; give the master's URL."""
-    with cluster(scratch) as servers:
-        yield servers.master
-
-
-@contextmanager
 def connect_server(scratch: Path) -> Iterator[str]:
     """Run a Spark Connect server with two cores and retries; give its `sc://` URL."""
     settings = {

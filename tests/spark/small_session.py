@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from tests.spark.interpreted import INTERPRETED
+
 SMALL = {
+    **INTERPRETED,
     "spark.executor.memory": "512m",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import random
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -123,7 +124,7 @@ class TestStart:
     def path(self, cache: Path) -> Path:
         path = cds.archive(find_java(), launch.spark_home())
         assert path is not None
-        path.write_bytes(b"\xf0\x0b\xa8\xa2" + os.urandom(100_000))
+        path.write_bytes(b"\xf0\x0b\xa8\xa2" + random.Random(1).randbytes(100_000))
         return path
 
     def test_garbage_is_passed_over(self, path: Path) -> None:

@@ -1,45 +1,92 @@
-"""A standalone cluster: a master and two workers of one core each, as processes of their own."""
+"""A standalone cluster: a master and two workers of one core each, as processes of their own.
+
+Tasks, jobs, source and sink run on both workers, also when one is killed in between.
+`make cluster-test` runs these on a larger log: CLUSTER_TEST_MIB.
+"""
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
+from benchmarks.commit_log import Log, write_commit_log
 
 from mqlake.errors import JobError, StoreError
+from mqlake.jobs.local import LocalEngine
 from mqlake.jobs.rebuild import rebuild
+from mqlake.jobs.verify import verify
 from mqlake.spark.classic import ClassicSession
 from mqlake.spark.session import open_session
 from tests.golden import store
+from tests.jobs.model import read_log
 from tests.spark import tasks
+from tests.spark.executors import TASKS, Executors, one_dies
 from tests.spark.files import digests
-from tests.spark.servers import quick_start, standalone
+from tests.spark.servers import Cluster, cluster, quick_start
 from tests.spark.small_session import SMALL
+from tests.spark.source.rows import as_recorded, in_order
+from tests.spark.source.truth import comparable, expected_rows
+from tests.store.record_crcs import without_crc
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 pytestmark = [
     pytest.mark.spark,
     pytest.mark.usefixtures("alone"),
 ]
 
+SIZE = int(os.environ.get("CLUSTER_TEST_MIB", "24")) << 20
+
+ROW_HASH = (
+    "xxhash64(topic, queueId, queueOffset, physicalOffset, uniqKey, body, map_entries(properties))"
+)
+
 
 @pytest.fixture(scope="module")
-def master(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with standalone(tmp_path_factory.mktemp("cluster")) as master:
-        yield master
+def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    with cluster(tmp_path_factory.mktemp("cluster")) as servers:
+        yield servers
 
 
 @pytest.fixture(scope="module")
-def session(master: str) -> Iterator[ClassicSession]:
+def session(servers: Cluster) -> Iterator[ClassicSession]:
     quick = {
         "spark.driver.extraJavaOptions": quick_start(),
         "spark.executor.extraJavaOptions": quick_start(),
     }
-    session = open_session(master, settings=SMALL | quick)
+    session = open_session(servers.master, settings=SMALL | quick)
     assert isinstance(session, ClassicSession)
     with session:
         yield session
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store without derived files, in two segments."""
+    return tmp_path_factory.mktemp("log") / "store"
+
+
+@pytest.fixture(scope="module")
+def log(path: Path) -> Log:
+    return write_commit_log(path / "commitlog", segment_size=SIZE // 2, segments=2)
+
+
+@pytest.fixture(scope="module")
+def rebuilt(path: Path, log: Log, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """The digests of what one process rebuilds."""
+    out = tmp_path_factory.mktemp("rebuilt") / "out"
+    rebuild(path, LocalEngine(1), out=out)
+    return digests(out)
+
+
+@pytest.fixture
+def executors(session: ClassicSession) -> Executors:
+    return Executors(session)
 
 
 def test_a_shared_directory_is_seen_by_all_executors(
@@ -91,3 +138,83 @@ def test_workers_that_cannot_run_tasks_are_one_line(
     monkeypatch.setattr(session.context, "pythonExec", program)
     with pytest.raises(JobError, match=message):
         session.engine.run(tasks.double, [1], "look")
+
+
+def read(session: ClassicSession, path: Path, **options: Any) -> DataFrame:
+    given = {"minPartitions": TASKS, **options}
+    return session.spark.read.format("rocketmq").options(**given).load(str(path))
+
+
+def totals(frame: DataFrame) -> tuple[Any, ...]:
+    rows = frame.selectExpr("size", f"cast({ROW_HASH} as decimal(38)) as hash")
+    return tuple(rows.selectExpr("count(*)", "sum(size)", "sum(hash)").collect()[0])
+
+
+def test_rebuild_and_verify(
+    session: ClassicSession,
+    executors: Executors,
+    servers: Cluster,
+    path: Path,
+    log: Log,
+    rebuilt: dict[str, str],
+    tmp_path: Path,
+) -> None:
+    with executors.both_work():
+        rebuild(path, session.engine, out=tmp_path / "out", tasks=TASKS)
+    assert digests(tmp_path / "out") == rebuilt
+    with one_dies(executors, servers):
+        rebuild(path, session.engine, out=tmp_path / "again", tasks=TASKS)
+    assert digests(tmp_path / "again") == rebuilt
+
+    rebuild(path, LocalEngine(1))
+    with executors.both_work():
+        report = verify(path, session.engine, tasks=TASKS)
+    assert report.damage == []
+    assert report.records == log.records
+
+
+def test_source(
+    session: ClassicSession, executors: Executors, servers: Cluster, path: Path, log: Log
+) -> None:
+    golden = store("rmq5-clean")
+    rows = in_order(as_recorded(row.asDict()) for row in read(session, golden.path).collect())
+    assert [comparable(row) for row in rows] == expected_rows(golden)
+
+    with executors.both_work():
+        expected = totals(read(session, path))
+    assert expected[0] == log.records
+    with one_dies(executors, servers):
+        assert totals(read(session, path)) == expected
+
+
+def test_sink(
+    session: ClassicSession,
+    executors: Executors,
+    servers: Cluster,
+    path: Path,
+    log: Log,
+    tmp_path: Path,
+) -> None:
+    frame = read(session, path).drop("storeHost", "bodyCrc")
+
+    def save(name: str) -> list[tuple[Any, ...]]:
+        writer = frame.write.format("rocketmq").mode("append")
+        writer.option("mappedFileSizeCommitLog", SIZE // 4).save(str(tmp_path / name))
+        return [
+            (
+                one.physical_offset,
+                one.topic,
+                one.queue_id,
+                one.queue_offset,
+                without_crc(one.properties),
+            )
+            for one in read_log(tmp_path / name)
+        ]
+
+    with executors.both_work():
+        expected = save("store")
+    assert [one[-1]["KEYS"] for one in expected] == [one.keys[0] for one in read_log(path)]
+    with one_dies(executors, servers):
+        found = save("again")
+    assert found == expected
+    assert verify(tmp_path / "again", LocalEngine(1)).damage == []

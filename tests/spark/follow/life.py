@@ -24,6 +24,7 @@ from mqlake.spark.follow.options import FollowOptions, Format
 from mqlake.spark.follow.table import LakeTable, open_table
 from mqlake.spark.session import Session, open_session
 from tests.spark.follow.drivers import Followed, Life
+from tests.spark.interpreted import INTERPRETED
 
 BATCH = 40
 """Messages of a micro-batch."""
@@ -100,7 +101,7 @@ def _in(seconds: float) -> threading.Timer:
 
 
 def main() -> None:
-    with open_session("local[2]") as session:
+    with open_session("local[2]", settings=INTERPRETED) as session:
         line = sys.stdin.buffer.readline()
         if not line:
             return
