@@ -17,6 +17,7 @@ import numpy as np
 from mqlake.broker.parts import Parts
 from mqlake.broker.send.answers import Answers
 from mqlake.broker.send.checks import MULTI_TAG, SendChecks
+from mqlake.broker.send.company import Company
 from mqlake.broker.send.properties import StoredProperties
 from mqlake.broker.send.singles import SingleSends
 from mqlake.broker.send.sizes import SendSizes
@@ -70,6 +71,7 @@ class Runs:
         self._is_usable = is_compiled()
         self.waiting = WaitingRuns(parts, unconfirmed)
         self._singles = SingleSends(parts, self._topic_of, put_waiting)
+        self._company = Company(asyncio.get_running_loop())
 
     def use(
         self, checks: SendChecks, sizes: SendSizes, properties: StoredProperties, answers: Answers
@@ -101,7 +103,7 @@ class Runs:
         data, at = frames.data, frames.at
         length = int.from_bytes(data[at : at + 4])
         if data[at + 4] == _JSON or len(data) - at < _FEWEST * length:
-            loaded = self._usable()
+            loaded = None if self._company.has(peer) else self._usable()
             return 0 if loaded is None else self._singles.take(peer, frames, loaded.singles)
         if (found := self._of(peer, frames)) is None:
             return 0
@@ -111,7 +113,7 @@ class Runs:
 
     def take_one(self, peer: Peer, frames: Frames) -> bytes | None:
         """Put a message that arrived alone; return its answer."""
-        loaded = self._usable()
+        loaded = None if self._company.has(peer) else self._usable()
         return None if loaded is None else self._singles.answer(peer, frames, loaded.singles)
 
     def take_batches(self, peer: Peer, frames: Frames) -> int:
