@@ -15,6 +15,8 @@ from typing import Protocol, Self
 
 import msgspec
 
+from mqlake.broker.acting import returning
+from mqlake.broker.acting.family import ActingMaster
 from mqlake.broker.admin.families import ADMIN
 from mqlake.broker.clients.requests import ClientRequests
 from mqlake.broker.controller.requests import ControllerRequests
@@ -81,6 +83,7 @@ FAMILIES: tuple[type[Family], ...] = (
     StaticTopicCleaning,
     SlaveTables,
     ControllerRequests,
+    ActingMaster,
     *ADMIN,
 )
 """All families of a broker, in the order in which they are created."""
@@ -148,12 +151,16 @@ class Broker:
 
     async def _open(self) -> None:
         settings = self.settings
+        returns = returning.returns(settings)
         async with AsyncExitStack() as undo:
+            delays = await returning.delay_offsets_of_slaves(settings) if returns else []
             store = MessageStore.open(
                 settings.store_path, self._live, directory=self._directory, clock=self._clock
             )
             await undo.enter_async_context(store)
             store.failed.add_done_callback(self._store_failed)
+            if delays:
+                _adopt_delay_offsets(store, delays)  # Before anything is delivered.
             # A store that stopped cleanly and has no topic at all: somebody has removed them.
             has_lost = len(store.config.topics) > 0 or not store.was_closed_cleanly
             self.parts = parts = Parts(self._live, store, self._settings_file(store))
@@ -166,7 +173,8 @@ class Broker:
             undo.callback(parts.repeating.stop)
             self.routes = tuple(route for family in FAMILIES for route in family(parts).routes())
             limits = Limits(memory=settings.max_connection_memory)
-            self._server = RemotingServer(self.routes, limits, (SlaveRefusals(self._live).check,))
+            refusals = SlaveRefusals(self._live, parts.replicas)
+            self._server = RemotingServer(self.routes, limits, (refusals.check,))
             undo.push_async_callback(self._server.stop)
             self._live.on_change(
                 lambda: self._server.set_memory(self.settings.max_connection_memory),
@@ -176,6 +184,8 @@ class Broker:
                 await self._server.start(settings.listen_address, port)
             undo.push_async_callback(parts.replication.stop)
             await parts.replication.start()
+            if returns:
+                await _adopt_consumer_offsets(parts)
             if parts.replication.group is None:
                 await parts.names.start()  # else once the controller has said who the master is
             for function in parts.on_start:
@@ -236,6 +246,20 @@ class Broker:
             ]
             if failures:
                 raise failures[0]
+
+
+def _adopt_delay_offsets(store: MessageStore, found: list[returning.SlaveDelays]) -> None:
+    own = returning.OwnLog(store.watermarks.end, store.queue_ends(), ())
+    returning.adopt_delay_offsets(found, store.config.delay_offsets, own)
+    store.core.scheduled.begin()
+
+
+async def _adopt_consumer_offsets(parts: Parts) -> None:
+    found = await returning.consumer_offsets_of_slaves(parts.settings, parts.slices)
+    store = parts.store
+    own = returning.OwnLog(store.watermarks.end, store.queue_ends(), parts.static_topics)
+    adopting = returning.adopt_consumer_offsets(found, store.config.consumer_offsets, own)
+    await parts.slices.finish(adopting)
 
 
 def _of_start(settings: BrokerSettings) -> BrokerSettings:

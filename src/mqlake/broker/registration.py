@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
 import msgspec
 
+from mqlake.broker.acting.members import members_of
 from mqlake.broker.replicas import Replicas
 from mqlake.broker.settings import BrokerSettings
 from mqlake.broker.static_topics.mappings import StaticTopics
@@ -22,8 +24,9 @@ from mqlake.protocol.bodies.register import TopicConfigs, body_crc
 from mqlake.protocol.bodies.route import TopicQueueMappingInfo, TopicRouteData
 from mqlake.protocol.body import decode_body, encode_body
 from mqlake.protocol.codes import RequestCode
-from mqlake.protocol.command import Command, request
+from mqlake.protocol.command import ONEWAY, Command, request
 from mqlake.protocol.headers.namesrv import (
+    BrokerHeartbeatHeader,
     RegisterBrokerHeader,
     RegisterBrokerResponseHeader,
     UnregisterBrokerHeader,
@@ -56,6 +59,9 @@ class Registration:
 
     It registers every `registerNameServerPeriod`, at once when topics change or the connection is
     lost, and every second while it fails.
+
+    Attributes:
+        on_stop: called, and awaited, before the broker unregisters.
     """
 
     def __init__(
@@ -78,6 +84,7 @@ class Registration:
         self._changes = 0
         self._told = dict.fromkeys(self._stale, -1)
         self._progress = asyncio.Condition()
+        self.on_stop: list[Callable[[], Awaitable[None]]] = []
         topics.on_change = self.changed
         settings.on_change(self.changed, "broker_permission", "register_name_server_period")
         settings.on_change(self.changed, "broker_role", "broker_id")
@@ -113,8 +120,33 @@ class Registration:
         """Return a topic's route from the first name server that knows it."""
         return await self._cluster.route_known(topic)
 
+    async def members(self) -> dict[int, str]:
+        """Return the addresses of this broker's name by id, from a name server that answers.
+
+        Raises:
+            MqlakeError: no name server answers.
+        """
+        return await members_of(self._cluster, self._settings.now)
+
+    def send_heartbeat(self) -> None:
+        """Send a heartbeat to the name servers with which the broker is registered."""
+        settings = self._settings.now
+        header = BrokerHeartbeatHeader(
+            cluster_name=settings.broker_cluster_name,
+            broker_addr=settings.broker_address,
+            broker_name=settings.broker_name,
+            broker_id=settings.broker_id,
+        )
+        for peer in self._peers.values():
+            if not peer.is_closed:
+                heartbeat = request(RequestCode.BROKER_HEARTBEAT, header)
+                heartbeat.flag |= ONEWAY
+                peer.send(heartbeat)
+
     async def stop(self) -> None:
         """Unregister from the name servers that answer, and forget them."""
+        for function in self.on_stop:
+            await function()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -222,6 +254,7 @@ class Registration:
             )
         )
         yield
+        acts = settings.has_acting_master
         header = RegisterBrokerHeader(
             broker_name=settings.broker_name,
             broker_addr=settings.broker_address,
@@ -229,7 +262,8 @@ class Registration:
             # Not None: Java's name server refuses that. A slave connects to no empty address.
             ha_server_addr=self._replicas.ha_address,
             broker_id=settings.broker_id,
-            enable_acting_master=False,
+            heartbeat_timeout_millis=settings.broker_not_active_timeout_millis if acts else None,
+            enable_acting_master=acts,
             body_crc32=body_crc(body),
         )
         return request(RequestCode.REGISTER_BROKER, header, body)

@@ -27,6 +27,8 @@ class Replicas:
             server knows it.
         master_ha_address: the address from which the master sends its log; the last known one.
         master_answers: whether the master answered the last request.
+        is_acting: whether this slave acts for its master, which is gone.
+        has_acted: whether it did so until a moment ago: clients may still take it for the master.
         on_change: called when one of these addresses has changed.
     """
 
@@ -35,7 +37,7 @@ class Replicas:
         self.master_address: str = ""
         self.master_ha_address: str = ""
         self._listens_there = ""
-        self.master_answers = False
+        self.master_answers = self.is_acting = self.has_acted = False
         self.on_change: list[Callable[[], object]] = []
 
     @property

@@ -142,6 +142,19 @@ class ConsumerOffsetTable:
         if self._file.version != version:
             self._file.follow_version(version)
 
+    def advance(self, group: str, topic: str, queues: Mapping[int, int]) -> None:
+        """Set a group's committed offsets to those by queue id that are larger."""
+        key = _key(topic, group)
+        for queue_id, offset in queues.items():
+            known = self._committed.get(key, {}).get(queue_id)
+            if known is None or offset > known:
+                self._set(self._committed, key, queue_id, offset)
+
+    def keep_up(self, version: DataVersion) -> None:
+        """Let this table's version be no earlier than another one."""
+        if _age(version) > _age(self._file.version):
+            self._file.follow_version(version)
+
     def _follow(self, key: str, queues: dict[int, int]) -> None:
         old = self._committed.get(key)
         if old == queues:
@@ -226,6 +239,11 @@ class ConsumerOffsetTable:
             topic, group = pair
             self._topics_of.setdefault(group, set()).add(topic)
             self._groups_of.setdefault(topic, set()).add(group)
+
+
+def _age(version: DataVersion) -> tuple[int, int, int]:
+    """Return what RocketMQ compares versions by, most significant first."""
+    return version.state_version, version.counter, version.timestamp
 
 
 def _discard(table: dict[str, set[str]], key: str, value: str) -> None:

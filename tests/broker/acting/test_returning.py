@@ -1,0 +1,135 @@
+"""A master that returns adopts what its slaves know better."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from pathlib import Path
+
+import pytest
+
+from mqlake.broker.acting import returning
+from mqlake.broker.acting.returning import (
+    OwnLog,
+    SlaveDelays,
+    SlaveOffsets,
+    adopt_consumer_offsets,
+    adopt_delay_offsets,
+)
+from mqlake.formats.config import DataVersion
+from mqlake.formats.consume_queue import SCHEDULE_TOPIC
+from mqlake.programs.ports import free_port
+from mqlake.remoting.slices import run_at_once
+from tests.broker.acting.groups import group
+from tests.broker.running import Running, running, to
+from tests.broker.slave.pairs import until
+
+DELAYED = "DELAY\x011\x02UNIQ_KEY\x01A\x02"
+LATER = DataVersion(9, 0, 5)
+
+
+async def adopted(broker: Running, *found: SlaveOffsets) -> dict[str, object]:
+    """Return a master's offsets after those of slaves were adopted."""
+    known = broker.parts.store.config.consumer_offsets
+    known.commit("g", "T", 0, 10)
+    known.commit("g", "T", 1, 10)
+    own = OwnLog(10, {("T", 0): 20, ("T", 1): 20, ("U", 0): 2}, {"static"})
+    run_at_once(adopt_consumer_offsets(list(found), known, own))
+    return {key: dict(queues) for key, queues in known.committed()}
+
+
+def test_larger_consumer_offsets_are_adopted(tmp_path: Path) -> None:
+    """None is after the end of its queue: messages that come there would be skipped."""
+    table = {
+        "T@g": {0: 7, 1: 15, 2: 1},
+        "U@h": {0: 1 << 62},
+        "static@h": {0: 1 << 40},
+        "T@CID_RMQ_SYS_TRANS": {0: 3},
+        "no": {0: 1},
+    }
+
+    async def run() -> None:
+        async with running(tmp_path) as broker:
+            version = broker.parts.store.config.consumer_offsets.version
+            one = SlaveOffsets("one", 10, table, LATER)
+            other = SlaveOffsets("other", 9, {"T@g": {0: 12, 1: 14}}, version)
+            assert await adopted(broker, one, other) == {
+                "T@g": {0: 12, 1: 15, 2: 0},
+                "U@h": {0: 2},
+                "static@h": {0: 1 << 40},
+            }
+            assert broker.parts.store.config.consumer_offsets.version == LATER
+
+    asyncio.run(run())
+
+
+def test_nothing_is_adopted_from_a_slave_that_has_more_messages(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """After a power loss, new messages would get the offsets of those that are lost."""
+
+    async def run() -> None:
+        async with running(tmp_path) as broker:
+            ahead = SlaveOffsets("one", 11, {"T@g": {0: 15}}, LATER)
+            assert await adopted(broker, ahead) == {"T@g": {0: 10, 1: 10}}
+            delays = broker.parts.store.config.delay_offsets
+            own = OwnLog(10, {(SCHEDULE_TOPIC, each): 6 for each in range(3)}, ())
+            adopt_delay_offsets([SlaveDelays("one", 11, {1: 5})], delays, own)
+            assert delays.items() == []
+            adopt_delay_offsets([SlaveDelays("one", 10, {1: 5, 2: 0})], delays, own)
+            adopt_delay_offsets([SlaveDelays("two", 10, {1: 4, 3: 7, 4: 1})], delays, own)
+            assert delays.items() == [(1, 5), (3, 6)]
+
+    asyncio.run(run())
+    assert "the log of slave one ends at 11, and this one at 10" in caplog.text
+
+
+@pytest.mark.parametrize("is_skipped", [False, True])
+def test_what_was_delivered_elsewhere_is_not_delivered_again(
+    tmp_path: Path, *, is_skipped: bool
+) -> None:
+    """RocketMQ's slaves may deliver to another master meanwhile, with `enableRemoteEscape`."""
+
+    async def run() -> None:
+        async with running(tmp_path / "master", messageDelayLevel="1h") as broker:
+            await broker.send(to("Orders", properties=DELAYED), b"before")
+        for name in ("commitlog", "config"):
+            shutil.copytree(tmp_path / "master" / name, tmp_path / "slave1" / name)
+        async with group(tmp_path) as brokers, brokers.slave() as slave:
+            slave.parts.store.config.delay_offsets.set(1, 1)
+            async with brokers.master(messageDelayLevel="1s", skipPreOnline=is_skipped) as master:
+                await master.send(to("Orders", properties=DELAYED), b"after")
+                wanted = [b"before", b"after"] if is_skipped else [b"after"]
+                await until(lambda: bool(master.records("Orders")[len(wanted) - 1 :]))
+                assert [each.body for each in master.records("Orders")] == wanted
+
+    asyncio.run(run())
+
+
+def test_a_slave_that_does_not_answer_keeps_no_master_from_serving(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(returning, "PATIENCE", 0.0)
+
+    async def run() -> None:
+        async with group(tmp_path) as brokers:
+            dead = f"127.0.0.1:{free_port()}"
+            await brokers.names.register(
+                broker_name="broker-a", broker_addr=dead, cluster_name="DefaultCluster",
+                broker_id=1, enable_acting_master=True,
+            )  # fmt: skip
+            async with brokers.master() as master:
+                assert (await master.send(to("Orders"))).code == 0
+                addresses, _ = await brokers.route("Orders")
+                assert addresses == {0: master.address, 1: dead}
+
+    asyncio.run(run())
+    assert "this master serves without all slaves' positions" in caplog.text
+
+
+def test_a_master_without_name_servers_starts(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with running(tmp_path, enableSlaveActingMaster=True) as master:
+            assert (await master.send(to("Orders"))).code == 0
+
+    asyncio.run(run())
