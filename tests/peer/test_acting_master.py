@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from mqlake.errors import MqlakeError
 from mqlake.broker.topics import READ_WRITE
+from mqlake.errors import MqlakeError
 from mqlake.formats.config.subscription_group import SubscriptionGroup
 from mqlake.formats.config.topics import PERM_READ
 from mqlake.namesrv.name_server import NameServer
@@ -64,7 +64,7 @@ class Client:
         assert answer.code == ResponseCode.SUCCESS
 
     async def route(self) -> tuple[dict[int, str], int]:
-        """Return the brokers of topic Orders by id, and its permission; nothing if there is none."""
+        """Return the brokers of topic Orders by id, and its permission; nothing without it."""
         header = GetRouteInfoHeader(topic="Orders", accept_standard_json_only=True)
         asked = request(RequestCode.GET_ROUTEINFO_BY_TOPIC, header)
         answer = await self._client.request(self._names, asked)
@@ -76,9 +76,11 @@ class Client:
     async def address_of(self, broker_id: int) -> str:
         """Return a broker's address as routes have it, once they do."""
         async with asyncio.timeout(PATIENCE):
-            while broker_id not in (found := (await self.route())[0]):
+            while True:
+                addresses, _ = await self.route()
+                if broker_id in addresses:
+                    return addresses[broker_id]
                 await asyncio.sleep(0.05)
-        return found[broker_id]
 
     async def is_writable(self) -> bool:
         """Return whether there is a master that is not a slave."""
@@ -138,7 +140,7 @@ async def client(names: str) -> AsyncIterator[Client]:
 async def until(holds: Callable[[], Awaitable[bool]]) -> None:
     """Wait until something holds."""
     async with asyncio.timeout(PATIENCE):
-        while not await holds():
+        while not await holds():  # noqa: ASYNC110 (nobody tells)
             await asyncio.sleep(0.05)
 
 

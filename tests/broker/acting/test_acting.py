@@ -166,17 +166,20 @@ def test_a_notice_makes_a_slave_ask(tmp_path: Path, *, notifies: bool) -> None:
     seldom: dict[str, object] = {"syncBrokerMemberGroupPeriod": 3_600_000}
 
     async def run() -> None:
-        async with group(tmp_path, notifyMinBrokerIdChanged=notifies) as brokers:
-            async with brokers.master() as master, brokers.slave(**seldom) as slave:
-                await until(lambda: bool(slave.parts.replicas.master_address))
-                await slave.ask(RequestCode.NOTIFY_MIN_BROKER_ID_CHANGE)
-                await lock(slave, "one", 0)
+        async with (
+            group(tmp_path, notifyMinBrokerIdChanged=notifies) as brokers,
+            brokers.master() as master,
+            brokers.slave(**seldom) as slave,
+        ):
+            await until(lambda: bool(slave.parts.replicas.master_address))
+            await slave.ask(RequestCode.NOTIFY_MIN_BROKER_ID_CHANGE)
+            await lock(slave, "one", 0)
+            assert not acts(slave)
+            await master.broker.parts.names.stop()
+            if not notifies:
                 assert not acts(slave)
-                await master.broker.parts.names.stop()
-                if not notifies:
-                    assert not acts(slave)
-                    await slave.ask(RequestCode.NOTIFY_MIN_BROKER_ID_CHANGE)
-                await until(lambda: acts(slave))
+                await slave.ask(RequestCode.NOTIFY_MIN_BROKER_ID_CHANGE)
+            await until(lambda: acts(slave))
 
     asyncio.run(run())
 

@@ -19,8 +19,8 @@ from mqlake.broker.slave.master import MasterClient
 from mqlake.client.cluster import MASTER, Cluster
 from mqlake.errors import MqlakeError
 from mqlake.formats.config import DataVersion
-from mqlake.formats.consume_queue import SCHEDULE_TOPIC
 from mqlake.formats.config.consumer_offset import TOPIC_GROUP_SEPARATOR
+from mqlake.formats.consume_queue import SCHEDULE_TOPIC
 from mqlake.protocol import naming
 from mqlake.remoting.slices import Job, Slices
 from mqlake.store.config.consumer_offsets import ConsumerOffsetTable
