@@ -159,8 +159,11 @@ class Broker:
             )
             await undo.enter_async_context(store)
             store.failed.add_done_callback(self._store_failed)
-            if delays:
-                _adopt_delay_offsets(store, delays)  # Before anything is delivered.
+            own_log = returning.own_log(store) if returns else None
+            if own_log is not None and delays:
+                # Before anything is delivered.
+                returning.adopt_delay_offsets(delays, store.config.delay_offsets, own_log)
+                store.core.scheduled.begin()
             # A store that stopped cleanly and has no topic at all: somebody has removed them.
             has_lost = len(store.config.topics) > 0 or not store.was_closed_cleanly
             self.parts = parts = Parts(self._live, store, self._settings_file(store))
@@ -172,6 +175,8 @@ class Broker:
             undo.callback(parts.slices.stop)
             undo.callback(parts.repeating.stop)
             self.routes = tuple(route for family in FAMILIES for route in family(parts).routes())
+            if own_log is not None:
+                await _adopt_consumer_offsets(parts, own_log)
             limits = Limits(memory=settings.max_connection_memory)
             refusals = SlaveRefusals(self._live, parts.replicas)
             self._server = RemotingServer(self.routes, limits, (refusals.check,))
@@ -184,8 +189,6 @@ class Broker:
                 await self._server.start(settings.listen_address, port)
             undo.push_async_callback(parts.replication.stop)
             await parts.replication.start()
-            if returns:
-                await _adopt_consumer_offsets(parts)
             if parts.replication.group is None:
                 await parts.names.start()  # else once the controller has said who the master is
             for function in parts.on_start:
@@ -248,17 +251,10 @@ class Broker:
                 raise failures[0]
 
 
-def _adopt_delay_offsets(store: MessageStore, found: list[returning.SlaveDelays]) -> None:
-    own = returning.OwnLog(store.watermarks.end, store.queue_ends(), ())
-    returning.adopt_delay_offsets(found, store.config.delay_offsets, own)
-    store.core.scheduled.begin()
-
-
-async def _adopt_consumer_offsets(parts: Parts) -> None:
+async def _adopt_consumer_offsets(parts: Parts, own: returning.OwnLog) -> None:
     found = await returning.consumer_offsets_of_slaves(parts.settings, parts.slices)
-    store = parts.store
-    own = returning.OwnLog(store.watermarks.end, store.queue_ends(), parts.static_topics)
-    adopting = returning.adopt_consumer_offsets(found, store.config.consumer_offsets, own)
+    own = own._replace(static_topics=parts.static_topics)
+    adopting = returning.adopt_consumer_offsets(found, parts.store.config.consumer_offsets, own)
     await parts.slices.finish(adopting)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,14 +17,17 @@ from mqlake.broker.acting.returning import (
     adopt_consumer_offsets,
     adopt_delay_offsets,
 )
+from mqlake.broker.settings import BrokerSettings
 from mqlake.formats.config import DataVersion
 from mqlake.formats.consume_queue import SCHEDULE_TOPIC
 from mqlake.programs.ports import free_port
-from mqlake.remoting.slices import run_at_once
+from mqlake.remoting.slices import Slices, run_at_once
+from mqlake.store import MessageStore
 from tests.broker.acting.groups import group
 from tests.broker.running import Running, running, to
 from tests.broker.slave.pairs import until
 
+GROUP_KEY = ("g", "Orders", 0)
 DELAYED = "DELAY\x011\x02UNIQ_KEY\x01A\x02"
 LATER = DataVersion(9, 0, 5)
 
@@ -131,5 +135,53 @@ def test_a_master_without_name_servers_starts(tmp_path: Path) -> None:
     async def run() -> None:
         async with running(tmp_path, enableSlaveActingMaster=True) as master:
             assert (await master.send(to("Orders"))).code == 0
+
+    asyncio.run(run())
+
+
+def _copy_store(source: Path, target: Path) -> None:
+    shutil.rmtree(target, ignore_errors=True)
+    for name in ("commitlog", "config"):
+        shutil.copytree(source / name, target / name)
+
+
+def test_messages_that_become_due_do_not_hide_that_a_slave_has_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The master has lost its last message, and delivers a larger one before it asks its slave.
+
+    It asks before it serves anybody.
+    """
+    opened: list[MessageStore] = []
+    open_store, ask_slaves = MessageStore.open, returning.consumer_offsets_of_slaves
+
+    def noted(*args: Any, **options: Any) -> MessageStore:
+        opened.append(open_store(*args, **options))
+        return opened[-1]
+
+    async def late(settings: BrokerSettings, slices: Slices) -> list[SlaveOffsets]:
+        with pytest.raises(OSError):
+            await asyncio.open_connection("127.0.0.1", settings.listen_port)
+        await until(lambda: bool(opened[-1].queue_ends().get(("Later", 0))))
+        return await ask_slaves(settings, slices)
+
+    async def run() -> None:
+        master, lost = tmp_path / "master", tmp_path / "lost"
+        async with running(master, messageDelayLevel="1h") as broker:
+            await broker.send(to("Later", properties=DELAYED), b"." * 1000)
+            await broker.send(to("Orders"), b"kept")
+        _copy_store(master, lost)
+        async with running(master, messageDelayLevel="1h") as broker:
+            await broker.send(to("Orders"), b"lost")
+        _copy_store(master, tmp_path / "slave1")
+        _copy_store(lost, master)
+        for name in ("consumequeue", "index", "checkpoint"):
+            shutil.rmtree(master / name, ignore_errors=True)
+        monkeypatch.setattr(MessageStore, "open", noted)
+        monkeypatch.setattr(returning, "consumer_offsets_of_slaves", late)
+        async with group(tmp_path) as brokers, brokers.slave() as slave:
+            slave.parts.store.config.consumer_offsets.commit(*GROUP_KEY, 2)
+            async with brokers.master(messageDelayLevel="1s") as again:
+                assert again.parts.store.config.consumer_offsets.query(*GROUP_KEY) is None
 
     asyncio.run(run())

@@ -25,6 +25,7 @@ from mqlake.protocol import naming
 from mqlake.remoting.slices import Job, Slices
 from mqlake.store.config.consumer_offsets import ConsumerOffsetTable
 from mqlake.store.config.delay_offsets import DelayOffsetTable
+from mqlake.store.port import Store
 
 T = TypeVar("T")
 _log: Final = logging.getLogger(__name__)
@@ -130,7 +131,10 @@ def _slaves(members: dict[int, str], settings: BrokerSettings) -> list[str]:
 
 
 class OwnLog(NamedTuple):
-    """This master's log, which bounds what is adopted.
+    """This master's log as it was when the store was opened; it bounds what is adopted.
+
+    Later, messages that become due may make it longer than the log of a slave that has messages
+    which this log lacks.
 
     Attributes:
         end: its physical end.
@@ -148,6 +152,11 @@ class OwnLog(NamedTuple):
             return queues
         ends = self.queue_ends
         return {each: min(offset, ends.get((topic, each), 0)) for each, offset in queues.items()}
+
+
+def own_log(store: Store) -> OwnLog:
+    """Return the log of a store that was just opened."""
+    return OwnLog(store.watermarks.end, dict(store.queue_ends()), ())
 
 
 def adopt_consumer_offsets(
