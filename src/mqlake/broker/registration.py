@@ -169,6 +169,7 @@ class Registration:
                 elif failure != was_told:
                     _log.error("name server %s: registration failed", address, exc_info=error)
                 self._stale[address].clear()  # Set by the connection that was lost just now.
+                self._note_failed(address)
             else:
                 failure, pause = "", self._period()
             if failure != was_told:
@@ -191,9 +192,22 @@ class Registration:
             return _WITHOUT_MASTER
         return min(max(settings.register_name_server_period / 1000, _SHORTEST), _LONGEST)
 
+    def _note_failed(self, name_server: str) -> None:
+        """Forget what a name server said about the master, if other name servers answer.
+
+        Otherwise a slave that may act would copy from a master that only this one knew.
+        """
+        others = self._masters.keys() - {name_server}
+        if self._settings.now.has_acting_master and others:
+            self._masters.pop(name_server, None)
+            self._find_master()
+
     def _note_master(self, name_server: str, found: RegisterBrokerResponseHeader) -> None:
-        """Note the master from the first name server that knows one."""
         self._masters[name_server] = found
+        self._find_master()
+
+    def _find_master(self) -> None:
+        """Note the master from the first name server that knows one."""
         known = [self._masters[each] for each in self._stale if each in self._masters]
         best = next((each for each in known if each.master_addr), RegisterBrokerResponseHeader())
         self._replicas.found_master(best.master_addr or "", best.ha_server_addr or "")

@@ -128,6 +128,8 @@ class ActingMaster:
             _log.warning("the master is gone: this slave serves reads, offsets and locks for it")
         else:
             _log.info("this slave does not act for the master any more")
+            # A returning master's own word about its address counts no longer.
+            self._parts.replication.follow_known_master()
             loop = asyncio.get_running_loop()
             self._gives_back = loop.call_later(GIVES_BACK, self._given_back)
 
