@@ -18,6 +18,7 @@ from mqlake.broker.acting.returning import (
     adopt_delay_offsets,
 )
 from mqlake.broker.settings import BrokerSettings
+from mqlake.broker.slave.master import MasterClient
 from mqlake.formats.config import DataVersion
 from mqlake.formats.consume_queue import SCHEDULE_TOPIC
 from mqlake.programs.ports import free_port
@@ -183,5 +184,45 @@ def test_messages_that_become_due_do_not_hide_that_a_slave_has_more(
             slave.parts.store.config.consumer_offsets.commit(*GROUP_KEY, 2)
             async with brokers.master(messageDelayLevel="1s") as again:
                 assert again.parts.store.config.consumer_offsets.query(*GROUP_KEY) is None
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("error", [UnicodeError("label too long"), AssertionError("?")])
+def test_no_error_of_a_slave_keeps_the_master_from_starting(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    error: Exception,
+) -> None:
+    async def fail(_client: MasterClient, _address: str) -> object:
+        raise error
+
+    monkeypatch.setattr(returning, "PATIENCE", 0.0)
+
+    async def run() -> None:
+        async with group(tmp_path) as brokers, brokers.slave():
+            monkeypatch.setattr(MasterClient, "delay_offsets", fail)
+            async with brokers.master() as master:
+                assert (await master.send(to("Orders"))).code == 0
+
+    asyncio.run(run())
+    assert f"this master serves without all slaves' positions: {error!r}" in caplog.text
+
+
+def test_an_invalid_registration_keeps_no_master_from_starting(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(returning, "PATIENCE", 0.0)
+
+    async def run() -> None:
+        async with group(tmp_path) as brokers:
+            for broker_id, address in ((1, "a..b:10911"), (2, "h:" + "9" * 5000)):
+                await brokers.names.register(
+                    broker_name="broker-a", broker_addr=address, cluster_name="DefaultCluster",
+                    broker_id=broker_id, enable_acting_master=True,
+                )  # fmt: skip
+            async with brokers.master() as master:
+                assert (await master.send(to("Orders"))).code == 0
 
     asyncio.run(run())

@@ -107,8 +107,8 @@ async def _ask_slaves(
                     missing = [address for address in slaves if address not in found]
                     await _all(map(ask_one, missing))
                     break
-                except MqlakeError as error:
-                    failure = error
+                except Exception as error:  # noqa: BLE001 (whatever slaves answer, it serves)
+                    failure = str(error) if isinstance(error, MqlakeError) else repr(error)
                 if monotonic() >= deadline:
                     _log.warning("this master serves without all slaves' positions: %s", failure)
                     break
