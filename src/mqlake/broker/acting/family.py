@@ -125,6 +125,8 @@ class ActingMaster:
             self._gives_back.cancel()
         replicas.is_acting, replicas.has_acted = acts, not acts
         if acts:
+            # So the returning master sees that there are offsets that it does not know.
+            self._parts.store.config.consumer_offsets.next_version()
             _log.warning("the master is gone: this slave serves reads, offsets and locks for it")
         else:
             _log.info("this slave does not act for the master any more")

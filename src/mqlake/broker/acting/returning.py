@@ -2,7 +2,9 @@
 
 Upstream: `BrokerPreOnlineService.syncMetadataReverse`. Positions say that everything before them
 is done. They are adopted only if this log has everything that the slave's log has, and only if they
-are larger than this master's own: one that was not stored before a crash is not done twice.
+are larger than this master's own: one that was not stored before a crash is not done twice. The
+offsets of a slave whose table is older than this master's are not adopted: that table does not have
+the latest resets and deletions.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ from mqlake.formats.config.consumer_offset import TOPIC_GROUP_SEPARATOR
 from mqlake.formats.consume_queue import SCHEDULE_TOPIC
 from mqlake.protocol import naming
 from mqlake.remoting.slices import Job, Slices
-from mqlake.store.config.consumer_offsets import ConsumerOffsetTable
+from mqlake.store.config.consumer_offsets import ConsumerOffsetTable, is_older
 from mqlake.store.config.delay_offsets import DelayOffsetTable
 from mqlake.store.port import Store
 
@@ -147,11 +149,14 @@ class OwnLog(NamedTuple):
     static_topics: Container[str]
 
     def bounded(self, topic: str, queues: Mapping[int, int]) -> Mapping[int, int]:
-        """Return offsets, none of which is after the end of its queue: messages come there."""
+        """Return the offsets of queues that exist, without those after the end of their queue.
+
+        Such an offset is of an earlier topic of the same name.
+        """
         if topic in self.static_topics:
             return queues
         ends = self.queue_ends
-        return {each: min(offset, ends.get((topic, each), 0)) for each, offset in queues.items()}
+        return {each: at for each, at in queues.items() if at <= ends.get((topic, each), -1)}
 
 
 def own_log(store: Store) -> OwnLog:
@@ -163,8 +168,12 @@ def adopt_consumer_offsets(
     found: list[SlaveOffsets], known: ConsumerOffsetTable, own: OwnLog
 ) -> Job[None]:
     """Adopt the offsets of slaves that are larger than those in a table."""
+    version = known.version
     for slave in found:
         if not _has_log(slave.address, slave.log_end, own.end):
+            continue
+        if is_older(slave.version, version):
+            _log.info("the consumer offsets of slave %s are older, and not adopted", slave.address)
             continue
         for key, queues in slave.table.items():
             topic, _, group = key.partition(TOPIC_GROUP_SEPARATOR)
