@@ -121,7 +121,7 @@ class Registration:
         return await self._cluster.route_known(topic)
 
     async def members(self) -> dict[int, str]:
-        """Return the addresses of this broker's name by id, from a name server that answers.
+        """Return the addresses of this broker's name by id, as all name servers know them.
 
         Raises:
             MqlakeError: no name server answers.

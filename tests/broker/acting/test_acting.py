@@ -11,6 +11,7 @@ import pytest
 from mqlake.broker.acting import family
 from mqlake.broker.slave import following
 from mqlake.broker.slave.following import TableSync
+from mqlake.errors import MqlakeError
 from mqlake.formats.config.subscription_group import SubscriptionGroup
 from mqlake.formats.config.topics import PERM_READ
 from mqlake.protocol.codes import RequestCode, ResponseCode
@@ -313,5 +314,33 @@ def test_an_acting_slave_notes_where_a_returning_master_is(tmp_path: Path) -> No
             async with brokers.master() as master:
                 await until(lambda: log.master_address == master.address)
                 await until(lambda: log.master_ha_address == replicas.master_ha_address)
+
+    asyncio.run(run())
+
+
+def test_a_master_that_any_name_server_knows_is_alive(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with group(tmp_path) as brokers, group(tmp_path) as others:
+            names = f"{brokers.names.address};{others.names.address}"
+            async with others.master() as master, brokers.slave(namesrvAddr=names) as slave:
+                known = {0: master.address, 1: slave.address}
+                assert await slave.parts.names.members() == known
+                await brokers.names.server.stop()
+                assert await slave.parts.names.members() == known
+                await others.names.server.stop()
+                with pytest.raises(MqlakeError):
+                    await slave.parts.names.members()
+
+    asyncio.run(run())
+
+
+def test_ids_below_zero_are_ignored(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with group(tmp_path) as brokers, brokers.slave() as slave:
+            await brokers.names.register(
+                broker_name="broker-a", broker_addr="h:1", cluster_name="DefaultCluster",
+                broker_id=-1, enable_acting_master=True,
+            )  # fmt: skip
+            assert await slave.parts.names.members() == {1: slave.address}
 
     asyncio.run(run())
