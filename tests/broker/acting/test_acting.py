@@ -5,10 +5,14 @@ from __future__ import annotations
 import asyncio
 from contextlib import AsyncExitStack
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
 from mqlake.broker.acting import family
+from mqlake.broker.pull.reading import Found
+from mqlake.broker.pull.which_broker import WhichBroker
 from mqlake.broker.slave import following
 from mqlake.broker.slave.following import TableSync
 from mqlake.errors import MqlakeError
@@ -342,5 +346,24 @@ def test_ids_below_zero_are_ignored(tmp_path: Path) -> None:
                 broker_id=-1, enable_acting_master=True,
             )  # fmt: skip
             assert await slave.parts.names.members() == {1: slave.address}
+
+    asyncio.run(run())
+
+
+def test_consumers_are_not_redirected_by_a_slave_that_acts(tmp_path: Path) -> None:
+    """It would be to itself, again and again: routes name it as the master."""
+
+    async def run() -> None:
+        async with group(tmp_path) as brokers, brokers.slave(slaveReadEnable=True) as slave:
+            which, replicas = WhichBroker(slave.parts), slave.parts.replicas
+            nothing = cast("Found", SimpleNamespace(pieces=()))
+            # No await from here on: the slave looks for its master all the time.
+            replicas.master_answers = True
+            replicas.is_acting, replicas.has_acted = False, False
+            assert which.is_redirected(nothing)
+            replicas.is_acting = True
+            assert not which.is_redirected(nothing)
+            replicas.is_acting, replicas.has_acted = False, True
+            assert not which.is_redirected(nothing)
 
     asyncio.run(run())

@@ -28,8 +28,7 @@ class WhichBroker:
 
     def suggested(self, group: SubscriptionGroup, found: Found) -> int:
         """Return the id of the broker to pull from next."""
-        replicas = self._parts.replicas
-        if not self._parts.settings.slave_read_enable or replicas.is_acting or replicas.has_acted:
+        if not self._parts.settings.slave_read_enable or self._acts:
             return MASTER  # Routes name an acting slave as the master.
         if self._is_old(found):
             return group.which_broker_when_consume_slowly
@@ -53,8 +52,13 @@ class WhichBroker:
 
         A consumer that takes this slave for the master would ask again and again.
         """
-        has_acted = self._parts.replicas.has_acted
-        return self._has_master and not has_acted and not self._is_old(found)
+        return self._has_master and not self._acts and not self._is_old(found)
+
+    @property
+    def _acts(self) -> bool:
+        """Return whether clients may take this slave for the master."""
+        replicas = self._parts.replicas
+        return replicas.is_acting or replicas.has_acted
 
     @property
     def _has_master(self) -> bool:
