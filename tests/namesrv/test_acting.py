@@ -8,7 +8,9 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from mqlake.namesrv import notices as notices_module
 from mqlake.namesrv.acting import SmallestIdChange
+from mqlake.namesrv.notices import SmallestIdNotices
 from mqlake.namesrv.routes import Routes
 from mqlake.namesrv.settings import NamesrvSettings
 from mqlake.programs.ports import free_port
@@ -81,11 +83,12 @@ def test_the_others_are_notified_of_the_one_that_comes() -> None:
     assert group.changes == []  # as it was
 
 
-def test_a_slave_that_becomes_the_master_is_notified_itself() -> None:
+def test_a_broker_that_is_alone_is_not_notified() -> None:
+    """The name server opens no connection to an address only because it was registered."""
     group = Group()
     group.come(1)
     group.come(0, "h:1")
-    assert group.last() == (0, "h:1", None, "ha-h:1", ("h:1",))
+    assert group.changes == []
 
 
 def test_one_that_is_not_there_changes_nothing() -> None:
@@ -196,5 +199,80 @@ def test_nobody_is_notified_unless_the_name_server_is_told_to() -> None:
             only = await broker.notices.get()
             assert (only.min_broker_id, only.offline_broker_addr) == (2, "127.0.0.1:9")
             assert broker.notices.empty()
+
+    asyncio.run(run())
+
+
+class Client:
+    """Notes whom it would notify; it waits until it may end."""
+
+    may_end: asyncio.Event
+    told: list[str]
+    at_once = most = 0
+
+    async def request(self, address: str, _notice: Command, _timeout: float) -> None:
+        kind = type(self)
+        kind.told.append(address)
+        kind.at_once += 1
+        kind.most = max(kind.most, kind.at_once)
+        await kind.may_end.wait()
+        kind.at_once -= 1
+        if address == "bad:1":
+            raise UnicodeError("label too long")
+
+    async def close(self) -> None:
+        pass
+
+
+def change(*addresses: str) -> SmallestIdChange:
+    header = NotifyMinBrokerIdChangeHeader(min_broker_id=1, broker_name="a", min_broker_addr="h:1")
+    return SmallestIdChange(header, addresses)
+
+
+def test_few_brokers_are_notified_at_the_same_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def run() -> None:
+        Client.may_end, Client.told = asyncio.Event(), []
+        monkeypatch.setattr(notices_module, "RemotingClient", Client)
+        monkeypatch.setattr(notices_module, "_MOST_NAMES", 40)
+        notices = SmallestIdNotices()
+        for number in range(50):
+            notices.notify(f"name{number}", change("bad:1", f"h:{number}"))
+        notices.notify("name0", change("later:1"))
+        for _ in range(5):
+            await asyncio.sleep(0)
+        assert len(Client.told) == 16
+        Client.may_end.set()
+        async with asyncio.timeout(60):
+            while notices._tasks:  # noqa: ASYNC110 (nothing tells)
+                await asyncio.sleep(0)
+        assert Client.most == 16
+        assert len(Client.told) == 79  # The first change of name0 was never sent.
+        assert "later:1" in Client.told
+        await notices.stop()
+
+    asyncio.run(run())
+
+
+def test_nobody_is_notified_that_a_name_server_stops(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def run() -> None:
+        told: list[str] = []
+        async with running(notifyMinBrokerIdChanged=True) as names:
+            for broker_id in (1, 0):
+                await names.register(
+                    broker_addr=f"h:{broker_id}", broker_id=broker_id, enable_acting_master=True
+                )
+            server, live = names.server, names.server._state.routes.brokers.live
+            close = server._server.stop
+
+            async def close_all() -> None:
+                await close()
+                async with asyncio.timeout(60):
+                    while live:  # noqa: ASYNC110 (nothing tells)
+                        await asyncio.sleep(0)
+
+            monkeypatch.setattr(server._server, "stop", close_all)
+            monkeypatch.setattr(server._notices, "notify", lambda name, _change: told.append(name))
+            await server.stop()
+        assert told == []
 
     asyncio.run(run())

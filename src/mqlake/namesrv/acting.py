@@ -28,7 +28,7 @@ class SmallestIdChange(NamedTuple):
 def after_registration(data: BrokerData, ha_address: str) -> SmallestIdChange:
     """Return the change after a broker with a smaller id than all others has registered.
 
-    The others are notified; a broker that is alone and has changed its id is notified itself.
+    The others are notified.
 
     Args:
         ha_address: where the new broker sends its log, if it is a master.
@@ -36,7 +36,7 @@ def after_registration(data: BrokerData, ha_address: str) -> SmallestIdChange:
     smallest = min(data.broker_addrs)
     others = [address for i, address in data.broker_addrs.items() if i != smallest]
     header = _header(data, offline=None, ha_address=ha_address)
-    return SmallestIdChange(header, tuple(others or data.broker_addrs.values()))
+    return SmallestIdChange(header, tuple(others))
 
 
 def after_removal(data: BrokerData, address: str) -> SmallestIdChange:

@@ -90,6 +90,8 @@ class NameServer:
         """Close all connections."""
         if self._scan is not None:
             self._scan.cancel()
+        # The connections of all brokers are closed now, which means nothing.
+        self._state.routes.on_smallest_id = lambda _name, _change: None
         await self._server.stop()
         self._state.slices.stop()
         await self._notices.stop()

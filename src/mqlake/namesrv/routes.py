@@ -147,7 +147,7 @@ class Routes:
             new.ha_address,
             new.body.filter_server_list,
         )
-        if broker_id < smallest and data.enable_acting_master:
+        if broker_id < smallest and data.enable_acting_master and len(data.broker_addrs) > 1:
             self.on_smallest_id(name, after_registration(data, new.ha_address))
         return self._master(key, data) if broker_id != MASTER_ID else Master()
 
