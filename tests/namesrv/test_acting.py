@@ -257,7 +257,7 @@ def test_nobody_is_notified_that_a_name_server_stops(monkeypatch: pytest.MonkeyP
     async def run() -> None:
         told: list[str] = []
         async with running(notifyMinBrokerIdChanged=True) as names:
-            for broker_id in (1, 0):
+            for broker_id in (0, 1):
                 await names.register(
                     broker_addr=f"h:{broker_id}", broker_id=broker_id, enable_acting_master=True
                 )

@@ -13,6 +13,7 @@ from contextlib import suppress
 import msgspec
 
 from mqlake.broker.acting.members import members_of
+from mqlake.broker.named_masters import NamedMasters
 from mqlake.broker.replicas import Replicas
 from mqlake.broker.settings import BrokerSettings
 from mqlake.broker.static_topics.mappings import StaticTopics
@@ -78,7 +79,7 @@ class Registration:
         self._client = self._cluster.client
         self._stale = {address: asyncio.Event() for address in self._cluster.name_servers}
         self._peers: dict[str, Peer] = {}
-        self._masters: dict[str, RegisterBrokerResponseHeader] = {}
+        self._masters = NamedMasters(settings, replicas, self._cluster.name_servers)
         self._tasks: list[asyncio.Task[None]] = []
         # The number of changes, and how many of them each name server knows.
         self._changes = 0
@@ -169,7 +170,7 @@ class Registration:
                 elif failure != was_told:
                     _log.error("name server %s: registration failed", address, exc_info=error)
                 self._stale[address].clear()  # Set by the connection that was lost just now.
-                self._note_failed(address)
+                self._masters.failed(address)
             else:
                 failure, pause = "", self._period()
             if failure != was_told:
@@ -192,26 +193,6 @@ class Registration:
             return _WITHOUT_MASTER
         return min(max(settings.register_name_server_period / 1000, _SHORTEST), _LONGEST)
 
-    def _note_failed(self, name_server: str) -> None:
-        """Forget what a name server said about the master, if other name servers answer.
-
-        Otherwise a slave that may act would copy from a master that only this one knew.
-        """
-        others = self._masters.keys() - {name_server}
-        if self._settings.now.has_acting_master and others:
-            self._masters.pop(name_server, None)
-            self._find_master()
-
-    def _note_master(self, name_server: str, found: RegisterBrokerResponseHeader) -> None:
-        self._masters[name_server] = found
-        self._find_master()
-
-    def _find_master(self) -> None:
-        """Note the master from the first name server that knows one."""
-        known = [self._masters[each] for each in self._stale if each in self._masters]
-        best = next((each for each in known if each.master_addr), RegisterBrokerResponseHeader())
-        self._replicas.found_master(best.master_addr or "", best.ha_server_addr or "")
-
     async def _register(self, address: str) -> None:
         changes = self._changes
         timeout = self._settings.now.register_broker_timeout_mills / 1000
@@ -228,7 +209,7 @@ class Registration:
         if self._settings.now.enable_controller_mode and self._settings.now.is_slave:
             return  # the controller says who the master is
         if self._settings.now.is_slave:
-            self._note_master(address, answer.header(RegisterBrokerResponseHeader))
+            self._masters.note(address, answer.header(RegisterBrokerResponseHeader))
             return  # The master's table says which topics are ordered.
         if answer.body:
             table = decode_body(_KVTable, answer.body).table

@@ -45,6 +45,11 @@ class Replicas:
         """The address for this broker's slaves: "host:port"; "" while nobody listens."""
         return self.transfer.listens_at if self.transfer is not None else ""
 
+    def may_be_master(self, address: str | None, ha_address: str | None) -> bool:
+        """Return whether addresses are on the hosts of the last known master, if one is known."""
+        pairs = (address, self._listens_there), (ha_address, self.master_ha_address)
+        return all(_host(each) == _host(known) for each, known in pairs if each and known)
+
     def found_master(self, address: str, ha_address: str) -> None:
         """Note what name servers answer about this slave's master; "" for what they do not know."""
         if ha_address:
@@ -60,3 +65,7 @@ class Replicas:
         self.master_address, self.master_ha_address = address, ha_address
         for function in self.on_change:
             function()
+
+
+def _host(address: str) -> str:
+    return address.rpartition(":")[0]

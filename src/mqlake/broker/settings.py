@@ -289,9 +289,9 @@ class BrokerSettings(StoreSettings, frozen=True, rename="camel", kw_only=True):
     has no effect with `enableControllerMode`."""
     broker_not_active_timeout_millis: Restart[Interval] = 10_000
     """How long a name server considers this broker alive without a heartbeat, with
-    `enableSlaveActingMaster`."""
+    `enableSlaveActingMaster`. It must be greater than `brokerHeartbeatInterval`."""
     sync_broker_member_group_period: Restart[Interval] = 1000
-    """How often a slave asks a name server which brokers of its name are alive, with
+    """How often a slave asks the name servers which brokers of its name are alive, with
     `enableSlaveActingMaster`."""
     skip_pre_online: Restart[bool] = False
     """Whether a master with `enableSlaveActingMaster` starts without asking its slaves for their
@@ -340,6 +340,12 @@ class BrokerSettings(StoreSettings, frozen=True, rename="camel", kw_only=True):
                 f"setting listenPort: {self.listen_port} is not between {least} and {LAST_PORT}"
             )
         self._check_role()
+        silent = self.broker_not_active_timeout_millis
+        if self.has_acting_master and self.broker_heartbeat_interval >= silent:
+            raise StoreError(
+                f"setting brokerHeartbeatInterval: {self.broker_heartbeat_interval} is not less "
+                f"than brokerNotActiveTimeoutMillis, {silent}: name servers would remove the broker"
+            )
         if self.enable_controller_mode and not self.controllers:
             raise StoreError(
                 "setting controllerAddr: enableControllerMode needs the addresses of controllers"

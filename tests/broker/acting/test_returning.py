@@ -164,7 +164,7 @@ def test_messages_that_become_due_do_not_hide_that_a_slave_has_more(
         return opened[-1]
 
     async def late(settings: BrokerSettings, slices: Slices) -> list[SlaveOffsets]:
-        with pytest.raises(OSError):
+        with pytest.raises(ConnectionRefusedError):
             await asyncio.open_connection("127.0.0.1", settings.listen_port)
         await until(lambda: bool(opened[-1].queue_ends().get(("Later", 0))))
         return await ask_slaves(settings, slices)

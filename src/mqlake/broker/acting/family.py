@@ -40,7 +40,7 @@ class ActingMaster:
         self._parts = parts
         self._look = asyncio.Event()
         self._had_master = True
-        self._failure: str | None = None
+        self._failures: dict[str, str] = {}
         self._tasks: list[asyncio.Task[None]] = []
         self._gives_back: asyncio.TimerHandle | None = None
         if parts.settings.has_acting_master:
@@ -71,7 +71,9 @@ class ActingMaster:
             try:
                 self._parts.names.send_heartbeat()
             except Exception as error:  # noqa: BLE001 (without this task the broker counts as dead)
-                self._report(error)
+                self._report("heartbeats are not sent", error)
+            else:
+                self._failures.pop("heartbeats are not sent", None)
             await asyncio.sleep(self._parts.settings.broker_heartbeat_interval / 1000)
 
     async def _keep(self) -> None:
@@ -80,24 +82,26 @@ class ActingMaster:
             try:
                 await self._look_now()
             except Exception as error:  # noqa: BLE001 (a slave without this task never acts)
-                self._report(error)
+                self._report("the brokers of this name are not known", error)
             else:
-                self._failure = None
+                self._failures.pop("the brokers of this name are not known", None)
             with suppress(TimeoutError):
                 period = self._parts.settings.sync_broker_member_group_period / 1000
                 async with asyncio.timeout(period):
                     await self._look.wait()
 
-    def _report(self, error: Exception) -> None:
+    def _report(self, what: str, error: Exception) -> None:
         """Log a failure, once for as long as it is the same."""
         failure = str(error) if isinstance(error, MqlakeError) else repr(error)
-        if failure != self._failure:
+        if failure != self._failures.get(what):
             trace = None if isinstance(error, MqlakeError) else error
-            _log.warning("the brokers of this name are not known: %s", failure, exc_info=trace)
-            self._failure = failure
+            _log.warning("%s: %s", what, failure, exc_info=trace)
+            self._failures[what] = failure
 
     async def _look_now(self) -> None:
-        """Begin or end to act, as a name server says who is alive.
+        """Begin or end to act, as name servers say who is alive.
+
+        A slave whose log differs from its master's never acts: its messages are not the master's.
 
         Raises:
             MqlakeError: no name server answers; nothing changes then.
@@ -107,11 +111,14 @@ class ActingMaster:
             self._act(acts=False)  # An administrator has promoted it.
             return
         members = await parts.names.members()
-        settings = parts.settings  # They may have changed meanwhile.
-        if members.get(settings.broker_id) != settings.broker_address:
-            return  # The name server does not know this broker yet, so perhaps not the master.
+        settings, slave = parts.settings, parts.replication.slave  # They may have changed.
         has_master = MASTER in members
-        self._act(acts=settings.is_slave and settings.broker_id == min(members))
+        if slave is None or slave.has_diverged or has_master:
+            self._act(acts=False)
+        elif members.get(settings.broker_id) != settings.broker_address:
+            return  # No name server knows this broker yet, so perhaps not the master.
+        else:
+            self._act(acts=settings.is_slave and settings.broker_id == min(members))
         if has_master is not self._had_master:
             # The answer to a registration says where the master is.
             self._had_master = has_master

@@ -84,12 +84,15 @@ class ControllerRequests:
     def _note_returning(self, found: ExchangeHaInfoHeader) -> None:
         """Connect to a master that returns, and that is not registered before this slave does.
 
-        Only while no name server knows a master, or this slave acts for it: anyone could send this.
+        Only while no name server knows a master, or this slave acts for it, and only at the host
+        of the last known master: anyone could send this.
         """
         parts, slave = self._parts, self._parts.replication.slave
         if slave is None or not parts.settings.has_acting_master:
             return
         if parts.replicas.master_address and not parts.replicas.is_acting:
+            return
+        if not parts.replicas.may_be_master(found.master_address, found.master_ha_address):
             return
         slave.master_ha_address, slave.master_address = (
             found.master_ha_address,
