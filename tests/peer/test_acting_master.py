@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from mqlake.broker.slave import following
 from mqlake.broker.topics import READ_WRITE
 from mqlake.errors import MqlakeError
 from mqlake.formats.config.subscription_group import SubscriptionGroup
@@ -211,8 +212,11 @@ def _equals(
     return equals
 
 
-def test_mqlakes_slave_acts_for_rocketmqs_master(tmp_path: Path) -> None:
+def test_mqlakes_slave_acts_for_rocketmqs_master(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """RocketMQ's master waits for its slave's connection, then adopts its offsets."""
+    monkeypatch.setattr(following, "FULL", 1.0)  # The group is created after the first copy.
 
     async def run() -> None:
         server = NameServer({"listenPort": 0, **NAMES})
@@ -232,6 +236,8 @@ def test_mqlakes_slave_acts_for_rocketmqs_master(tmp_path: Path) -> None:
                     await _fill(asking, address)
                     await until(_same_log(asking, address, slave.address))
                     await until(_equals(lambda: asking.committed(slave.address), 1))
+                    has_group = _of(lambda: slave.parts.groups.get(GROUP) is not None)
+                    await until(_equals(has_group, True))
                     await asyncio.to_thread(master.stop)
                 await until(_equals(asking.route, ({0: slave.address}, PERM_READ)))
                 await until(_equals(_of(lambda: replicas.is_acting), True))
