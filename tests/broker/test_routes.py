@@ -62,7 +62,6 @@ def test_who_may_only_read_changes_nothing(tmp_path: Path) -> None:
     assert {name for name in names if name.startswith(changing)} == set()
     assert {name for name in names if not name.startswith(("GET", "QUERY", "VIEW", "SEARCH"))} == {
         "CHECK_ROCKSDB_CQ_WRITE_PROGRESS",
-        "EXCHANGE_BROKER_HA_INFO",
         "EXPORT_ROCKSDB_CONFIG_TO_JSON",
         "INVOKE_BROKER_TO_GET_CONSUMER_STATUS",
         "POLLING_INFO",

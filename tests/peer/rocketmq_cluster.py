@@ -39,11 +39,13 @@ class Cluster:
         options: Sequence[str] = QUICK,
         also: str = "",
         version: str | None = None,
+        of_names: Mapping[str, object] | None = None,
     ) -> None:
         """Write its configuration; `directory` is for that, and for what it makes beside the store.
 
         `options` are those of the JVM; `also` is another name server that the broker registers at;
-        `version` is RocketMQ's release, 5.5.0 if it is not given.
+        `version` is RocketMQ's release, 5.5.0 if it is not given; `of_names` are settings of the
+        name server.
 
         Raises:
             JavaMissingError: it cannot be built.
@@ -51,7 +53,11 @@ class Cluster:
         port, ha, names = free_ports(3)
         self.names, self.broker = f"127.0.0.1:{names}", f"127.0.0.1:{port}"
         self._log = directory / "cluster.log"
-        server = {"listenPort": names, "kvConfigPath": directory / "kvConfig.json"}
+        server: dict[str, object] = {
+            "listenPort": names,
+            "kvConfigPath": directory / "kvConfig.json",
+            **(of_names or {}),
+        }
         broker = {
             "brokerName": "broker-a",
             "brokerIP1": "127.0.0.1",

@@ -15,6 +15,8 @@ from typing import Protocol, Self
 
 import msgspec
 
+from mqlake.broker.acting import returning
+from mqlake.broker.acting.family import ActingMaster
 from mqlake.broker.admin.families import ADMIN
 from mqlake.broker.clients.requests import ClientRequests
 from mqlake.broker.controller.requests import ControllerRequests
@@ -81,6 +83,7 @@ FAMILIES: tuple[type[Family], ...] = (
     StaticTopicCleaning,
     SlaveTables,
     ControllerRequests,
+    ActingMaster,
     *ADMIN,
 )
 """All families of a broker, in the order in which they are created."""
@@ -148,12 +151,19 @@ class Broker:
 
     async def _open(self) -> None:
         settings = self.settings
+        returns = returning.returns(settings)
         async with AsyncExitStack() as undo:
+            delays = await returning.delay_offsets_of_slaves(settings) if returns else []
             store = MessageStore.open(
                 settings.store_path, self._live, directory=self._directory, clock=self._clock
             )
             await undo.enter_async_context(store)
             store.failed.add_done_callback(self._store_failed)
+            own_log = returning.own_log(store) if returns else None
+            if own_log is not None and delays:
+                # Before anything is delivered.
+                returning.adopt_delay_offsets(delays, store.config.delay_offsets, own_log)
+                store.core.scheduled.begin()
             # A store that stopped cleanly and has no topic at all: somebody has removed them.
             has_lost = len(store.config.topics) > 0 or not store.was_closed_cleanly
             self.parts = parts = Parts(self._live, store, self._settings_file(store))
@@ -165,8 +175,11 @@ class Broker:
             undo.callback(parts.slices.stop)
             undo.callback(parts.repeating.stop)
             self.routes = tuple(route for family in FAMILIES for route in family(parts).routes())
+            if own_log is not None:
+                await _adopt_consumer_offsets(parts, own_log)
             limits = Limits(memory=settings.max_connection_memory)
-            self._server = RemotingServer(self.routes, limits, (SlaveRefusals(self._live).check,))
+            refusals = SlaveRefusals(self._live, parts.replicas)
+            self._server = RemotingServer(self.routes, limits, (refusals.check,))
             undo.push_async_callback(self._server.stop)
             self._live.on_change(
                 lambda: self._server.set_memory(self.settings.max_connection_memory),
@@ -236,6 +249,13 @@ class Broker:
             ]
             if failures:
                 raise failures[0]
+
+
+async def _adopt_consumer_offsets(parts: Parts, own: returning.OwnLog) -> None:
+    found = await returning.consumer_offsets_of_slaves(parts.settings, parts.slices)
+    own = own._replace(static_topics=parts.static_topics)
+    adopting = returning.adopt_consumer_offsets(found, parts.store.config.consumer_offsets, own)
+    await parts.slices.finish(adopting)
 
 
 def _of_start(settings: BrokerSettings) -> BrokerSettings:

@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
 import msgspec
 
+from mqlake.broker.acting.members import members_of
+from mqlake.broker.named_masters import NamedMasters
 from mqlake.broker.replicas import Replicas
 from mqlake.broker.settings import BrokerSettings
 from mqlake.broker.static_topics.mappings import StaticTopics
@@ -22,8 +25,9 @@ from mqlake.protocol.bodies.register import TopicConfigs, body_crc
 from mqlake.protocol.bodies.route import TopicQueueMappingInfo, TopicRouteData
 from mqlake.protocol.body import decode_body, encode_body
 from mqlake.protocol.codes import RequestCode
-from mqlake.protocol.command import Command, request
+from mqlake.protocol.command import ONEWAY, Command, request
 from mqlake.protocol.headers.namesrv import (
+    BrokerHeartbeatHeader,
     RegisterBrokerHeader,
     RegisterBrokerResponseHeader,
     UnregisterBrokerHeader,
@@ -56,6 +60,9 @@ class Registration:
 
     It registers every `registerNameServerPeriod`, at once when topics change or the connection is
     lost, and every second while it fails.
+
+    Attributes:
+        on_stop: called, and awaited, before the broker unregisters.
     """
 
     def __init__(
@@ -72,12 +79,13 @@ class Registration:
         self._client = self._cluster.client
         self._stale = {address: asyncio.Event() for address in self._cluster.name_servers}
         self._peers: dict[str, Peer] = {}
-        self._masters: dict[str, RegisterBrokerResponseHeader] = {}
+        self._masters = NamedMasters(settings, replicas, self._cluster.name_servers)
         self._tasks: list[asyncio.Task[None]] = []
         # The number of changes, and how many of them each name server knows.
         self._changes = 0
         self._told = dict.fromkeys(self._stale, -1)
         self._progress = asyncio.Condition()
+        self.on_stop: list[Callable[[], Awaitable[None]]] = []
         topics.on_change = self.changed
         settings.on_change(self.changed, "broker_permission", "register_name_server_period")
         settings.on_change(self.changed, "broker_role", "broker_id")
@@ -113,8 +121,33 @@ class Registration:
         """Return a topic's route from the first name server that knows it."""
         return await self._cluster.route_known(topic)
 
+    async def members(self) -> dict[int, str]:
+        """Return the addresses of this broker's name by id, as all name servers know them.
+
+        Raises:
+            MqlakeError: no name server answers.
+        """
+        return await members_of(self._cluster, self._settings.now)
+
+    def send_heartbeat(self) -> None:
+        """Send a heartbeat to the name servers with which the broker is registered."""
+        settings = self._settings.now
+        header = BrokerHeartbeatHeader(
+            cluster_name=settings.broker_cluster_name,
+            broker_addr=settings.broker_address,
+            broker_name=settings.broker_name,
+            broker_id=settings.broker_id,
+        )
+        for peer in self._peers.values():
+            if not peer.is_closed:
+                heartbeat = request(RequestCode.BROKER_HEARTBEAT, header)
+                heartbeat.flag |= ONEWAY
+                peer.send(heartbeat)
+
     async def stop(self) -> None:
         """Unregister from the name servers that answer, and forget them."""
+        for function in self.on_stop:
+            await function()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -137,6 +170,7 @@ class Registration:
                 elif failure != was_told:
                     _log.error("name server %s: registration failed", address, exc_info=error)
                 self._stale[address].clear()  # Set by the connection that was lost just now.
+                self._masters.failed(address)
             else:
                 failure, pause = "", self._period()
             if failure != was_told:
@@ -159,13 +193,6 @@ class Registration:
             return _WITHOUT_MASTER
         return min(max(settings.register_name_server_period / 1000, _SHORTEST), _LONGEST)
 
-    def _note_master(self, name_server: str, found: RegisterBrokerResponseHeader) -> None:
-        """Note the master from the first name server that knows one."""
-        self._masters[name_server] = found
-        known = [self._masters[each] for each in self._stale if each in self._masters]
-        best = next((each for each in known if each.master_addr), RegisterBrokerResponseHeader())
-        self._replicas.found_master(best.master_addr or "", best.ha_server_addr or "")
-
     async def _register(self, address: str) -> None:
         changes = self._changes
         timeout = self._settings.now.register_broker_timeout_mills / 1000
@@ -182,7 +209,7 @@ class Registration:
         if self._settings.now.enable_controller_mode and self._settings.now.is_slave:
             return  # the controller says who the master is
         if self._settings.now.is_slave:
-            self._note_master(address, answer.header(RegisterBrokerResponseHeader))
+            self._masters.note(address, answer.header(RegisterBrokerResponseHeader))
             return  # The master's table says which topics are ordered.
         if answer.body:
             table = decode_body(_KVTable, answer.body).table
@@ -222,6 +249,7 @@ class Registration:
             )
         )
         yield
+        acts = settings.has_acting_master
         header = RegisterBrokerHeader(
             broker_name=settings.broker_name,
             broker_addr=settings.broker_address,
@@ -229,7 +257,8 @@ class Registration:
             # Not None: Java's name server refuses that. A slave connects to no empty address.
             ha_server_addr=self._replicas.ha_address,
             broker_id=settings.broker_id,
-            enable_acting_master=False,
+            heartbeat_timeout_millis=settings.broker_not_active_timeout_millis if acts else None,
+            enable_acting_master=acts,
             body_crc32=body_crc(body),
         )
         return request(RequestCode.REGISTER_BROKER, header, body)

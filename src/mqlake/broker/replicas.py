@@ -27,6 +27,8 @@ class Replicas:
             server knows it.
         master_ha_address: the address from which the master sends its log; the last known one.
         master_answers: whether the master answered the last request.
+        is_acting: whether this slave acts for its master, which is gone.
+        has_acted: whether it did so until a moment ago: clients may still take it for the master.
         on_change: called when one of these addresses has changed.
     """
 
@@ -35,13 +37,18 @@ class Replicas:
         self.master_address: str = ""
         self.master_ha_address: str = ""
         self._listens_there = ""
-        self.master_answers = False
+        self.master_answers = self.is_acting = self.has_acted = False
         self.on_change: list[Callable[[], object]] = []
 
     @property
     def ha_address(self) -> str:
         """The address for this broker's slaves: "host:port"; "" while nobody listens."""
         return self.transfer.listens_at if self.transfer is not None else ""
+
+    def may_be_master(self, address: str | None, ha_address: str | None) -> bool:
+        """Return whether addresses are on the hosts of the last known master, if one is known."""
+        pairs = (address, self._listens_there), (ha_address, self.master_ha_address)
+        return all(_host(each) == _host(known) for each, known in pairs if each and known)
 
     def found_master(self, address: str, ha_address: str) -> None:
         """Note what name servers answer about this slave's master; "" for what they do not know."""
@@ -58,3 +65,7 @@ class Replicas:
         self.master_address, self.master_ha_address = address, ha_address
         for function in self.on_change:
             function()
+
+
+def _host(address: str) -> str:
+    return address.rpartition(":")[0]

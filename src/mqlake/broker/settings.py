@@ -78,6 +78,11 @@ WITHOUT_EFFECT = {
     "syncControllerMetadataPeriod": (
         "The broker looks for the leader when a controller does not answer or names another leader."
     ),
+    "totalReplicas": "A master asks all slaves that the name servers know, however many there are.",
+    "sendHeartbeatTimeoutMillis": "Name servers do not answer heartbeats.",
+    "compatibleWithOldNameSrv": (
+        "Name servers of RocketMQ 4 know no acting master, so no requests are adapted to them."
+    ),
     "retrieveMessageFromPopRetryTopicV1": (
         "With `enableRetryTopicV2`, each pop reads the retry topics of both names."
     ),
@@ -277,6 +282,21 @@ class BrokerSettings(StoreSettings, frozen=True, rename="camel", kw_only=True):
     max_ha_transfer_byte_in_second: Restart[Annotated[int, Within(1024, 1 << 40)]] = 100 << 20
     """Bytes per second. See `haFlowControlEnable`."""
 
+    # Acting master
+    enable_slave_acting_master: Restart[bool] = False
+    """Whether the slave with the smallest id serves reads, offsets and locks while the master is
+    gone, and whether the returning master adopts its offsets. Set it on all brokers of a name. It
+    has no effect with `enableControllerMode`."""
+    broker_not_active_timeout_millis: Restart[Interval] = 10_000
+    """How long a name server considers this broker alive without a heartbeat, with
+    `enableSlaveActingMaster`. It must be greater than `brokerHeartbeatInterval`."""
+    sync_broker_member_group_period: Restart[Interval] = 1000
+    """How often a slave asks the name servers which brokers of its name are alive, with
+    `enableSlaveActingMaster`."""
+    skip_pre_online: Restart[bool] = False
+    """Whether a master with `enableSlaveActingMaster` starts without asking its slaves for their
+    offsets."""
+
     # Controller
     enable_controller_mode: Restart[bool] = False
     """Whether a controller decides which broker of this name is the master. If so, `brokerRole` and
@@ -291,7 +311,8 @@ class BrokerSettings(StoreSettings, frozen=True, rename="camel", kw_only=True):
     ha_max_time_slave_not_catchup: Restart[Interval] = 15_000
     """How long a slave may lack a part of the log before it is removed from the in-sync set."""
     broker_heartbeat_interval: Restart[Interval] = 1000
-    """How often the broker sends a heartbeat to the controllers."""
+    """How often the broker sends a heartbeat to the controllers or, with
+    `enableSlaveActingMaster`, to the name servers."""
     controller_heart_beat_timeout_mills: Restart[Interval] = 10_000
     """How long a controller considers this broker alive without a heartbeat."""
     broker_election_priority: Restart[Annotated[int, Within(0, INT_MAX)]] = INT_MAX
@@ -319,6 +340,12 @@ class BrokerSettings(StoreSettings, frozen=True, rename="camel", kw_only=True):
                 f"setting listenPort: {self.listen_port} is not between {least} and {LAST_PORT}"
             )
         self._check_role()
+        silent = self.broker_not_active_timeout_millis
+        if self.has_acting_master and self.broker_heartbeat_interval >= silent:
+            raise StoreError(
+                f"setting brokerHeartbeatInterval: {self.broker_heartbeat_interval} is not less "
+                f"than brokerNotActiveTimeoutMillis, {silent}: name servers would remove the broker"
+            )
         if self.enable_controller_mode and not self.controllers:
             raise StoreError(
                 "setting controllerAddr: enableControllerMode needs the addresses of controllers"
@@ -340,6 +367,11 @@ class BrokerSettings(StoreSettings, frozen=True, rename="camel", kw_only=True):
                 f"setting brokerId: {self.broker_id} is a slave's; a broker with brokerRole "
                 f"{role} has 0"
             )
+
+    @property
+    def has_acting_master(self) -> bool:
+        """Return whether a slave of this broker's name acts while the master is gone."""
+        return self.enable_slave_acting_master and not self.enable_controller_mode
 
     @property
     def store_path(self) -> Path:

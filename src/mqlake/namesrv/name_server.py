@@ -8,6 +8,8 @@ import os
 from collections.abc import Mapping
 from typing import Final, Self
 
+from mqlake.namesrv.acting import SmallestIdChange
+from mqlake.namesrv.notices import SmallestIdNotices
 from mqlake.namesrv.requests.brokers import BrokerRequests
 from mqlake.namesrv.requests.configuration import ConfigurationRequests
 from mqlake.namesrv.requests.topics import TopicRequests
@@ -49,6 +51,8 @@ class NameServer:
         clock: Clock | None = None,
     ) -> None:
         self._state = state = State(make_namesrv_settings(settings), clock or SystemClock())
+        self._notices = SmallestIdNotices()
+        state.routes.on_smallest_id = self._notify
         families = BrokerRequests(state), TopicRequests(state), ConfigurationRequests(state)
         self.routes = tuple(route for family in families for route in family.routes())
         idle = state.settings.server_channel_max_idle_time_seconds
@@ -86,8 +90,15 @@ class NameServer:
         """Close all connections."""
         if self._scan is not None:
             self._scan.cancel()
+        # The connections of all brokers are closed now, which means nothing.
+        self._state.routes.on_smallest_id = lambda _name, _change: None
         await self._server.stop()
         self._state.slices.stop()
+        await self._notices.stop()
+
+    def _notify(self, name: str, change: SmallestIdChange) -> None:
+        if self.settings.notify_min_broker_id_changed:
+            self._notices.notify(name, change)
 
     def _scan_later(self) -> None:
         seconds = max(self.settings.scan_not_active_broker_interval, 10) / 1000

@@ -7,13 +7,19 @@ from __future__ import annotations
 
 import logging
 from collections import deque
+from collections.abc import Callable
 from typing import Final, NamedTuple, TypeVar
 
 import msgspec
 from msgspec import UNSET
 
 from mqlake.formats.config import DataVersion
-from mqlake.formats.config.topics import PERM_WRITE
+from mqlake.namesrv.acting import (
+    SmallestIdChange,
+    after_registration,
+    after_removal,
+    let_slave_act,
+)
 from mqlake.namesrv.broker_table import (
     HEARTBEAT_TIMEOUT,
     MASTER_ID,
@@ -62,9 +68,15 @@ class Master(NamedTuple):
 
 
 class Routes:
-    """Everything that a name server knows about brokers and topics."""
+    """Everything that a name server knows about brokers and topics.
+
+    Attributes:
+        on_smallest_id: called with a broker name when its smallest id has changed, if one of its
+            slaves may act for the master.
+    """
 
     def __init__(self) -> None:
+        self.on_smallest_id: Callable[[str, SmallestIdChange], object] = lambda _name, _change: None
         self.brokers = BrokerTable()
         self.topics = TopicTable()
         self._changes: deque[object] = deque()
@@ -106,6 +118,7 @@ class Routes:
         data = self.brokers.ensure(key.cluster, name)
         data.enable_acting_master = bool(new.acting_master)
         data.zone_name = UNSET if new.zone is None else new.zone
+        smallest = min(data.broker_addrs, default=MASTER_ID)
         # A slave that became the master has one address under two ids for a moment.
         data.broker_addrs = {
             i: a for i, a in data.broker_addrs.items() if a != key.address or i == broker_id
@@ -134,6 +147,8 @@ class Routes:
             new.ha_address,
             new.body.filter_server_list,
         )
+        if broker_id < smallest and data.enable_acting_master and len(data.broker_addrs) > 1:
+            self.on_smallest_id(name, after_registration(data, new.ha_address))
         return self._master(key, data) if broker_id != MASTER_ID else Master()
 
     def _check(self, new: Registration, settings: NamesrvSettings) -> Job[None]:
@@ -188,13 +203,19 @@ class Routes:
         return self._alone(self._unregister(place))
 
     def _unregister(self, place: Place) -> Job[None]:
-        _log.info("broker %s is removed: %s", place.name, place.key.address)
+        name, address = place.name, place.key.address
+        _log.info("broker %s is removed: %s", name, address)
+        data = self.brokers.by_name.get(name)
+        smallest = min(data.broker_addrs, default=MASTER_ID) if data else MASTER_ID
         if self.brokers.remove(place):
-            yield from self.topics.forget_broker(place.name)
+            yield from self.topics.forget_broker(name)
             return
-        data = self.brokers.by_name.get(place.name)
-        if data is not None and data.enable_acting_master and MASTER_ID not in data.broker_addrs:
-            yield from self.topics.wipe_write(place.name)
+        if data is None or not data.enable_acting_master:
+            return
+        if MASTER_ID not in data.broker_addrs:
+            yield from self.topics.wipe_write(name)
+        if min(data.broker_addrs) != smallest:
+            self.on_smallest_id(name, after_removal(data, address))
 
     def lose(self, connection: object) -> Job[None]:
         """Remove the brokers of a closed connection."""
@@ -247,7 +268,7 @@ class Routes:
         }
         if settings.support_acting_master and not topic.startswith(_MEMBER_GROUP_TOPIC):
             for data in brokers:
-                _let_slave_act(data, queues[data.broker_name])
+                let_slave_act(data, queues[data.broker_name])
         return route
 
     def _take_topics(
@@ -286,16 +307,3 @@ class Routes:
     def _forget_if_empty(self, place: Place) -> None:
         if not self.brokers.by_name[place.name].broker_addrs:
             self.brokers.remove(place)
-
-
-def _let_slave_act(data: BrokerData, queues: QueueData) -> None:
-    """Show the slave with the smallest id as the master, if the master is gone.
-
-    Only for a topic without write permission.
-    """
-    addresses = data.broker_addrs
-    if not data.enable_acting_master or MASTER_ID in addresses or queues.perm & PERM_WRITE:
-        return
-    first = min(addresses)
-    others = {i: address for i, address in addresses.items() if i != first}
-    data.broker_addrs = {**others, MASTER_ID: addresses[first]}

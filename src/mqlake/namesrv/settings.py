@@ -46,6 +46,10 @@ class NamesrvSettings(msgspec.Struct, frozen=True, rename="camel", kw_only=True)
     scan_not_active_broker_interval: Interval = 5000
     support_acting_master: bool = False
     """Whether the slave with the smallest id acts as the master if the master is gone."""
+    notify_min_broker_id_changed: bool = False
+    """Whether brokers whose slaves may act for the master are notified if the smallest id of their
+    name changes.
+    """
     enable_all_topic_list: bool = True
     enable_topic_list: bool = True
     need_wait_for_service: bool = False

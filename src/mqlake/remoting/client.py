@@ -18,6 +18,8 @@ from mqlake.remoting.limits import Limits
 from mqlake.remoting.route import Handler, Route
 from mqlake.remoting.shared import Shared
 
+_LONGEST_PORT, _SHOWN = 20, 300
+
 
 class RemotingClient:
     """Sends requests, and serves the requests of servers, on one event loop.
@@ -141,6 +143,8 @@ class RemotingClient:
             ) from None
         except OSError as error:
             raise ConnectionFailedError(f"{address}: {error.strerror or error}") from None
+        except ValueError as error:  # A host name that cannot be encoded for DNS.
+            raise ConnectionFailedError(f"{address}: {error}") from None
         self._connected[address] = peer
         if self._opened is not None:
             self._opened(address)
@@ -154,8 +158,10 @@ def split_address(address: str) -> tuple[str, int]:
         ConnectionFailedError: the text is not an address.
     """
     host, colon, port = address.rpartition(":")
-    if not colon or not host or not port.isascii() or not port.isdigit() or int(port) > 65_535:
-        raise ConnectionFailedError(f"{address!r} is not an address of the form host:port")
+    # Python converts no text of thousands of digits.
+    is_number = port.isascii() and port.isdigit() and len(port) <= _LONGEST_PORT
+    if not colon or not host or not is_number or int(port) > 65_535:
+        raise ConnectionFailedError(f"{address[:_SHOWN]!r} is not an address of the form host:port")
     return host.strip("[]"), int(port)
 
 

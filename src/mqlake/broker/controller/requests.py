@@ -43,7 +43,7 @@ class ControllerRequests:
         return (
             Route(RequestCode.NOTIFY_BROKER_ROLE_CHANGED, self._notified, Permission.UPDATE),
             Route(RequestCode.GET_BROKER_EPOCH_CACHE, self._epochs, Permission.READ),
-            Route(RequestCode.EXCHANGE_BROKER_HA_INFO, self._ha_info, Permission.READ),
+            Route(RequestCode.EXCHANGE_BROKER_HA_INFO, self._ha_info, Permission.UPDATE),
         )
 
     def _notified(self, _peer: Peer, request: Command) -> Command:
@@ -69,10 +69,32 @@ class ControllerRequests:
         return response(request, body=encode_body(body))
 
     def _ha_info(self, _peer: Peer, request: Command) -> Command:
-        """Say where this broker sends its log; nobody tells it where its master is this way."""
+        """Return where this broker sends its log; or note where a returning master does so."""
+        found = request.header(ExchangeHaInfoHeader)
+        if found.master_ha_address:
+            self._note_returning(found)
+            return response(request)
         header = ExchangeHaInfoHeader(
             master_ha_address=self._parts.replicas.ha_address or None,
             master_flush_offset=self._parts.store.watermarks.flushed,
             master_address=self._parts.settings.broker_address,
         )
         return response(request, header=header)
+
+    def _note_returning(self, found: ExchangeHaInfoHeader) -> None:
+        """Connect to a master that returns, and that is not registered before this slave does.
+
+        Only while no name server knows a master, or this slave acts for it, and only at the host
+        of the last known master: anyone could send this.
+        """
+        parts, slave = self._parts, self._parts.replication.slave
+        if slave is None or not parts.settings.has_acting_master:
+            return
+        if parts.replicas.master_address and not parts.replicas.is_acting:
+            return
+        if not parts.replicas.may_be_master(found.master_address, found.master_ha_address):
+            return
+        slave.master_ha_address, slave.master_address = (
+            found.master_ha_address,
+            found.master_address,
+        )

@@ -28,8 +28,8 @@ class WhichBroker:
 
     def suggested(self, group: SubscriptionGroup, found: Found) -> int:
         """Return the id of the broker to pull from next."""
-        if not self._parts.settings.slave_read_enable:
-            return MASTER
+        if not self._parts.settings.slave_read_enable or self._acts:
+            return MASTER  # Routes name an acting slave as the master.
         if self._is_old(found):
             return group.which_broker_when_consume_slowly
         return MASTER if self._has_master else group.broker_id
@@ -48,8 +48,17 @@ class WhichBroker:
         return ResponseCode.PULL_NOT_FOUND, found._replace(next_offset=offset)
 
     def is_redirected(self, found: Found) -> bool:
-        """Return whether this is a slave whose consumers wait for messages at the master."""
-        return self._has_master and not self._is_old(found)
+        """Return whether this is a slave whose consumers wait for messages at the master.
+
+        A consumer that takes this slave for the master would ask again and again.
+        """
+        return self._has_master and not self._acts and not self._is_old(found)
+
+    @property
+    def _acts(self) -> bool:
+        """Return whether clients may take this slave for the master."""
+        replicas = self._parts.replicas
+        return replicas.is_acting or replicas.has_acted
 
     @property
     def _has_master(self) -> bool:

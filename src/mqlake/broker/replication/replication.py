@@ -47,7 +47,7 @@ class Replication:
         self._given_up: InSyncSet | None = None
         self._make()
         replicas.transfer = self
-        replicas.on_change.append(self._found_master)
+        replicas.on_change.append(self.follow_known_master)
 
     def _make(self) -> None:
         is_slave = self._settings.now.is_slave
@@ -106,7 +106,7 @@ class Replication:
             await (self._promote(settings) if was_slave else self._demote(settings))
         except MqlakeError as error:
             await self._keep(old, error)
-        self._found_master()
+        self.follow_known_master()
         _log.info("the role is %s now, was %s", settings.broker_role.value, old.broker_role.value)
 
     async def _keep(self, old: BrokerSettings, reason: MqlakeError) -> NoReturn:
@@ -121,7 +121,7 @@ class Replication:
                 self._take_back_term()
             self._make()
             await self.start()
-            self._found_master()
+            self.follow_known_master()
         except Exception as error:  # noqa: BLE001 (the answer says both)
             _log.error("the log is not copied any more", exc_info=error)
             failure = f"{failure}; and the log is not copied until a restart: {error}"
@@ -186,7 +186,8 @@ class Replication:
         self._make()
         await self.start()
 
-    def _found_master(self) -> None:
+    def follow_known_master(self) -> None:
+        """Let a slave follow the master that name servers or a controller have named."""
         if self.slave is not None:
             self.slave.master_address = self._replicas.master_address or None
             self.slave.master_ha_address = self._replicas.master_ha_address or None

@@ -37,6 +37,7 @@ class SlaveLog:
     Attributes:
         master_address: the "host:port" at which the master serves clients; None if unknown.
         problem: why the log is not copied now; None while it is copied.
+        has_diverged: whether the last comparison has shown that the master's log is another one.
         reception: the connection to the master.
     """
 
@@ -53,6 +54,7 @@ class SlaveLog:
         self._task: asyncio.Task[None] | None = None
         self.master_address: str | None = None
         self.problem: str | None = "its master's address is not known"
+        self.has_diverged = False
         self.reception = reception
         self.reception.activated = self._activated
         self._connection: asyncio.Task[None] | None = None
@@ -112,6 +114,7 @@ class SlaveLog:
             except BeginOtherwiseError:
                 continue
             except DivergedError as error:
+                self.has_diverged = True
                 reason, pause = f"{error}; {self._advice}", _DIVERGED
             except (MqlakeError, OSError) as error:
                 reason = str(error) or type(error).__name__
@@ -161,7 +164,7 @@ class SlaveLog:
         await self.reception.follow(address, await self._master_log())
 
     def _activated(self) -> None:
-        self.problem = None
+        self.problem, self.has_diverged = None, False
 
     async def _master_log(self) -> MasterLog | None:
         if self.master_address is None:

@@ -96,10 +96,14 @@ class TableSync:
         return all(done)
 
     def _follows(self, address: str) -> bool:
-        """Return whether this is a slave of the master at an address: it may have been promoted."""
-        settings = self._parts.settings
+        """Return whether this is a slave of the master at an address.
+
+        It may have been promoted, or acts for the master, which has not adopted its offsets yet.
+        """
+        settings, replicas = self._parts.settings, self._parts.replicas
         is_other = address not in ("", settings.broker_address)
-        return settings.is_slave and is_other and address == self._parts.replicas.master_address
+        is_slave = settings.is_slave and not replicas.is_acting
+        return is_slave and is_other and address == replicas.master_address
 
     def _copies_log(self, address: str) -> bool:
         """Return whether it follows the master, whose log continues this one."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
+from mqlake.broker.replicas import Replicas
 from mqlake.broker.settings import BrokerSettings
 from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.command import Command
@@ -100,8 +101,8 @@ _READS: Final = frozenset((RequestCode.PULL_MESSAGE, RequestCode.LITE_PULL_MESSA
 class SlaveRefusals:
     """Checked before every route while the broker is a slave."""
 
-    def __init__(self, settings: Current[BrokerSettings]) -> None:
-        self._settings = settings
+    def __init__(self, settings: Current[BrokerSettings], replicas: Replicas) -> None:
+        self._settings, self._replicas = settings, replicas
 
     def check(self, _peer: Peer, request: Command, _route: Route) -> None:
         """Refuse requests that a slave does not serve.
@@ -113,7 +114,11 @@ class SlaveRefusals:
         if not settings.is_slave:
             return
         refusal = REFUSED.get(request.code)  # pyright: ignore[reportArgumentType,reportCallIssue]
-        if refusal is None and request.code in _READS and not settings.slave_read_enable:
+        if refusal is None and request.code in _READS and not self._serves_reads(settings):
             refusal = _READ
         if refusal is not None:
             raise RemotingError(*refusal)
+
+    def _serves_reads(self, settings: BrokerSettings) -> bool:
+        replicas = self._replicas
+        return settings.slave_read_enable or replicas.is_acting or replicas.has_acted

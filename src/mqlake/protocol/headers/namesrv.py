@@ -67,6 +67,19 @@ class GetBrokerMemberGroupHeader(Header):
     broker_name: str
 
 
+class NotifyMinBrokerIdChangeHeader(Header):
+    """NOTIFY_MIN_BROKER_ID_CHANGE, to the brokers of a name.
+
+    A broker that left is `offline_broker_addr`; one that came has `ha_broker_addr` for its slaves.
+    """
+
+    min_broker_id: Int64 | None = None
+    broker_name: str | None = None
+    min_broker_addr: str | None = None
+    offline_broker_addr: str | None = None
+    ha_broker_addr: str | None = None
+
+
 class BrokerNameHeader(Header):
     """WIPE_WRITE_PERM_OF_BROKER, ADD_WRITE_PERM_OF_BROKER."""
 

@@ -93,6 +93,7 @@ class ConsumerOffsetTable:
         """
         self._resets.setdefault(_key(topic, group), {})[queue_id] = offset
         self._set(self._committed, _key(topic, group), queue_id, offset)
+        self._file.next_version()
 
     @property
     def has_resets(self) -> bool:
@@ -137,9 +138,26 @@ class ConsumerOffsetTable:
             yield
         for key in [key for key in self._committed if key not in table]:
             if (pair := _pair(key)) is not None:
-                self.remove(pair[1], pair[0])
+                self._remove(pair[1], pair[0])
             yield
         if self._file.version != version:
+            self._file.follow_version(version)
+
+    def advance(self, group: str, topic: str, queues: Mapping[int, int]) -> None:
+        """Set a group's committed offsets to those by queue id that are larger."""
+        key = _key(topic, group)
+        for queue_id, offset in queues.items():
+            known = self._committed.get(key, {}).get(queue_id)
+            if known is None or offset > known:
+                self._set(self._committed, key, queue_id, offset)
+
+    def next_version(self) -> None:
+        """Let this table be later than every copy of it."""
+        self._file.next_version()
+
+    def keep_up(self, version: DataVersion) -> None:
+        """Let this table's version be no earlier than another one."""
+        if is_older(self._file.version, version):
             self._file.follow_version(version)
 
     def _follow(self, key: str, queues: dict[int, int]) -> None:
@@ -170,6 +188,12 @@ class ConsumerOffsetTable:
 
     def remove(self, group: str, topic: str) -> None:
         """Remove a group's offsets for a topic."""
+        before = self._count
+        self._remove(group, topic)
+        if self._count != before:
+            self._file.next_version()
+
+    def _remove(self, group: str, topic: str) -> None:
         key = _key(topic, group)
         for table in (self._committed, self._pulled):
             queues = table.pop(key, None)
@@ -226,6 +250,16 @@ class ConsumerOffsetTable:
             topic, group = pair
             self._topics_of.setdefault(group, set()).add(topic)
             self._groups_of.setdefault(topic, set()).add(group)
+
+
+def is_older(version: DataVersion, other: DataVersion) -> bool:
+    """Return whether a version of the table is older than another one."""
+    return _age(version) < _age(other)
+
+
+def _age(version: DataVersion) -> tuple[int, int, int]:
+    """Return what RocketMQ compares versions by, most significant first."""
+    return version.state_version, version.counter, version.timestamp
 
 
 def _discard(table: dict[str, set[str]], key: str, value: str) -> None:

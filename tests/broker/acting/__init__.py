@@ -1,0 +1,1 @@
+"""Slaves that act for a master that is gone."""
