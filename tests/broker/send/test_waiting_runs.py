@@ -15,7 +15,7 @@ import pytest
 from mqlake.broker.send.waiting_runs import WaitingRuns
 from mqlake.formats.message_batch import decode_batch
 from mqlake.protocol.codes import RequestCode, ResponseCode
-from mqlake.protocol.command import Command
+from mqlake.protocol.command import Command, Serialization
 from mqlake.remoting.frame_reader import FrameReader
 from mqlake.remoting.limits import Limits
 from tests.broker.live.observing import change
@@ -24,6 +24,7 @@ from tests.broker.running import Running, running
 from tests.broker.send.random_runs import KEY, TOPIC, send, usual, usual_batch
 from tests.broker.send.streams import ask, warm
 from tests.broker.send.test_runs import QUEUES, mixed, mixed_batches, stored, switch, told
+from tests.broker.send.test_single_frames import made
 from tests.protocol.messages import SEND_FIELDS
 
 COUNT = 60
@@ -134,6 +135,25 @@ def test_a_run_is_answered_once_a_slave_has_it(
             assert {answer.code for answer in answers.values()} == {ResponseCode.SUCCESS}
             # Nobody waits any more.
             await until(lambda: not any(peer.in_flight for peer in broker.broker.peers))
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("kind", list(Serialization))
+def test_a_single_send_is_answered_once_a_slave_has_it(tmp_path: Path, kind: Serialization) -> None:
+    frame = made(kind, SEND_FIELDS | {"b": TOPIC, "i": KEY}, b"body", 1)
+
+    async def run() -> None:
+        async with followed(tmp_path) as (broker, slave):
+            before = puts(broker)
+            asked = asyncio.ensure_future(ask(broker, frame, 1))
+            await until(lambda: puts(broker) == before + 1)
+            await received(broker, slave)
+            slave.report(end(broker) - 1)
+            await until(lambda: server(broker).connections[0].lacks == 1)
+            assert not asked.done()
+            slave.report(end(broker))
+            assert (await asked)[1].code == ResponseCode.SUCCESS
 
     asyncio.run(run())
 
