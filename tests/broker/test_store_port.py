@@ -20,6 +20,7 @@ VALUES = {
         "bounds",
         "config.config_entries",
         "config.consumer_offsets",
+        "config.delay_offsets",
         "config.properties_file",
         "live_settings",
         "reads.copied_ahead",

@@ -163,7 +163,7 @@ class Broker:
             if own_log is not None and delays:
                 # Before anything is delivered.
                 returning.adopt_delay_offsets(delays, store.config.delay_offsets, own_log)
-                store.core.scheduled.begin()
+                store.continue_delays()
             # A store that stopped cleanly and has no topic at all: somebody has removed them.
             has_lost = len(store.config.topics) > 0 or not store.was_closed_cleanly
             self.parts = parts = Parts(self._live, store, self._settings_file(store))

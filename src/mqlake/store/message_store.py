@@ -330,6 +330,12 @@ class MessageStore(Answers):
         self._tick_soon()
         return self._waiting(result, message)
 
+    def continue_delays(self) -> None:
+        """Deliver delayed messages from where the table of delay offsets says, if it was changed
+        by somebody else.
+        """
+        self.core.scheduled.begin()
+
     def append_half(self, message: Message) -> PutResult:
         """Append a half message, of the group in its PGROUP; a refusal is also a result."""
         result = self.core.transactions.prepare(message)

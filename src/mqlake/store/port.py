@@ -466,6 +466,12 @@ class Store(Protocol):
         """Append a message that was accepted before; `may_wait`: whether its delay counts."""
         ...
 
+    def continue_delays(self) -> None:
+        """Deliver delayed messages from where the table of delay offsets says, if it was changed
+        by somebody else.
+        """
+        ...
+
     def append_half(self, message: Message) -> PutResult:
         """Append a half message, of the group in its PGROUP."""
         ...

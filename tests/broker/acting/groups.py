@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -11,7 +12,8 @@ from mqlake.namesrv.name_server import NameServer
 from mqlake.protocol.bodies.route import TopicRouteData
 from mqlake.protocol.body import decode_answer
 from mqlake.protocol.codes import RequestCode
-from tests.broker.running import Running, running
+from mqlake.protocol.errors import RemotingError
+from tests.broker.running import PATIENCE, Running, running
 from tests.broker.slave.pairs import SLAVE
 from tests.namesrv.asking import Asking, Clock
 
@@ -41,8 +43,17 @@ class Group:
         return running(self._path / f"slave{broker_id}", **known)
 
     async def route(self, topic: str) -> tuple[dict[int, str], int]:
-        """Return the addresses of the name by id as clients see them, and a topic's permission."""
-        answer = await self.names.ask(RequestCode.GET_ROUTEINFO_BY_TOPIC, {"topic": topic})
+        """Return the addresses of the name by id as clients see them, and a topic's permission.
+
+        Wait until the topic is registered.
+        """
+        async with asyncio.timeout(PATIENCE):
+            while True:
+                with suppress(RemotingError):
+                    asked = {"topic": topic}
+                    answer = await self.names.ask(RequestCode.GET_ROUTEINFO_BY_TOPIC, asked)
+                    break
+                await asyncio.sleep(0.01)
         route = decode_answer(TopicRouteData, answer.body)
         return route.broker_datas[0].broker_addrs, route.queue_datas[0].perm
 

@@ -304,8 +304,17 @@ def test_a_time_of_the_first_send_in_the_future_is_said(
     assert "no message is accepted before 2096-10-0" in caplog.text
 
 
-GIVEN = {"brokerIP1": "127.0.0.1", "bindAddress": "127.0.0.1", "namesrvAddr": "", **SMALL}
-"""What a test has no choice of: where it listens, how much memory it takes."""
+GIVEN = {
+    "brokerIP1": "127.0.0.1",
+    "bindAddress": "127.0.0.1",
+    "namesrvAddr": "",
+    "brokerHeartbeatInterval": 1000,
+    "brokerNotActiveTimeoutMillis": 10_000,
+    **SMALL,
+}
+"""What a test has no choice of: where it listens, how much memory it takes, and two times of which
+the second one must be longer.
+"""
 
 
 def works(name: str, encoded: str) -> list[object]:

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from mqlake.broker.pull import reading
 from mqlake.formats.config.topics import PERM_READ, PERM_WRITE, Topic
 from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.headers.pull import COMMITS_OFFSET, HAS_SUBSCRIPTION
@@ -17,7 +18,7 @@ from mqlake.store.append.message import Message
 from mqlake.store.reads import warm_up
 from tests.broker.consuming import Consumer, subscription
 from tests.broker.pull.pulls import GROUP, fill, numbers, pull, pull_header, pulled
-from tests.broker.running import Running, running
+from tests.broker.running import PATIENCE, Running, running
 
 
 def test_messages_as_they_lie_in_the_log(tmp_path: Path) -> None:
@@ -128,7 +129,9 @@ def test_tags(tmp_path: Path) -> None:
     asyncio.run(main())
 
 
-def test_sql(tmp_path: Path) -> None:
+def test_sql(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading, "_LONGEST", PATIENCE)
+
     async def main() -> None:
         async with running(tmp_path, maxFilterMessageSize=2000) as broker:
             await fill(broker, 50, properties={"price": "7"})
