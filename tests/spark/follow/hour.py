@@ -19,6 +19,8 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import defaultdict
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -56,7 +58,8 @@ class Outcome(msgspec.Struct):
     Attributes:
         commits: versions or snapshots of the table when the hour was over.
         lag: seconds between the oldest message of a batch and the commit of it, the longest.
-        in_large: share of bytes in files of the target size after maintenance.
+        in_large: share of bytes in files of the target size after maintenance, of all topics and
+            days that fill at least one.
         rebuild, read: messages a second, without the start of Spark.
         start: seconds of the same command when there is nothing to do.
     """
@@ -143,7 +146,9 @@ def _outcome(
     commits, lag = _commits(format_, table), _committed(table)[1]
     subprocess.run([*command, "--once"], cwd=ROOT, check=True)
     files = (Path(name.removeprefix("file://")) for name in data_files(format_, table))
-    sizes = [file.stat().st_size for file in files]
+    sizes: defaultdict[Path, list[int]] = defaultdict(list)
+    for file in files:
+        sizes[file.parent].append(file.stat().st_size)
     checked = subprocess.run([*command, "--check"], cwd=ROOT, check=False)
     shutil.rmtree(table)
     report, idle = _once(command), _once(command)
@@ -154,13 +159,22 @@ def _outcome(
         target=target,
         commits=commits,
         lag=lag,
-        files=len(sizes),
-        in_large=sum(size for size in sizes if size >= NEAR * target) / sum(sizes),
+        files=sum(map(len, sizes.values())),
+        in_large=_in_large(sizes.values(), target),
         rebuild=report["messages"] / (report["seconds"] - idle["seconds"]),
         read=read,
         start=idle["seconds"],
         is_whole=checked.returncode == 0,
     )
+
+
+def _in_large(partitions: Iterable[list[int]], target: int) -> float:
+    """Return the share of bytes in files of the target size.
+
+    A file has messages of one topic and one day: a day that has just begun fills none.
+    """
+    sizes = [size for each in partitions if sum(each) >= target for size in each]
+    return sum(size for size in sizes if size >= NEAR * target) / sum(sizes)
 
 
 def _once(command: list[str]) -> dict[str, Any]:
