@@ -196,7 +196,7 @@ def test_a_client_that_does_not_read_is_read_no_more(caplog: pytest.LogCaptureFi
 
 def test_a_frame_waits_for_its_turn(monkeypatch: pytest.MonkeyPatch) -> None:
     """In a round that is over, it is served with those that wait, and otherwise."""
-    monkeypatch.setattr(turns.Turns, "may_serve", lambda _: False)
+    monkeypatch.setattr(turns.Turns, "enter_round", lambda _: False)
     answers, counts = answers_to([(numbered(SEND, 2), 1)] * 2)
     assert answers == [(2, 0, OTHERWISE)] * 2
     assert counts == {SEND: 2, READ: 0}

@@ -333,7 +333,7 @@ class Peer(asyncio.BufferedProtocol):
     def buffer_updated(self, nbytes: int) -> None:
         data = bytes(self._shared.buffer[:nbytes])
         now = self.last_active = self.last_received = self._shared.loop.time()
-        if self._has_taken_one(data):
+        if self._take_one(data):
             return
         self._incoming = self._reader.feed(data, now)
         if self._shared.turns.take(self) and self._transport is not None:
@@ -341,7 +341,7 @@ class Peer(asyncio.BufferedProtocol):
             self._transport.pause_reading()
             self._shared.budget.hold(self, self.measure())
 
-    def _has_taken_one(self, data: bytes) -> bool:
+    def _take_one(self, data: bytes) -> bool:
         """Serve data that is one frame, as most is, without the detour by parts; return whether
         that was done.
         """
@@ -354,7 +354,7 @@ class Peer(asyncio.BufferedProtocol):
             or self._reader.unfinished
             or self._is_waiting
             or self._must_stop()
-            or not shared.turns.may_serve()
+            or not shared.turns.enter_round()
         ):
             return False
         try:

@@ -138,7 +138,8 @@ class Dispatcher:
     def take_one(self, peer: Peer, data: bytes) -> bytes | None:
         """Serve data that is one whole frame; return its answer.
 
-        None if it is more or less, or its route does not accept it: then nothing was done.
+        None if it is more or less, or its route does not accept it: then it is to be served as all
+        others are.
         """
         if data[4:5] == _BINARY:
             start = data[8:10]

@@ -58,5 +58,6 @@ Check = Callable[[Peer, Command, Route], None]
 For a run, the check receives only the first frame's header. The other frames come over the same
 connection and go to the same topic, or pull from it for the same group; a frame with an extra
 header field, such as a signature, is never part of a run of sends, and a run of pulls only if all
-its frames have the same one. For a frame that arrived alone, the check receives no header at all:
-if it asks for one, this fails, and the frame is then served as all others are, with its header."""
+its frames have the same one. For a frame that arrived alone, only the request's code is that of the
+frame: if the check asks for its header, this fails, and the frame is then served as all others are,
+with its header."""

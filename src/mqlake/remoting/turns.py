@@ -43,13 +43,15 @@ class Turns:
 
     def take(self, served: Served) -> bool:
         """Serve a connection from which data arrived; return whether it waits for a turn now."""
-        if self.may_serve() and not served.serve(self._end):
+        if self.enter_round() and not served.serve(self._end):
             return False
         self.wait(served)
         return True
 
-    def may_serve(self) -> bool:
-        """Return whether this round has time for a connection from which data arrived."""
+    def enter_round(self) -> bool:
+        """Begin a round if none runs; return whether it has time for a connection from which data
+        arrived.
+        """
         if self.waiting:
             return False
         now = perf_counter()

@@ -15,6 +15,7 @@ import numpy as np
 from mqlake.broker.send.compiled.batch_frames import draft_batches
 from mqlake.broker.send.compiled.send_answers import answer_sends
 from mqlake.broker.send.compiled.send_frames import draft_sends
+from mqlake.broker.send.waiting_runs import MOST_SENDS
 from mqlake.dispatch.batch import Bytes
 from mqlake.dispatch.drafts import DRAFT, Drafts, Rows, read_only
 from mqlake.formats.properties import MAX_LENGTH
@@ -37,7 +38,6 @@ SEND: Final = np.dtype(
 KERNELS: Final = (draft_sends, draft_batches, answer_sends)
 """Compiled, or loaded from the cache, before the first run."""
 
-_ROWS: Final = 512
 _BATCH_ROWS: Final = 4096
 """Maximum number of messages of a run of batches."""
 _SPARE: Final = 128
@@ -75,8 +75,8 @@ class SendRuns:
 
     def __init__(self, most: Most) -> None:
         self._bytes = np.array(most)
-        self._drafts, self._sends = np.empty(_BATCH_ROWS, DRAFT), np.empty(_ROWS, SEND)
-        self._queue_ids = np.empty(_ROWS, np.int64)
+        self._drafts, self._sends = np.empty(_BATCH_ROWS, DRAFT), np.empty(MOST_SENDS, SEND)
+        self._queue_ids = np.empty(MOST_SENDS, np.int64)
         self._texts: Bytes = np.empty(0, np.uint8)
 
     def find(self, data: bytes, at: int, topic: Bytes, queues: int, own: Bytes) -> Run:
@@ -87,7 +87,7 @@ class SendRuns:
             own: stored after the properties of each message.
         """
         source = np.frombuffer(data, np.uint8)
-        room = len(data) - at + _ROWS * (len(own) + 1)
+        room = len(data) - at + MOST_SENDS * (len(own) + 1)
         if len(self._texts) < room:
             self._texts = np.empty(room, np.uint8)
         count, found, end = draft_sends(
@@ -99,7 +99,7 @@ class SendRuns:
             self._bytes,
             np.full(queues, -1, np.int64),
             self._queue_ids,
-            self._drafts[:_ROWS],
+            self._drafts[:MOST_SENDS],
             self._sends,
             self._texts,
         )

@@ -103,8 +103,11 @@ class Runs:
         data, at = frames.data, frames.at
         length = int.from_bytes(data[at : at + 4])
         if data[at + 4] == _JSON or len(data) - at < _FEWEST * length:
-            loaded = None if self._company.has(peer) else self._usable()
-            return 0 if loaded is None else self._singles.take(peer, frames, loaded.singles)
+            answer = self.take_one(peer, frames)
+            if answer is None:
+                return 0
+            peer.send(answer)
+            return 1
         if (found := self._of(peer, frames)) is None:
             return 0
         kernels, topic = found
@@ -112,9 +115,9 @@ class Runs:
         return self._put(peer, topic, frames, run, kernels.answers)
 
     def take_one(self, peer: Peer, frames: Frames) -> bytes | None:
-        """Put a message that arrived alone; return its answer."""
-        loaded = None if self._company.has(peer) else self._usable()
-        return None if loaded is None else self._singles.answer(peer, frames, loaded.singles)
+        """Put the first message by itself; return its answer."""
+        kernels = None if self._company.has(peer) else self._kernels()
+        return None if kernels is None else self._singles.answer(peer, frames, kernels.singles)
 
     def take_batches(self, peer: Peer, frames: Frames) -> int:
         """Put a run of batches, all or none, and answer it; return how many it had."""
@@ -161,18 +164,13 @@ class Runs:
     def _of(self, peer: Peer, frames: Frames) -> tuple[_Kernels, Topic] | None:
         # Without confirmation at the append, what is put waits for slaves.
         may_put = self._store.watermarks.confirms_at_append or self.waiting.is_open
-        kernels = self._any_kernels() if may_put else None
+        kernels = self._kernels() if may_put else None
         topic = self._topic_of(peer, frames) if kernels else None
         return (kernels, topic) if kernels and topic else None
 
-    def _usable(self) -> _Kernels | None:
-        """Return the kernels if what they put may be answered at once."""
-        return self._any_kernels() if self._store.watermarks.confirms_at_append else None
-
-    def _any_kernels(self) -> _Kernels | None:
-        return (self._loaded or self._kernels()) if self._is_usable else None
-
     def _kernels(self) -> _Kernels | None:
+        if self._loaded is not None or not self._is_usable:
+            return self._loaded
         loading = self.load()
         if not loading.done():
             return None

@@ -65,14 +65,6 @@ class SingleSends:
         self._templates = answers.success
         self._is_usable = len(answers.host) == 2 * V4_SIZE  # in hexadecimal digits
 
-    def take(self, peer: Peer, frames: Frames, reader: SingleFrames) -> int:
-        """Put and answer the first of these frames; return how many were served: 1 or 0."""
-        answer = self.answer(peer, frames, reader)
-        if answer is None:
-            return 0
-        peer.send(answer)
-        return 1
-
     def answer(self, peer: Peer, frames: Frames, reader: SingleFrames) -> bytes | None:
         """Put the first of these frames; return its answer, None if it was not put."""
         if not self._may_put(peer):

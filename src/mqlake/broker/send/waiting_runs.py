@@ -26,7 +26,7 @@ from mqlake.store.append.put_result import PutResult, PutStatus
 if TYPE_CHECKING:
     from mqlake.broker.send.run_frames import Run
 
-_MOST_SENDS = 512
+MOST_SENDS = 512
 """Sends of a run at most."""
 _ASKS = f"{WAIT}{NAME_VALUE_SEPARATOR}".encode()
 _WAITS = f"{WAIT}{NAME_VALUE_SEPARATOR}true".encode()
@@ -81,7 +81,7 @@ class WaitingRuns:
         if not self._store.watermarks.keeps_at_append or self._store.copies.missing is not None:
             return False
         most = self._parts.settings.send_thread_pool_queue_capacity
-        return self.sends + self._others() + _MOST_SENDS <= most
+        return self.sends + self._others() + MOST_SENDS <= most
 
     def add(self, peer: Peer, run: Run, answers: bytes, begin: float, failed: Failed) -> None:
         """Answer the sends of a run, all of which were put, once slaves have them."""
@@ -89,7 +89,7 @@ class WaitingRuns:
         rows = run.drafts.rows[lasts]
         ends: list[int] = (rows["physical_offset"] + rows["size"]).tolist()
         waiting = _Waiting(peer, answers, ends, begin, failed)
-        if self._store.watermarks.is_confirmed(_put(ends[-1])):
+        if self._store.watermarks.is_confirmed(_result_at(ends[-1])):
             self._answer(waiting)
             return
         self.sends += len(ends)
@@ -101,7 +101,7 @@ class WaitingRuns:
     async def _answer_once_confirmed(self, waiting: _Waiting) -> None:
         peer, count = waiting.peer, len(waiting.ends)
         try:
-            (result,) = await self._store.confirm([_put(waiting.ends[-1])])
+            (result,) = await self._store.confirm([_result_at(waiting.ends[-1])])
             if not result.is_ok:
                 waiting = waiting._replace(answers=self._with_failures(waiting, result))
             self._answer(waiting)
@@ -124,7 +124,7 @@ class WaitingRuns:
         frames: list[bytes] = []
         is_confirmed = self._store.watermarks.is_confirmed
         for answer, end in zip(_commands(waiting.answers), waiting.ends, strict=True):
-            command = answer if is_confirmed(_put(end)) else waiting.failed(answer, last)
+            command = answer if is_confirmed(_result_at(end)) else waiting.failed(answer, last)
             frames.append(encode(command))
         return b"".join(frames)
 
@@ -148,7 +148,7 @@ def all_wait(run: Run, data: bytes) -> bool:
     return stored.count(_ASKS) == stored.count(_WAITS)
 
 
-def _put(end: int) -> PutResult:
+def _result_at(end: int) -> PutResult:
     """Return the result of a put whose last record ends at a physical offset."""
     return PutResult(PutStatus.PUT_OK, end, count=1)
 

@@ -11,46 +11,32 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mqlake.dispatch.plain_put import REFUSED, load_put, make_route
+from mqlake.dispatch.plain_put import REFUSED, load_put
 from mqlake.formats.host import V4_SIZE
 from mqlake.storage.clock import Clock
 from mqlake.store.append.checks import AppendChecks, Refusal
+from mqlake.store.append.known_routes import KnownRoutes
 from mqlake.store.append.message import Message
 from mqlake.store.append.put_result import PutResult, PutStatus
-from mqlake.store.live_settings import Current
 from mqlake.store.log.owned_log import OwnedCommitLog
 from mqlake.store.queues.queue_offsets import QueueOffsets
-from mqlake.store.settings import StoreSettings
 
 _OK = PutStatus.PUT_OK
 # Maximum size of a plain message's record, in bytes.
 _MOST_BYTES = 64 << 10
-_MOST_ROUTES = 1 << 16
 _LARGEST_QUEUE_ID = (1 << 31) - 1
 # Raised for the route of a message that is not plain.
 NOT_PLAIN = (Refusal, AttributeError, TypeError, OverflowError)
 
 
-class Routes(dict[tuple[str, int], bytes]):
-    """What the records of a queue have in common, by topic and queue id."""
+class Routes(KnownRoutes[tuple[str, int]]):
+    """Routes by topic and queue id."""
 
-    def __init__(self, checks: AppendChecks, settings: Current[StoreSettings]) -> None:
-        super().__init__()
-        self._checks = checks
-        # The checks have subscribed before: their caches are cleared by then.
-        settings.on_change(self.clear, "max_message_size", "auto_message_version_on_topic_len")
-
-    def __missing__(self, queue: tuple[str, int]) -> bytes:
-        topic, queue_id = queue
+    def make(self, key: tuple[str, int]) -> bytes:
+        topic, queue_id = key
         if type(topic) is not str or not 0 <= queue_id <= _LARGEST_QUEUE_ID:
             raise TypeError
-        checks, part = self._checks, self._checks.topic(topic)
-        if len(self) >= _MOST_ROUTES:
-            self.clear()
-        self[queue] = route = make_route(
-            queue_id, part.magic, part.data, checks.longest_body, checks.crc_size, checks.store_host
-        )
-        return route
+        return self.route(topic, queue_id)
 
 
 class PlainPuts:

@@ -11,10 +11,11 @@ from functools import cached_property
 import numpy as np
 
 from mqlake.dispatch.batch import Bytes, Longs
-from mqlake.dispatch.plain_put import REFUSED, PutSent, load_sent, make_route
+from mqlake.dispatch.plain_put import REFUSED, PutSent, load_sent
 from mqlake.formats.host import V4_SIZE
 from mqlake.storage.clock import Clock
 from mqlake.store.append.checks import AppendChecks, Refusal, illegal
+from mqlake.store.append.known_routes import KnownRoutes
 from mqlake.store.live_settings import Current
 from mqlake.store.log.owned_log import OwnedCommitLog
 from mqlake.store.queues.queue_offsets import QueueOffsets
@@ -22,39 +23,20 @@ from mqlake.store.settings import StoreSettings
 
 _MOST_BYTES = 64 << 10
 """Maximum size of such a message's record."""
-_MOST_ROUTES = 1 << 16
 
 Placed = tuple[int, int, int]
 """The physical offset of a record, its queue offset, and its store timestamp in milliseconds."""
 
 
-class SentRoutes(dict[tuple[str, int, str], bytes]):
-    """What the records of one client in a queue have in common, by topic, queue id and address."""
+class SentRoutes(KnownRoutes[tuple[str, int, str]]):
+    """Routes of one client, by topic, queue id and address."""
 
-    def __init__(self, checks: AppendChecks, settings: Current[StoreSettings]) -> None:
-        super().__init__()
-        self._checks = checks
-        # The checks have subscribed before: their caches are cleared by then.
-        settings.on_change(self.clear, "max_message_size", "auto_message_version_on_topic_len")
-
-    def __missing__(self, key: tuple[str, int, str]) -> bytes:
+    def make(self, key: tuple[str, int, str]) -> bytes:
         topic, queue_id, born_host = key
-        checks = self._checks
-        part, sender = checks.topic(topic), checks.sender(born_host)
+        sender = self.checks.sender(born_host)
         if len(sender.host) != V4_SIZE:
             raise illegal("the function writes IPv4 addresses only")
-        if len(self) >= _MOST_ROUTES:
-            self.clear()
-        self[key] = route = make_route(
-            queue_id,
-            part.magic,
-            part.data,
-            checks.longest_body,
-            checks.crc_size,
-            checks.store_host,
-            sender.host,
-        )
-        return route
+        return self.route(topic, queue_id, sender.host)
 
 
 class SentPuts:
