@@ -112,6 +112,7 @@ class OwnedCommitLog(CommitLog):
             NextFileError: the same, and the record needs the next file.
         """
         if len(data) >= _LONG:
+            self._make_room_for(len(data))
             self._write_by_call(memoryview(data))
         else:
             self.append_record(len(data), data[:_SIZE_SIZE], data[_SIZE_SIZE:])
@@ -125,21 +126,21 @@ class OwnedCommitLog(CommitLog):
         Raises:
             DiskError: as for `append`.
         """
-        if len(data) > self.room_end - self.position:
-            self.make_room(len(data))
+        self._make_room_for(len(data))
         if self._reads_ahead:
             set_readahead(self._buffer, on=False)
             self._reads_ahead = False
         self._write_by_call(data)
 
-    def _write_by_call(self, data: memoryview) -> None:
-        size = len(data)
+    def _make_room_for(self, size: int) -> None:
         if self.position + size > self.room_end:
             self.make_room(size)
+
+    def _write_by_call(self, data: memoryview) -> None:
         file, at = self._writing_file(), self.position
         file.write(at + _SIZE_SIZE, data[_SIZE_SIZE:])
         file.write(at, data[:_SIZE_SIZE])
-        self.end += size
+        self.end += len(data)
 
     def append_record(self, size: int, first: Buffer, rest: Buffer) -> None:
         """Append like `append`: a record's first field, and then the rest, `size` bytes."""

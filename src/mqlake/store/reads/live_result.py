@@ -133,6 +133,6 @@ class LiveGetResult:
         if len(self._runs) == 1:
             run = self._runs[0]
             return run.buffer, run.at, run.sizes
-        buffer = np.frombuffer(b"".join(self.raw), np.uint8)
-        sizes = np.array([len(record) for record in self.raw], np.int64)
+        buffer = np.frombuffer(b"".join(self.pieces), np.uint8)
+        sizes = np.concatenate([np.empty(0, np.int64), *(run.sizes for run in self._runs)])
         return buffer, np.cumsum(sizes) - sizes, sizes

@@ -8,6 +8,7 @@ because they are zero.
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 
 import numpy as np
 
@@ -24,6 +25,7 @@ from mqlake.store.log.owned_log import OwnedCommitLog
 _FIRST_WINDOW = 1 << 20
 _LONG = 64 << 10
 """Bytes that arrive at once, and are appended from where they are: the rest is copied first."""
+_Append = Callable[[memoryview], object]
 _SIZE = 4
 """Bytes of the size field with which a record begins."""
 
@@ -44,7 +46,6 @@ class ReceivedLog:
         self._buffers: Buffers | None = None
         self._held = 0
         self._padding = 0
-        self._is_long = False
         self.damaged = self.last_stored = 0
 
     @property
@@ -65,7 +66,7 @@ class ReceivedLog:
             DiskError: the disk is full. After either error, drop all that is held.
         """
         view = memoryview(data)
-        self._is_long = len(view) >= _LONG
+        append: _Append = self._log.append_by_call if len(view) >= _LONG else self._log.append
         if self._padding:
             view = view[self._pad(view) :]
         while len(view):
@@ -77,7 +78,7 @@ class ReceivedLog:
             buffers.data.data[self._held : self._held + len(part)] = part
             self._held += len(part)
             view = view[len(part) :]
-            self._append_whole(buffers)
+            self._append_whole(buffers, append)
             if self._padding:
                 view = view[self._pad(view) :]
 
@@ -94,21 +95,15 @@ class ReceivedLog:
         window = Window(np.frombuffer(view, np.uint8), log.end, length, left, left)
         walk = self._kernel.walk(window, 0, length, buffers.records, check_crc=True)
         if walk.at:
-            self._append_walked(view[: walk.at], walk, left)
+            self._append_walked(view[: walk.at], walk, left, log.append_by_call)
         return walk.at
 
-    def _append_walked(self, records: memoryview, walk: Walk, left: int) -> None:
+    def _append_walked(self, records: memoryview, walk: Walk, left: int, append: _Append) -> None:
         self._check_room(walk.at, left)
         self._note_damaged(walk.damaged)
-        self._append(records)
-        assert self._buffers is not None
-        self.last_stored = int(self._buffers.records["store_timestamp"][walk.rows - 1])
-
-    def _append(self, records: memoryview) -> None:
-        if self._is_long:
-            self._log.append_by_call(records)
-        else:
-            self._log.append(records)
+        append(records)
+        stored = self._own_buffers().records["store_timestamp"]
+        self.last_stored = int(stored[walk.rows - 1])
 
     def _wanted(self, buffers: Buffers, more: int) -> int:
         """Return how many of the next bytes to copy: all that fit, or the rest of one record."""
@@ -134,7 +129,7 @@ class ReceivedLog:
             buffers.data[: self._held] = held
         return buffers
 
-    def _append_whole(self, buffers: Buffers) -> None:
+    def _append_whole(self, buffers: Buffers, append: _Append) -> None:
         log, kernel, data = self._log, self._kernel, buffers.data
         at = 0
         while at < self._held:
@@ -142,12 +137,12 @@ class ReceivedLog:
             window = Window(data[at:], log.end, self._held - at, left, left)
             walk = kernel.walk(window, 0, window.length, buffers.records, check_crc=True)
             if walk.at:
-                self._append_walked(data.data[at : at + walk.at], walk, left)
+                self._append_walked(data.data[at : at + walk.at], walk, left, append)
                 at += walk.at
             elif walk.verdict == Fault.TOPIC:
                 size = self._odd_record(data.data[at : self._held])
                 self._check_room(size, left)
-                self._append(data.data[at : at + size])
+                append(data.data[at : at + size])
                 at += size
             elif walk.verdict == Fault.BLANK:
                 self._begin_padding(data.data[at : at + record.FRAME_SIZE], left)
