@@ -18,7 +18,7 @@ from mqlake.remoting.client import RemotingClient
 _log: Final = logging.getLogger("mqlake.namesrv")
 
 _SECONDS: Final = 3.0
-"""Seconds that a broker has to answer. One that does not notices the change by itself."""
+"""Seconds that a broker has to answer. If it does not, it sees the change when it asks next."""
 _AT_ONCE: Final = 16
 """Maximum number of brokers that are notified at the same time."""
 _MOST_NAMES: Final = 1000
@@ -47,7 +47,7 @@ class SmallestIdNotices:
             self._tasks[name] = asyncio.get_running_loop().create_task(self._send(name))
 
     async def stop(self) -> None:
-        """Notify nobody any more."""
+        """Cancel all notices."""
         tasks = list(self._tasks.values())
         for task in tasks:
             task.cancel()

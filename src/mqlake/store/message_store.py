@@ -331,8 +331,9 @@ class MessageStore(Answers):
         return self._waiting(result, message)
 
     def continue_delays(self) -> None:
-        """Deliver delayed messages from where the table of delay offsets says, if it was changed
-        by somebody else.
+        """Continue to deliver delayed messages at the positions in the table of delay offsets.
+
+        For callers that have changed that table.
         """
         self.core.scheduled.begin()
 

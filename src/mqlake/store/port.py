@@ -467,8 +467,9 @@ class Store(Protocol):
         ...
 
     def continue_delays(self) -> None:
-        """Deliver delayed messages from where the table of delay offsets says, if it was changed
-        by somebody else.
+        """Continue to deliver delayed messages at the positions in the table of delay offsets.
+
+        For callers that have changed that table.
         """
         ...
 

@@ -1,10 +1,9 @@
 """A master that returns adopts the positions of its slaves, one of which has acted for it.
 
-Upstream: `BrokerPreOnlineService.syncMetadataReverse`. Positions say that everything before them
-is done. They are adopted only if this log has everything that the slave's log has, and only if they
-are larger than this master's own: one that was not stored before a crash is not done twice. The
-offsets of a slave whose table is older than this master's are not adopted: that table does not have
-the latest resets and deletions.
+Upstream: `BrokerPreOnlineService.syncMetadataReverse`. A position says that everything before it is
+done. It is adopted only if this log has everything that the slave's log has, and only if it is
+larger than this master's own, which may be old if this master crashed. The offsets of a slave whose
+table is older than this master's are not adopted: that table lacks the latest resets and deletions.
 """
 
 from __future__ import annotations

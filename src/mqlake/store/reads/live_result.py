@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 _FEW = 16
-"""Scattered records of which a view each costs less than copying them."""
+"""Fewer scattered records than this are viewed one by one, which costs less than a copy."""
 
 
 class Skipped(NamedTuple):
