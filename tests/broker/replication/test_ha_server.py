@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from mqlake.broker.replication.ha_connection import HaConnection
 from mqlake.errors import MqlakeError
 from mqlake.programs.ports import free_port
 from mqlake.protocol.codes import RequestCode, ResponseCode
@@ -334,6 +335,59 @@ def test_consumers_read_what_no_slave_has_yet(tmp_path: Path) -> None:
         assert len(broker.records("Orders")) == 1
 
     on_a_master(tmp_path, test, brokerRole="SYNC_MASTER", slaveTimeout=50)
+
+
+def test_few_frames_are_sent_in_one_step_of_the_loop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps: list[int] = []
+    frames, frame = HaConnection._put_frames, HaConnection._put_frame
+
+    def put_frames(connection: HaConnection) -> None:
+        steps.append(0)
+        frames(connection)
+        steps.append(0)  # What the task sends counts for no step.
+
+    def put_frame(connection: HaConnection, data: memoryview) -> None:
+        if steps:
+            steps[-1] += 1
+        frame(connection, data)
+
+    monkeypatch.setattr(HaConnection, "_put_frames", put_frames)
+    monkeypatch.setattr(HaConnection, "_put_frame", put_frame)
+
+    async def test(broker: Running) -> None:
+        slave = await slave_of(broker)
+        slave.report(0)
+        await until(lambda: server(broker).connections)
+        await until(lambda: only(broker).transferred_from == 0)
+        await fill(broker, 1)
+        await whole(slave, end(broker))
+        assert max(steps[::2]) == 8
+
+    on_a_master(tmp_path, test, haTransferBatchSize=1)
+
+
+def test_a_frame_that_cannot_be_sent_ends_the_connection(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(connection: HaConnection) -> None:
+        connection._writer.write(b"half a head")
+        raise RuntimeError
+
+    async def test(broker: Running) -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda *_: None)
+        slave = await slave_of(broker)
+        slave.report(0)
+        await until(lambda: server(broker).connections)
+        await until(lambda: only(broker).transferred_from == 0)
+        monkeypatch.setattr(HaConnection, "_put_frames", fail)
+        await fill(broker, 1)
+        with pytest.raises((asyncio.IncompleteReadError, ConnectionError)):
+            await whole(slave, end(broker))
+        await until(lambda: not server(broker).connections)
+
+    on_a_master(tmp_path, test, haHousekeepingInterval=3_600_000)
 
 
 def test_a_slave_that_never_reads_holds_little(tmp_path: Path) -> None:
