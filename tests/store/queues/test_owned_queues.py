@@ -116,7 +116,7 @@ def test_a_removed_topic_starts_again_at_zero(tmp_path: Path) -> None:
     queues.append("T", 0, 0, entries(0, 7))
     queues.append("T", 1, 0, entries(0, 1))
 
-    queues.remove_topic("T")
+    list(queues.removal("T"))
 
     assert not (tmp_path / "consumequeue/T").exists()
     assert queues.queues() == []
@@ -159,10 +159,19 @@ def test_a_topic_may_go_while_it_is_synced(tmp_path: Path) -> None:
     queues.append("T", 0, 0, entries(0, 7))
 
     pending = queues.pending_sync()
-    queues.remove_topic("T")
+    list(queues.removal("T"))
     pending.complete()
 
     assert queues.queues() == []
+
+
+def test_the_next_sync_covers_the_names_of_removed_topics() -> None:
+    disk = RecordedDisk()
+    queues = OwnedQueues(disk, PER_FILE * 20)
+    queues.append("T", 0, 0, entries(0, 7))
+    queues.sync()
+    list(queues.removal("T"))
+    assert queues.pending_sync().directories == ["consumequeue"]
 
 
 def test_a_sync_covers_files_and_the_names_that_lead_to_them() -> None:

@@ -179,17 +179,8 @@ class OwnedQueues:
         queues = list(self._queues.values())
         return sum(queue.trim(min_physical_offset) for queue in queues if len(queue.bases) > 1)
 
-    def remove_topic(self, topic: str) -> None:
-        """Remove all queues of a topic, durably.
-
-        Raises:
-            DiskError: the system refused it.
-        """
-        for _ in self.removal(topic):
-            pass
-
     def removal(self, topic: str, before: int | None = None) -> Iterator[tuple[int, int] | None]:
-        """Remove all queues of a topic, durably, a file at a time.
+        """Remove all queues of a topic, a file at a time; the next sync makes it durable.
 
         Afterwards, holders of a queue object must look it up again.
 
@@ -224,7 +215,7 @@ class OwnedQueues:
             path = parent(queues[0].path)
             self._directory.remove_directory(path)
             self._new_names.pop(path, None)
-            self._directory.sync_directory(parent(path))
+            self._new_names[parent(path)] = self._syncs
         for queue in queues:
             if not queue.bases:  # The topic may be created again with queues of another kind.
                 del self._queues[queue.topic, queue.queue_id]
