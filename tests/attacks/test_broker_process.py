@@ -60,7 +60,7 @@ def test_a_toll_that_is_too_high_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(TOLLS, raising=False)
     GOOD.check()
     for bad in (
-        GOOD._replace(stall=0.5),
+        GOOD._replace(stall=1.5),
         GOOD._replace(peak=1 << 30),
         GOOD._replace(service=Service(10, 0.1, ["lost"])),
         GOOD._replace(service=Service(0, 0.0, [])),

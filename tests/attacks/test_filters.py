@@ -15,12 +15,13 @@ from mqlake.protocol.headers.pop import PopHeader
 from mqlake.protocol.headers.pull import HAS_SUBSCRIPTION, MAY_SUSPEND
 from tests.attacks.broker_process import attacked
 from tests.attacks.flood import attackers
+from tests.attacks.size import part
 from tests.broker.pull.pulls import pull_header
 from tests.broker.running import to
 
 TOPIC = "Attacked"
 PROPERTIES = "\2".join(f"a{number}\1x" for number in range(300))
-EACH = 100
+EACH = part(100)
 
 
 def expression(number: int) -> str:
@@ -65,7 +66,7 @@ def pops(start: int, count: int) -> Iterator[Command]:
 def test_the_largest_expressions(tmp_path: Path) -> None:
     with attacked(
         tmp_path,
-        "Pull and pop with 600 SQL92 filters of 4,000 characters",
+        f"Pull and pop with {6 * EACH} SQL92 filters of 4,000 characters",
         enablePropertyFilter=True,
         timerWheelEnable=True,
     ) as attack:

@@ -17,10 +17,19 @@ from mqlake.protocol.headers.admin import (
 from mqlake.protocol.headers.offsets import UpdateConsumerOffsetHeader
 from tests.attacks.broker_process import Attack, attacked
 from tests.attacks.flood import attackers
+from tests.attacks.size import part
 
 MEMORY = 768 << 20
 """Bytes: what the files of such a store hold takes 450 MB before anybody asks."""
-TOPICS, GROUPS, OFFSETS = 49_000, 19_000, 499_000
+TOPICS, GROUPS, OFFSETS = part(49_000), part(19_000), part(499_000)
+COMMITS = part(20_000)
+"""Commits of each attacker: more than there is room for."""
+LIMITS = {
+    "maxTopicNums": part(50_000),
+    "maxSubscriptionGroupNums": part(20_000),
+    "maxConsumerOffsetNums": part(500_000),
+    "maxAnswerEntries": part(100_000),
+}
 LISTS = (
     RequestCode.GET_ALL_TOPIC_CONFIG,
     RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG,
@@ -50,7 +59,7 @@ def fill(store: Path) -> None:
 
 def test_lists_of_everything(tmp_path: Path) -> None:
     fill(tmp_path / "store")
-    with attacked(tmp_path, "List everything on a full broker") as attack:
+    with attacked(tmp_path, "List everything on a full broker", **LIMITS) as attack:
 
         async def main() -> None:
             async with attackers(attack, 4) as them:
@@ -76,14 +85,13 @@ def test_lists_of_everything(tmp_path: Path) -> None:
 def test_offsets_of_many_groups_and_topics(tmp_path: Path) -> None:
     """They are kept every few seconds, and go with their topics and groups."""
     fill(tmp_path / "store")
-    with attacked(
-        tmp_path, "Commit 60,000 offsets, and delete topics and groups, on a full broker"
-    ) as attack:
+    title = f"Commit {3 * COMMITS:,} offsets, and delete topics and groups, on a full broker"
+    with attacked(tmp_path, title, **LIMITS) as attack:
 
         async def main() -> None:
             async with attackers(attack, 4) as (one, *others):
                 for number, each in enumerate(others):
-                    await each.send(commits(number * 100_000, 20_000))
+                    await each.send(commits(number * 100_000, COMMITS))
                 for each in others:
                     await each.answered()
                 assert "maxConsumerOffsetNums" in "".join(others[-1].remarks)
@@ -112,4 +120,4 @@ def commits(start: int, count: int) -> Iterator[Command]:
 
 def check_offsets(attack: Attack, store: Path) -> None:
     attack.toll.check(memory=MEMORY)
-    assert (store / "config/consumerOffset.json").stat().st_size > 5_000_000
+    assert (store / "config/consumerOffset.json").stat().st_size > part(5_000_000)

@@ -12,9 +12,10 @@ from mqlake.protocol.codes import RequestCode
 from mqlake.protocol.command import Command, request
 from tests.attacks.broker_process import attacked
 from tests.attacks.flood import Attacker, attackers
+from tests.attacks.size import part
 
 OWNERS = 10
-QUEUES = 10_000
+QUEUES = part(10_000)
 
 
 def queues(code: int, owner: int, group: int) -> Command:
@@ -26,7 +27,8 @@ def queues(code: int, owner: int, group: int) -> Command:
 
 
 def test_the_most_locks_of_many_owners(tmp_path: Path) -> None:
-    with attacked(tmp_path, "Lock the maximum number of queues from 10 clients") as attack:
+    title = "Lock the maximum number of queues from 10 clients"
+    with attacked(tmp_path, title, maxLockNums=OWNERS * QUEUES) as attack:
 
         async def main() -> None:
             async with attackers(attack, OWNERS) as them:

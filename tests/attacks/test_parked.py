@@ -15,12 +15,15 @@ from mqlake.protocol.headers.pop import NotificationHeader, PopHeader
 from mqlake.protocol.headers.pull import HAS_SUBSCRIPTION, MAY_SUSPEND
 from tests.attacks.broker_process import attacked
 from tests.attacks.flood import Attacker, attackers
+from tests.attacks.size import part
 from tests.broker.pull.pulls import pull_header
 from tests.broker.running import to
 
 TOPIC = "Attacked"
 CONNECTIONS = 10
-EACH = 10_000
+EACH = part(10_000)
+ALL = f"{CONNECTIONS * EACH:,}"
+LIMITS = {"maxPullPollingSize": part(64_000)}
 
 
 def pulls(count: int, milliseconds: int = 600_000) -> Iterator[Command]:
@@ -46,8 +49,8 @@ async def settle(them: list[Attacker]) -> None:
         await one.settle()
 
 
-def test_a_put_wakes_a_hundred_thousand_pulls(tmp_path: Path) -> None:
-    with attacked(tmp_path, "Wake 100,000 waiting pulls with one message") as attack:
+def test_a_put_wakes_very_many_pulls(tmp_path: Path) -> None:
+    with attacked(tmp_path, f"Wake {ALL} waiting pulls with one message", **LIMITS) as attack:
 
         async def main() -> None:
             async with attackers(attack, CONNECTIONS + 1) as (other, *them):
@@ -70,8 +73,8 @@ def test_a_put_wakes_a_hundred_thousand_pulls(tmp_path: Path) -> None:
     attack.toll.check()
 
 
-def test_a_hundred_thousand_pulls_end_at_once(tmp_path: Path) -> None:
-    with attacked(tmp_path, "Let 100,000 waiting pulls time out together") as attack:
+def test_very_many_pulls_end_at_once(tmp_path: Path) -> None:
+    with attacked(tmp_path, f"Let {ALL} waiting pulls time out together", **LIMITS) as attack:
 
         async def main() -> None:
             async with attackers(attack, CONNECTIONS + 1) as (other, *them):
@@ -89,8 +92,9 @@ def test_a_hundred_thousand_pulls_end_at_once(tmp_path: Path) -> None:
     attack.toll.check()
 
 
-def test_connections_with_a_hundred_thousand_pulls_are_closed(tmp_path: Path) -> None:
-    with attacked(tmp_path, "Close half of the connections on which 100,000 pulls wait") as attack:
+def test_connections_with_very_many_pulls_are_closed(tmp_path: Path) -> None:
+    title = f"Close half of the connections on which {ALL} pulls wait"
+    with attacked(tmp_path, title, **LIMITS) as attack:
 
         async def main() -> None:
             for _ in range(2):  # nothing is left of those that are gone
@@ -141,10 +145,10 @@ def pops(count: int, milliseconds: int) -> Iterator[Command]:
 
 
 @pytest.mark.parametrize("milliseconds", [10_000, 300_000])
-def test_fifty_thousand_pops(tmp_path: Path, milliseconds: int) -> None:
+def test_very_many_pops(tmp_path: Path, milliseconds: int) -> None:
     with attacked(
         tmp_path,
-        f"Send 50,000 pops and notifications that wait for up to {milliseconds // 1000} s",
+        f"Send {5 * EACH:,} pops and notifications that wait for up to {milliseconds // 1000} s",
         timerWheelEnable=True,
     ) as attack:
 
@@ -152,7 +156,7 @@ def test_fifty_thousand_pops(tmp_path: Path, milliseconds: int) -> None:
             async with attackers(attack, 6) as (other, *them):
                 await put(other)
                 for one in them:
-                    await one.send(pops(10_000, milliseconds))
+                    await one.send(pops(EACH, milliseconds))
                 await settle(them)
                 await put(other)
                 if milliseconds == 10_000:

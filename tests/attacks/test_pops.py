@@ -14,10 +14,11 @@ from mqlake.protocol.command import Command, request
 from mqlake.protocol.headers.pop import NotificationHeader, PopHeader
 from tests.attacks.broker_process import attacked
 from tests.attacks.flood import attackers
+from tests.attacks.size import part
 from tests.broker.admin.asking import wanted
 from tests.broker.running import to
 
-QUEUES = 4096
+QUEUES = part(4096)
 GROUPS = 10
 
 
@@ -46,11 +47,11 @@ def pops(milliseconds: int) -> Iterator[Command]:
 
 
 @pytest.mark.parametrize("milliseconds", [0, 15_000])
-def test_pops_over_four_thousand_queues(tmp_path: Path, milliseconds: int) -> None:
+def test_pops_over_very_many_queues(tmp_path: Path, milliseconds: int) -> None:
     assert QUEUES <= MOST_QUEUES
     waiting = f"waiting for up to {milliseconds // 1000} s" if milliseconds else "without waiting"
     with attacked(
-        tmp_path, f"Pop from all 4,096 queues of a topic, {waiting}", timerWheelEnable=True
+        tmp_path, f"Pop from all {QUEUES:,} queues of a topic, {waiting}", timerWheelEnable=True
     ) as attack:
 
         async def main() -> None:
@@ -75,7 +76,7 @@ def test_pops_over_four_thousand_queues(tmp_path: Path, milliseconds: int) -> No
 def test_very_many_queues_are_popped_in_order(tmp_path: Path) -> None:
     """What is in hand is written to a file a few seconds later."""
     with attacked(
-        tmp_path, "Pop from each of 4,096 queues in order, by 4 groups", timerWheelEnable=True
+        tmp_path, f"Pop from each of {QUEUES:,} queues in order, by 4 groups", timerWheelEnable=True
     ) as attack:
 
         async def main() -> None:
