@@ -11,8 +11,10 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Generator
 from contextlib import contextmanager
 from functools import cache
@@ -161,6 +163,10 @@ def attacked(directory: Path, title: str, **settings: object) -> Generator[Attac
             yield attack
             attack.end(title, honest)
         assert process.stop() == 0, process.log.read_text()
+    except TimeoutError as hang:
+        process.process.send_signal(signal.SIGUSR1)
+        time.sleep(1)
+        raise AssertionError(f"{hang}; what it did: {process.log.read_text()}") from hang
     finally:
         process.kill()
 
@@ -171,10 +177,12 @@ _PROBE = "MQLAKE_ATTACK_PROBE"
 def _main() -> None:
     """Be `mqlake`, with a probe in its event loop."""
     import asyncio
+    import faulthandler
 
     from mqlake.cli.app import main
     from mqlake.programs import serve
 
+    faulthandler.register(signal.SIGUSR1)
     factory = serve.loop_factory() or asyncio.new_event_loop
     probe = Probe(Path(os.environ[_PROBE]))
 

@@ -16,7 +16,8 @@ from typing import NamedTuple
 
 INTERVAL = 0.005
 """Seconds between two ticks of a loop that has nothing else to do."""
-_FIGURES = struct.Struct("=qddd")
+_FIGURES = struct.Struct("qddd")
+"""Native: each is read and written at once, not byte by byte."""
 _RESET_AT = _FIGURES.size
 _SIZE = mmap.PAGESIZE
 

@@ -18,8 +18,8 @@ import org.apache.rocketmq.tools.command.SubCommand;
 
 /** The commands of mqadmin, as its own main class runs them, but several at a time. */
 final class MqAdmin {
-    /** Commands name their clients after the millisecond in which they start, and fail where that is taken. */
-    private static final String TAKEN = "has created already";
+    /** Commands name their clients after the millisecond in which they start, and fail where that, or a group in it, is taken. */
+    private static final List<String> TAKEN = List.of("has created already", "has been created before");
     private static final int APART = 5;
     private static final int SECONDS = 30;
     private static boolean known;
@@ -55,11 +55,15 @@ final class MqAdmin {
 
     private String run(String[] words) throws Exception {
         String output = once(words);
-        while (output.contains(TAKEN)) {
+        while (isTaken(output)) {
             Thread.sleep(ThreadLocalRandom.current().nextInt(APART, 20 * APART));
             output = once(words);
         }
         return output;
+    }
+
+    private static boolean isTaken(String output) {
+        return TAKEN.stream().anyMatch(output::contains);
     }
 
     private String once(String[] words) {
