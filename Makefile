@@ -11,6 +11,9 @@ PORTABLE := $(addprefix tests/,formats dispatch kernels protocol remoting storag
 FAST   := tests/documents tests/formats tests/protocol tests/storage tests/namesrv \
           tests/cli/test_reference.py tests/cli/test_text.py tests/test_front_doors.py
 
+# Otherwise each of the many processes that tests start compiles every module again: a second each.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: help env demo check test all-tests peers docs lint style types layers fast format cluster-test newest-spark-test newest-python-test nightly bench lock clean
 
 help:  ## list the targets
