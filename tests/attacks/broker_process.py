@@ -19,6 +19,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 from typing import NamedTuple
 
 from tests.attacks.honest_client import HonestClient, Service
@@ -152,9 +153,25 @@ def attacked(directory: Path, title: str, **settings: object) -> Generator[Attac
         settings: under the names of `broker.conf`.
     """
     _compile_kernels()
-    path = directory / "probe"
-    probe = Probe(path)
-    os.environ[_PROBE] = str(path)
+    with _file_in_memory(directory) as path:
+        yield from _attacked(directory, Probe(path), title, settings)
+
+
+@contextmanager
+def _file_in_memory(directory: Path) -> Generator[Path]:
+    """Yield an empty file that no disk delays, if the system has such; else one in `directory`.
+
+    To write a page of a file that is mapped may take seconds while the disk is busy.
+    """
+    memory = Path("/dev/shm")  # noqa: S108 (the file gets a name of its own)
+    with NamedTemporaryFile(dir=memory if memory.is_dir() else directory) as file:
+        yield Path(file.name)
+
+
+def _attacked(
+    directory: Path, probe: Probe, title: str, settings: dict[str, object]
+) -> Generator[Attack]:
+    os.environ[_PROBE] = str(probe.path)
     process = _Probed(directory / "store", directory / "log", {**_SETTINGS, **settings})
     try:
         with HonestClient(process.address, directory / "honest.log") as honest:

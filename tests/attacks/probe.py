@@ -42,11 +42,12 @@ class Probe:
     """The figures of a probe, as both processes see them.
 
     Args:
-        path: the file that both map; created if missing.
+        path: the file that both map; created if missing or empty.
     """
 
     def __init__(self, path: Path) -> None:
-        if not path.exists():
+        self.path = path
+        if not path.exists() or not path.stat().st_size:
             path.write_bytes(bytes(_SIZE))
         with path.open("r+b") as file:
             self._figures = mmap.mmap(file.fileno(), _SIZE)
