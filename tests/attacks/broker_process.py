@@ -163,7 +163,7 @@ def _file_in_memory(directory: Path) -> Generator[Path]:
 
     To write a page of a file that is mapped may take seconds while the disk is busy.
     """
-    memory = Path("/dev/shm")  # noqa: S108 (the file gets a name of its own)
+    memory = Path("/dev/shm")
     with NamedTemporaryFile(dir=memory if memory.is_dir() else directory) as file:
         yield Path(file.name)
 
