@@ -111,6 +111,8 @@ def run(
 ) -> list[Outcome]:
     """Kill so many drivers, each of which follows one store into a table of each kind.
 
+    It ends at the first violation.
+
     Args:
         finish: follows what is left, without a kill.
     """
@@ -128,6 +130,8 @@ def run(
                 note_death(one.outcome, driver, said)
                 one.look()
             tell(outcomes)
+            if any(one.violations for one in outcomes):
+                return outcomes
     for one in all_:
         one.truth.put(PUTS)
     finish(followed)

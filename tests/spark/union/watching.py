@@ -137,7 +137,10 @@ def run(
     seed: int,
     tell: Callable[[list[Outcome]], None] = lambda _: None,
 ) -> list[Outcome]:
-    """Kill so many drivers, each of which follows one store into a table of each format."""
+    """Kill so many drivers, each of which follows one store into a table of each format.
+
+    It ends at the first violation.
+    """
     start = time.monotonic()
     all_ = [Watching(scratch / one, one, seed + at) for at, one in enumerate(formats)]
     outcomes = [one.outcome for one in all_]
@@ -147,6 +150,8 @@ def run(
             driver.live(seed, number, [one.followed for one in all_])
             _watch(all_, driver)
             tell(outcomes)
+            if any(outcome.violations for outcome in outcomes):
+                break
     for outcome in outcomes:
         outcome.seconds = time.monotonic() - start
     return outcomes
