@@ -84,7 +84,7 @@ class Driver:
         self._said.seek(0)
         text = self._said.read().decode(errors="replace")
         self._said.close()
-        return text[-2000:]
+        return text[-20_000:]
 
 
 class Drivers:

@@ -12,6 +12,7 @@ import random
 import signal
 import sys
 import threading
+import traceback
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
@@ -117,7 +118,8 @@ def main() -> None:
         with ThreadPoolExecutor(len(life.tables)) as threads:
             running = [threads.submit(_follow, session, one) for one in life.tables]
             for one in as_completed(running):
-                print(one.exception(), file=sys.stderr, flush=True)
+                if (error := one.exception()) is not None:
+                    traceback.print_exception(error)
                 os._exit(1)  # a driver must not end by itself
 
 
