@@ -143,9 +143,8 @@ def _message(
     Args:
         longest: the maximum length of the decompressed body, in bytes.
     """
-    head, body_at, _, properties_at = found
-    properties, sys_flag = data[properties_at:end], head[7]
-    body, fault = data[body_at : body_at + head[14]], None
+    head, body, _, properties_at = found
+    properties, sys_flag, fault = data[properties_at:end], head[7], None
     if sys_flag & COMPRESSED:
         body, fault = expand_body(body, sys_flag, longest)
     topic = queue.topic

@@ -1,4 +1,4 @@
-"""Find the parts of a plain record quickly (docs/formats/record.md).
+"""Read the parts of a plain record quickly (docs/formats/record.md).
 
 Nearly all records are plain: their topic has at most 127 bytes (version 1), and `record.check`
 finds them good. All others are left to `record.check`.
@@ -20,12 +20,12 @@ Head = tuple[
 ]  # fmt: skip
 """The fields of `record.HEADS`, in their order."""
 
-Plain = tuple[Head, int, bytes, int]
-"""The head, where the body begins, the topic, and where the properties begin."""
+Plain = tuple[Head, bytes, bytes, int]
+"""The head, the body, the topic, and where the properties begin."""
 
 
 def plain_at(data: bytes, at: int, end: int) -> Plain | None:
-    """Return where the parts of the record at `at` are; None if it is not plain.
+    """Return the parts of the record at `at`; None if it is not plain.
 
     Args:
         end: where the last record may end, at most the length of the data.
@@ -51,13 +51,14 @@ def plain_at(data: bytes, at: int, end: int) -> Plain | None:
     topic = data[body_end + 1 : topic_end]
     if not is_safe_topic(topic):
         return None
-    if body_length and head[2] != zlib.crc32(data[body_at:body_end]) & record.CRC_MASK:
+    body = data[body_at:body_end]
+    if body_length and head[2] != zlib.crc32(body) & record.CRC_MASK:
         return None
-    return head, body_at, topic, properties_at
+    return head, body, topic, properties_at
 
 
 def any_at(data: bytes, at: int, end: int) -> tuple[Plain, str | None]:
-    """Return where the parts of the record at `at` are, and what is wrong with its body, if it is.
+    """Return the parts of the record at `at`, and what is wrong with its body, if it is.
 
     Args:
         end: where the last record may end, at most the length of the data.
@@ -71,5 +72,6 @@ def any_at(data: bytes, at: int, end: int) -> tuple[Plain, str | None]:
         raise FormatError(reason)
     head: Head = record.HEADS[data[at + record.SYS_FLAG_AT + 3] >> 4 & 3].unpack_from(data, at)
     topic = data[layout.topic_at : layout.topic_at + layout.topic_length]
-    found = head, layout.body_at, topic, layout.properties_at
+    body = data[layout.body_at : layout.body_at + layout.body_length]
+    found = head, body, topic, layout.properties_at
     return found, reason if fault else None

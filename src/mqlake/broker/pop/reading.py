@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from struct import Struct
 
 from mqlake.broker.filter.subscriptions import Choice
 from mqlake.broker.offsets.room import check_offsets, has_room
@@ -20,7 +21,7 @@ from mqlake.formats import record as records
 from mqlake.formats.own_properties import OPTIONAL, POP_RECEIPT
 from mqlake.formats.properties import MAX_LENGTH
 from mqlake.formats.property_edits import edit
-from mqlake.formats.record import Record
+from mqlake.formats.record import QUEUE_OFFSET_AT
 from mqlake.protocol.errors import RemotingError
 from mqlake.protocol.naming import RETRY_PREFIX
 from mqlake.protocol.receipts import ORDERED, PopInfo, Receipt
@@ -36,6 +37,7 @@ FROM_FIRST = 0
 _MOST_TRIES = 8
 _IN_MEMORY = 0.4
 """Share of the machine's memory that is assumed to contain the end of the log."""
+_QUEUE_OFFSET = Struct(">q")
 _WRONG_OFFSET = (Status.OFFSET_TOO_SMALL, Status.OFFSET_OVERFLOW_BADLY, Status.OFFSET_FOUND_NULL)
 
 
@@ -199,7 +201,7 @@ class Reading:
     ) -> bool:
         """Note the messages as popped; return whether any is selected."""
         chosen = self._chosen(wanted, result)
-        offsets = [record.queue_offset for record, _ in chosen]
+        offsets = [offset for offset, _ in chosen]
         if offsets:
             start = min(start, offsets[0])  # An inner batch may begin before the requested offset.
         if wanted.is_ordered:
@@ -211,15 +213,24 @@ class Reading:
         size = sum(len(data) for _, data in chosen)
         self._parts.stats.got(key.group, key.topic, len(offsets), size)
         taken.info.add(key.topic, key.queue_id, start, offsets)
-        for record, data in chosen:
-            taken.bodies.append(self._body(wanted, record, data, start, taken))
+        for _, data in chosen:
+            taken.bodies.append(self._body(wanted, key, data, start, taken))
         return True
 
-    def _chosen(
-        self, wanted: PopRead, result: LiveGetResult
-    ) -> Sequence[tuple[Record, memoryview]]:
-        pairs = zip(result.records, result.raw, strict=True)
-        return [pair for pair in pairs if wanted.choice.holds(pair[0].properties)]
+    def _chosen(self, wanted: PopRead, result: LiveGetResult) -> Sequence[tuple[int, memoryview]]:
+        """Return the queue offsets and the bytes of the selected messages.
+
+        Records are decoded only for a condition: that takes a fifth of a pop's processor time.
+        """
+        if wanted.choice.condition is None:
+            return [
+                (_QUEUE_OFFSET.unpack_from(data, QUEUE_OFFSET_AT)[0], data) for data in result.raw
+            ]
+        return [
+            (record.queue_offset, data)
+            for record, data in zip(result.records, result.raw, strict=True)
+            if wanted.choice.holds(record.properties)
+        ]
 
     def _keep_pop(
         self,
@@ -263,19 +274,20 @@ class Reading:
         self._go_to(key, start)
 
     def _body(
-        self, wanted: PopRead, record: Record, data: memoryview, start: int, taken: Taken
+        self, wanted: PopRead, key: QueueKey, data: memoryview, start: int, taken: Taken
     ) -> bytes | memoryview:
         """Return a record for the client, under the name of the requested topic."""
-        if record.topic == wanted.topic:
+        if key.topic == wanted.topic:
             return data
+        record = records.decode(data, crc=False)  # The store has checked it.
         receipt = Receipt(
             start,
             taken.pop_time,
             wanted.invisible_time,
             taken.revive_queue_id,
-            mark_of(record.topic),
+            mark_of(key.topic),
             self._parts.settings.broker_name,
-            record.queue_id,
+            key.queue_id,
             record.queue_offset,
         )
         stored = read_stored(data)

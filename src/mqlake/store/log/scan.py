@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from mqlake.dispatch.answers import SEARCH_ALLOWANCE, SEARCH_ALLOWANCE_RATE
 from mqlake.dispatch.record_view import record_view
+from mqlake.errors import FormatError
 from mqlake.formats import record
 from mqlake.formats.dialect import Dialect
-from mqlake.formats.record import Fault, Layout
+from mqlake.formats.record import Fault, Layout, Record
 from mqlake.storage.protocol import ReadableFile
 from mqlake.storage.remote_file import view_of
 from mqlake.store.log.segments import CommitLog, Segment, SegmentPosition
@@ -105,6 +106,25 @@ def head_of(
     if head is None or (head.topic.decode(), head.queue_id) != queue:
         return None
     return head if head.queue_offset == queue_offset else None
+
+
+def record_of(
+    log: CommitLog, log_end: int, queue: Queue, queue_offset: int, physical_offset: int
+) -> Record | None:
+    """Return the good record at a physical offset if it is the expected message."""
+    place = log.place(physical_offset) if log.min_offset <= physical_offset < log_end else None
+    if place is None or place.end - place.at < record.MIN_SIZE:
+        return None
+    # First: the body of another record, which may be long, need not be checked.
+    queue_id, _, stated, *_ = _QUEUE.unpack_from(place.view, place.at + record.QUEUE_ID_AT)
+    if queue_id != queue[1] or stated != queue_offset:
+        return None
+    try:
+        found = record.decode(place.view, place.at, place.end)
+    except FormatError:
+        return None
+    is_expected = found.topic == queue[0] and found.physical_offset == physical_offset
+    return found if is_expected else None
 
 
 def walk(log: CommitLog, start: int, end: int, *, crc: bool = False) -> Iterator[WalkStep]:

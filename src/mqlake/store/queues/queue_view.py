@@ -14,7 +14,7 @@ from mqlake.formats.batch_consume_queue import inner_batch
 from mqlake.formats.consume_queue import QueueEntry
 from mqlake.formats.record import Record
 from mqlake.store.index.found_entries import FoundEntries, scan_entries
-from mqlake.store.log.scan import Head, head_of
+from mqlake.store.log.scan import Head, head_of, record_of
 from mqlake.store.log.segments import CommitLog
 from mqlake.store.queues.queue_files import QueueFiles
 
@@ -152,6 +152,10 @@ class QueueView:
 
     def record(self, queue_offset: int, entry: QueueEntry) -> Record | None:
         """Return the good record of an entry."""
+        queue = (self.topic, self.queue_id)
+        found = record_of(self._log, self._log_end, queue, queue_offset, entry.physical_offset)
+        if found is not None:
+            return found
         head = self.head(queue_offset, entry)
         return head and self._log.record(head.physical_offset)
 
