@@ -16,7 +16,7 @@ from mqlake.errors import DiskError, StoreError, SyncError
 from mqlake.formats import record
 from mqlake.formats.file_name import parse_segment_name, segment_name
 from mqlake.storage.protocol import OwnedDirectory, ReadableFile, WritableFile
-from mqlake.storage.readahead import set_readahead
+from mqlake.store.log.end_readahead import EndReadahead
 from mqlake.store.log.segments import DIRECTORY, CommitLog, Segment, find_segments
 from mqlake.store.pending_sync import PendingSync
 
@@ -85,7 +85,7 @@ class OwnedCommitLog(CommitLog):
         self.changed: Callable[[int, int], None] | None = None
         self.base = self.end = self.flushed = self.limit
         self._limit = self.room_end = 0
-        self._reads_ahead = True
+        self._readahead = EndReadahead()
 
     @property
     def file_size(self) -> int:
@@ -120,16 +120,10 @@ class OwnedCommitLog(CommitLog):
     def append_by_call(self, data: memoryview) -> None:
         """Append records, in the order of `append_record`, without the mapping.
 
-        The system reads a mapped file ahead, even where nothing is written yet: it would fill pages
-        with zeros, just before calls write them. So it does not, up to the end of the file.
-
         Raises:
             DiskError: as for `append`.
         """
         self._make_room_for(len(data))
-        if self._reads_ahead:
-            set_readahead(self._buffer, on=False)
-            self._reads_ahead = False
         self._write_by_call(data)
 
     def _make_room_for(self, size: int) -> None:
@@ -141,6 +135,7 @@ class OwnedCommitLog(CommitLog):
         file.write(at + _SIZE_SIZE, data[_SIZE_SIZE:])
         file.write(at, data[:_SIZE_SIZE])
         self.end += len(data)
+        self._readahead.note_call(len(data))
 
     def append_record(self, size: int, first: Buffer, rest: Buffer) -> None:
         """Append like `append`: a record's first field, and then the rest, `size` bytes."""
@@ -168,6 +163,7 @@ class OwnedCommitLog(CommitLog):
         if self._file is None or self.position + size > self._limit:
             self._roll(size)
         else:
+            self._readahead.choose(self.position)
             self._reserve(self._file, self.position, size)
 
     def room_for(self, most: int) -> int:
@@ -181,6 +177,7 @@ class OwnedCommitLog(CommitLog):
         if size <= 0 or self._file is None:
             return 0
         if at + size > self.room_end:
+            self._readahead.choose(at)
             self._reserve(self._file, at, size)
         return size
 
@@ -221,6 +218,7 @@ class OwnedCommitLog(CommitLog):
         if self._prepared is not None:
             files.append(self._prepared)
         self._file, self._buffer, self.array = None, memoryview(b""), _NO_BYTES
+        self._readahead = EndReadahead()
         self._limit = self.room_end = 0
         self._remove_after(-1)
         self._prepared = None
@@ -320,9 +318,7 @@ class OwnedCommitLog(CommitLog):
             self._bases.append(segment.base)
         self._writing[segment.base] = self._file = file
         self._written = file.written
-        if not self._reads_ahead:
-            set_readahead(self._buffer, on=True)
-            self._reads_ahead = True
+        self._readahead.begin(mapping, max(0, self.end - segment.base))
         self.base, self._buffer = segment.base, mapping
         self.array = np.frombuffer(mapping, np.uint8)
         self.changed = file.written if file.is_watched else None
@@ -498,6 +494,7 @@ class OwnedCommitLog(CommitLog):
         self._writing.clear()
         self._file, self._buffer, self.room_end = None, memoryview(b""), 0
         self.array = _NO_BYTES
+        self._readahead = EndReadahead()
         self._limit = 0
         super().close()
 
