@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import mmap
 import os
 import shutil
 import sys
@@ -13,6 +12,7 @@ from typing import Any
 
 from benchmarks import java
 from benchmarks.commit_log import Log, write_commit_log
+from benchmarks.memory_state import touch_memory
 from benchmarks.peer import Peer
 
 COMMIT_LOG = "commitlog"
@@ -112,7 +112,8 @@ def interleave(
     """Run A B A B …, so that a change of the machine's mood meets all; drop the first rounds.
 
     Args:
-        writes: about how many bytes of files a round writes: so much memory is touched before it.
+        writes: about how many bytes of files a round writes, on all sides together: so much memory
+            is touched before it.
     """
     answers: Answers = {name: [] for name in runs}
     for number in range(dropped + repetitions):
@@ -122,18 +123,6 @@ def interleave(
             answers[name].append(answer)
             say(f"  {name} {number + 1}/{dropped + repetitions}: {answer['seconds']:.4g} s")
     return {name: values[dropped:] for name, values in answers.items()}
-
-
-def touch_memory(size: int) -> None:
-    """Let the machine have so many bytes of memory at hand, for files that are written next.
-
-    The host of a virtual machine takes unused memory back. To get a page of it again takes several
-    times as long as to write the page, and which side of a benchmark pays for that is chance.
-    """
-    if size > 0:
-        with mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS) as memory:
-            for at in range(0, size, mmap.PAGESIZE):
-                memory[at] = 1
 
 
 def seconds(answers: list[dict[str, Any]]) -> list[float]:

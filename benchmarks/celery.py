@@ -20,11 +20,14 @@ from typing import Any
 
 from benchmarks.bench import Bench, interleave, seconds
 from benchmarks.broker.sides import MqlakeBroker
+from benchmarks.memory_state import stored
 from benchmarks.results import Bar, Section, Series
 from mqlake.programs.ports import free_port
 
 ROOT = Path(__file__).parents[1]
 TASKS = 5_000
+TASK = 1024
+"""Bytes of a task, at most, as Celery sends it."""
 WARM_UP = 200
 """Tasks before those that count, as benchmarks/celery_app.py sends them."""
 PATIENCE = 120.0
@@ -65,7 +68,8 @@ def measure(bench: Bench) -> Section:
             loads[name] = Load(stack.enter_context(broker), directory)
         for pool, options in POOLS.items():
             runs = {name: partial(load.run, options) for name, load in loads.items()}
-            answers = interleave(runs, dropped=1, repetitions=bench.repetitions)
+            writes = stored(WARM_UP + TASKS, TASK)
+            answers = interleave(runs, dropped=1, repetitions=bench.repetitions, writes=writes)
             found[f"a worker, {pool}"] = {name: seconds(told) for name, told in answers.items()}
             for name, told in answers.items():
                 found[SENDING].setdefault(name, []).extend(one["sending"] for one in told)

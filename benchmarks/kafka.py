@@ -54,7 +54,9 @@ def measure_recovery(bench: Bench) -> Section:
                     name: partial(_recover, segment, peer, name, found)
                     for name, peer in (("Kafka's LogSegment.recover()", java), ("mqlake", mqlake))
                 }
-                answers = interleave(runs, dropped=3, repetitions=bench.repetitions)
+                answers = interleave(
+                    runs, dropped=3, repetitions=bench.repetitions, writes=_written(bench)
+                )
                 assert len({tuple(files.values()) for files in found.values()}) == 1
                 work = {"batches": segment.batches, "bytes": segment.size}
                 pair = [
@@ -80,7 +82,9 @@ def measure_cold_start(bench: Bench) -> Section:
                 "a JVM that recovers": _timed(segment, _java_program(segment)),
                 "mqlake kafka recover": _timed(segment, _mqlake_program(segment)),
             }
-            answers = interleave(runs, dropped=1, repetitions=bench.repetitions)
+            answers = interleave(
+                runs, dropped=1, repetitions=bench.repetitions, writes=_written(bench)
+            )
         work = {"bytes": segment.size}
         some = [
             Series(f"{name}, batches of {shape}", "s", seconds(told), work)
@@ -122,6 +126,11 @@ def measure_verification(bench: Bench) -> Section:
             rate = segment.size / one.median / 1e9
             bars.append(Bar(f"Kafka: verify, batches of {shape}", "≥", WANTED_RATE, rate, "GB/s"))
     return Section("kafka_verify", "Kafka: verify", VERIFY_METHOD, series, bars)
+
+
+def _written(bench: Bench) -> int:
+    """Return about how many bytes of index files a recovery writes."""
+    return bench.size // INTERVAL * 32
 
 
 def _recover(

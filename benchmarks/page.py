@@ -17,6 +17,11 @@ Each section is one run on one machine. mqlake and the other side take turns (A 
 files, in the page cache. "Java" is RocketMQ's own store in a warm JVM: the same work was done
 several times in that process before the first figure was taken. Figures are medians, with the
 smallest and the largest value beside them. Compare ratios, because machines differ.
+
+Since 2026-11-26, every round that writes files begins with memory in the same state, whichever side
+it measures: as much memory as the round writes is touched and freed just before. Otherwise a side
+may get pages that the host of a virtual machine has taken back, and to get such a page again takes
+several times as long as to write it.
 """
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from benchmarks.bench import Answers, Bench, Store, interleave, remove, seconds
 from benchmarks.derived import INDEX, QUEUES, compare
+from benchmarks.memory_state import DERIVED
 from benchmarks.results import Bar, Section, Series
 
 NAMES = {"java": "Java RocketMQ", "local": "mqlake, one process", "spark": "mqlake on Spark"}
@@ -69,7 +70,8 @@ def _measure(bench: Bench, store: Store, *, dropped: int) -> Answers:
         name: run_java if name == "java" else lambda name=name: run_mqlake(name)
         for name in bench.engines
     }
-    return interleave(runs, dropped=dropped, repetitions=bench.repetitions)
+    writes = store.log.records * DERIVED
+    return interleave(runs, dropped=dropped, repetitions=bench.repetitions, writes=writes)
 
 
 def _output(bench: Bench, name: str) -> Path:

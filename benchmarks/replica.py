@@ -21,6 +21,7 @@ from typing import Any
 
 from benchmarks.bench import Bench, interleave, mqlake, remove, say, seconds
 from benchmarks.broker.sides import MqlakeBroker, Side, cpu_seconds, environment, java
+from benchmarks.memory_state import stored
 from benchmarks.results import Bar, Section, Series
 from mqlake.client import Message, MessageQueue, Producer
 from mqlake.programs.ports import free_port
@@ -51,8 +52,9 @@ def measure(bench: Bench) -> Section:
     """Measure all three; the last one beside RocketMQ, where it is there."""
     caught = _catching_up(bench)
     run = partial(_lag, bench)
-    lags = interleave({"lag": run}, dropped=1, repetitions=bench.repetitions)["lag"]
-    lag = Series("lag", "s", seconds(lags))
+    writes = 2 * stored(RATE * SENDING, RECORD)
+    answers = interleave({"lag": run}, dropped=1, repetitions=bench.repetitions, writes=writes)
+    lag = Series("lag", "s", seconds(answers["lag"]))
     size = caught.work["bytes"]
     bars = [
         Bar("catching up", "≥", WANTED_RATE / 1e6, size / caught.median / 1e6, "MB/s"),

@@ -139,7 +139,7 @@ def _throughput(bench: Bench) -> dict[str, list[dict[str, Any]]]:
             home = bench.directory / f"replication-{name}"
             pair = undo.enter_context(_pair(name, home, "ASYNC_MASTER"))
             runs[name] = partial(_replicate, pair, max(spent, 0.25))
-        return interleave(runs, dropped=1, repetitions=bench.repetitions)
+        return interleave(runs, dropped=1, repetitions=bench.repetitions, writes=bench.size)
 
 
 def _replicate(pair: Pair, spent: float) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from benchmarks.broker import load, pulls
 from benchmarks.broker.sides import MqlakeBroker, cpu_seconds
+from benchmarks.memory_state import touch_memory
 from mqlake.jobs.local import LocalEngine
 from mqlake.jobs.rebuild import rebuild
 from mqlake.jobs.verify import verify
@@ -34,6 +35,8 @@ SETTINGS: dict[str, object] = {"mappedFileSizeCommitLog": 256 << 20}
 SECONDS = 1.5
 """Of load on a broker, each time."""
 PULLS = 1000
+WRITTEN = 256 << 20
+"""Bytes of files that a measurement writes, at most."""
 _WITH_SUBSCRIPTION = 4
 _UNTIL_COMPILED = 6.0
 """Seconds of load before the first measurement."""
@@ -240,6 +243,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="mqlake-ways-") as directory:
         times = WAYS[sys.argv[1]](Path(directory))
         for _ in sys.stdin:
+            touch_memory(WRITTEN)
             print(next(times), flush=True)
         times.close()
 

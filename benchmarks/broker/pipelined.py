@@ -8,6 +8,7 @@ import os
 from benchmarks.bench import Bench, remove, say
 from benchmarks.broker.load import QUEUES, Load, run
 from benchmarks.broker.sides import MqlakeBroker, cpu_seconds
+from benchmarks.memory_state import stored, touch_memory
 from benchmarks.results import Bar, Section, Series
 from mqlake.protocol.bodies.route import KVTable
 from mqlake.protocol.body import decode_body
@@ -57,6 +58,7 @@ def measure(bench: Bench) -> Section:
             for number in range(bench.repetitions):
                 topic = f"Load{number}"
                 load = Load(broker.broker, size=size, seconds=SECONDS, topic=topic, headers=headers)
+                touch_memory(stored(WANTED * (SECONDS + Load.warm_up), size))
                 cpu = cpu_seconds(broker.process_id)
                 found = run(load)
                 cpu = (cpu_seconds(broker.process_id) - cpu) / found["total"] * 1e6

@@ -13,6 +13,7 @@ from tests.peer.rocketmq_client import EXAMPLES
 from benchmarks.bench import Bench, remove, say
 from benchmarks.broker import backlog, sides
 from benchmarks.broker.sides import Side, cpu_seconds, resident
+from benchmarks.memory_state import touch_memory
 from benchmarks.results import Bar, Section, Series
 
 TITLES = {"java": "Java", "mqlake": "mqlake"}
@@ -25,6 +26,8 @@ WARM_UP, CONSUMER_WARM_UP = 4, 1
 BACKLOG = 12_000_000
 """Messages that the consumer finds."""
 BACKLOG_TOPIC, GROUP = "BenchBacklog", "bench"
+WRITTEN = 2 << 30
+"""Bytes of files that a phase writes, about."""
 TPS = re.compile(r"(?:Send MPS|Consume TPS|Send TPS): (\d+) \| (?:Max|AVG)")
 LATENCY = re.compile(r"Average RT\(ms\): +([\d.]+)")
 FAILED = re.compile(r"Fail(?:ed)?: ([1-9]\d*)")
@@ -154,6 +157,8 @@ def run_phase(bench: Bench, phase: Phase, name: str, broker: Side) -> Measured:
         command += ["-k", "true"]
     if phase.program == "Consumer":
         backlog.leave(broker.broker, BACKLOG_TOPIC, GROUP, BACKLOG, 128)
+    else:
+        touch_memory(WRITTEN)
     warm_up, rates = phase.warm_up, list[float]()
     latencies: list[float] = []
     cpu: list[float] = []

@@ -16,6 +16,7 @@ from tests.peer.rocketmq_proxy import Proxy
 
 from benchmarks.bench import Bench, interleave
 from benchmarks.client.sides import a_broker
+from benchmarks.memory_state import stored
 from benchmarks.peer import ROOT, Peer
 from benchmarks.results import Bar, Section, Series
 from mqlake.admin import Admin, groups
@@ -88,7 +89,8 @@ Turns = Mapping[str, list[dict[str, Any]]]
 
 
 def _turns(bench: Bench, runs: Mapping[str, Callable[[], dict[str, Any]]]) -> Turns:
-    return interleave(dict(runs), dropped=DROPPED, repetitions=bench.repetitions)
+    writes = stored(SENT, SIZE)
+    return interleave(dict(runs), dropped=DROPPED, repetitions=bench.repetitions, writes=writes)
 
 
 def _ratio(turns: Turns) -> float:

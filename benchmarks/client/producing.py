@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from benchmarks.bench import Bench, interleave
 from benchmarks.client.sides import TITLES, a_broker, clients, java_version
+from benchmarks.memory_state import stored
 from benchmarks.peer import Peer
 from benchmarks.results import Bar, Section, Series
 
@@ -33,14 +34,26 @@ def measure(bench: Bench) -> Section:
     with a_broker(bench) as broker, clients(bench) as peers:
         for title, size in SIZES.items():
             words = (broker.names, f"Send{size}", size)
-            many = _turns(bench, peers, "send", *words, COUNT, IN_FLIGHT)
+            many = _turns(bench, peers, stored(COUNT, size), "send", *words, COUNT, IN_FLIGHT)
             series += _series(f"{IN_FLIGHT} in flight, {title}", many)
             bars.append(_rate_bar(f"{IN_FLIGHT} in flight, {title}", many, 0.7))
-            batches = _turns(bench, peers, "batches", *words, BATCHED, BATCH, BATCHES_IN_FLIGHT)
+            batches = _turns(
+                bench,
+                peers,
+                stored(BATCHED, size),
+                "batches",
+                *words,
+                BATCHED,
+                BATCH,
+                BATCHES_IN_FLIGHT,
+            )
             series += _series(f"batches of {BATCH}, {title}", batches)
             bars.append(_rate_bar(f"batches of {BATCH}, {title}", batches, 1.0))
             remarks += _cpu(title, many, batches)
-        single = _turns(bench, peers, "one by one", broker.names, "Send128", 128, ONE_BY_ONE)
+        writes = stored(ONE_BY_ONE, 128)
+        single = _turns(
+            bench, peers, writes, "one by one", broker.names, "Send128", 128, ONE_BY_ONE
+        )
     series += [
         Series(
             f"one in flight, 128 B, median of one turn, {TITLES[name]}",
@@ -67,9 +80,9 @@ def measure(bench: Bench) -> Section:
 Turns = dict[str, list[dict[str, float]]]
 
 
-def _turns(bench: Bench, peers: Mapping[str, Peer], *words: object) -> Turns:
+def _turns(bench: Bench, peers: Mapping[str, Peer], writes: int, *words: object) -> Turns:
     runs = {name: (lambda peer=peer: peer.ask(*words)) for name, peer in peers.items()}
-    return interleave(runs, dropped=DROPPED, repetitions=bench.repetitions)
+    return interleave(runs, dropped=DROPPED, repetitions=bench.repetitions, writes=writes)
 
 
 def _series(title: str, turns: Turns) -> list[Series]:

@@ -8,6 +8,7 @@ from typing import Any
 
 from benchmarks.bench import Answers, Bench, interleave, say
 from benchmarks.live_store.peer_store import TITLES, PeerStore
+from benchmarks.memory_state import stored
 from benchmarks.results import Bar, Section, Series
 
 WANTED_ONE = 0.6
@@ -17,8 +18,6 @@ WANTED_LAG = 10
 A_CALL = 64
 WAITING = 64
 BODIES = (128, 1024)
-WRITTEN = 400
-"""Bytes of all files that a message takes, at most, beyond its body."""
 
 METHOD = """\
 Each round puts into a new store of default sizes: bodies of 128 B and 1 KiB, one key and one tag,
@@ -29,9 +28,8 @@ does; mqlake `put_many` with messages of one queue. Objects are created within t
 one thread and {waiting} futures of `asyncPutMessage`; mqlake with {waiting} tasks on uvloop.
 "until readable" ends when the last message can be read by queue and by key
 (`dispatchBehindBytes()` is 0). The dispatch lag is sampled every 2 ms during the puts: the age of
-the last dispatched message when the last put message was stored. Before each round, as much memory
-is touched and freed as it writes: otherwise a side may get pages that the machine's host has taken
-back. Of the first body size, three rounds are dropped; of the other, one."""
+the last dispatched message when the last put message was stored. Of the first body size, three
+rounds are dropped; of the other, one."""
 
 
 def measure(bench: Bench) -> Section:
@@ -71,7 +69,7 @@ def measure(bench: Bench) -> Section:
 def _rounds(bench: Bench, what: str, dropped: int, **load: int) -> Answers:
     say(f" {what}")
     runs = {name: lambda name=name: _round(bench, name, {}, load) for name in TITLES}
-    writes = load["messages"] * (load["body"] + WRITTEN)
+    writes = stored(load["messages"], load["body"])
     return interleave(runs, dropped=dropped, repetitions=bench.repetitions, writes=writes)
 
 
@@ -139,7 +137,7 @@ def _measure_sync(bench: Bench) -> tuple[list[Series], Bar]:
         "Java, futures": lambda: _round(bench, "java", settings, load | {"waiting": WAITING}),
         "mqlake, tasks": lambda: _round(bench, "mqlake", settings, load | {"waiting": WAITING}),
     }
-    writes = count * (BODIES[0] + WRITTEN)
+    writes = stored(count, BODIES[0])
     answers = interleave(runs, dropped=1, repetitions=bench.repetitions, writes=writes)
     series = [
         Series(

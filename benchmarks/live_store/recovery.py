@@ -7,12 +7,12 @@ from typing import Any
 
 from benchmarks.bench import Bench, interleave, remove, say, seconds
 from benchmarks.live_store.peer_store import PEERS, TITLES, PeerStore
+from benchmarks.memory_state import DERIVED
 from benchmarks.results import Bar, Section, Series
 
 WANTED_TIMES_JAVA = 3
 BODY = 1024
 RECORD = BODY + 130  # at most
-DERIVED = 128  # bytes of queues and index for each message, at most
 SEGMENTS = 2
 STATES = ("warm", "new")
 

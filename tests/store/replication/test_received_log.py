@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from mqlake.errors import DiskError, StoreError
 from mqlake.formats import record
-from mqlake.storage.local_owned import LocalOwnedDirectory
 from mqlake.storage.protocol import OwnedDirectory
-from mqlake.storage.readahead import set_readahead
 from mqlake.store import Message
 from mqlake.store.live_settings import current
 from mqlake.store.log.owned_log import OwnedCommitLog
@@ -120,27 +117,6 @@ def test_many_bytes_are_appended_from_where_they_are(
             assert not bytes(view[after : after + 4]).strip(b"\0")
         same(slave, master)
     assert any(in_place)
-
-
-def test_a_file_is_read_ahead_again_once_it_is_complete(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    advice: list[bool] = []
-
-    def note(mapped: memoryview, *, on: bool) -> None:
-        set_readahead(mapped, on=on)
-        advice.append(on)
-
-    monkeypatch.setattr("mqlake.store.log.owned_log.set_readahead", note)
-    monkeypatch.setattr("mqlake.store.replication.received_log._LONG", 100)
-    master = filled()
-    slave = opened("SLAVE", disk=LocalOwnedDirectory.make(tmp_path))
-    slave.receive(memoryview(bytearray(stream(master.log))))
-    files = len(slave.log.segments)
-    assert files > 2
-    assert advice == [False, True] * (files - 1) + [False]
-    same(slave, master)
-    slave.close()
 
 
 @pytest.mark.parametrize("long", [100, 1 << 16])

@@ -16,17 +16,18 @@ from mqlake.errors import DiskError, StoreError, SyncError
 from mqlake.formats import record
 from mqlake.formats.file_name import parse_segment_name, segment_name
 from mqlake.storage.protocol import OwnedDirectory, ReadableFile, WritableFile
-from mqlake.storage.readahead import set_readahead
+from mqlake.store.log.end_readahead import EndReadahead
 from mqlake.store.log.segments import DIRECTORY, CommitLog, Segment, find_segments
 from mqlake.store.pending_sync import PendingSync
 
 # Room is reserved ahead, so that most records need not check for it.
-_RESERVE_AHEAD = 1 << 20
+_RESERVE_AHEAD = 1 << 18
 # The size of a record's first field, in bytes.
 _SIZE_SIZE = 4
 # From this many bytes on, a write call is cheaper than a fault for each page of the mapping.
 _LONG = 64 << 10
 _ZERO_STEP = 1 << 20
+_ZEROS = memoryview(bytes(_RESERVE_AHEAD + _LONG))
 _NO_BYTES: Bytes = np.empty(0, np.uint8)
 
 Buffer = bytes | memoryview
@@ -84,8 +85,8 @@ class OwnedCommitLog(CommitLog):
         self._written: Callable[[int, int], None]
         self.changed: Callable[[int, int], None] | None = None
         self.base = self.end = self.flushed = self.limit
-        self._limit = self.room_end = 0
-        self._reads_ahead = True
+        self._limit = self.room_end = self._zeroed = 0
+        self._readahead = EndReadahead()
 
     @property
     def file_size(self) -> int:
@@ -120,16 +121,10 @@ class OwnedCommitLog(CommitLog):
     def append_by_call(self, data: memoryview) -> None:
         """Append records, in the order of `append_record`, without the mapping.
 
-        The system reads a mapped file ahead, even where nothing is written yet: it would fill pages
-        with zeros, just before calls write them. So it does not, up to the end of the file.
-
         Raises:
             DiskError: as for `append`.
         """
         self._make_room_for(len(data))
-        if self._reads_ahead:
-            set_readahead(self._buffer, on=False)
-            self._reads_ahead = False
         self._write_by_call(data)
 
     def _make_room_for(self, size: int) -> None:
@@ -141,6 +136,7 @@ class OwnedCommitLog(CommitLog):
         file.write(at + _SIZE_SIZE, data[_SIZE_SIZE:])
         file.write(at, data[:_SIZE_SIZE])
         self.end += len(data)
+        self._readahead.note_call(len(data))
 
     def append_record(self, size: int, first: Buffer, rest: Buffer) -> None:
         """Append like `append`: a record's first field, and then the rest, `size` bytes."""
@@ -168,7 +164,7 @@ class OwnedCommitLog(CommitLog):
         if self._file is None or self.position + size > self._limit:
             self._roll(size)
         else:
-            self._reserve(self._file, self.position, size)
+            self._room_ahead(self._file, self.position, size)
 
     def room_for(self, most: int) -> int:
         """Return how many bytes, up to `most`, can be appended to this file; 0 if none.
@@ -181,7 +177,7 @@ class OwnedCommitLog(CommitLog):
         if size <= 0 or self._file is None:
             return 0
         if at + size > self.room_end:
-            self._reserve(self._file, at, size)
+            self._room_ahead(self._file, at, size)
         return size
 
     @property
@@ -221,6 +217,7 @@ class OwnedCommitLog(CommitLog):
         if self._prepared is not None:
             files.append(self._prepared)
         self._file, self._buffer, self.array = None, memoryview(b""), _NO_BYTES
+        self._readahead = EndReadahead()
         self._limit = self.room_end = 0
         self._remove_after(-1)
         self._prepared = None
@@ -271,6 +268,23 @@ class OwnedCommitLog(CommitLog):
         assert self._file is not None
         return self._file
 
+    def _room_ahead(self, file: WritableFile, at: int, size: int) -> None:
+        self._readahead.choose(at)
+        self._reserve(file, at, size)
+        self._zero_ahead(file, at, size)
+
+    def _zero_ahead(self, file: WritableFile, at: int, size: int) -> None:
+        """Write zeros where the next records will be written through the mapping.
+
+        The bytes there are zero already. But a call gets pages for many of them at once, and the
+        first change of such a page takes a third of the time that it takes for a new one.
+        """
+        start = max(self._zeroed, at if size < _LONG else at + size)
+        if self._readahead.is_on and start < self.room_end:
+            with suppress(DiskError):  # Records need no such page.
+                file.write(start, _ZEROS[: self.room_end - start])
+            self._zeroed = self.room_end
+
     def _reserve(self, file: WritableFile, at: int, size: int) -> None:
         ahead = min(at + size + _RESERVE_AHEAD, file.size - record.FRAME_SIZE)
         try:
@@ -293,6 +307,7 @@ class OwnedCommitLog(CommitLog):
         self._prepared = None
         self._use(file, Segment(segment_name(base), base, base + file.size), mapping)
         self.end = base
+        self._zero_ahead(file, 0, size)
 
     def _end_file(self) -> None:
         """Fill the rest of the file with a blank record, of which only the head is written."""
@@ -320,13 +335,11 @@ class OwnedCommitLog(CommitLog):
             self._bases.append(segment.base)
         self._writing[segment.base] = self._file = file
         self._written = file.written
-        if not self._reads_ahead:
-            set_readahead(self._buffer, on=True)
-            self._reads_ahead = True
+        self._readahead.begin(mapping, max(0, self.end - segment.base))
         self.base, self._buffer = segment.base, mapping
         self.array = np.frombuffer(mapping, np.uint8)
         self.changed = file.written if file.is_watched else None
-        self._limit = len(mapping) - record.FRAME_SIZE
+        self._limit, self._zeroed = len(mapping) - record.FRAME_SIZE, 0
 
     # Sync
 
@@ -498,6 +511,7 @@ class OwnedCommitLog(CommitLog):
         self._writing.clear()
         self._file, self._buffer, self.room_end = None, memoryview(b""), 0
         self.array = _NO_BYTES
+        self._readahead = EndReadahead()
         self._limit = 0
         super().close()
 
