@@ -1,7 +1,7 @@
 """Write the chosen columns of a batch's records (`mqlake.dispatch.value_columns`).
 
-Columns of fixed parts of the records are written for some records at a time, whose bytes stay in
-the core's cache from one column to the next. Bodies and properties are read once.
+All columns are written for some records at a time, whose bytes stay in the core's cache from one
+column to the next. Bodies and properties are read once.
 """
 
 # pyright: basic
@@ -12,7 +12,13 @@ from __future__ import annotations
 import numpy as np
 
 from mqlake.dispatch.compiled.hosts import LONGEST_HOST, LONGEST_ID, put_hosts, put_message_ids
-from mqlake.dispatch.compiled.property_values import property_values
+from mqlake.dispatch.compiled.property_values import (
+    NOTHING,
+    borrowed,
+    property_rooms,
+    property_values,
+    put_properties,
+)
 from mqlake.dispatch.value_columns import BITS, INTS, LONGS
 from mqlake.formats import host, record, sys_flag
 from mqlake.kernels.jit import inlined, kernel
@@ -58,6 +64,10 @@ def _find_places(buffer, base, records, places):
         start, flags = found.physical_offset - base, found.sys_flag
         prefetch_read(buffer, start)
         prefetch_read(buffer, start + BLOCK)
+        topic_at = np.int64(found.topic_at)
+        prefetch_read(buffer, topic_at)
+        prefetch_read(buffer, topic_at + BLOCK)
+        prefetch_read(buffer, topic_at + 2 * BLOCK)
         stored = start + _BORN_HOST_AT + (_V6_SIZE if flags & _BORN_HOST_V6 else _V4_SIZE)
         places[_START, row], places[_STORED, row] = start, stored
         places[_BEHIND, row] = stored + 8 + (_V6_SIZE if flags & _STORE_HOST_V6 else _V4_SIZE)
@@ -91,12 +101,12 @@ def _put_topics(buffer, records, offsets, data, to):
 
 
 @inlined
-def _put_bodies(buffer, records, offsets, data):
-    to = np.int64(0)
+def _put_bodies(buffer, records, offsets, data, to):
     for row in range(len(records)):
         found = records[row]
         to = copy_text(data, to, buffer, np.int64(found.body_at), np.int64(found.body_length))
         offsets[row + 1] = to
+    return to
 
 
 @inlined
@@ -134,7 +144,9 @@ def values(buffer, base, records, chosen, first_time, last_time, factor, seed):
     store_offsets, store_hosts = text_room(chosen & _STORE_HOST, count, count * LONGEST_HOST)
     id_offsets, ids = text_room(chosen & _MESSAGE_ID, count, count * LONGEST_ID)
     body_offsets, bodies = text_room(chosen & _BODY, count, body_bytes)
-    topic_to = born_to = store_to = id_to = np.int64(0)
+    rooms = property_rooms(chosen, count, text_bytes, longest)
+    property_texts, is_text, done = borrowed(rooms), True, NOTHING
+    topic_to = born_to = store_to = id_to = body_to = np.int64(0)
     some_places = np.empty((3, _SOME), np.int64)
     for first in range(0, count, _SOME):
         last = min(first + _SOME, count)
@@ -189,14 +201,17 @@ def values(buffer, base, records, chosen, first_time, last_time, factor, seed):
                 ids,
                 id_to,
             )
-    if chosen & _BODY:
-        _put_bodies(buffer, records, body_offsets, bodies)
+        if chosen & _BODY:
+            body_to = _put_bodies(buffer, some, borrow(body_offsets[first:]), bodies, body_to)
+        is_text, done = put_properties(
+            buffer, some, first, chosen, property_texts, is_text, done, seed
+        )
     texts = (
         (topic_offsets, topics[:topic_to]),
         (born_offsets, born_hosts[:born_to]),
         (store_offsets, store_hosts[:store_to]),
         (id_offsets, ids[:id_to]),
-        (body_offsets, bodies[: body_bytes if chosen & _BODY else 0]),
+        (body_offsets, bodies[:body_to]),
     )
-    found = property_values(buffer, records, chosen, text_bytes, longest, seed)
-    return (ints, longs, texts, *found)
+    of_properties = property_values(count, rooms, is_text, done)
+    return (ints, longs, texts, *of_properties)
