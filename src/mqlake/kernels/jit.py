@@ -10,6 +10,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterable
+from threading import Lock
 from typing import Any
 
 import llvmlite
@@ -40,6 +41,8 @@ CACHE = cache_directory(
 
 
 _kernels: list[Any] = []
+_configuring = Lock()
+"""Threads import modules with kernels side by side, and Numba's setting is one for all."""
 
 
 def compiled_count() -> int:
@@ -57,11 +60,12 @@ def kernel(function: Callable[..., Any], *, nogil: bool = True) -> Any:
     """Compile an entry point on its first call, or load it from the cache."""
     options: dict[str, Any] = _OPTIONS | {"nogil": nogil}
     # Numba reads its setting here and only here. Ours must not move the caches of others.
-    theirs, config.CACHE_DIR = config.CACHE_DIR, str(CACHE or "")
-    try:
-        made: Any = njit(cache=CACHE is not None, **options)(function)
-    finally:
-        config.CACHE_DIR = theirs
+    with _configuring:
+        theirs, config.CACHE_DIR = config.CACHE_DIR, str(CACHE or "")
+        try:
+            made: Any = njit(cache=CACHE is not None, **options)(function)
+        finally:
+            config.CACHE_DIR = theirs
     _kernels.append(made)
     return made
 
