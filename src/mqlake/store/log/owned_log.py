@@ -21,13 +21,12 @@ from mqlake.store.log.segments import DIRECTORY, CommitLog, Segment, find_segmen
 from mqlake.store.pending_sync import PendingSync
 
 # Room is reserved ahead, so that most records need not check for it.
-_RESERVE_AHEAD = 1 << 18
+_RESERVE_AHEAD = 1 << 20
 # The size of a record's first field, in bytes.
 _SIZE_SIZE = 4
 # From this many bytes on, a write call is cheaper than a fault for each page of the mapping.
 _LONG = 64 << 10
 _ZERO_STEP = 1 << 20
-_ZEROS = memoryview(bytes(_RESERVE_AHEAD + _LONG))
 _NO_BYTES: Bytes = np.empty(0, np.uint8)
 
 Buffer = bytes | memoryview
@@ -85,7 +84,7 @@ class OwnedCommitLog(CommitLog):
         self._written: Callable[[int, int], None]
         self.changed: Callable[[int, int], None] | None = None
         self.base = self.end = self.flushed = self.limit
-        self._limit = self.room_end = self._zeroed = 0
+        self._limit = self.room_end = 0
         self._readahead = EndReadahead()
 
     @property
@@ -164,7 +163,8 @@ class OwnedCommitLog(CommitLog):
         if self._file is None or self.position + size > self._limit:
             self._roll(size)
         else:
-            self._room_ahead(self._file, self.position, size)
+            self._readahead.choose(self.position)
+            self._reserve(self._file, self.position, size)
 
     def room_for(self, most: int) -> int:
         """Return how many bytes, up to `most`, can be appended to this file; 0 if none.
@@ -177,7 +177,8 @@ class OwnedCommitLog(CommitLog):
         if size <= 0 or self._file is None:
             return 0
         if at + size > self.room_end:
-            self._room_ahead(self._file, at, size)
+            self._readahead.choose(at)
+            self._reserve(self._file, at, size)
         return size
 
     @property
@@ -268,23 +269,6 @@ class OwnedCommitLog(CommitLog):
         assert self._file is not None
         return self._file
 
-    def _room_ahead(self, file: WritableFile, at: int, size: int) -> None:
-        self._readahead.choose(at)
-        self._reserve(file, at, size)
-        self._zero_ahead(file, at, size)
-
-    def _zero_ahead(self, file: WritableFile, at: int, size: int) -> None:
-        """Write zeros where the next records will be written through the mapping.
-
-        The bytes there are zero already. But a call gets pages for many of them at once, and the
-        first change of such a page takes a third of the time that it takes for a new one.
-        """
-        start = max(self._zeroed, at if size < _LONG else at + size)
-        if self._readahead.is_on and start < self.room_end:
-            with suppress(DiskError):  # Records need no such page.
-                file.write(start, _ZEROS[: self.room_end - start])
-            self._zeroed = self.room_end
-
     def _reserve(self, file: WritableFile, at: int, size: int) -> None:
         ahead = min(at + size + _RESERVE_AHEAD, file.size - record.FRAME_SIZE)
         try:
@@ -307,7 +291,6 @@ class OwnedCommitLog(CommitLog):
         self._prepared = None
         self._use(file, Segment(segment_name(base), base, base + file.size), mapping)
         self.end = base
-        self._zero_ahead(file, 0, size)
 
     def _end_file(self) -> None:
         """Fill the rest of the file with a blank record, of which only the head is written."""
@@ -339,7 +322,7 @@ class OwnedCommitLog(CommitLog):
         self.base, self._buffer = segment.base, mapping
         self.array = np.frombuffer(mapping, np.uint8)
         self.changed = file.written if file.is_watched else None
-        self._limit, self._zeroed = len(mapping) - record.FRAME_SIZE, 0
+        self._limit = len(mapping) - record.FRAME_SIZE
 
     # Sync
 
