@@ -6,6 +6,7 @@ import argparse
 import os
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
@@ -23,10 +24,12 @@ class Counters(Protocol):
 
     Attributes:
         runs: how many there were.
+        faults: how many there were of each kind.
         violations: lines, each with the command that runs its seed again.
     """
 
     runs: int
+    faults: Counter[str]
     violations: list[str]
 
     def merge(self, other: Self) -> None:
@@ -70,7 +73,10 @@ class Simulation(Generic[Total]):
         total = self._run(first, runs, arguments.jobs)
         if arguments.nightly:
             self.write(total, first, (time.monotonic() - begun) / 60)
-        print(f"{total.runs:,} runs from seed {first}, {len(total.violations)} violations")
+        print(
+            f"{total.runs:,} runs from seed {first}, {total.faults.total():,} faults,"
+            f" {len(total.violations)} violations"
+        )
         return 1 if total.violations else 0
 
     def _parser(self) -> argparse.ArgumentParser:

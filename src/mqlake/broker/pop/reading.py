@@ -220,7 +220,7 @@ class Reading:
     def _chosen(self, wanted: PopRead, result: LiveGetResult) -> Sequence[tuple[int, memoryview]]:
         """Return the queue offsets and the bytes of the selected messages.
 
-        Records are decoded only for a condition: that takes a fifth of a pop's processor time.
+        Records are decoded only for a condition: to decode all would slow down every pop.
         """
         if wanted.choice.condition is None:
             return [
