@@ -80,6 +80,14 @@ def put_one(directory: Path) -> Times:
             yield _timed(lambda made=made: [store.put(message) for message in made], len(made))
 
 
+def put_one_kibibyte(directory: Path) -> Times:
+    """Put messages of 1 KiB, one per call."""
+    with _store(directory) as store:
+        while True:
+            made = _messages(25_000, 1024)
+            yield _timed(lambda made=made: [store.put(message) for message in made], len(made))
+
+
 def put_many(directory: Path) -> Times:
     """Put messages of 1 KiB, 64 per call."""
     with _store(directory) as store:
@@ -223,6 +231,7 @@ WAYS = {
     way.__name__: way
     for way in (
         put_one,
+        put_one_kibibyte,
         put_many,
         get,
         recover,
