@@ -30,7 +30,8 @@ has the log in memory; `kafka-log` from the broker's log directory, while the br
 columns of all records are built, and discarded (`format("noop")`). Before the first round, counts
 and sums over hashes of all columns are found equal. Ready batches: a Python data source that
 returns one prepared Arrow batch of the same columns again and again, which shows Spark's own share
-of the time. The first two rounds are dropped."""
+of the time. Each round loads its DataFrames anew, so that Spark plans every query. The first two
+rounds are dropped."""
 
 
 def measure(bench: Bench) -> Section:
@@ -46,15 +47,16 @@ def measure(bench: Bench) -> Section:
             records = bench.size // (value + 10)
             say(f"sending {records} records of {shape}")
             _send(spark, broker, records, value)
-            frames = {
+            frames: dict[str, Callable[[], DataFrame]] = {
                 "Spark's Kafka source": partial(spark_peer.from_kafka, spark, broker, TOPIC),
                 "kafka-log": partial(_from_log, spark, broker),
             }
             assert len({_check_sum(make()) for make in frames.values()}) == 1, "other rows"
             options = {"path": str(broker.logs), "subscribe": TOPIC}
             file = directory / "ready.arrow"
-            made = ready(spark, KafkaLogDataSource(options), file, records, PARTITIONS)
-            frames["ready batches"] = lambda made=made: made
+            frames["ready batches"] = ready(
+                spark, KafkaLogDataSource(options), file, records, PARTITIONS
+            )
             runs = {name: partial(_run, make) for name, make in frames.items()}
             answers = interleave(runs, dropped=2, repetitions=bench.repetitions)
         remove(directory)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,10 +22,12 @@ if TYPE_CHECKING:
 
 def ready(
     spark: SparkSession, source: DataSource, file: Path, rows: int, partitions: int
-) -> DataFrame:
-    """Return that many rows: the first batch that `source` makes, again and again.
+) -> Callable[[], DataFrame]:
+    """Return what makes a DataFrame of that many rows: the first batch of `source`, repeated.
 
-    The batch is written to `file`, and read from it in the tasks.
+    The batch is written to `file`, and read from it in the tasks. Spark plans a query of a Python
+    data source in a process, and keeps the plan for all queries of the same DataFrame: so only the
+    first query of each DataFrame takes what Spark takes.
     """
     schema = source.schema()
     assert isinstance(schema, StructType)
@@ -37,7 +39,7 @@ def ready(
     cloudpickle.register_pickle_by_value(sys.modules[__name__])
     spark.dataSource.register(ReadyBatches)
     options = {"file": str(file), "schema": schema.json(), "rows": rows // partitions}
-    return spark.read.format("ready").options(**options, partitions=partitions).load()
+    return spark.read.format("ready").options(**options, partitions=partitions).load
 
 
 class ReadyBatches(DataSource):

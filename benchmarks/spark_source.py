@@ -67,7 +67,8 @@ directory. All is read in one Spark session (`local[{cores}]`, Spark's default s
 discarded (`format("noop")`). All files are in the page cache. Parquet: every column of the same
 rows, written by Spark without compression. Ready batches: a Python data source that returns one
 prepared Arrow batch of the same columns again and again, which shows Spark's own share of the time.
-The first two rounds are dropped."""
+Each round loads its DataFrames anew, so that Spark plans every query. The first two rounds are
+dropped."""
 
 LOOKUP_METHOD = """\
 A store of {segments} segments of {size} MiB, each with {used} MiB of records and sparse after them,
@@ -126,8 +127,9 @@ def _measure_shape(
     for name, columns in COLUMN_SETS.items():
         options = {"path": str(store), "columns": ",".join(columns)}
         file = store.parent / f"{name}.arrow"
-        made = ready(spark, RocketMQDataSource(options), file, log.records, PARTITIONS)
-        frames[f"ready batches, {name}"] = lambda made=made: made
+        frames[f"ready batches, {name}"] = ready(
+            spark, RocketMQDataSource(options), file, log.records, PARTITIONS
+        )
     runs = {name: partial(_run, make) for name, make in frames.items()}
     try:
         return interleave(runs, dropped=2, repetitions=bench.repetitions), log.records
