@@ -10,10 +10,8 @@ Each has its own thread with an event loop; its methods may be called from any t
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
-from concurrent.futures import Future
-from threading import Lock, Thread
+from threading import Lock
 from typing import Any, Self, TypeVar
 
 from mqlake.client.consumer import consumer as asynchronous_consumer
@@ -21,6 +19,7 @@ from mqlake.client.consumer.consumed import ConsumedMessage
 from mqlake.client.consumer.settings import ConsumerSettings
 from mqlake.client.errors import ClosedError
 from mqlake.client.identity import DEFAULT_INSTANCE
+from mqlake.client.loop_thread import LoopThread
 from mqlake.client.message import Message, ReceivedMessage
 from mqlake.client.producer import producer as asynchronous_producer
 from mqlake.client.producer.producer import DEFAULT_GROUP
@@ -31,43 +30,6 @@ T = TypeVar("T")
 
 Topics = Mapping[str, str] | Sequence[str] | str
 """Expressions by topic, or topics of which all messages are consumed."""
-
-
-class LoopThread:
-    """An event loop on a thread."""
-
-    def __init__(self, name: str) -> None:
-        self._loop = asyncio.new_event_loop()
-        self._thread = Thread(target=self._loop.run_forever, name=name, daemon=True)
-        self._thread.start()
-
-    def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Return what a coroutine returns; it is cancelled if this thread is interrupted."""
-        future = self.begin(work)
-        try:
-            return future.result()
-        except BaseException:
-            future.cancel()
-            raise
-
-    def begin(self, work: Coroutine[Any, Any, T]) -> Future[T]:
-        """Start a coroutine; return its future."""
-        return asyncio.run_coroutine_threadsafe(work, self._loop)
-
-    def close(self) -> None:
-        """Cancel what other threads still wait for, and end the thread."""
-        self.run(_cancel_others())
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.run_until_complete(self._loop.shutdown_asyncgens())
-        self._loop.close()
-
-
-async def _cancel_others() -> None:
-    others = asyncio.all_tasks() - {asyncio.current_task()}
-    for task in others:
-        task.cancel()
-    await asyncio.gather(*others, return_exceptions=True)
 
 
 class _OnThread:

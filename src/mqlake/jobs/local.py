@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
 from typing import TypeVar
 
 J = TypeVar("J")
@@ -32,6 +31,9 @@ class LocalEngine:
 
     def run(self, task: Callable[[J], R], jobs: Sequence[J], title: str) -> list[R]:
         """Run `task` on each of `jobs`; the first failure cancels what has not started."""
+        # Imported late: planners of queries need only `cores`.
+        from concurrent.futures import ThreadPoolExecutor, as_completed
+
         self._report(title, 0, len(jobs))
         with ThreadPoolExecutor(min(self._threads, max(1, len(jobs)))) as pool:
             futures = [pool.submit(task, job) for job in jobs]

@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import re
 from pathlib import Path
-from xml.etree import ElementTree as ET
 
 from mqlake.errors import StoreError
 
@@ -34,6 +33,9 @@ def _of_hadoop() -> dict[str, str]:
     text = _read(Path(place) / "core-site.xml") if place else ""
     if not text:
         return {}
+    # Imported late: most queries read no such file.
+    from xml.etree import ElementTree as ET
+
     if "<!ENTITY" in text:
         raise StoreError(
             f"{place}/core-site.xml: entities are not supported: write their values instead"

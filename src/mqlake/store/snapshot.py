@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter, OrderedDict
 from functools import cached_property
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from mqlake.errors import FormatError, StoreError
 from mqlake.formats import abort_file, checkpoint
@@ -18,7 +18,6 @@ from mqlake.storage.protocol import Directory
 from mqlake.store.detect import Detected, detect
 from mqlake.store.index.found_entries import Undispatched
 from mqlake.store.index.index_files import IndexFiles
-from mqlake.store.index.key_query import KeyScan
 from mqlake.store.log import segments
 from mqlake.store.log.end import LogEnd, find_end, last_written_start, recovery_start
 from mqlake.store.log.scan import Queue, head_of
@@ -27,6 +26,9 @@ from mqlake.store.queues import queue_files
 from mqlake.store.queues.queue_files import QueueFiles, queue_ids, topic_names
 from mqlake.store.queues.queue_kind import BATCH, batch_topics
 from mqlake.store.queues.queue_view import QueueView
+
+if TYPE_CHECKING:
+    from mqlake.store.index.key_query import KeyScan
 
 ABORT_NAME = "abort"
 CHECKPOINT_NAME = "checkpoint"
@@ -156,6 +158,8 @@ class Snapshot:
     @cached_property
     def key_scan(self) -> KeyScan:
         """Searches keys in the parts of the log that the index lacks."""
+        from mqlake.store.index.key_query import KeyScan
+
         return KeyScan(self.log)
 
     @cached_property

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from mqlake.dispatch.gap import Gap
 from mqlake.formats.record import Fault
-from mqlake.jobs.splits.splits import LARGEST, Scanned, Span, Split, clip, join_gaps, plan, stitch
+from mqlake.jobs.splits.sizes import LARGEST
+from mqlake.jobs.splits.splits import Scanned, Span, Split, clip, join_gaps, plan, stitch
 
 MIB = 1 << 20
 SPANS = st.lists(st.integers(0, 40), min_size=1, max_size=8).map(

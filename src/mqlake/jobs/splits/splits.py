@@ -19,13 +19,9 @@ from mqlake.dispatch.scan import SegmentScan, Want
 from mqlake.formats.consume_queue import DEFAULT_DELAY_LEVELS
 from mqlake.formats.dialect import Dialect
 from mqlake.formats.file_name import segment_name
+from mqlake.jobs.splits.sizes import SMALLEST, share_count
 from mqlake.storage.protocol import Directory, ReadableFile
 from mqlake.store.log.segments import CommitLog
-
-SMALLEST = 4 << 20
-"""Bytes below which a task costs more than it saves."""
-LARGEST = 1 << 30
-"""Bytes after which a task reports: progress shows, and a retry repeats no more than that."""
 
 
 class Span(msgspec.Struct, frozen=True):
@@ -156,7 +152,7 @@ def plan(spans: Sequence[Span], parallelism: int, count: int | None = None) -> l
     """
     total = sum(span.data_end - span.base for span in spans)
     slack = 0 if count else SMALLEST // 2
-    goal = -(-total // (count or _shares(total, parallelism))) or 1
+    goal = -(-total // (count or share_count(total, parallelism))) or 1
     jobs: list[list[Split]] = [[]]
     done, share_end = 0, goal
     for span in spans:
@@ -171,11 +167,6 @@ def plan(spans: Sequence[Span], parallelism: int, count: int | None = None) -> l
         jobs[-1].append(Split(span.base, at, span.end, exact=at == span.base))
         done += span.data_end - at
     return [tuple(job) for job in jobs if job]
-
-
-def _shares(total: int, parallelism: int) -> int:
-    rounds = -(-total // (parallelism * LARGEST)) or 1
-    return max(1, min(rounds * parallelism, total // SMALLEST))
 
 
 def clip(jobs: Sequence[Job], end: int) -> list[Job]:

@@ -8,9 +8,9 @@ from concurrent.futures import Future
 from threading import Lock
 from typing import Any, TypeVar
 
-from mqlake.client.blocking import LoopThread
 from mqlake.client.identity import DEFAULT_INSTANCE
 from mqlake.client.instance import ClientInstance, give_back, share_instance
+from mqlake.client.loop_thread import LoopThread
 
 T = TypeVar("T")
 

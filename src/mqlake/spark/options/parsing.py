@@ -5,7 +5,6 @@ This module knows no options: a table of `Option` defines them.
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -85,9 +84,9 @@ def _unknown(name: str, known: Sequence[str]) -> str:
 
 def nearest(text: str, known: Sequence[str]) -> str:
     """Return the element of `known` that is most similar to a text, ignoring case."""
-    return max(
-        known, key=lambda one: difflib.SequenceMatcher(None, text.lower(), one.lower()).ratio()
-    )
+    from difflib import SequenceMatcher  # Imported late: only errors need it.
+
+    return max(known, key=lambda one: SequenceMatcher(None, text.lower(), one.lower()).ratio())
 
 
 def text(value: str) -> str:

@@ -2,16 +2,9 @@
 
 from __future__ import annotations
 
-from mqlake.jobs.splits.splits import LARGEST, SMALLEST
+from mqlake.jobs.splits import sizes
 
 
 def share_count(total: int, cores: int, least: int | None) -> int:
-    """Return the number of shares for so many bytes: `least` if given.
-
-    Otherwise one for each core; more if they would exceed 1 GiB, fewer if they would be below 4
-    MiB.
-    """
-    if least is not None:
-        return least
-    rounds = -(-total // (cores * LARGEST)) or 1
-    return max(1, min(rounds * cores, total // SMALLEST))
+    """Return the number of shares for so many bytes: `least` if given, otherwise as for jobs."""
+    return sizes.share_count(total, cores) if least is None else least

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-from mqlake.formats.config import Topics
 from mqlake.spark.reading.losses import data_loss
 from mqlake.spark.source.options import ReadOptions
 from mqlake.spark.source.place import OpenStore
-from mqlake.store.config.config_files import read_config
 from mqlake.store.queues.queue_files import topic_names
+
+if TYPE_CHECKING:
+    from mqlake.formats.config import Topics
 
 
 def check_asked(store: OpenStore, options: ReadOptions) -> None:
@@ -32,6 +34,10 @@ def missing(store: OpenStore, options: ReadOptions) -> Iterator[str]:
     pattern = options.topic_pattern
     if not named and pattern is None:
         return
+    # Imported late: many queries name no topic.
+    from mqlake.formats.config import Topics
+    from mqlake.store.config.config_files import read_config
+
     settings = read_config(store.directory, Topics)
     queues = _queue_counts(settings)
     topics = {*topic_names(store.directory), *queues}

@@ -8,13 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from mqlake.formats.config import Topics
 from mqlake.formats.index_file import index_key
 from mqlake.spark.reading.conditions import Selection, key_texts, wants_topic
 from mqlake.spark.source.boundaries import Boundaries
 from mqlake.spark.source.place import OpenStore
 from mqlake.spark.source.stretches import Stretch, join
-from mqlake.store.config.config_files import read_config
 from mqlake.store.index.index_files import IndexFiles
 from mqlake.store.log.scan import head_at
 from mqlake.store.queues.queue_files import topic_names
@@ -46,6 +44,10 @@ def find(
 
 def topics_of(store: OpenStore) -> set[str]:
     """Return all topics; a topic whose queue files are lost is still in the settings."""
+    # Imported late: most queries name no key.
+    from mqlake.formats.config import Topics
+    from mqlake.store.config.config_files import read_config
+
     settings = read_config(store.directory, Topics)
     known = set(topic_names(store.directory))
     known.update(settings.topic_config_table if settings else ())

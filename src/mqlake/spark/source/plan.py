@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from mqlake.jobs.local import cores
-from mqlake.jobs.splits.splits import SMALLEST
+from mqlake.jobs.splits.sizes import SMALLEST
 from mqlake.spark.reading.conditions import Selection
 from mqlake.spark.reading.directory import Location
 from mqlake.spark.reading.log import logger

@@ -8,9 +8,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from mqlake.formats import batch_consume_queue, consume_queue
-from mqlake.formats.config import Topics
 from mqlake.storage.protocol import Directory
-from mqlake.store.config.config_files import read_config
 
 
 class QueueKind(NamedTuple):
@@ -33,6 +31,10 @@ BATCH = QueueKind("batchconsumequeue", batch_consume_queue.UNIT_SIZE)
 
 def batch_topics(directory: Directory) -> frozenset[str]:
     """Return the topics with batch consume queues: by their settings, and by their files."""
+    # Imported late: all configuration files come with them, and most readers need none.
+    from mqlake.formats.config import Topics
+    from mqlake.store.config.config_files import read_config
+
     table = (read_config(directory, Topics) or Topics()).topic_config_table
     return frozenset(directory.names(BATCH.directory)).union(
         name for name, topic in table.items() if topic.has_batch_queues
