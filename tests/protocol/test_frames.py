@@ -88,6 +88,37 @@ def test_pieces_of_any_size_give_the_same_commands(dice: random.Random) -> None:
     assert [encode(command) for command in found] == frames
 
 
+@given(st.randoms(use_true_random=False))
+def test_large_frames_in_place_give_the_same_commands(dice: random.Random) -> None:
+    sizes = (0, 300, 1 << 17, 200_000, 300_000)
+    frames = [frame(json_header(opaque=i), bytes([i]) * dice.choice(sizes)) for i in range(5)]
+    data = b"".join(frames)
+    reader, found, at = FrameReader(Limits(), in_place=True), [], 0
+    while at < len(data):
+        count = dice.choice((7, 5000, 100_000, 1 << 18))
+        room = reader.room()
+        if room is None:
+            count = min(count, len(data) - at)
+            found += reader.feed(data[at : at + count])
+        else:
+            count = min(count, len(room))
+            room[:count] = data[at : at + count]
+            found += reader.fill(count)
+        at += count
+    assert reader.unfinished == 0
+    assert [encode(command) for command in found] == frames
+
+
+def test_a_large_frame_in_place_counts_from_its_beginning() -> None:
+    data = frame(json_header(), bytes(1 << 18))
+    reader = FrameReader(Limits(), in_place=True)
+    assert list(reader.feed(data[:100])) == []
+    assert reader.unfinished == len(data)
+    reader.clear()
+    assert reader.room() is None
+    assert reader.unfinished == 0
+
+
 def test_a_response_answers_in_the_form_of_its_request() -> None:
     (asked,) = read(frame(binary_header(b""), kind=1))
     (answer,) = read(encode(response(asked, ResponseCode.NO_MESSAGE, {"a": "b"}, remark="none")))

@@ -45,6 +45,18 @@ def test_a_handlers_command_is_the_answer(kind: Serialization) -> None:
     asyncio.run(run())
 
 
+def test_large_answers_arrive_among_small_ones() -> None:
+    bodies = [bytes([number]) * size for number, size in enumerate((1 << 20, 3, 200_000, 0, 2**22))]
+
+    async def run() -> None:
+        async with serving({ASK: echo}) as served:
+            asked = (served.ask(request(ASK, body=body)) for body in bodies)
+            answers = await asyncio.gather(*asked)
+            assert [bytes(answer.body) for answer in answers] == bodies
+
+    asyncio.run(run())
+
+
 def test_an_answer_may_come_later_and_in_any_order() -> None:
     waiting: list[tuple[Peer, Command]] = []
 

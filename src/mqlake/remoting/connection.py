@@ -91,7 +91,9 @@ class Peer(asyncio.BufferedProtocol):
         self._shared = shared
         self._limits = shared.limits
         self._room = shared.room
-        self._reader = FrameReader(shared.limits, shared.decode_json, shared.runs)
+        self._reader = FrameReader(
+            shared.limits, shared.decode_json, shared.runs, in_place=not shared.is_server
+        )
         self._incoming: Iterator[Command | Frames] = iter(())
         self._out: list[bytes] = []
         self._out_size = 0
@@ -327,15 +329,20 @@ class Peer(asyncio.BufferedProtocol):
             self._abort(f"{self._shared.connections} connections are open already")
 
     def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002
-        """Return the buffer for the next bytes: all connections share one buffer."""
-        return self._room()
+        """Return the buffer for the next bytes: all connections share one, except for large
+        frames.
+        """
+        return self._reader.room() or self._room()
 
     def buffer_updated(self, nbytes: int) -> None:
-        data = bytes(self._shared.buffer[:nbytes])
         now = self.last_active = self.last_received = self._shared.loop.time()
-        if self._take_one(data):
-            return
-        self._incoming = self._reader.feed(data, now)
+        if self._reader.room() is not None:
+            self._incoming = self._reader.fill(nbytes, now)
+        else:
+            data = bytes(self._shared.buffer[:nbytes])
+            if self._take_one(data):
+                return
+            self._incoming = self._reader.feed(data, now)
         if self._shared.turns.take(self) and self._transport is not None:
             self._is_waiting = True
             self._transport.pause_reading()

@@ -28,6 +28,9 @@ _PROGRESS: Final = 65_536
 _LARGE: Final = 5 << 20
 """Bytes of a frame in which no runs are looked for."""
 
+_IN_PLACE: Final = 1 << 17
+"""Bytes of a frame that is received where it is decoded, if that is wanted."""
+
 _JSON_CODE: Final = b'{"code":'
 """What a header in JSON begins with, before the request code and a comma."""
 _LONGEST_CODE: Final = 6
@@ -81,6 +84,9 @@ class FrameReader:
 
     Args:
         runs: which frames may be served many at once.
+        in_place: keep a buffer for the rest of a large frame, so that it is not copied until it is
+            whole. That takes the memory before the bytes are there: not for a server, whose clients
+            may say that a frame is large and never send it.
 
     Attributes:
         untaken: bytes that are held until all commands in them are taken.
@@ -93,6 +99,8 @@ class FrameReader:
         limits: Limits,
         decode_json: Callable[[bytes], Command] = json_header.decode,
         runs: Iterable[RunKind] = (),
+        *,
+        in_place: bool = False,
     ) -> None:
         self._limits = limits
         self._decode_json = decode_json
@@ -101,6 +109,9 @@ class FrameReader:
         self._json_runs = {b"%d" % code: code for kind, code in kinds if kind == _JSON}
         self._rest = bytearray()
         self._need = 0
+        self._in_place = in_place
+        self._buffer = bytearray()
+        self._filled = 0
         self.untaken = 0
         self.begun = self.moved = 0.0
         self._counted = 0
@@ -108,12 +119,29 @@ class FrameReader:
     @property
     def unfinished(self) -> int:
         """Bytes held of a frame that is not complete."""
-        return len(self._rest)
+        return self._need if self._filled else len(self._rest)
 
     def clear(self) -> None:
         """Release what is held of a frame that is not complete."""
-        self._rest = bytearray()
+        self._rest, self._buffer, self._filled = bytearray(), bytearray(), 0
         self.untaken = 0
+
+    def room(self) -> memoryview | None:
+        """Return where the rest of a large frame is to be received, before a call of `fill`.
+
+        None if there is no such frame: then `feed` takes what is received.
+        """
+        return memoryview(self._buffer)[self._filled : self._need] if self._filled else None
+
+    def fill(self, count: int, now: float = 0.0) -> Iterator[Command | Frames]:
+        """Return the command that is complete once so many bytes are in `room`, as `feed` does."""
+        self._filled += count
+        if self._filled < self._need:
+            self._note_progress(self._filled, now)
+            return iter(())
+        self._filled = 0
+        self.untaken = self._need
+        return self._cut(memoryview(self._buffer)[: self._need], now)
 
     def feed(self, data: bytes, now: float = 0.0) -> Iterator[Command | Frames]:
         """Return the commands that `data` completes; keep what is left for the next call.
@@ -128,8 +156,7 @@ class FrameReader:
             self._rest += data
             size = len(self._rest)
             if size < self._need:
-                if size - self._counted >= _PROGRESS:
-                    self.moved, self._counted = now, size
+                self._note_progress(size, now)
                 return iter(())
             whole, self._rest = self._rest, bytearray()
             self.untaken = size
@@ -174,9 +201,19 @@ class FrameReader:
         else:
             self._need = LENGTHS.size
         self.untaken = 0
-        self._rest += data[at:]
         self._counted = end - at
         self.begun = self.moved = now
+        if self._in_place and self._need >= _IN_PLACE:
+            if len(self._buffer) < self._need:
+                self._buffer = bytearray(self._need)
+            self._filled = self._counted
+            self._buffer[: self._filled] = memoryview(data)[at:]
+        else:
+            self._rest += data[at:]
+
+    def _note_progress(self, size: int, now: float) -> None:
+        if size - self._counted >= _PROGRESS:
+            self.moved, self._counted = now, size
 
     def _code_of_run(self, kind: int, data: bytes, at: int) -> int | None:
         """Return the code of the header at a position, None if no run begins with it."""
