@@ -83,8 +83,8 @@ class ReadAhead:
     def take(self, offset: int, most: int, most_bytes: int, end: int, confirmed: int) -> Run | None:
         """Return the messages from a queue offset on, if they are known or can be found.
 
-        None if the step does not follow the last one, or something is unusual: then they must be
-        read one step at a time.
+        None if the step does not follow the last one, is so long that nothing would be found ahead
+        of it, or something is unusual: then they must be read one step at a time.
 
         Args:
             most: the maximum number; fewer are returned if `most_bytes` is reached, but at least
@@ -93,7 +93,7 @@ class ReadAhead:
         """
         is_next = self._is_next(offset)
         self._next = offset + most
-        if end - offset <= most:
+        if end - offset <= most or most >= MESSAGES:
             return None
         if not self.covers(offset, most):
             self._forget()
