@@ -16,7 +16,7 @@ from tests.simulation.plan import GROUP, NETWORK, POWER, PROCESS, Reading, draw
 from tests.simulation.run import Outcome, run
 from tests.simulation.total import Total, run_all
 
-GROUPS, SEEDS = 3, 150
+GROUPS, SEEDS = 3, 50
 
 
 @pytest.mark.parametrize("number", range(GROUPS))

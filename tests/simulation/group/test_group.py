@@ -18,7 +18,7 @@ from tests.simulation.group.plan import BY_HAND, LED, MASTER, NETWORK, POWER, SL
 from tests.simulation.group.run import Outcome, run
 from tests.simulation.group.total import Total, run_all
 
-GROUPS, SEEDS = 2, 150
+GROUPS, SEEDS = 2, 60
 
 
 @pytest.mark.parametrize("number", range(GROUPS))
