@@ -9,6 +9,7 @@ from pathlib import Path
 from mqlake.broker.settings import FAST_PORT_DISTANCE
 from mqlake.programs.ports import free_port
 from mqlake.spark.launch import QUICK_START
+from tests.peer.class_archive import class_path
 from tests.peer.java_build import build
 from tests.peer.rocketmq_store import OPENED
 
@@ -19,8 +20,18 @@ NEWEST_4_BROKER = "4.9.7"
 STOP = 60
 """Seconds."""
 
-QUICK = ("-Xms256m", "-Xmx512m", *QUICK_START)
-"""Options of a JVM that is up soon, and does not do much."""
+QUICK = ("-Xms256m", "-Xmx512m", "-Dtls.server.mode=disabled", *QUICK_START)
+"""Options of a JVM that is up soon, and does not do much.
+
+Each of a broker's servers would create a key for TLS: most of the processor time of its start.
+"""
+
+CALM: Mapping[str, object] = {"transactionMetricFlushInterval": 200, "timerFlushIntervalMs": 10_000}
+"""Settings of a broker that leaves the processor to others.
+
+A thread waits in a busy loop for the first of these intervals, in milliseconds, when the broker
+starts. After each of the second ones the slots of the whole timer wheel are compared.
+"""
 
 
 class Cluster:
@@ -43,7 +54,8 @@ class Cluster:
     ) -> None:
         """Write its configuration; `directory` is for that, and for what it makes beside the store.
 
-        `options` are those of the JVM; `also` is another name server that the broker registers at;
+        `options` are those of the JVM: others than QUICK are for one that is measured, which keeps
+        RocketMQ's own settings; `also` is another name server that the broker registers at;
         `version` is RocketMQ's release, 5.5.0 if it is not given; `of_names` are settings of the
         name server.
 
@@ -68,6 +80,7 @@ class Cluster:
             "storePathRootDir": store,
             "storePathCommitLog": store / "commitlog",
             "waitTimeMillsInSendQueue": 10_000,  # a busy machine is no reason to refuse a message
+            **(CALM if options is QUICK else {}),
             **settings,
         }
         files: list[str] = []
@@ -82,7 +95,9 @@ class Cluster:
         opens = [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in OPENED]
         homes = [f"-Duser.home={directory}", f"-Drocketmq.home.dir={directory}"]
         words = [*options, *opens, *homes]
-        self._command = ["java", *words, "-cp", build(SOURCE, version), "Cluster", *files]
+        is_quick = options is QUICK
+        path = class_path(SOURCE, version) if is_quick else ["-cp", build(SOURCE, version)]
+        self._command = ["java", *words, *path, "Cluster", *files]
         self._process: subprocess.Popen[str] | None = None
 
     def start(self) -> None:

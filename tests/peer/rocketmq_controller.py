@@ -6,8 +6,8 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
-from tests.peer.java_build import build
-from tests.peer.rocketmq_cluster import QUICK, STOP, free_ports
+from tests.peer.class_archive import class_path
+from tests.peer.rocketmq_cluster import CALM, QUICK, STOP, free_ports
 from tests.peer.rocketmq_store import OPENED
 
 SOURCE = Path(__file__).parent / "rocketmq_controller"
@@ -21,7 +21,7 @@ class _Program:
         directory.mkdir(exist_ok=True)
         opens = [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in OPENED]
         homes = [f"-Duser.home={directory}", f"-Drocketmq.home.dir={directory}"]
-        self._command = ["java", *QUICK, *opens, *homes, "-cp", build(source), name, *files]
+        self._command = ["java", *QUICK, *opens, *homes, *class_path(source), name, *files]
         self.log = directory / f"{name}.log"
         self.process: subprocess.Popen[str] | None = None
 
@@ -136,6 +136,7 @@ class Member(_Program):
             "storePathEpochFile": store / "epochFileCheckpoint",
             "storePathBrokerIdentity": store / "brokerIdentity",
             "waitTimeMillsInSendQueue": 10_000,
+            **CALM,
             **settings,
         }
         config = directory / "broker.conf"
