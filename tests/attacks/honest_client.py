@@ -17,13 +17,15 @@ from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.command import Command, request
 from mqlake.protocol.headers.pull import HAS_SUBSCRIPTION, MAY_SUSPEND
 from mqlake.remoting.client import RemotingClient
+from tests.attacks.size import IS_WHOLE
 from tests.broker.pull.pulls import pull_header, pulled
 from tests.broker.running import PATIENCE, to
 
 TOPIC = "Honest"
 _LARGE = 1 << 20
 """Bytes of every eighth message: more than comes in with one read."""
-_PAUSE = 0.01
+_PAUSE = 0.01 if IS_WHOLE else 0.05
+"""Seconds between two messages."""
 _WARM_UP = 10
 
 

@@ -15,6 +15,7 @@ from mqlake.protocol.json_header import MAX_LENIENT
 from tests.attacks.broker_process import attacked
 from tests.attacks.raw import answers, connections, push
 from tests.attacks.sending import send
+from tests.attacks.size import part
 from tests.broker.pull.pulls import pull_header
 from tests.protocol.messages import frame
 
@@ -44,16 +45,20 @@ def test_floods_of_tiny_requests(tmp_path: Path) -> None:
     attack.toll.check()
 
 
+EACH = part(2000)
+"""Pulls on each connection."""
+
+
 def test_pulls_that_wait_in_line(tmp_path: Path) -> None:
-    with attacked(tmp_path, "Pipeline 20,000 pulls on 10 connections") as attack:
+    with attacked(tmp_path, f"Pipeline {10 * EACH:,} pulls on 10 connections") as attack:
         for number in range(20):
             send(attack, "Deep", b"%d" % number)
-        pulls = encode(request(RequestCode.PULL_MESSAGE, pull_header(topic="Deep"))) * 2000
+        pulls = encode(request(RequestCode.PULL_MESSAGE, pull_header(topic="Deep"))) * EACH
         with connections(attack.port, 10) as found:
             for one in found:
                 assert push(one, pulls)
             for one in found:
-                assert len(answers(one, 2000)) >= 2000
+                assert len(answers(one, EACH)) >= EACH
     attack.toll.check()
 
 

@@ -23,9 +23,12 @@ from mqlake.protocol.headers.admin import (
 from mqlake.protocol.headers.offsets import UpdateConsumerOffsetHeader
 from tests.attacks.broker_process import attacked
 from tests.attacks.flood import attackers
+from tests.attacks.size import part
 from tests.broker.admin.asking import wanted
 
 MOST = 2**31 - 1
+GROUPS = part(10_000)
+"""Groups of consumers in a heartbeat, and of producers."""
 
 
 def update_group(queues: int) -> Command:
@@ -117,22 +120,22 @@ def test_files_of_a_store_that_state_two_billion_queues(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("most", [1000, 30_000])
-def test_heartbeats_of_twenty_thousand_groups(tmp_path: Path, most: int) -> None:
+def test_heartbeats_of_very_many_groups(tmp_path: Path, most: int) -> None:
     """They are refused, or where the setting allows them, taken a slice at a time."""
     with attacked(
         tmp_path,
-        f"Send a heartbeat with 20,000 groups; the limit is {most:,}",
+        f"Send a heartbeat with {2 * GROUPS:,} groups; the limit is {most:,}",
         maxGroupsPerHeartbeat=most,
         maxHeartbeatSize=8 << 20,
     ) as attack:
 
         async def main() -> None:
-            consumers = [ConsumerData(f"attacker-{number}") for number in range(10_000)]
-            producers = [ProducerData(f"attacker-{number}") for number in range(10_000)]
+            consumers = [ConsumerData(f"attacker-{number}") for number in range(GROUPS)]
+            producers = [ProducerData(f"attacker-{number}") for number in range(GROUPS)]
             data = Heartbeat("attacker", producers, consumers)
             async with attackers(attack) as (one,):
                 remark = await one.ask(request(RequestCode.HEART_BEAT, None, encode_body(data)))
-                assert ("maxGroupsPerHeartbeat" in remark) == (most < 20_000)
+                assert ("maxGroupsPerHeartbeat" in remark) == (most < 2 * GROUPS)
                 assert not await one.ask(beat("attacker")), "the connection is served as before"
             # And all of them leave with the connection.
             async with attackers(attack) as (one,):

@@ -22,6 +22,8 @@ from tests.broker.running import to
 TOPIC = "Attacked"
 PROPERTIES = "\2".join(f"a{number}\1x" for number in range(300))
 EACH = part(100)
+SUBSCRIPTIONS = part(200)
+"""Those of a group."""
 
 
 def expression(number: int) -> str:
@@ -95,7 +97,10 @@ def test_the_largest_expressions(tmp_path: Path) -> None:
 
 def test_the_most_subscriptions(tmp_path: Path) -> None:
     with attacked(
-        tmp_path, "Fill the memory for subscriptions with heartbeats", enablePropertyFilter=True
+        tmp_path,
+        "Fill the memory for subscriptions with heartbeats",
+        enablePropertyFilter=True,
+        maxSubscriptionsSize=part(64 << 20),
     ) as attack:
 
         async def main() -> None:
@@ -117,7 +122,7 @@ def beats(client: str, start: int, version: int) -> Iterator[Command]:
     for number in range(10):
         subscriptions = [
             Subscription(f"T{each}", expression(each), expression_type="SQL92", sub_version=version)
-            for each in range(200)
+            for each in range(SUBSCRIPTIONS)
         ]
         group = f"attacker-{start}-{number}"
         consumer = ConsumerData(group, subscription_data_set=subscriptions)

@@ -20,8 +20,11 @@ from mqlake.protocol.headers.namesrv import (
 )
 from tests.attacks.broker_process import attacked
 from tests.attacks.flood import Attacker, attackers
+from tests.attacks.size import part
 
 TOPICS = 50_000
+ROUTES = part(10_000)
+"""Questions on each connection."""
 
 
 def registration(number: int, *, compressed: bool = False) -> Command:
@@ -75,15 +78,17 @@ def test_huge_tables_of_topics(tmp_path: Path) -> None:
 
 
 def test_questions_about_unknown_topics(tmp_path: Path) -> None:
-    with attacked(tmp_path, "Ask the name server for 100,000 routes of unknown topics") as attack:
+    with attacked(
+        tmp_path, f"Ask the name server for {10 * ROUTES:,} routes of unknown topics"
+    ) as attack:
 
         async def main() -> None:
             async with attackers(attack, 10, port=attack.name_server_port) as them:
                 for one in them:
-                    await one.send(routes(10_000))
+                    await one.send(routes(ROUTES))
                 for one in them:
                     await one.answered()
-                    assert one.codes == {ResponseCode.TOPIC_NOT_EXIST: 10_000}
+                    assert one.codes == {ResponseCode.TOPIC_NOT_EXIST: ROUTES}
 
         asyncio.run(main())
     attack.toll.check()
