@@ -18,8 +18,11 @@ from tests.spark.small_session import SMALL
 
 TOPIC, COPIES = "Orders", "Copies"
 COLUMNS = "topic,brokerName,queueId,queueOffset,keys,tags,uniqKey,body"
-FILES = 4
+FILES = 8
 """Files of the table that are sent back in a micro-batch."""
+INTERVAL = "2 seconds"
+"""Between the begins of two micro-batches into the table: otherwise they run without a pause, and
+leave many small files, which are all sent back."""
 
 
 def main(mode: str, master: str, names: str, jars: str, directory: str) -> None:
@@ -30,7 +33,7 @@ def main(mode: str, master: str, names: str, jars: str, directory: str) -> None:
     rows = orders.option("columns", COLUMNS).load()
     writer = rows.writeStream.format("delta").option("checkpointLocation", str(home / "to-delta"))
     if mode == "follow":
-        writer.start(table).awaitTermination()
+        writer.trigger(processingTime=INTERVAL).start(table).awaitTermination()
         return
     writer.trigger(availableNow=True).start(table).awaitTermination()
 
