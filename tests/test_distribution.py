@@ -133,7 +133,8 @@ def test_plain_pip_installs_the_wheel_with_an_extra(distributions: Path, tmp_pat
         environment / "bin" / "python",
         f"mqlake[codecs] @ {wheel(distributions).as_uri()}",
     )
-    run(python, "-m", "pip", "install", "--quiet", "--no-compile", "-c", locked, wanted, cwd=tmp_path)
+    install = ("install", "--quiet", "--no-compile", "-c", locked, wanted)
+    run(python, "-m", "pip", *install, cwd=tmp_path)
     run(python, "-m", "pip", "check", cwd=tmp_path)
     version = run(environment / "bin" / "mqlake", "--version", cwd=tmp_path)
     assert version == f"mqlake {mqlake.__version__}\n"
