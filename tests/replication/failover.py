@@ -24,6 +24,8 @@ from tests.replication.pairs import MASTER, PATIENCE, SLAVE, caught_up, name_ser
 TOPIC = "Orders"
 QUEUES = 4
 _LONGEST_BODY = 3000
+_TOLD = 10
+"""Failovers after which a line tells how many there were."""
 
 
 @dataclass
@@ -81,6 +83,8 @@ class Failovers:
                     self.result.failovers += 1
                     if self.result.problems:
                         break
+                    if self.result.failovers % _TOLD == 0:
+                        print(f"{self.result.failovers} failovers of {failovers}", flush=True)
             finally:
                 self._is_over = True
                 self._is_up.set()

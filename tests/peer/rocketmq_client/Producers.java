@@ -10,6 +10,9 @@ import org.apache.rocketmq.common.message.MessageQueue;
 /** Producers that send numbered messages, each to a queue of its own, one after the other, until they are stopped. */
 final class Producers {
     private static final int LONGEST = 3000;
+    /** Milliseconds between two messages of a queue: an empty slave copies all of them after each failover. */
+    private static final int PAUSE = 10;
+    private static final int PAUSE_AFTER_ERROR = 20;
 
     private final DefaultMQProducer producer;
     private final String topic;
@@ -69,9 +72,10 @@ final class Producers {
                 var message = new Message(topic, null, queue + "-" + number, body);
                 isStored = producer.send(message, Producers::select, queue).getSendStatus() == SendStatus.SEND_OK;
             } catch (Exception error) {
-                pause();
+                // It may be stored all the same.
             }
             note(queue, number, isStored);
+            pause(isStored ? PAUSE : PAUSE_AFTER_ERROR);
         }
     }
 
@@ -87,9 +91,9 @@ final class Producers {
         }
     }
 
-    private static void pause() {
+    private static void pause(int milliseconds) {
         try {
-            Thread.sleep(20);
+            Thread.sleep(milliseconds);
         } catch (InterruptedException error) {
             Thread.currentThread().interrupt();
         }
