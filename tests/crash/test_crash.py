@@ -16,7 +16,7 @@ from tests.crash.simulator import Outcome, Violation
 from tests.crash.workloads import ALL, WORKLOADS
 
 IMAGES = 8_000
-LEAST = 630
+LEAST = 640
 """Images of each shard; some have many more."""
 AGAIN = 200
 """One image in so many is crashed again during its recovery."""

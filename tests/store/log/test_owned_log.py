@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import random
 from pathlib import Path
 
 import pytest
@@ -134,10 +133,9 @@ def test_whatever_fails_an_append_changes_nothing(fault: Fault) -> None:
     """Each operation of an append that rolls fails, and all later ones."""
     counted = FaultyDisk(fault, at=-1)
     log = filled(counted, 600)
-    before, last = counted.operations, len(counted.trace)
+    before = counted.operations
     log.append(b"y" * 500)
     assert counted.operations > before
-    assert any(map(is_zeros, counted.trace[last:]))
     for at in range(before + 1, counted.operations + 1):
         disk = FaultyDisk(fault, at=-1)
         log = filled(disk, 600)
@@ -151,57 +149,6 @@ def test_whatever_fails_an_append_changes_nothing(fault: Fault) -> None:
         assert log.end == 900
         log.append(b"y" * 500)
         assert log.read(SIZE, 500) == b"y" * 500
-
-
-def is_zeros(step: object) -> bool:
-    return isinstance(step, Write) and not step.is_mapped and not any(step.data)
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_zeros_are_written_only_where_nothing_was_written(
-    disk: RecordedDisk, monkeypatch: pytest.MonkeyPatch, seed: int
-) -> None:
-    monkeypatch.setattr("mqlake.store.log.owned_log._RESERVE_AHEAD", 200)
-    monkeypatch.setattr("mqlake.store.log.owned_log._LONG", 150)
-    chance, log, expected = random.Random(seed), open_log(disk), b""
-    for number in range(1, 200):
-        size = chance.choice((20, chance.randrange(8, 150), chance.randrange(8, 400)))
-        record_ = bytes([number]) * size
-        if log.offset_for(size) != log.end:
-            expected = b""
-        expected += record_
-        base = log.offset_for(size) // SIZE * SIZE
-        log.append(record_)
-        assert content(disk, base) == expected.ljust(SIZE, b"\0")
-    written: dict[int, int] = {}
-    count = 0
-    for step in disk.trace:
-        if not isinstance(step, Write):
-            continue
-        if is_zeros(step):
-            count += 1
-            assert step.offset >= written.get(step.node, 0)
-        elif any(step.data):
-            end = step.offset + len(step.data)
-            written[step.node] = max(end, written.get(step.node, 0))
-    assert count > 20
-
-
-def test_no_zeros_are_written_before_records_that_calls_write(
-    disk: RecordedDisk, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("mqlake.store.log.owned_log._RESERVE_AHEAD", 2000)
-    monkeypatch.setattr("mqlake.store.log.owned_log._LONG", 100)
-    log = open_log(disk, size=100_000)
-    for number in range(1, 200):
-        log.append(bytes([number]) * 100)
-    zeros = [step.offset for step in disk.trace if is_zeros(step)]
-    assert zeros
-    assert max(zeros) < 4000
-    for number in range(1, 200):
-        log.append(bytes([number]) * 99)
-    again = [step.offset for step in disk.trace if is_zeros(step)]
-    assert len(again) > len(zeros) + 5
 
 
 def test_a_disk_without_room_to_spare_gives_what_is_needed() -> None:

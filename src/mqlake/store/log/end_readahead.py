@@ -38,11 +38,6 @@ class EndReadahead:
         if is_off:
             self._switch_off(position)
 
-    @property
-    def is_on(self) -> bool:
-        """Whether the end is read ahead, because most records are written through the mapping."""
-        return self._off_from is None
-
     def note_call(self, size: int) -> None:
         """Note that so many bytes were written by a call, and not through the mapping."""
         self._by_call += size

@@ -21,13 +21,12 @@ from mqlake.store.log.segments import DIRECTORY, CommitLog, Segment, find_segmen
 from mqlake.store.pending_sync import PendingSync
 
 # Room is reserved ahead, so that most records need not check for it.
-_RESERVE_AHEAD = 1 << 18
+_RESERVE_AHEAD = 1 << 20
 # The size of a record's first field, in bytes.
 _SIZE_SIZE = 4
 # From this many bytes on, a write call is cheaper than a fault for each page of the mapping.
 _LONG = 64 << 10
 _ZERO_STEP = 1 << 20
-_ZEROS = memoryview(bytes(_RESERVE_AHEAD + _LONG))
 _NO_BYTES: Bytes = np.empty(0, np.uint8)
 
 Buffer = bytes | memoryview
@@ -85,7 +84,7 @@ class OwnedCommitLog(CommitLog):
         self._written: Callable[[int, int], None]
         self.changed: Callable[[int, int], None] | None = None
         self.base = self.end = self.flushed = self.limit
-        self._limit = self.room_end = self._zeros_end = 0
+        self._limit = self.room_end = 0
         self._readahead = EndReadahead()
 
     @property
@@ -164,7 +163,8 @@ class OwnedCommitLog(CommitLog):
         if self._file is None or self.position + size > self._limit:
             self._roll(size)
         else:
-            self._room_ahead(self._file, self.position, size)
+            self._readahead.choose(self.position)
+            self._reserve(self._file, self.position, size)
 
     def room_for(self, most: int) -> int:
         """Return how many bytes, up to `most`, can be appended to this file; 0 if none.
@@ -177,7 +177,8 @@ class OwnedCommitLog(CommitLog):
         if size <= 0 or self._file is None:
             return 0
         if at + size > self.room_end:
-            self._room_ahead(self._file, at, size)
+            self._readahead.choose(at)
+            self._reserve(self._file, at, size)
         return size
 
     @property
@@ -218,7 +219,7 @@ class OwnedCommitLog(CommitLog):
             files.append(self._prepared)
         self._file, self._buffer, self.array = None, memoryview(b""), _NO_BYTES
         self._readahead = EndReadahead()
-        self._limit = self.room_end = self._zeros_end = 0
+        self._limit = self.room_end = 0
         self._remove_after(-1)
         self._prepared = None
         for file in files:
@@ -268,38 +269,21 @@ class OwnedCommitLog(CommitLog):
         assert self._file is not None
         return self._file
 
-    def _room_ahead(self, file: WritableFile, at: int, size: int) -> None:
-        self._readahead.choose(at)
-        self._reserve(file, self.base, at, size)
-
-    def _reserve(self, file: WritableFile, base: int, at: int, size: int) -> None:
+    def _reserve(self, file: WritableFile, at: int, size: int) -> None:
         ahead = min(at + size + _RESERVE_AHEAD, file.size - record.FRAME_SIZE)
         try:
             file.reserve(at, ahead - at)
         except DiskError:
             ahead = at + size
             file.reserve(at, size)
-        self._write_zeros(file, base, at if size < _LONG else at + size, ahead)
         self.room_end = ahead
-
-    def _write_zeros(self, file: WritableFile, base: int, start: int, end: int) -> None:
-        """Write zeros where the next records will be written through the mapping.
-
-        The bytes there are zero already. But a call gets pages for many of them at once, and the
-        first change of such a page takes a third of the time that it takes for a new one. A disk
-        that refuses them would not take the record either.
-        """
-        start = max(start, self._zeros_end - base)
-        if self._readahead.is_on and start < end:
-            file.write(start, _ZEROS[: end - start])
-            self._zeros_end = base + end
 
     def _roll(self, size: int) -> None:
         base, room_end = self.base + len(self._buffer), self.room_end
         try:
             file = self._prepared = self._prepared or self._create(base)
             mapping = file.mapping()
-            self._reserve(file, base, 0, size)
+            self._reserve(file, 0, size)
             self._end_file()
         except DiskError as error:
             self.room_end = room_end
