@@ -119,6 +119,21 @@ def test_a_large_frame_in_place_counts_from_its_beginning() -> None:
     assert reader.unfinished == 0
 
 
+@pytest.mark.parametrize(("size", "is_kept"), [(1 << 18, True), (5 << 20, False)])
+def test_a_buffer_of_many_bytes_is_not_kept(size: int, is_kept: bool) -> None:
+    data = frame(json_header(), bytes(size))
+    reader, buffers = FrameReader(Limits(), in_place=True), list[object]()
+    for _ in range(2):
+        assert list(reader.feed(data[:100])) == []
+        room = reader.room()
+        assert room is not None
+        buffers.append(room.obj)
+        room[:] = data[100:]
+        (command,) = reader.fill(len(room))
+        assert encode(command) == data
+    assert (buffers[0] is buffers[1]) == is_kept
+
+
 def test_a_response_answers_in_the_form_of_its_request() -> None:
     (asked,) = read(frame(binary_header(b""), kind=1))
     (answer,) = read(encode(response(asked, ResponseCode.NO_MESSAGE, {"a": "b"}, remark="none")))

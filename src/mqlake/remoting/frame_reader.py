@@ -31,6 +31,9 @@ _LARGE: Final = 5 << 20
 _IN_PLACE: Final = 1 << 17
 """Bytes of a frame that is received where it is decoded, if that is wanted."""
 
+_MOST_KEPT: Final = 4 << 20
+"""Bytes of a buffer that is kept for the next large frame. The memory budget does not count it."""
+
 _JSON_CODE: Final = b'{"code":'
 """What a header in JSON begins with, before the request code and a comma."""
 _LONGEST_CODE: Final = 6
@@ -139,9 +142,11 @@ class FrameReader:
         if self._filled < self._need:
             self._note_progress(self._filled, now)
             return iter(())
-        self._filled = 0
+        whole, self._filled = memoryview(self._buffer)[: self._need], 0
+        if len(self._buffer) > _MOST_KEPT:
+            self._buffer = bytearray()
         self.untaken = self._need
-        return self._cut(memoryview(self._buffer)[: self._need], now)
+        return self._cut(whole, now)
 
     def feed(self, data: bytes, now: float = 0.0) -> Iterator[Command | Frames]:
         """Return the commands that `data` completes; keep what is left for the next call.
