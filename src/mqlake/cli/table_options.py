@@ -70,7 +70,7 @@ Columns = Annotated[
     typer.Option(
         "--columns",
         metavar="NAMES",
-        help="Columns, separated by commas; topic and storeTimestamp are always included.",
+        help="Columns to write, separated by commas; topic and storeTimestamp are always included.",
     ),
 ]
 Decode = Annotated[

@@ -84,12 +84,12 @@ def follow(
         ),
     ] = None,
     subscribe: Annotated[
-        str | None, typer.Option(metavar="TOPICS", help="Topics, separated by commas.")
+        str | None, typer.Option(metavar="TOPICS", help="Only these topics, separated by commas.")
     ] = None,
     subscribe_pattern: Annotated[
         str | None,
         typer.Option(
-            metavar="REGEX", help="Topics whose whole name matches this regular expression."
+            metavar="REGEX", help="Only topics whose whole name matches this regular expression."
         ),
     ] = None,
     starting_offsets: Annotated[
@@ -101,7 +101,7 @@ def follow(
         bool,
         typer.Option(
             "--fail-on-data-loss/--no-fail-on-data-loss",
-            help="Fail at damage and at messages that were deleted unread, instead of writing"
+            help="Fail at damage and at messages deleted before they were read, instead of writing"
             " dead letters.",
         ),
     ] = False,

@@ -38,7 +38,9 @@ def namesrv(
     bind: Annotated[
         str | None,
         typer.Option(
-            "--bind", metavar="ADDRESS", help="Address to listen on, 0.0.0.0 for all (bindAddress)."
+            "--bind",
+            metavar="ADDRESS",
+            help="Address to listen on (bindAddress); 0.0.0.0: all addresses.",
         ),
     ] = None,
     override: Override = None,

@@ -1,8 +1,8 @@
 """Rebuild `consumequeue/`, `index/` and `checkpoint` from the commit log.
 
 In place, the new files are built beside the old ones and replace them when all are complete. No
-broker may own the store meanwhile. With `--out`, the store is only read. A rebuild that is killed
-leaves the store as it was.
+broker may own the store meanwhile. With `--out`, the store is only read. If a rebuild is
+killed, the store is as it was, or the next rebuild finishes replacing the files.
 
 JSON: `store`, `output`, `settings` (`dialect`, `queueFileSize`, `hashSlots`, `maxIndex`,
 `delayLevels`), `logEnd` (physical offset), `bytesScanned`, `records` and `recordsBeyond` (good

@@ -7,8 +7,8 @@ killed, the next one resumes it. Without `--once`, the program runs until SIGTER
 
 If the copy and the master's log differ, or the master has removed what the copy needs next, the
 program ends with an error and the copy stays as it is. After other failures, the program retries
-after 0.5 seconds at first, and later after up to 30 seconds. With `--once`, it fails if the master
-cannot be reached.
+with pauses that grow from 0.5 to 30 seconds. With `--once`, it fails if the master cannot be
+reached.
 
 JSON, one object per line every `--every` seconds: `time` (ms), `master`, `address`, `store`,
 `minOffset` and `maxOffset` (physical offsets of the copy), `masterMaxOffset`, `lagBytes`, `lagMs`
@@ -58,7 +58,7 @@ def replica(
         typer.Option(
             "--ha",
             metavar="HOST:PORT",
-            help="The master's port for slaves; default: from its settings.",
+            help="Address of the master for slaves; default: from its settings.",
         ),
     ] = None,
     keep_hours: shared.KeepHours = None,

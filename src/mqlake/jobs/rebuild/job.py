@@ -92,7 +92,8 @@ def rebuild(
     """Rebuild into `out`, which must be empty or absent, or in place without it.
 
     In place, the old files stay until the new ones are complete and durable, and no broker may own
-    the store. A rebuild that is killed leaves the store as it was; the next one cleans up.
+    the store. If a rebuild is killed, the store is as it was, or the next one finishes the exchange
+    of the files.
 
     Args:
         dialect: the RocketMQ version whose index rules and checkpoint fields apply; by default,

@@ -46,7 +46,7 @@ def update_broker_config(
     names: given.Names = DEFAULT_NAMES,
     json: shared.Json = False,
 ) -> int:
-    """Change a setting of a running broker, and save it."""
+    """Change a setting of a running broker, and save it. Name the brokers with -c or -b."""
     from mqlake.admin import brokers
 
     given.one_place(cluster, broker)
@@ -92,7 +92,10 @@ def clean_expired_cq(
     names: given.Names = DEFAULT_NAMES,
     json: shared.Json = False,
 ) -> int:
-    """Remove queue files whose messages are no longer in the log."""
+    """Remove queue files whose messages are no longer in the log.
+
+    Without -c and -b, on all brokers.
+    """
     from mqlake.admin import brokers
 
     changed = run(names, lambda admin: brokers.clean_queues(admin, cluster, broker))
@@ -105,7 +108,10 @@ def clean_unused_topic(
     names: given.Names = DEFAULT_NAMES,
     json: shared.Json = False,
 ) -> int:
-    """Remove the queue files of deleted topics."""
+    """Remove the queue files of deleted topics.
+
+    Without -c and -b, on all brokers.
+    """
     from mqlake.admin import brokers
 
     changed = run(names, lambda admin: brokers.clean_topics(admin, cluster, broker))
@@ -118,7 +124,10 @@ def delete_expired_commit_log(
     names: given.Names = DEFAULT_NAMES,
     json: shared.Json = False,
 ) -> int:
-    """Remove expired commit-log files now, regardless of deleteWhen."""
+    """Remove expired commit-log files now, regardless of deleteWhen.
+
+    Without -c and -b, on all brokers.
+    """
     from mqlake.admin import brokers
 
     changed = run(names, lambda admin: brokers.delete_expired(admin, cluster, broker))
@@ -135,7 +144,7 @@ def switch_timer_engine(
     names: given.Names = DEFAULT_NAMES,
     json: shared.Json = False,
 ) -> int:
-    """Switch the storage engine of timer messages."""
+    """Switch the storage engine of timer messages. Name the brokers with -c or -b."""
     from mqlake.admin import brokers
 
     given.one_place(cluster, broker)
@@ -158,7 +167,7 @@ def rocksdb_config_to_json(
     names: given.Names = DEFAULT_NAMES,
     json: shared.Json = False,
 ) -> int:
-    """Export brokers' RocksDB tables to JSON files."""
+    """Export brokers' RocksDB tables to JSON files. Name the brokers with -c or -b."""
     from mqlake.admin import brokers
 
     given.one_place(cluster, broker)

@@ -83,7 +83,10 @@ def update_sub_group(
     enable: Annotated[
         bool,
         typer.Option(
-            "-s/-S", "--consumeEnable/--consumeDisable", help="Allow or forbid consumption."
+            "-s/-S",
+            "--consumeEnable/--consumeDisable",
+            help="Allow or forbid consumption; default: allow.",
+            show_default=False,
         ),
     ] = True,
     retry_times: Annotated[
@@ -99,13 +102,15 @@ def update_sub_group(
     attributes: Annotated[
         str,
         typer.Option(
-            "--attributes", metavar="TEXT", help="Attributes, such as +priority.factor=80."
+            "--attributes",
+            metavar="TEXT",
+            help="Attributes to add or remove, such as +priority.factor=80,-NAME.",
         ),
     ] = "",
     names: given.Names = DEFAULT_NAMES,
     json: shared.Json = False,
 ) -> int:
-    """Create or update a consumer group."""
+    """Create or update a consumer group. Name the brokers with -c or -b."""
     from mqlake.admin import groups
     from mqlake.formats.config.subscription_group import SubscriptionGroup
     from mqlake.protocol.attributes import parse_changes
@@ -133,7 +138,7 @@ def delete_sub_group(
     names: given.Names = DEFAULT_NAMES,
     json: shared.Json = False,
 ) -> int:
-    """Delete a consumer group."""
+    """Delete a consumer group. Name the brokers with -c or -b."""
     from mqlake.admin import groups
 
     given.one_place(cluster, broker)

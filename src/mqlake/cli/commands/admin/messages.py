@@ -136,7 +136,7 @@ def consume_message(
     names: given.Names = DEFAULT_NAMES,
     json: shared.Json = False,
 ) -> int:
-    """Show the messages of queues. Group offsets do not change."""
+    """Show a topic's messages, starting at a queue offset. Group offsets do not change."""
     from mqlake.admin import messages
 
     found = run(names, lambda admin: messages.of_queues(admin, topic, broker, queue, offset, most))

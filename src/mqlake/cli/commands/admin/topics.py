@@ -82,13 +82,16 @@ def update_topic(
     attributes: Annotated[
         str,
         typer.Option(
-            "-a", "--attributes", metavar="TEXT", help="Attributes, such as +message.type=FIFO."
+            "-a",
+            "--attributes",
+            metavar="TEXT",
+            help="Attributes to add or remove, such as +message.type=FIFO,-NAME.",
         ),
     ] = "",
     names: given.Names = DEFAULT_NAMES,
     json: shared.Json = False,
 ) -> int:
-    """Create or update a topic."""
+    """Create or update a topic. Name the brokers with -c or -b."""
     from mqlake.admin import topics
     from mqlake.formats.config.topics import Topic
 
@@ -112,7 +115,7 @@ def update_topic_perm(
     names: given.Names = DEFAULT_NAMES,
     json: shared.Json = False,
 ) -> int:
-    """Change a topic's permission."""
+    """Change a topic's permission. Name the brokers with -c or -b."""
     from mqlake.admin import topics
 
     given.one_place(cluster, broker)

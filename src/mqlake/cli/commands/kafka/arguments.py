@@ -20,7 +20,7 @@ Where = Annotated[
 ]
 Isolation = Annotated[
     Literal["read_committed", "read_uncommitted"],
-    typer.Option("--isolation", help="Isolation level of a Kafka consumer."),
+    typer.Option("--isolation", help="Read as a Kafka consumer with this isolation level."),
 ]
 IndexInterval = Annotated[
     int,
