@@ -106,7 +106,7 @@ def clients(path: Path) -> Iterator[Clients]:
 def _counts(result: Result) -> str:
     return (
         f"{result.failovers} failovers, {result.acknowledged:,} messages acknowledged,"
-        f" {result.others} not, {len(result.problems)} violations"
+        f" {result.others:,} not, {len(result.problems)} violations"
     )
 
 
