@@ -11,15 +11,12 @@ import hashlib
 import os
 import shutil
 import subprocess
-import zipfile
 from pathlib import Path
 
 from mqlake.spark.launch import QUICK_START
 
 BUILD = Path(__file__).parents[2] / "build"
 PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:2.8"
-PROGRAM = "program.jar"
-"""Classes and resources, beside the directory of the classes: a class archive needs a jar."""
 UNREACHABLE = ("Could not transfer artifact", "Cannot access", "Unknown host")
 
 
@@ -45,10 +42,7 @@ def build(source: Path, version: str | None = None) -> str:
         if not stamp.exists() or stamp.read_text() != digest:
             _fetch(source / "pom.xml", libraries, version)
             _compile(source, libraries, classes)
-            (output / PROGRAM).unlink(missing_ok=True)
             stamp.write_text(digest)
-        if not (output / PROGRAM).exists():
-            _pack(classes, source, output / PROGRAM)
     return f"{classes}:{source}:{libraries}/*"  # resources lie beside the sources
 
 
@@ -100,13 +94,3 @@ def _compile(source: Path, jars: Path, classes: Path) -> None:
     quick = [f"-J{option}" for option in QUICK_START]
     options = ["-proc:none", "-d", str(classes), "-cp", f"{jars}/*"]
     subprocess.run(["javac", *quick, *options, *sources], check=True)
-
-
-def _pack(classes: Path, resources: Path, program: Path) -> None:
-    draft = program.with_suffix(".draft")
-    with zipfile.ZipFile(draft, "w") as jar:
-        for root in (classes, resources):
-            for path in sorted(root.rglob("*")):
-                if path.is_file() and path.suffix != ".java":
-                    jar.write(path, path.relative_to(root))
-    draft.replace(program)

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from tests.peer.class_archive import class_path
+from tests.peer.java_build import build
 from tests.peer.rocketmq_cluster import CALM, QUICK, free_ports
 from tests.peer.rocketmq_store import OPENED
 
@@ -47,7 +47,7 @@ class Broker:
         config.write_text("".join(f"{name}={value}\n" for name, value in values.items()))
         opens = [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in OPENED]
         homes = [f"-Duser.home={directory}", f"-Drocketmq.home.dir={directory}"]
-        options = [*QUICK, *opens, *homes, *class_path(SOURCE)]
+        options = [*QUICK, *opens, *homes, "-cp", build(SOURCE)]
         self._command = ["java", *options, "Broker", "-c", str(config)]
         self._process: subprocess.Popen[bytes] | None = None
 

@@ -13,8 +13,7 @@ from typing import Any
 from benchmarks.peer import Peer
 
 from mqlake.spark.launch import QUICK_START
-from tests.peer.class_archive import class_path
-from tests.peer.java_build import jars
+from tests.peer.java_build import build, jars
 
 SOURCE = Path(__file__).parent / "rocketmq_client"
 EXAMPLES = Path(__file__).parent / "rocketmq_examples"
@@ -38,8 +37,9 @@ class Clients:
         Raises:
             JavaMissingError: it cannot be built.
         """
-        examples = jars(EXAMPLES).glob("rocketmq-example*.jar") if version == NEWEST else ()
-        path = class_path(SOURCE, version, ":".join(map(str, examples)))
+        path = build(SOURCE, version)
+        if version == NEWEST:
+            path += "".join(f":{jar}" for jar in jars(EXAMPLES).glob("rocketmq-example*.jar"))
         properties = {
             "user.home": directory,
             "java.io.tmpdir": directory,
@@ -48,7 +48,7 @@ class Clients:
         }
         options = ["-Xmx256m", *QUICK_START]
         options += [f"-D{name}={value}" for name, value in properties.items()]
-        command = ["java", *options, *path, "Peer"]
+        command = ["java", *options, "-cp", path, "Peer"]
         self._jvm = Peer(f"clients {version}", command, directory / "clients.stderr", directory)
 
     def close(self) -> None:

@@ -9,7 +9,6 @@ from pathlib import Path
 from mqlake.broker.settings import FAST_PORT_DISTANCE
 from mqlake.programs.ports import free_port
 from mqlake.spark.launch import QUICK_START
-from tests.peer.class_archive import class_path
 from tests.peer.java_build import build
 from tests.peer.rocketmq_store import OPENED
 
@@ -95,9 +94,7 @@ class Cluster:
         opens = [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in OPENED]
         homes = [f"-Duser.home={directory}", f"-Drocketmq.home.dir={directory}"]
         words = [*options, *opens, *homes]
-        is_quick = options is QUICK
-        path = class_path(SOURCE, version) if is_quick else ["-cp", build(SOURCE, version)]
-        self._command = ["java", *words, *path, "Cluster", *files]
+        self._command = ["java", *words, "-cp", build(SOURCE, version), "Cluster", *files]
         self._process: subprocess.Popen[str] | None = None
 
     def start(self) -> None:

@@ -6,7 +6,7 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
-from tests.peer.class_archive import class_path
+from tests.peer.java_build import build
 from tests.peer.rocketmq_cluster import CALM, QUICK, STOP, free_ports
 from tests.peer.rocketmq_store import OPENED
 
@@ -21,7 +21,7 @@ class _Program:
         directory.mkdir(exist_ok=True)
         opens = [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in OPENED]
         homes = [f"-Duser.home={directory}", f"-Drocketmq.home.dir={directory}"]
-        self._command = ["java", *QUICK, *opens, *homes, *class_path(source), name, *files]
+        self._command = ["java", *QUICK, *opens, *homes, "-cp", build(source), name, *files]
         self.log = directory / f"{name}.log"
         self.process: subprocess.Popen[str] | None = None
 

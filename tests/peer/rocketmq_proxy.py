@@ -6,7 +6,7 @@ import json
 import subprocess
 from pathlib import Path
 
-from tests.peer.class_archive import class_path
+from tests.peer.java_build import build
 from tests.peer.rocketmq_cluster import free_ports
 
 SOURCE = Path(__file__).parent / "rocketmq_proxy"
@@ -46,7 +46,7 @@ class Proxy:
         }
         config.write_text(json.dumps(values))
         homes = [f"-Duser.home={directory}", f"-Drocketmq.home.dir={directory}"]
-        command = ["java", *options, *homes, *class_path(SOURCE), "Proxy"]
+        command = ["java", *options, *homes, "-cp", build(SOURCE), "Proxy"]
         log = directory / "proxy.log"
         with log.open("w") as errors:
             self._process = subprocess.Popen(

@@ -13,7 +13,6 @@ from typing import Any
 from benchmarks.peer import Peer
 
 from mqlake.spark.launch import QUICK_START
-from tests.peer.class_archive import class_path
 from tests.peer.java_build import build
 
 SOURCE = Path(__file__).parent / "rocketmq"
@@ -27,12 +26,10 @@ def start_jvm(
     heap: str,
     version: str | None = None,
     options: Sequence[str] = ("-XX:+UseG1GC",),
-    path: Sequence[str] = (),
 ) -> Peer:
     """Start a JVM that answers requests; it logs to `log`, and leaves what it makes beside it.
 
-    `version` is RocketMQ's release, 5.5.0 if it is not given; `options` are those of the JVM;
-    `path` is its class path as options, the directory of the classes if it is not given.
+    `version` is RocketMQ's release, 5.5.0 if it is not given; `options` are those of the JVM.
 
     Raises:
         JavaMissingError: it cannot be built.
@@ -41,9 +38,7 @@ def start_jvm(
     words = [*options, f"-Xms{heap}", f"-Xmx{heap}", "-Duser.language=en", *opens]
     # user.home: RocketMQ makes directories there.
     home = f"-Duser.home={log.parent}"
-    return Peer(
-        "java", ["java", *words, home, *(path or ("-cp", build(SOURCE, version))), "Peer"], log
-    )
+    return Peer("java", ["java", *words, home, "-cp", build(SOURCE, version), "Peer"], log)
 
 
 class RocketMQ:
@@ -52,7 +47,7 @@ class RocketMQ:
     def __init__(self, directory: Path, version: str) -> None:
         """Start the JVM; `directory` is for its log, `version` is RocketMQ's release."""
         self._log, self._version = directory / "java.stderr", version
-        self._jvm = self._start()
+        self._jvm = start_jvm(self._log, "512m", version, QUICK_START)
 
     def close(self) -> None:
         """Stop the JVM."""
@@ -72,7 +67,7 @@ class RocketMQ:
     def kill(self) -> None:
         """End the JVM as kill -9 does, with the store open."""
         self._jvm.kill()
-        self._jvm = self._start()
+        self._jvm = start_jvm(self._log, "512m", self._version, QUICK_START)
 
     def bounds(self) -> Answer:
         """Return `minOffset` and `maxOffset` of the log, `queues` and `checkpoint`."""
@@ -101,10 +96,6 @@ class RocketMQ:
     def rewrite_config(self, file: Path) -> None:
         """Load a configuration file as a broker does, and write it again as a broker does."""
         self._ask("rewrite-config", file)
-
-    def _start(self) -> Peer:
-        path = class_path(SOURCE, self._version)
-        return start_jvm(self._log, "512m", self._version, QUICK_START, path)
 
     def _ask(self, *words: object) -> Answer:
         return self._jvm.ask(*words)

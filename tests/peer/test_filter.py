@@ -15,8 +15,7 @@ from mqlake.broker.filter.sql92.parser import compile_expression
 from mqlake.broker.filter.sql92.tokens import ExpressionError
 from mqlake.spark.launch import QUICK_START
 from tests.broker.filter.expressions import expression, properties
-from tests.peer.class_archive import class_path
-from tests.peer.java_build import JavaMissingError
+from tests.peer.java_build import JavaMissingError, build
 
 pytestmark = pytest.mark.peer
 
@@ -28,14 +27,14 @@ WORDS = {True: "true", False: "false", None: "null"}
 
 def theirs(questions: list[tuple[str, dict[str, str]]]) -> list[str]:
     try:
-        path = class_path(SOURCE)
+        path = build(SOURCE)
     except JavaMissingError as reason:
         pytest.skip(f"without the real RocketMQ: {reason}")
     lines = [
         "\t".join((text, *(word for pair in found.items() for word in pair)))
         for text, found in questions
     ]
-    command = ["java", *QUICK_START, *path, "Filter"]
+    command = ["java", *QUICK_START, "-cp", path, "Filter"]
     done = subprocess.run(command, input="\n".join(lines).encode(), capture_output=True, check=True)
     return done.stdout.decode().splitlines()
 
