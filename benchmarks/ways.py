@@ -72,20 +72,21 @@ def _fill(directory: Path, size: int, messages: int) -> None:
             store.put_many(_messages(1000, size, first))
 
 
-def put_one(directory: Path) -> Times:
-    """Put messages of 128 bytes, one per call."""
+def _put_each(directory: Path, messages: int, size: int) -> Times:
     with _store(directory) as store:
         while True:
-            made = _messages(40_000, 128)
+            made = _messages(messages, size)
             yield _timed(lambda made=made: [store.put(message) for message in made], len(made))
+
+
+def put_one(directory: Path) -> Times:
+    """Put messages of 128 bytes, one per call."""
+    return _put_each(directory, 40_000, 128)
 
 
 def put_one_kibibyte(directory: Path) -> Times:
     """Put messages of 1 KiB, one per call."""
-    with _store(directory) as store:
-        while True:
-            made = _messages(25_000, 1024)
-            yield _timed(lambda made=made: [store.put(message) for message in made], len(made))
+    return _put_each(directory, 25_000, 1024)
 
 
 def put_many(directory: Path) -> Times:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
 from threading import Thread
 from typing import Any, TypeVar
@@ -31,6 +31,10 @@ class LoopThread:
     def begin(self, work: Coroutine[Any, Any, T]) -> Future[T]:
         """Start a coroutine; return its future."""
         return asyncio.run_coroutine_threadsafe(work, self._loop)
+
+    def call(self, function: Callable[[], object]) -> None:
+        """Schedule a function on the loop."""
+        self._loop.call_soon_threadsafe(function)
 
     def close(self) -> None:
         """Cancel what other threads still wait for, and end the thread."""

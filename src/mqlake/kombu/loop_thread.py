@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 from collections.abc import Callable, Coroutine
 from concurrent.futures import CancelledError, Future
-from threading import Lock, Thread
+from threading import Lock
 from typing import Any, TypeVar
 
+from mqlake.client import loop_thread
 from mqlake.errors import MqlakeError
 from mqlake.kombu.errors import UnavailableError, as_kombu_error
 
@@ -21,9 +21,7 @@ class LoopThread:
     def __init__(self) -> None:
         self._process = os.getpid()
         self._lock, self._has_ended = Lock(), False
-        self._loop = asyncio.new_event_loop()
-        self._thread = Thread(target=self._loop.run_forever, name="mqlake-kombu", daemon=True)
-        self._thread.start()
+        self._thread = loop_thread.LoopThread("mqlake-kombu")
 
     @property
     def is_own(self) -> bool:
@@ -56,7 +54,7 @@ class LoopThread:
         if self.is_own:
             with self._lock:
                 if not self._has_ended:
-                    return asyncio.run_coroutine_threadsafe(work, self._loop)
+                    return self._thread.begin(work)
         work.close()
         raise UnavailableError("this connection was opened before a fork, or is closed")
 
@@ -65,25 +63,13 @@ class LoopThread:
         if self.is_own:
             with self._lock:
                 if not self._has_ended:
-                    self._loop.call_soon_threadsafe(function)
+                    self._thread.call(function)
 
     def end(self) -> None:
         """End the thread; other threads that still wait for it get an UnavailableError."""
         with self._lock:
             self._has_ended = True
-            ending = asyncio.run_coroutine_threadsafe(_cancel_all(), self._loop)
-        ending.result()
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.run_until_complete(self._loop.shutdown_asyncgens())
-        self._loop.close()
-
-
-async def _cancel_all() -> None:
-    others = asyncio.all_tasks() - {asyncio.current_task()}
-    for task in others:
-        task.cancel()
-    await asyncio.gather(*others, return_exceptions=True)
+        self._thread.close()
 
 
 class _SharedThread:
