@@ -35,9 +35,9 @@ check: $(STAMP)  ## lint and the fast tests, side by side on two cores, in less 
 test: $(STAMP) style layers  ## lint and all tests, except the nightly ones
 	@$(MAKE) --no-print-directory -j 2 types all-tests
 
-# Many tests wait for servers: on two cores, a third and a fourth process use the time.
+# Many tests wait for servers: on two cores, a third process uses the time.
 all-tests: $(STAMP) peers
-	$(BIN)/pytest -n 4 --dist loadfile --no-loadscope-reorder
+	$(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder
 
 peers:  ## install Java, Maven, Go and Node.js for the tests against the real systems
 	@scripts/install-peers
