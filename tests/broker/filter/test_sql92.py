@@ -103,7 +103,7 @@ def test_the_examples_of_the_page() -> None:
         "urgent": "false"
     }
     assert [compile_expression(example)(message) for example in examples] == [True] * 3
-    for text in re.findall("`(.*?)`", page.split("What an expression means")[1].split("Where")[0]):
+    for text in re.findall("`(.*?)`", page.split("An expression means")[1].split("Where")[0]):
         if text not in ("9.5", "10.5", "0.0", "TRUE", "=", "<", ">", "NOT"):
             compile_expression(text)
 
