@@ -6,6 +6,7 @@ import random
 import resource
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -125,8 +126,51 @@ def test_leaves_of_nested_columns_have_dictionaries(tmp_path: Path) -> None:
     writer.write([rows])
     file = writer.finish("T", "2026-01-01")
 
-    group = parquet.ParquetFile(file.path).metadata.row_group(0)
-    columns = [group.column(number) for number in range(group.num_columns)]
-    with_dictionary = {one.path_in_schema for one in columns if one.has_dictionary_page}
-    assert len(columns) == 4
-    assert with_dictionary == {one.path_in_schema for one in columns} - {"body"}
+    paths = {one.path_in_schema for one in columns_of(file.path)}
+    assert len(paths) == 4
+    assert with_dictionary(file.path) == paths - {"body"}
+
+
+def test_values_that_hardly_repeat_have_no_dictionary(tmp_path: Path) -> None:
+    kind = pa.map_(pa.string(), pa.string())
+    schema = pa.schema([("keys", pa.list_(pa.string())), ("properties", kind)])
+    rows = pa.RecordBatch.from_pylist([{"keys": ["k"], "properties": [("KEYS", "k")]}], schema)
+    writer = FileWriter(LakeFiles(), str(tmp_path), "mqlake-test", schema)
+    writer.write([rows])
+    assert with_dictionary(writer.finish("T", "2026-01-01").path) == {"properties.key_value.key"}
+
+
+def columns_of(path: str) -> list[Any]:
+    group = parquet.ParquetFile(path).metadata.row_group(0)
+    return [group.column(number) for number in range(group.num_columns)]
+
+
+def with_dictionary(path: str) -> set[str]:
+    return {one.path_in_schema for one in columns_of(path) if one.has_dictionary_page}
+
+
+RANDOM = random.Random(0).randbytes(200_000)
+
+
+@pytest.mark.parametrize(
+    ("bodies", "codec"),
+    [
+        ([RANDOM[at : at + 1000] for at in range(0, len(RANDOM), 1000)], "SNAPPY"),
+        ([RANDOM], "SNAPPY"),
+        ([b'{"order": %d, "region": "north"}' % number for number in range(200)], "ZSTD"),
+        ([b"", None, b"", b"x" * 100], "ZSTD"),
+        ([None, b""], "ZSTD"),
+    ],
+    ids=["many", "one that is long", "JSON", "some empty", "all empty"],
+)
+def test_only_bodies_that_do_not_shrink_are_spared_zstandard(
+    tmp_path: Path, bodies: list[bytes | None], codec: str
+) -> None:
+    schema = pa.schema([("tags", pa.string()), ("body", pa.binary())])
+    rows = [{"tags": "T", "body": body} for body in bodies]
+    writer = FileWriter(LakeFiles(), str(tmp_path), "mqlake-test", schema)
+    writer.write([pa.RecordBatch.from_pylist(rows, schema)])
+    file = writer.finish("T", "2026-01-01")
+    tags, body = columns_of(file.path)
+    assert (tags.compression, body.compression) == ("ZSTD", codec)
+    assert parquet.read_table(file.path).to_pylist() == rows

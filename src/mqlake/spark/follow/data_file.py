@@ -6,16 +6,16 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 import pyarrow as pa
 from pyarrow import parquet
 
+from mqlake.spark.follow.compression import codecs, leaves
 from mqlake.spark.follow.lake_files import LakeFiles
 
-COMPRESSION = "zstd"
 ROW_GROUP = 32 << 20
 """Approximate bytes of Arrow columns in a row group, which a reader holds in memory."""
 
@@ -28,9 +28,18 @@ BLOOM = "uniqKey"
 """The column of merged files with a Bloom filter: its values are looked up one by one."""
 
 _DISTINCT = frozenset(
-    {"body", "msgId", "uniqKey", "keys", "queueOffset", "physicalOffset", "bodyCrc"}
+    {
+        "body",
+        "msgId",
+        "uniqKey",
+        "keys",
+        "queueOffset",
+        "physicalOffset",
+        "bodyCrc",
+        "properties.key_value.value",
+    }
 )
-"""Columns of the source whose values hardly repeat."""
+"""Leaves of the source's columns whose values hardly repeat."""
 
 _FALSE_HITS = 0.01
 
@@ -71,11 +80,11 @@ class FileWriter:
         self._files, self._file = files, files.create(self.path)
         self._schema = schema
         self._rows = 0
-        columns: dict[str, Any] = {
+        self._columns: dict[str, Any] = {
             "use_dictionary": _repeated(schema),
             "bloom_filter_options": _bloom(schema, group),
         }
-        self._writer = parquet.ParquetWriter(self._file, schema, compression=COMPRESSION, **columns)
+        self._writer: Any = None
 
     @property
     def size(self) -> int:
@@ -83,13 +92,21 @@ class FileWriter:
         return self._file.tell()
 
     def write(self, batches: Sequence[Any]) -> None:
-        """Write batches of this schema as one row group."""
+        """Write batches of this schema as one row group. The first one decides the codecs."""
         table = pa.Table.from_batches(batches, self._schema)
+        if self._writer is None:
+            self._writer = self._open(table)
         self._writer.write_table(table, row_group_size=max(1, table.num_rows))
         self._rows += table.num_rows
 
+    def _open(self, rows: Any) -> Any:
+        compression: Any = codecs(rows)
+        return parquet.ParquetWriter(
+            self._file, self._schema, compression=compression, **self._columns
+        )
+
     def finish(self, topic: str, day: str) -> DataFile:
-        """Complete the file; return once it is durable."""
+        """Complete a file that has rows; return once it is durable."""
         self._writer.close()
         size = self._files.complete(self.path, self._file)
         least, most = _bounds(self._files.metadata(self.path), self._schema)
@@ -123,22 +140,8 @@ def _repeated(schema: Any) -> list[str]:
 
     A dictionary for the others takes time and saves no space.
     """
-    fields = (field for field in schema if field.name not in _DISTINCT)
-    return [leaf for field in fields for leaf in _leaves(field.name, field.type)]
-
-
-def _leaves(path: str, kind: Any) -> Iterator[str]:
-    """Yield the paths of a column's leaves, as Parquet names them."""
-    if pa.types.is_map(kind):
-        yield from _leaves(f"{path}.key_value.key", kind.key_type)
-        yield from _leaves(f"{path}.key_value.value", kind.item_type)
-    elif pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        yield from _leaves(f"{path}.list.element", kind.value_type)
-    elif pa.types.is_struct(kind):
-        for field in kind:
-            yield from _leaves(f"{path}.{field.name}", field.type)
-    else:
-        yield path
+    found = [leaf for field in schema for leaf in leaves(field.name, field.type)]
+    return [leaf for leaf in found if leaf.removesuffix(".list.element") not in _DISTINCT]
 
 
 def _bloom(schema: Any, group: int | None) -> dict[str, Any] | None:
