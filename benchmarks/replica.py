@@ -40,17 +40,18 @@ WANTED_RATE, WANTED_LAG, WANTED_ROW = 500e6, 0.05, 1.0
 
 METHOD = """\
 Catching up: a new replica of a master of mqlake's, a process of its own, over loopback, until it
-has all of {size} GiB of records of 1 KiB, which are checked, appended and dispatched. Lag: the
-median over some seconds of the time from a message's store time at the master to its arrival at the
-replica, while {rate:,} messages a second of 1 KiB are sent in batches; master, replica and sender
-are processes of their own. Row: from the acknowledgement of a message by RocketMQ's broker to the
-answer of a union read, asked for again and again, that has it, in a warm Spark of two threads. The
-first round is dropped."""
+has all of {size} GiB of records of 1 KiB, which are checked, appended and dispatched. Plain write:
+a program only writes as many bytes to as many files, 1 MiB a call, as a replica does: it is what
+this machine's memory and file system allow. Lag: the median over some seconds of the time from a
+message's store time at the master to its arrival at the replica, while {rate:,} messages a second
+of 1 KiB are sent in batches; master, replica and sender are processes of their own. Row: from the
+acknowledgement of a message by RocketMQ's broker to the answer of a union read, asked for again and
+again, that has it, in a warm Spark of two threads. The first round is dropped."""
 
 
 def measure(bench: Bench) -> Section:
     """Measure all three; the last one beside RocketMQ, where it is there."""
-    caught = _catching_up(bench)
+    caught, written = _catching_up(bench)
     run = partial(_lag, bench)
     writes = 2 * stored(RATE * SENDING, RECORD)
     answers = interleave({"lag": run}, dropped=1, repetitions=bench.repetitions, writes=writes)
@@ -60,7 +61,7 @@ def measure(bench: Bench) -> Section:
         Bar("catching up", "≥", WANTED_RATE / 1e6, size / caught.median / 1e6, "MB/s"),
         Bar(f"lag at {RATE:,} messages a second", "<", WANTED_LAG, lag.median, "s"),
     ]
-    series = [caught, lag]
+    series = [caught, written, lag]
     if "java" in bench.engines:
         row = Series("put at RocketMQ to row", "s", _rows(bench))
         bars.append(Bar(row.name, "<", WANTED_ROW, row.median, "s"))
@@ -69,16 +70,20 @@ def measure(bench: Bench) -> Section:
     return Section("replica", "Replicas", method, series, bars)
 
 
-def _catching_up(bench: Bench) -> Series:
+def _catching_up(bench: Bench) -> tuple[Series, Series]:
+    """Return what a replica needs to catch up, and what writing as many bytes takes."""
     store = bench.store(RECORD, SEGMENTS)
     home = bench.directory / "replica-master"
     home.mkdir()
     shutil.copytree(store.path / "commitlog", home / "store" / "commitlog")
     master = _master(home, mappedFileSizeCommitLog=str(bench.size))
+    copy = bench.directory / "replica-copy"
     try:
-        run = partial(_catch_up, bench.directory / "replica-copy", master)
         answers = interleave(
-            {"catching up": run},
+            {
+                "catching up": partial(_catch_up, copy, master),
+                "plain write": partial(_write, copy, bench.size),
+            },
             dropped=1,
             repetitions=bench.repetitions,
             writes=SEGMENTS * bench.size,
@@ -86,8 +91,23 @@ def _catching_up(bench: Bench) -> Series:
     finally:
         master.stop()
         remove(home)
-    found = answers["catching up"]
-    return Series("catching up", "s", seconds(found), {"bytes": found[0]["bytes"]})
+    size = {"bytes": answers["catching up"][0]["bytes"]}
+    caught, written = (Series(name, "s", seconds(found), size) for name, found in answers.items())
+    return caught, written
+
+
+def _write(directory: Path, size: int) -> dict[str, Any]:
+    """Write as many bytes as a copy of the log has."""
+    piece, begin = bytes(1 << 20), time.perf_counter()
+    directory.mkdir()
+    try:
+        for number in range(SEGMENTS):
+            with (directory / str(number)).open("wb", buffering=0) as file:
+                for _ in range(size // len(piece)):
+                    file.write(piece)
+        return {"seconds": time.perf_counter() - begin}
+    finally:
+        remove(directory)
 
 
 def _master(home: Path, **settings: str) -> MqlakeBroker:
