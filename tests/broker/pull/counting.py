@@ -18,7 +18,7 @@ Offsets = tuple[int | None, int | None]
 
 def count_runs(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
     """Let runs be served from the first pull on; return the list that gets their frames."""
-    served, take = list[bytes](), PullRuns.take
+    served, take, take_one = list[bytes](), PullRuns.take, PullRuns.take_one
     kernel = warm_up.load()
 
     def counted(runs: PullRuns, peer: Peer, frames: Frames) -> int:
@@ -30,8 +30,18 @@ def count_runs(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
             at = end
         return count
 
-    monkeypatch.setattr(PullRuns, "_kernel", lambda _: kernel)
+    def counted_one(runs: PullRuns, peer: Peer, frames: Frames) -> bytes | None:
+        answer = take_one(runs, peer, frames)
+        if answer is not None:
+            served.append(frames.data)
+        return answer
+
+    def loaded(_: PullRuns) -> object:
+        return kernel
+
+    monkeypatch.setattr(PullRuns, "_kernel", loaded)
     monkeypatch.setattr(PullRuns, "take", counted)
+    monkeypatch.setattr(PullRuns, "take_one", counted_one)
     return served
 
 

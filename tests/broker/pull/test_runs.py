@@ -110,7 +110,7 @@ def test_runs_change_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, se
             for is_on in (False, True):
                 with monkeypatch.context() as patch:
                     if not is_on:
-                        patch.setattr(PullRuns, "_serve", lambda *_: (0, True))
+                        patch.setattr(PullRuns, "_serve", lambda *_: (None, True))
                         patch.setattr(StandingPulls, "serve", lambda *_: None)
                     before = pull_counts(parts)
                     answers = await ask_bursts(broker, bursts)

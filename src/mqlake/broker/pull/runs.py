@@ -12,7 +12,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 from time import perf_counter
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -43,11 +43,31 @@ _log = logging.getLogger(__name__)
 
 
 class _Connection:
-    """The patterns of a connection, the one that was used last first."""
+    """The patterns of a connection, the one that was used last first.
+
+    Attributes:
+        wait: frames that are served the ordinary way before a pattern is looked for again.
+        is_tried: whether the frame that comes next was looked at, and no pattern serves it.
+    """
 
     def __init__(self) -> None:
         self.patterns: list[Pattern] = []
         self.wait = self.next_wait = 0
+        self.is_tried = False
+
+
+class _Run(NamedTuple):
+    """Frames that were served.
+
+    Attributes:
+        served: how many.
+        at: position after them.
+        answers: one after the other.
+    """
+
+    served: int
+    at: int
+    answers: bytes
 
 
 class PullRuns:
@@ -69,17 +89,41 @@ class PullRuns:
 
     def take(self, peer: Peer, frames: Frames) -> int:
         """Answer the first of these frames, as many as are alike; return how many those were."""
+        run = self._served(peer, frames)
+        if run is None:
+            return 0
+        peer.send(run.answers)
+        frames.at = run.at
+        return run.served
+
+    def take_one(self, peer: Peer, frames: Frames) -> bytes | None:
+        """Answer the only frame that arrived; None if it is to be served otherwise."""
+        connection = self._connections.get(peer)
+        if connection is None or not connection.patterns:
+            return None
+        run = self._served(peer, frames)
+        if run is None:
+            connection.is_tried = True
+            return None
+        return run.answers
+
+    def _served(self, peer: Peer, frames: Frames) -> _Run | None:
         connection = self._connections.get(peer)
         kernel = self._kernel() if connection is not None else None
         if connection is None or kernel is None:
-            return self._learn(peer, frames)
+            self._learn(peer, frames)
+            return None
+        if connection.is_tried:
+            connection.is_tried = False
+            return None
         for number, pattern in enumerate(connection.patterns):
-            served, is_known = self._serve(peer, frames, pattern, kernel)
+            run, is_known = self._serve(peer, frames, pattern, kernel)
             if is_known:
-                if number and served:
+                if number and run is not None:
                     connection.patterns.insert(0, connection.patterns.pop(number))
-                return served
-        return self._learn(peer, frames)
+                return run
+        self._learn(peer, frames)
+        return None
 
     def _kernel(self) -> Callable[..., Any] | None:
         loading = self.load()
@@ -96,29 +140,27 @@ class PullRuns:
 
     # Patterns
 
-    def _learn(self, peer: Peer, frames: Frames) -> int:
-        """Note the pattern of the first frame if a decision on it stands; serve none.
+    def _learn(self, peer: Peer, frames: Frames) -> None:
+        """Note the pattern of the first frame if a decision on it stands.
 
         Where no decision stands, none is looked for in the next frames: twice as many each time.
         """
         if not self._is_usable:
-            return 0
+            return
         connection = self._connections.get(peer)
         if connection is None:
             if len(self._connections) >= _MOST_CONNECTIONS:
-                return 0
+                return
             connection = self._connections[peer] = _Connection()
             peer.on_close(self._forget)
         if connection.wait:
             connection.wait -= 1
-            return 0
-        if self._has_learned(connection, frames):
+        elif self._has_learned(connection, frames):
             connection.next_wait = 0
         else:
             connection.wait = connection.next_wait = min(
                 _LONGEST_WAIT, 2 * connection.next_wait + 1
             )
-        return 0
 
     def _has_learned(self, connection: _Connection, frames: Frames) -> bool:
         data = header_at(frames.data, frames.at)
@@ -149,8 +191,8 @@ class PullRuns:
 
     def _serve(
         self, peer: Peer, frames: Frames, pattern: Pattern, kernel: Callable[..., Any]
-    ) -> tuple[int, bool]:
-        """Answer frames of a pattern; return how many, and whether the first is of the pattern."""
+    ) -> tuple[_Run | None, bool]:
+        """Answer frames of a pattern; return them, and whether the first is of the pattern."""
         begin = perf_counter()
         decided, reads = pattern.decided, self._reads
         request, answer, table = pattern.request, pattern.answer, reads.copies.table
@@ -178,18 +220,16 @@ class PullRuns:
             if served or why not in (NOT_COPIED, STALE):
                 break
             if why == NOT_COPIED and not (is_ready and self._copy(pattern, row, offset)):
-                return 0, True
+                return None, True
             is_ready = False
             self._look_up(pattern, row)
         if not served:
-            return 0, why not in (UNLIKE, UNKNOWN_QUEUE)
+            return None, why not in (UNLIKE, UNKNOWN_QUEUE)
         pulls: list[list[int]] = self._pulls[:served].tolist()
         if not self._may_be_served(peer, pattern, pulls):
-            return 0, True
+            return None, True
         self._note(pattern, pulls, begin)
-        peer.send(self._target[:end].tobytes())
-        frames.at = at
-        return served, True
+        return _Run(served, at, self._target[:end].tobytes()), True
 
     def _copy(self, pattern: Pattern, row: int, offset: int) -> bool:
         """Have the messages of a queue copied; return whether they are."""
