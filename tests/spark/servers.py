@@ -29,6 +29,11 @@ def quick_start() -> str:
     return shlex.join([*QUICK_START, *shared])
 
 
+def quick_environment() -> dict[str, str]:
+    """Return the variables with which a program's own Spark starts soon."""
+    return {"SPARK_SUBMIT_OPTS": quick_start(), "SPARK_LAUNCHER_OPTS": quick_start()}
+
+
 class Cluster:
     """A standalone master, and workers of one core each.
 
