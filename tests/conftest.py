@@ -23,8 +23,8 @@ FIRST = (
 )
 """Files that take a minute: one that began last would run alone in the end.
 
-And those that start Spark as they need it: each would close the session that the others share, which
-takes twenty seconds of processor time to open again.
+And those that start Spark as they need it: each would close the session that the others share,
+which takes twenty seconds of processor time to open again.
 """
 
 # A busy machine must not decide a test.
