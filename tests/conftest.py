@@ -15,11 +15,11 @@ FIRST = (
     "tests/spark/test_cluster.py",
     "tests/simulation/test_simulation.py",
     "tests/test_distribution.py",
-    "tests/spark/follow/test_killed.py",
     "tests/spark/test_cds.py",
     "tests/spark/test_connect.py",
     "tests/spark/test_kernel_cache.py",
     "tests/spark/test_session.py",
+    "tests/spark/follow/test_killed.py",
 )
 """Files that take a minute: one that began last would run alone in the end.
 
