@@ -11,11 +11,21 @@ from tests.skips import summary
 
 FIRST = (
     "tests/peer/test_spark_cluster.py",
+    "tests/crash/test_crash.py",
+    "tests/spark/test_cluster.py",
     "tests/simulation/test_simulation.py",
     "tests/test_distribution.py",
-    "tests/crash/test_crash.py",
+    "tests/spark/test_cds.py",
+    "tests/spark/test_connect.py",
+    "tests/spark/test_kernel_cache.py",
+    "tests/spark/test_session.py",
+    "tests/spark/follow/test_killed.py",
 )
-"""Files that take a minute: one that began last would run alone in the end."""
+"""Files that take a minute: one that began last would run alone in the end.
+
+And those that start Spark as they need it: each would close the session that the others share,
+which takes twenty seconds of processor time to open again.
+"""
 
 # A busy machine must not decide a test.
 settings.register_profile("untimed", deadline=None)

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.peer.rocketmq_cluster import free_ports
+from tests.spark.servers import quick_environment
 
 PAGE = Path(__file__).parents[2] / "docs" / "quickstart.md"
 BLOCK = re.compile(r"```(sh|python)\n(.*?)```(?:\n\n```text\n(.*?)```)?", re.DOTALL)
@@ -42,7 +43,9 @@ def test_every_step_prints_what_the_page_shows(
     assert len(steps) == 7
     port, names = map(str, free_ports(2))
     tools = str(Path(sys.executable).parent)
-    environment = os.environ | {
+    environment = {
+        **os.environ,
+        **quick_environment(),
         "PATH": os.pathsep.join([tools, os.environ["PATH"]]),
         "PYSPARK_PYTHON": sys.executable,
     }

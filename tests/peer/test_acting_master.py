@@ -183,7 +183,7 @@ def test_rocketmqs_slave_acts_for_mqlakes_master(tmp_path: Path) -> None:
                         )
                         await until(_equals(lambda: asking.is_active(address), False))
                         slave.check()
-                        await asyncio.to_thread(slave.stop)
+                        slave.kill()
 
     asyncio.run(run())
 
@@ -250,7 +250,7 @@ def test_mqlakes_slave_acts_for_rocketmqs_master(
                     await until(_equals(_of(lambda: replicas.is_acting), False))
                     await until(_equals(_of(lambda: replicas.master_address), address))
                     master.check()
-                    await asyncio.to_thread(master.stop)
+                    master.kill()
 
     asyncio.run(run())
 

@@ -29,23 +29,24 @@ from tests.peer.workload import DELAY_LEVELS, expected, puts
 pytestmark = [pytest.mark.peer]
 
 SETTINGS = {
-    "mappedFileSizeCommitLog": 1 << 16,
-    "mappedFileSizeConsumeQueue": 400,
+    "mappedFileSizeCommitLog": 1 << 15,
+    "mappedFileSizeConsumeQueue": 200,
     "maxHashSlotNum": 100,
-    "maxIndexNum": 400,
+    "maxIndexNum": 200,
     "messageDelayLevel": DELAY_LEVELS,
 }
+PUTS = 250
 
 
 def test_clean_stops(tmp_path: Path, rocketmq: RocketMQ) -> None:
     path = tmp_path / "store"
-    messages = put_by_mqlake(path, 1, 500)
+    messages = put_by_mqlake(path, 1, PUTS)
     check_derived_files(path, tmp_path / "rebuilt-1")
 
     messages += put_by_java(rocketmq, path, 2, messages, tmp_path / "rebuilt-2")
 
     check_reads(path, messages)
-    messages += put_by_mqlake(path, 3, 500)
+    messages += put_by_mqlake(path, 3, PUTS)
     check_derived_files(path, tmp_path / "rebuilt-3")
     check_reads(path, messages)
 
@@ -54,16 +55,16 @@ def test_clean_stops(tmp_path: Path, rocketmq: RocketMQ) -> None:
 
 def test_kill_9(tmp_path: Path, rocketmq: RocketMQ) -> None:
     path = tmp_path / "store"
-    messages = put_and_be_killed(path, 11, 500)
+    messages = put_and_be_killed(path, 11, PUTS)
 
     rocketmq.open(path, SETTINGS)
     answers.check(rocketmq, messages)
     answers.check_rare_keys(rocketmq, messages)
-    described = puts(12, 500)
+    described = puts(12, PUTS)
     messages += expected(described, rocketmq.append(described))
     rocketmq.kill()
 
-    messages += put_and_be_killed(path, 13, 500)
+    messages += put_and_be_killed(path, 13, PUTS)
     check_reads(path, messages)
 
     rocketmq.open(path, SETTINGS)
@@ -100,7 +101,7 @@ def put_by_java(
         answers.check(rocketmq, before)
         answers.check_keys(rocketmq, before, Dialect.V5_5)
         answers.check_times(rocketmq, before)
-        described = puts(seed, 500)
+        described = puts(seed, PUTS)
         messages = expected(described, rocketmq.append(described))
     finally:
         rocketmq.shut_down()

@@ -21,12 +21,23 @@ ROOT = Path(__file__).parents[2]
 PATIENCE = 90.0
 """Seconds until a server has started on a busy machine; it takes three."""
 
+_LAUNCHER = {"SPARK_LAUNCHER_OPTS": shlex.join(QUICK_START)}
+"""The archive of Spark's classes does not fit the launcher, which would print that to stdout."""
+
 
 def quick_start() -> str:
     """Return the options of a JVM that is to start soon rather than run long."""
     archive = cds.archive(find_java(), spark_home())
-    shared = [f"-XX:SharedArchiveFile={archive}"] if cds.usable(archive) else []
+    shared: list[str] = []
+    if archive is not None and cds.usable(archive):
+        cds.note_use(archive)
+        shared.append(f"-XX:SharedArchiveFile={archive}")
     return shlex.join([*QUICK_START, *shared])
+
+
+def quick_environment() -> dict[str, str]:
+    """Return the variables with which a program's own Spark starts soon."""
+    return {"SPARK_SUBMIT_OPTS": quick_start(), **_LAUNCHER}
 
 
 class Cluster:
@@ -119,7 +130,7 @@ def _spark_class(
         "SPARK_LOCAL_IP": "127.0.0.1",
         "SPARK_DAEMON_MEMORY": "1g",
         "SPARK_DAEMON_JAVA_OPTS": quick_start(),
-        "SPARK_LAUNCHER_OPTS": quick_start(),
+        **_LAUNCHER,
         "PYSPARK_PYTHON": sys.executable,
         "PYTHONPATH": str(ROOT),
     }

@@ -97,6 +97,27 @@ def test_a_new_archive_replaces_the_oldest(cache: Path, monkeypatch: pytest.Monk
     assert kept == sorted([path.name, *(f"spark-{age}.jsa" for age in range(cds.KEPT - 1))])
 
 
+def test_an_archive_in_use_is_not_the_oldest(
+    cache: Path, java: Java, spark_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = cds.archive(find_java(), launch.spark_home())
+    assert own is not None
+    own.write_bytes(b"archive")
+    os.utime(own, (0, 0))
+    for age in range(cds.KEPT - 1):
+        other = own.parent / f"spark-{age}.jsa"
+        other.touch()
+        os.utime(other, (1000 + age,) * 2)
+    assert cds.make() == own  # it is there, and it is used
+
+    monkeypatch.setattr(cds, "find_java", lambda: java)
+    monkeypatch.setattr(launch, "spark_home", lambda: spark_home)
+    monkeypatch.setattr(cds, "_dump", lambda path: path.write_bytes(b"archive"))
+    made = cds.make()
+    kept = {path.name for path in own.parent.glob("*.jsa")}
+    assert kept == {own.name, made.name, *(f"spark-{age}.jsa" for age in range(1, cds.KEPT - 1))}
+
+
 def test_an_environment_without_an_archive_is_no_failure(
     cache: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

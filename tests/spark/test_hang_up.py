@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from mqlake.store import BlockingMessageStore, Message
+from tests.spark.servers import quick_environment
 
 pytestmark = [pytest.mark.spark]
 
@@ -31,7 +32,7 @@ def test_a_limit_leaves_no_traceback(tmp_path: Path) -> None:
     ran = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", PROGRAM, tmp_path / "store"],
         # Spark's own default is the first `python3` of PATH, which may be another one.
-        env=os.environ | {"PYSPARK_PYTHON": sys.executable},
+        env=os.environ | quick_environment() | {"PYSPARK_PYTHON": sys.executable},
         capture_output=True,
         text=True,
         check=False,

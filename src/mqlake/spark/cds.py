@@ -13,13 +13,17 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 
 from mqlake.errors import MqlakeError
 from mqlake.spark.java import Java, find_java
 
 KEPT = 4
-"""Maximum number of archives in the directory (100 MB each): one for each of a few environments."""
+"""Maximum number of archives in the directory (100 MB each): one for each of a few environments.
+
+Those that were used last are kept; the time of a file's change is that of its last use.
+"""
 
 LONGEST = 300
 """Seconds within which an archive must be created."""
@@ -42,6 +46,12 @@ def usable(path: Path | None) -> bool:
     return status.st_size > 0 and status.st_uid in (os.geteuid(), 0) and not status.st_mode & 0o022
 
 
+def note_use(path: Path) -> None:
+    """Note that an archive is used now."""
+    with suppress(OSError):  # It may be another user's.
+        os.utime(path)
+
+
 def make() -> Path:
     """Create the archive for this environment if it is missing; return its path.
 
@@ -53,6 +63,7 @@ def make() -> Path:
     if path is None:
         raise MqlakeError("the class archive needs a writable directory: set XDG_CACHE_HOME")
     if usable(path):
+        note_use(path)
         return path
     with tempfile.TemporaryDirectory(dir=path.parent) as scratch:
         dump = Path(scratch) / path.name

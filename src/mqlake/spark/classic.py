@@ -101,6 +101,7 @@ def open_embedded(
     if not cds.usable(archive) or JAVA_OPTIONS in settings:
         return ClassicSession(_embedded(master, java, None, settings), progress)
     assert archive is not None
+    cds.note_use(archive)
     try:
         driver = _embedded(master, java, archive, settings)
     except JobError:

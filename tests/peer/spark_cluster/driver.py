@@ -20,7 +20,7 @@ TOPIC, COPIES = "Orders", "Copies"
 COLUMNS = "topic,brokerName,queueId,queueOffset,keys,tags,uniqKey,body"
 FILES = 8
 """Files of the table that are sent back in a micro-batch."""
-INTERVAL = "2 seconds"
+INTERVAL = "4 seconds"
 """Between the begins of two micro-batches into the table: otherwise they run without a pause, and
 leave many small files, which are all sent back."""
 

@@ -35,7 +35,7 @@ QUEUES = 2
 """Queues of each topic on each broker."""
 PATIENCE = 400.0
 """Seconds until a driver has committed again, or has ended; it takes ten if nothing else runs."""
-_PAUSE = 0.02
+_PAUSE = 0.05
 """Seconds between two sends."""
 
 Row = tuple[str, int, int, str, bytes]

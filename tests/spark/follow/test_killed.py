@@ -14,15 +14,16 @@ from tests.spark.follow.truths import truths
 
 pytestmark = [pytest.mark.spark]
 
-KILLS = 2
+KILLS = [1, pytest.param(3, marks=pytest.mark.nightly)]
 
 
 @pytest.mark.timeout(900)  # each life starts a JVM
-def test_killed_drivers(session: ClassicSession, tmp_path: Path) -> None:
+@pytest.mark.parametrize("kills", KILLS)
+def test_killed_drivers(session: ClassicSession, tmp_path: Path, kills: int) -> None:
     def finish(tables: Sequence[Followed]) -> None:
         nightly.finish(session, tables)
 
     kinds = killing.KINDS
-    for outcome in killing.run(tmp_path, truths(kinds, 20), KILLS, 20, finish):
-        assert (outcome.kills, outcome.violations) == (KILLS, 0), outcome
-        assert outcome.messages == (KILLS + 1) * killing.PUTS
+    for outcome in killing.run(tmp_path, truths(kinds, 20), kills, 20, finish):
+        assert (outcome.kills, outcome.violations) == (kills, 0), outcome
+        assert outcome.messages == (kills + 1) * killing.PUTS

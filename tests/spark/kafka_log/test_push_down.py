@@ -56,13 +56,28 @@ def conditions() -> st.SearchStrategy[Condition]:
     )
 
 
-@given(
+queries = given(
     selection=st.lists(st.deferred(conditions), min_size=1, max_size=3).map(tuple),
     level=st.sampled_from(["read_committed", "read_uncommitted"]),
     tasks=st.integers(1, 4),
 )
-@settings(max_examples=120, suppress_health_check=[HealthCheck.too_slow])
+
+
+@queries
+@settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
 def test_pushed_conditions(selection: Selection, level: str, tasks: int) -> None:
+    check_pushed_conditions(selection, level, tasks)
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(1800)
+@queries
+@settings(max_examples=1000, suppress_health_check=[HealthCheck.too_slow])
+def test_many_pushed_conditions(selection: Selection, level: str, tasks: int) -> None:
+    check_pushed_conditions(selection, level, tasks)
+
+
+def check_pushed_conditions(selection: Selection, level: str, tasks: int) -> None:
     rows = batch_rows(
         golden_kafka.log_directory(),
         selection,

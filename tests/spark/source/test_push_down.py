@@ -173,10 +173,27 @@ def _condition(chance: random.Random, kind: str, row: Row, other: Row) -> Condit
     return Between(kind, low, high)
 
 
-@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 @pytest.mark.parametrize("name", STORES)
 def test_every_path_gives_the_rows_of_a_filter_afterwards(
+    name: str, paths: dict[str, Path], all_rows: dict[str, list[Row]], data: st.DataObject
+) -> None:
+    check_every_path(name, paths, all_rows, data)
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(1800)
+@settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+@pytest.mark.parametrize("name", STORES)
+def test_every_path_gives_the_rows_of_many_filters_afterwards(
+    name: str, paths: dict[str, Path], all_rows: dict[str, list[Row]], data: st.DataObject
+) -> None:
+    check_every_path(name, paths, all_rows, data)
+
+
+def check_every_path(
     name: str, paths: dict[str, Path], all_rows: dict[str, list[Row]], data: st.DataObject
 ) -> None:
     rows = all_rows[name]

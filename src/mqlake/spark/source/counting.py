@@ -1,14 +1,30 @@
-"""Count the messages that a query selects by walking the log, to split it after so many of them."""
+"""Count the messages that a query selects by walking the log, to split it after so many of them.
+
+Spark starts a process for each streaming query, and the compiled kernels take most of a second to
+load. Plain Python counts a quiet topic's micro-batches before that.
+"""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 
 from mqlake.dispatch.batch import Batch
+from mqlake.dispatch.kernel import Kernel, load
 from mqlake.dispatch.scan import SegmentScan, Want
+from mqlake.kernels.choice import chosen
 from mqlake.spark.source.row_filter import RowFilter
 from mqlake.spark.source.stretches import Piece, Stretch, in_segments
 from mqlake.store.log.segments import CommitLog, Segment
+
+FEW = 1 << 20
+"""Bytes of the log that a process walks in plain Python before it loads the compiled kernels."""
+
+_KERNELS = "mqlake.dispatch.compiled.calls"
+
+
+class _Walked:
+    bytes = 0
 
 
 def cuts(log: CommitLog, stretch: Stretch, row_filter: RowFilter, most: int) -> Iterator[int]:
@@ -70,7 +86,16 @@ def _batches(log: CommitLog, piece: Piece, want: Want) -> Iterator[Batch]:
             crc=False,
             want=want,
             limit=piece.end,
+            kernel=_kernel(piece.end - piece.start),
         )
+
+
+def _kernel(size: int) -> Kernel | None:
+    """Return the kernels in plain Python while few bytes were walked, else None for the default."""
+    if chosen() is not None or _KERNELS in sys.modules:
+        return None
+    _Walked.bytes += size
+    return load("reference") if _Walked.bytes <= FEW else None
 
 
 def _segment(log: CommitLog, piece: Piece) -> Segment:
