@@ -9,19 +9,22 @@ Meanwhile, a well-behaved client continues to send and pull, in a third process.
 
 from __future__ import annotations
 
+import asyncio
+import faulthandler
 import json
 import os
 import signal
-import subprocess
 import sys
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
-from functools import cache
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import NamedTuple
 
+from mqlake.cli.app import main
+from mqlake.programs import serve
+from tests.attacks.forked import Forked
 from tests.attacks.honest_client import HonestClient, Service
 from tests.attacks.probe import Probe
 from tests.programs.processes import BrokerProcess
@@ -127,20 +130,19 @@ class Attack:
         self.toll = Toll(title, figures.stall, figures.wall, peak, self._before, after, service)
 
 
-@cache
-def _compile_kernels() -> None:
-    """Compile kernels that are not in Numba's cache: a broker that does so keeps the memory."""
-    code = (
-        "from mqlake.dispatch import warm_up as a; from mqlake.broker.send import warm_up as b;"
-        "from mqlake.broker.pull import warm_up as c; a.load(export=False); b.load(); c.load()"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True)
-
-
 class _Probed(BrokerProcess):
-    """A broker that is started by this module, which puts the probe into its loop."""
+    """A broker with a probe in its loop."""
 
-    program = "tests.attacks.broker_process"
+    def __init__(
+        self, store: Path, log: Path, settings: Mapping[str, object], probe: Probe
+    ) -> None:
+        self._probe = probe
+        super().__init__(store, log, settings)
+
+    def start(self) -> None:
+        words = self._command[self._command.index("broker") :]
+        self.process = Forked(_be_broker, words, self._probe.path, self.log)
+        self._wait(self._port)
 
 
 @contextmanager
@@ -152,7 +154,6 @@ def attacked(directory: Path, title: str, **settings: object) -> Generator[Attac
         title: what the attacker does, for readers of docs/reliability.md: an imperative sentence.
         settings: under the names of `broker.conf`.
     """
-    _compile_kernels()
     with _file_in_memory(directory) as path:
         yield from _attacked(directory, Probe(path), title, settings)
 
@@ -171,8 +172,7 @@ def _file_in_memory(directory: Path) -> Generator[Path]:
 def _attacked(
     directory: Path, probe: Probe, title: str, settings: dict[str, object]
 ) -> Generator[Attack]:
-    os.environ[_PROBE] = str(probe.path)
-    process = _Probed(directory / "store", directory / "log", {**_SETTINGS, **settings})
+    process = _Probed(directory / "store", directory / "log", {**_SETTINGS, **settings}, probe)
     try:
         with HonestClient(process.address, directory / "honest.log") as honest:
             attack = Attack(process, probe)
@@ -188,20 +188,19 @@ def _attacked(
         process.kill()
 
 
-_PROBE = "MQLAKE_ATTACK_PROBE"
+def _be_broker(words: list[str], path: Path, log: Path) -> None:
+    """Be `mqlake`, with a probe in its event loop.
 
-
-def _main() -> None:
-    """Be `mqlake`, with a probe in its event loop."""
-    import asyncio
-    import faulthandler
-
-    from mqlake.cli.app import main
-    from mqlake.programs import serve
-
+    Args:
+        words: the arguments of `mqlake`.
+        path: the probe's file.
+        log: gets what it logs.
+    """
+    with log.open("a") as output:
+        os.dup2(output.fileno(), sys.stderr.fileno())
     faulthandler.register(signal.SIGUSR1)
     factory = serve.loop_factory() or asyncio.new_event_loop
-    probe = Probe(Path(os.environ[_PROBE]))
+    probe = Probe(path)
 
     def make_loop() -> asyncio.AbstractEventLoop:
         loop = factory()
@@ -209,8 +208,5 @@ def _main() -> None:
         return loop
 
     serve.loop_factory = lambda: make_loop
-    sys.exit(main())
-
-
-if __name__ == "__main__":
-    _main()
+    sys.argv = ["mqlake", *words]
+    main()

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
+import os
 import signal
-import subprocess
 import sys
 import time
+from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 from mqlake.errors import MqlakeError
 from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.command import Command, request
 from mqlake.protocol.headers.pull import HAS_SUBSCRIPTION, MAY_SUSPEND
 from mqlake.remoting.client import RemotingClient
+from tests.attacks.forked import Forked, pipe
 from tests.attacks.size import IS_WHOLE
 from tests.broker.pull.pulls import pull_header, pulled
 from tests.broker.running import PATIENCE, to
@@ -47,30 +48,33 @@ class HonestClient:
     """Starts the client, and stops it; it is warm, and has been served, once the block begins."""
 
     def __init__(self, address: str, log: Path) -> None:
-        self._command = [sys.executable, "-m", __name__, address]
-        self._log = log
+        self._address, self._log = address, log
 
     def __enter__(self) -> Self:
-        with self._log.open("a") as errors:
-            self._process = subprocess.Popen(
-                self._command, stdout=subprocess.PIPE, stderr=errors, text=True
-            )
-        assert self._process.stdout
-        if not self._process.stdout.readline():
-            raise RuntimeError(f"the well-behaved client ended: {self._log.read_text()}")
+        self._reports, theirs = pipe(duplex=False)
+        self._process = Forked(_be_client, self._address, theirs, self._log)
+        theirs.close()
+        self._report(None)
         return self
 
     def __exit__(self, *failure: object) -> None:
         self._process.kill()
-        self._process.communicate()
+        self._process.wait()
+        self._reports.close()
 
     def stop(self) -> Service:
         """Let the last request be answered; return what became of all of them."""
         self._process.send_signal(signal.SIGTERM)
-        output, _ = self._process.communicate(timeout=2 * PATIENCE)
-        if not output:
-            raise RuntimeError(f"the well-behaved client ended: {self._log.read_text()}")
-        return Service(*json.loads(output))
+        return Service(*self._report(2 * PATIENCE))
+
+    def _report(self, seconds: float | None) -> Any:
+        try:
+            if not self._reports.poll(seconds):
+                raise TimeoutError("the well-behaved client does not stop")
+            return self._reports.recv()
+        except EOFError:
+            log = self._log.read_text()
+            raise RuntimeError(f"the well-behaved client ended: {log}") from None
 
 
 class _Client:
@@ -108,14 +112,14 @@ class _Client:
         return answer
 
 
-async def _run(address: str) -> None:
+async def _run(address: str, reports: Connection) -> None:
     client, stop = _Client(address), asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
     number = 0
     while not stop.is_set():
         if number == _WARM_UP:
             client.answers, client.slowest = 0, 0.0
-            print("warm", flush=True)
+            reports.send("warm")
         try:
             await client.send_and_pull(number)
         except MqlakeError as error:
@@ -124,8 +128,11 @@ async def _run(address: str) -> None:
         number += 1
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(stop.wait(), _PAUSE)
-    print(json.dumps((client.answers, client.slowest, client.failures)), flush=True)
+    reports.send((client.answers, client.slowest, client.failures))
 
 
-if __name__ == "__main__":
-    asyncio.run(_run(sys.argv[1]))
+def _be_client(address: str, reports: Connection, log: Path) -> None:
+    """Be the client; report that it is warm, and once stopped, what became of its requests."""
+    with log.open("a") as output:
+        os.dup2(output.fileno(), sys.stderr.fileno())
+    asyncio.run(_run(address, reports))
