@@ -7,6 +7,7 @@ of the log. If few records arrive in a tick, calls and small arrays take longer 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -138,16 +139,23 @@ def load_digester(delay_levels: Longs, *, index_tags: bool) -> Digester | None:
     """Return a digester; None without compiled kernels.
 
     Args:
-        delay_levels: milliseconds of each delay level.
+        delay_levels: i8[n], milliseconds of each delay level; writable and contiguous.
         index_tags: whether tags are also index keys.
     """
     if not is_compiled():
         return None
     from mqlake.dispatch.compiled import calls
+
+    return Digester(calls.reserve_slots, _compiled(), delay_levels, index_tags=index_tags)
+
+
+@cache
+def _compiled() -> Callable[..., Any]:
+    """Return the compiled function: to find the types of its arguments takes milliseconds."""
+    from mqlake.dispatch.compiled.calls import reserve_slots
     from mqlake.dispatch.compiled.digest import digest
     from mqlake.kernels.entry_point import entry_point_for
 
-    made = Digester(calls.reserve_slots, digest, delay_levels, index_tags=index_tags)
-    file = np.zeros(1, np.uint8)
-    made.kernel = entry_point_for(digest, *made.arguments(file, 0, 0, 0, QueueTable()))
-    return made
+    model = Digester(reserve_slots, digest, np.zeros(1, np.int64), index_tags=False)
+    nothing = np.zeros(1, np.uint8)
+    return entry_point_for(digest, *model.arguments(nothing, 0, 0, 0, QueueTable()))
