@@ -18,6 +18,18 @@ print(jit.compiled_count(), all(map(jit.is_cached, warm_up.KERNELS)))
 """
 
 
+LOADED = """
+from mqlake.broker.send import warm_up
+warm_up.load()
+print(all(kernel.signatures for kernel in warm_up.KERNELS))
+"""
+
+
+def test_each_kernel_is_loaded() -> None:
+    assert run(LOADED) == "True"
+
+
+@pytest.mark.nightly
 def test_kernels_are_compiled_in_another_process(tmp_path: Path) -> None:
     assert run(LOADS, NUMBA_CACHE_DIR=str(tmp_path)) == "0 True"
 
