@@ -14,7 +14,6 @@ import faulthandler
 import json
 import os
 import signal
-import sys
 import time
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
@@ -22,11 +21,10 @@ from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import NamedTuple
 
-from mqlake.cli.app import main
 from mqlake.programs import serve
-from tests.attacks.forked import Forked
 from tests.attacks.honest_client import HonestClient, Service
 from tests.attacks.probe import Probe
+from tests.programs.forked import Forked, ForkedBroker, be_broker
 from tests.programs.processes import BrokerProcess
 
 MEMORY = 512 << 20
@@ -130,7 +128,7 @@ class Attack:
         self.toll = Toll(title, figures.stall, figures.wall, peak, self._before, after, service)
 
 
-class _Probed(BrokerProcess):
+class _Probed(ForkedBroker):
     """A broker with a probe in its loop."""
 
     def __init__(
@@ -139,10 +137,8 @@ class _Probed(BrokerProcess):
         self._probe = probe
         super().__init__(store, log, settings)
 
-    def start(self) -> None:
-        words = self._command[self._command.index("broker") :]
-        self.process = Forked(_be_broker, words, self._probe.path, self.log)
-        self._wait(self._port)
+    def fork(self, words: list[str]) -> Forked:
+        return Forked(_be_probed, words, self._probe.path, self.log)
 
 
 @contextmanager
@@ -188,7 +184,7 @@ def _attacked(
         process.kill()
 
 
-def _be_broker(words: list[str], path: Path, log: Path) -> None:
+def _be_probed(words: list[str], path: Path, log: Path) -> None:
     """Be `mqlake`, with a probe in its event loop.
 
     Args:
@@ -196,8 +192,6 @@ def _be_broker(words: list[str], path: Path, log: Path) -> None:
         path: the probe's file.
         log: gets what it logs.
     """
-    with log.open("a") as output:
-        os.dup2(output.fileno(), sys.stderr.fileno())
     faulthandler.register(signal.SIGUSR1)
     factory = serve.loop_factory() or asyncio.new_event_loop
     probe = Probe(path)
@@ -208,5 +202,4 @@ def _be_broker(words: list[str], path: Path, log: Path) -> None:
         return loop
 
     serve.loop_factory = lambda: make_loop
-    sys.argv = ["mqlake", *words]
-    main()
+    be_broker(words, log)

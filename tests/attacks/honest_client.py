@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 import signal
-import sys
 import time
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -17,10 +15,10 @@ from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.command import Command, request
 from mqlake.protocol.headers.pull import HAS_SUBSCRIPTION, MAY_SUSPEND
 from mqlake.remoting.client import RemotingClient
-from tests.attacks.forked import Forked, pipe
 from tests.attacks.size import IS_WHOLE
 from tests.broker.pull.pulls import pull_header, pulled
 from tests.broker.running import PATIENCE, to
+from tests.programs.forked import Forked, log_to, pipe
 
 TOPIC = "Honest"
 _LARGE = 1 << 20
@@ -133,6 +131,5 @@ async def _run(address: str, reports: Connection) -> None:
 
 def _be_client(address: str, reports: Connection, log: Path) -> None:
     """Be the client; report that it is warm, and once stopped, what became of its requests."""
-    with log.open("a") as output:
-        os.dup2(output.fileno(), sys.stderr.fileno())
+    log_to(log)
     asyncio.run(_run(address, reports))

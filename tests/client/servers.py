@@ -20,6 +20,7 @@ from mqlake.remoting.client import RemotingClient
 from mqlake.remoting.errors import ConnectionFailedError, RequestTimeoutError
 from tests.broker.running import PATIENCE
 from tests.client.ledger import Ledger
+from tests.programs.forked import ForkedBroker
 from tests.programs.processes import BrokerProcess
 
 READ_WRITE = 6
@@ -38,7 +39,7 @@ def start_broker(
     home = directory / name
     home.mkdir(parents=True)
     chosen = {**_SIZES, "brokerName": name, "namesrvAddr": name_servers, **settings}
-    return BrokerProcess(home / "store", home / "log", chosen)
+    return ForkedBroker(home / "store", home / "log", chosen)
 
 
 async def create_topic(address: str, topic: str, queues: int, seconds: float = PATIENCE) -> None:

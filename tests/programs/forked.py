@@ -10,10 +10,14 @@ import multiprocessing
 import os
 import signal
 import subprocess
+import sys
 from collections.abc import Callable
+from pathlib import Path
+
+from tests.programs.processes import BrokerProcess
 
 _CONTEXT = multiprocessing.get_context("forkserver")
-_CONTEXT.set_forkserver_preload(["tests.attacks.loaded"])
+_CONTEXT.set_forkserver_preload(["tests.programs.loaded"])
 
 
 class Forked:
@@ -58,3 +62,33 @@ class Forked:
 
 pipe = _CONTEXT.Pipe
 """Return the two ends of a connection to such a process."""
+
+
+def log_to(log: Path) -> None:
+    """Let this process log to a file."""
+    with log.open("a") as output:
+        os.dup2(output.fileno(), sys.stderr.fileno())
+
+
+class ForkedBroker(BrokerProcess):
+    """A broker that is forked; it takes no `patch`."""
+
+    process: Forked
+
+    def start(self) -> None:
+        assert "-m" in self._command
+        self.process = self.fork(self._command[self._command.index("broker") :])
+        self._wait(self._port)
+
+    def fork(self, words: list[str]) -> Forked:
+        """Start `mqlake` with these arguments."""
+        return Forked(be_broker, words, self.log)
+
+
+def be_broker(words: list[str], log: Path) -> None:
+    """Be `mqlake` with these arguments."""
+    from mqlake.cli.app import main
+
+    log_to(log)
+    sys.argv = ["mqlake", *words]
+    main()
