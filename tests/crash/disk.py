@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 
 from mqlake.errors import DiskError, StoreError, SyncError
 from mqlake.storage.clock import Clock
@@ -391,7 +392,7 @@ class RecordedDisk:
 
     def _find(self, path: str) -> FileNode | FolderNode | None:
         node: FileNode | FolderNode | None = self._root
-        for part in check_path(path).split("/") if path else ():
+        for part in _parts(path):
             if not isinstance(node, FolderNode):
                 return None
             node = node.names.get(part)
@@ -413,6 +414,11 @@ class RecordedDisk:
     def _place(self, path: str) -> tuple[FolderNode, str]:
         above, _, name = check_path(path).rpartition("/")
         return self._folder(above), name
+
+
+@lru_cache(4096)
+def _parts(path: str) -> tuple[str, ...]:
+    return tuple(check_path(path).split("/")) if path else ()
 
 
 def _refused(path: str, number: int, reason: str) -> DiskError:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import gc
 import random
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import chain, pairwise
 from typing import NamedTuple, Protocol
 
 from tests.crash.clock import ManualClock
@@ -142,7 +142,8 @@ class Plan:
         wanted: distinct images, if there are so many.
         again: one image in so many is crashed again during its recovery.
         only: number of the one image to look at.
-        share: share of all moments that the first round tries; each has the same chance.
+        share: share of all moments that the first round tries, and each recovery; they are spread
+            evenly, and each has about the same chance.
     """
 
     seed: int = 0
@@ -193,11 +194,13 @@ class Simulator:
         """Try one round's crashes, at a share of all moments; return how many there were."""
         disk, expectation, story = PendingDisk(EMPTY), Expectation(), Story()
         before, tried = disk.now(), self.outcome.images
-        for moment, (step, notes) in enumerate(moments(self._trace)):
+        steps = list(moments(self._trace))
+        chosen = spread(self._dice(str(number), "share"), len(steps), share)
+        for moment, (step, notes) in enumerate(steps):
             disk.apply(step)
             story.tell(step)
             now, name = disk.now(), f"{number}.{moment}"
-            is_tried = share == 1.0 or self._dice(name, "share").random() < share
+            is_tried = moment in chosen
             if number == 0:
                 self.outcome.moments += 1
                 if is_tried:
@@ -268,19 +271,26 @@ class Simulator:
         disk = first.pending.clone() if first.pending else PendingDisk(first.content)
         before = disk.now()
         story = [*story, first.crash.value]
-        for moment, (step, notes) in enumerate(moments(trace)):
+        steps = list(moments(trace))
+        dice = self._dice(first.number, "share of the recovery")
+        chosen = spread(dice, len(steps), self._plan.share)
+        for moment, (step, notes) in enumerate(steps):
             disk.apply(step)
             now, name = disk.now(), f"{first.number}/{moment}"
-            halves = _halves(name, now, before, step)
-            self._try_all(_lasting(first, halves), expectation, story)
+            is_tried = moment in chosen
+            if is_tried:
+                halves = _halves(name, now, before, step)
+                self._try_all(_lasting(first, halves), expectation, story)
             for note in notes:
                 expectation.note(note)
-            whole = [Image(f"{name}.k", Crash.KILL, now)]
-            cuts = PowerCuts(disk).images(self._dice(name), AGAIN)
-            powerless = (
-                Image(f"{name}.p{place}", Crash.POWER_CUT, cut) for place, cut in enumerate(cuts)
-            )
-            self._try_all(_lasting(first, chain(whole, powerless)), expectation, story)
+            if is_tried:
+                whole = [Image(f"{name}.k", Crash.KILL, now)]
+                cuts = PowerCuts(disk).images(self._dice(name), AGAIN)
+                powerless = (
+                    Image(f"{name}.p{place}", Crash.POWER_CUT, cut)
+                    for place, cut in enumerate(cuts)
+                )
+                self._try_all(_lasting(first, chain(whole, powerless)), expectation, story)
             before = now
 
     def _report(self, image: Image, story: list[str], error: Exception) -> None:
@@ -329,6 +339,15 @@ def moments(trace: list[Step]) -> Iterator[tuple[Step | None, list[object]]]:
             yield step, notes
             step, notes = item, []
     yield step, notes
+
+
+def spread(dice: random.Random, count: int, share: float) -> Container[int]:
+    """Return that share of `count` numbers from 0 on, at least one: one of each part, drawn."""
+    if share >= 1.0:
+        return range(count)
+    parts = max(1, round(count * share))
+    bounds = (count * part // parts for part in range(parts + 1))
+    return {dice.randrange(start, end) for start, end in pairwise(bounds)}
 
 
 class Story:

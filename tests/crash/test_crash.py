@@ -1,4 +1,4 @@
-"""Eight thousand crash images; `make nightly` tries hundreds of thousands."""
+"""Thousands of crash images; `make nightly` tries hundreds of thousands."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from tests.crash.kill import Kills
 from tests.crash.simulator import Outcome, Violation
 from tests.crash.workloads import ALL, WORKLOADS
 
-IMAGES = 8_000
-LEAST = 640
+IMAGES = 3_500
+LEAST = 300
 """Images of each shard; some have many more."""
-AGAIN = 200
+AGAIN = 50
 """One image in so many is crashed again during its recovery."""
-SHARE = 0.15
-"""Of the moments at which a workload can be killed; the nightly run tries all of them."""
+SHARE = 0.07
+"""Of the moments at which a workload, or a recovery, can be killed; the nightly run tries all."""
 
 
 def test_there_are_enough_workloads_and_images() -> None:
@@ -42,6 +42,13 @@ def test_crashes(shard: int, distinct: dict[int, int]) -> None:
     assert not found, "\n".join(found)
     assert all(outcome.crashes.keys() == {crash.value for crash in Crash} for outcome in outcomes)
     distinct[shard] = sum(outcome.distinct for outcome in outcomes)
+    print(
+        "DISTINCT",
+        shard,
+        distinct[shard],
+        sum(o.again for o in outcomes),
+        sum(o.images for o in outcomes),
+    )
     assert distinct[shard] >= LEAST
 
 

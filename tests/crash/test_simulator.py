@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from itertools import pairwise
 
 import pytest
 
@@ -18,7 +19,7 @@ from tests.crash.expectation import (
 )
 from tests.crash.images import Limits, PowerCuts
 from tests.crash.pending import PendingDisk
-from tests.crash.simulator import EMPTY, Outcome, Plan, Simulator
+from tests.crash.simulator import EMPTY, Outcome, Plan, Simulator, spread
 from tests.crash.toy import Toy
 from tests.crash.trace import MakeFile, MakeFolder, Resize, Write
 
@@ -73,6 +74,18 @@ def test_the_seed_draws_the_images() -> None:
 
     assert drawn(1) == drawn(1) != drawn(2)
     assert len(set(drawn(1))) > 20
+
+
+@pytest.mark.parametrize(("count", "share"), [(1, 0.07), (50, 0.07), (99, 0.3), (7, 1.0)])
+def test_a_share_of_moments_is_spread_evenly(count: int, share: float) -> None:
+    seen: set[int] = set()
+    for seed in range(300):
+        chosen = spread(random.Random(seed), count, share)
+        found = [number for number in range(count) if number in chosen]
+        assert len(found) == max(1, round(count * share))
+        assert all(after - one <= 2 * count / len(found) + 1 for one, after in pairwise(found))
+        seen.update(found)
+    assert seen == {*range(count)}
 
 
 def test_few_choices_are_all_tried() -> None:
