@@ -21,10 +21,10 @@ FIRST = (
     "tests/spark/test_session.py",
     "tests/spark/follow/test_killed.py",
 )
-"""Files that take a minute: one that began last would run alone in the end.
+"""Files that take a minute, and files that start a Spark of their own.
 
-And those that start Spark as they need it: each would close the session that the others share,
-which takes twenty seconds of processor time to open again.
+A long one that began last would run alone in the end. A Spark of its own closes the session that
+the other files share, which takes twenty seconds of processor time to open again.
 """
 
 # A busy machine must not decide a test.

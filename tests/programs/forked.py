@@ -1,7 +1,7 @@
 """Processes that begin with mqlake imported and its kernels loaded, which takes seconds each.
 
 They are forked by a process that has done so once: the server of `multiprocessing`, which has one
-thread.
+thread. Their environment is that of the first fork, however it is changed later.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ from pathlib import Path
 
 from tests.programs.processes import BrokerProcess
 
+_LOADED = "tests.programs.loaded"
 _CONTEXT = multiprocessing.get_context("forkserver")
-_CONTEXT.set_forkserver_preload(["tests.programs.loaded"])
+_CONTEXT.set_forkserver_preload([_LOADED])
 
 
 class Forked:
@@ -65,7 +66,9 @@ pipe = _CONTEXT.Pipe
 
 
 def log_to(log: Path) -> None:
-    """Let this process log to a file."""
+    """Let this process, which was forked, log to a file."""
+    # The server says nothing if that fails, and everything is loaded once more in each process.
+    assert _LOADED in sys.modules, f"{_LOADED} was not loaded before the fork"
     with log.open("a") as output:
         os.dup2(output.fileno(), sys.stderr.fileno())
 

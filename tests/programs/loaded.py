@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 from mqlake.broker.pull import warm_up as pulls
 from mqlake.broker.send import warm_up as sends
 from mqlake.cli import app  # noqa: F401
@@ -9,6 +12,8 @@ from mqlake.programs import serve  # noqa: F401
 from mqlake.programs.kernels import load_kernels
 from tests.programs import forked  # noqa: F401
 
+# A process that compiles keeps the compiler's memory, and so would all that are forked from it.
+subprocess.run([sys.executable, "-m", "mqlake.dispatch.warm_up"], check=True)
 load_kernels()
 sends.load()
 pulls.load()

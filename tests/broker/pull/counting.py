@@ -16,9 +16,19 @@ from tests.broker.pull.pulls import GROUP
 Offsets = tuple[int | None, int | None]
 
 
-def count_runs(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
+class ServedFrames(list[bytes]):
+    """Frames that were served in runs.
+
+    Attributes:
+        alone: how many of them arrived alone, and were answered at once.
+    """
+
+    alone = 0
+
+
+def count_runs(monkeypatch: pytest.MonkeyPatch) -> ServedFrames:
     """Let runs be served from the first pull on; return the list that gets their frames."""
-    served, take, take_one = list[bytes](), PullRuns.take, PullRuns.take_one
+    served, take, take_one = ServedFrames(), PullRuns.take, PullRuns.take_one
     kernel = warm_up.load()
 
     def counted(runs: PullRuns, peer: Peer, frames: Frames) -> int:
@@ -34,6 +44,7 @@ def count_runs(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
         answer = take_one(runs, peer, frames)
         if answer is not None:
             served.append(frames.data)
+            served.alone += 1
         return answer
 
     def loaded(_: PullRuns) -> object:

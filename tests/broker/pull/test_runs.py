@@ -20,7 +20,7 @@ from mqlake.protocol.headers.pull import COMMITS_OFFSET, HAS_SUBSCRIPTION
 from mqlake.store.reads.live_reads import LiveReads
 from mqlake.store.results import QueueRange
 from tests.broker.pull.counting import committed, count_runs, pull_counts
-from tests.broker.pull.pulls import pull_header
+from tests.broker.pull.pulls import fill, pull_header
 from tests.broker.pull.test_standing import (
     QUEUES,
     TOPICS,
@@ -151,3 +151,24 @@ def test_pulls_are_served_alone_if_their_copy_fails(
 
     asyncio.run(main())
     assert failed
+
+
+def test_pulls_that_arrive_alone_are_answered_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    served = count_runs(monkeypatch)
+
+    async def main() -> None:
+        async with running(tmp_path) as broker:
+            await fill(broker, 1000)
+            headers = [pull_header(offset, max_msg_nums=7) for offset in range(0, 700, 7)]
+            each = [
+                [pull_frame(number, int(Serialization.JSON), header, RequestCode.PULL_MESSAGE)]
+                for number, header in enumerate(headers)
+            ]
+            answers = await ask_bursts(broker, each)
+            assert served.alone > 70
+            monkeypatch.setattr(PullRuns, "_serve", lambda *_: (None, True))
+            assert await ask_bursts(broker, each) == answers
+
+    asyncio.run(main())

@@ -1,4 +1,4 @@
-"""Runs of pulls: a kernel answers standing pulls that arrive together in one call.
+"""Runs of pulls: a kernel answers standing pulls that arrive together, or one that arrives alone.
 
 The first pull of a connection, group and topic goes the ordinary way. What it leaves is a pattern:
 the bytes of its header without its queue, its offsets and its opaque. A frame that has the same
@@ -109,12 +109,12 @@ class PullRuns:
 
     def _served(self, peer: Peer, frames: Frames) -> _Run | None:
         connection = self._connections.get(peer)
+        if connection is not None and connection.is_tried:
+            connection.is_tried = False
+            return None
         kernel = self._kernel() if connection is not None else None
         if connection is None or kernel is None:
             self._learn(peer, frames)
-            return None
-        if connection.is_tried:
-            connection.is_tried = False
             return None
         for number, pattern in enumerate(connection.patterns):
             run, is_known = self._serve(peer, frames, pattern, kernel)
@@ -143,7 +143,7 @@ class PullRuns:
     def _learn(self, peer: Peer, frames: Frames) -> None:
         """Note the pattern of the first frame if a decision on it stands.
 
-        Where no decision stands, none is looked for in the next frames: twice as many each time.
+        If no decision stands, the next frames are not examined; their number doubles each time.
         """
         if not self._is_usable:
             return

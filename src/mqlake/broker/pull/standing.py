@@ -3,8 +3,8 @@
 A consumer of a backlog pulls the same queue again and again. Its first pull is checked. The
 decision stands as long as everything that the checks read is still the same object: settings,
 topic, group, subscription. Later pulls skip the checks, and are answered with the messages that
-earlier reads have found ahead: one by one here, many in one call by `PullRuns`. `PullRequests`
-serves all others.
+earlier reads have found ahead: by `PullRuns` once it knows their pattern, and until then here.
+`PullRequests` serves all others.
 """
 
 from __future__ import annotations

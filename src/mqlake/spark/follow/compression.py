@@ -12,14 +12,14 @@ import pyarrow as pa
 
 USUAL = "zstd"
 IF_HARD = "snappy"
-"""For bodies that are encrypted or compressed already: it finds out ten times as fast."""
+"""For bodies that are encrypted or compressed already: it gives up on them ten times as fast."""
 
 WORTH = 0.95
 """Bodies are hard to compress if Zstandard leaves more than this share of them."""
 
 BODY = "body"
 _SAMPLE = 64 << 10
-"""Bytes of bodies that are compressed to find out."""
+"""Bytes of bodies that are compressed to decide."""
 
 
 def codecs(rows: Any) -> str | dict[str, str]:
@@ -49,7 +49,7 @@ def leaves(path: str, kind: Any) -> Iterator[str]:
 
 
 def _sample(bodies: Any) -> bytes:
-    """Return the first bodies, as many bytes as are enough to tell."""
+    """Return the first bodies, at most `_SAMPLE` bytes of them."""
     if not (pa.types.is_binary(bodies.type) or pa.types.is_large_binary(bodies.type)):
         return b""
     found, size = list[bytes](), 0

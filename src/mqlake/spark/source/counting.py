@@ -24,6 +24,8 @@ _KERNELS = "mqlake.dispatch.compiled.calls"
 
 
 class _Walked:
+    """How many bytes of the log this process has walked in plain Python."""
+
     bytes = 0
 
 
@@ -66,7 +68,14 @@ def boundary_by_walk(log: CommitLog, start: int, position: int) -> int | None:
         if file is None:
             return None
         scan = SegmentScan(
-            file, piece.base, piece.start, piece.end, exact=True, crc=False, want=Want.LOCATE
+            file,
+            piece.base,
+            piece.start,
+            piece.end,
+            exact=True,
+            crc=False,
+            want=Want.LOCATE,
+            kernel=_kernel(piece.end - piece.start),
         )
         for _ in scan:
             pass
