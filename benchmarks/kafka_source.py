@@ -30,7 +30,7 @@ has the log in memory; `kafka-log` from the broker's log directory, while the br
 columns of all records are built, and discarded (`format("noop")`). Before the first round, counts
 and sums over hashes of all columns are found equal. Ready batches: a Python data source that
 returns one prepared Arrow batch of the same columns again and again, which shows Spark's own share
-of the time. Each round loads its DataFrames anew, so that Spark plans every query. The first two
+of the time. Each round loads its DataFrames again, so that Spark plans every query. The first two
 rounds are dropped."""
 
 

@@ -67,7 +67,7 @@ directory. All is read in one Spark session (`local[{cores}]`, Spark's default s
 discarded (`format("noop")`). All files are in the page cache. Parquet: every column of the same
 rows, written by Spark without compression. Ready batches: a Python data source that returns one
 prepared Arrow batch of the same columns again and again, which shows Spark's own share of the time.
-Each round loads its DataFrames anew, so that Spark plans every query. The first two rounds are
+Each round loads its DataFrames again, so that Spark plans every query. The first two rounds are
 dropped."""
 
 LOOKUP_METHOD = """\
