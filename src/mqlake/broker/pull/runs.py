@@ -89,7 +89,7 @@ class PullRuns:
 
     def take(self, peer: Peer, frames: Frames) -> int:
         """Answer the first of these frames, as many as are alike; return how many those were."""
-        run = self._served(peer, frames)
+        run = self._served(peer, frames, self._connections.get(peer))
         if run is None:
             return 0
         peer.send(run.answers)
@@ -101,14 +101,13 @@ class PullRuns:
         connection = self._connections.get(peer)
         if connection is None or not connection.patterns:
             return None
-        run = self._served(peer, frames)
+        run = self._served(peer, frames, connection)
         if run is None:
             connection.is_tried = True
             return None
         return run.answers
 
-    def _served(self, peer: Peer, frames: Frames) -> _Run | None:
-        connection = self._connections.get(peer)
+    def _served(self, peer: Peer, frames: Frames, connection: _Connection | None) -> _Run | None:
         if connection is not None and connection.is_tried:
             connection.is_tried = False
             return None

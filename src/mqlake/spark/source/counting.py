@@ -38,8 +38,8 @@ def cuts(log: CommitLog, stretch: Stretch, row_filter: RowFilter, most: int) -> 
     room, last = most, stretch[0]
     for piece in in_segments(log, [stretch]):
         for batch in _batches(log, piece, row_filter.want):
-            chosen = row_filter.choose(batch).records
-            ends: list[int] = (chosen["physical_offset"] + chosen["size"]).tolist()
+            records = row_filter.choose(batch).records
+            ends: list[int] = (records["physical_offset"] + records["size"]).tolist()
             while len(ends) > room:
                 yield ends[room - 1] if room else last
                 ends, room = ends[room:], most
@@ -64,19 +64,9 @@ def boundary_by_walk(log: CommitLog, start: int, position: int) -> int | None:
     None if only a search could tell.
     """
     for piece in list(in_segments(log, [(start, position)]))[-1:]:
-        file = log.file(_segment(log, piece))
-        if file is None:
+        scan = _scan(log, piece, Want.LOCATE)
+        if scan is None:
             return None
-        scan = SegmentScan(
-            file,
-            piece.base,
-            piece.start,
-            piece.end,
-            exact=True,
-            crc=False,
-            want=Want.LOCATE,
-            kernel=_kernel(piece.end - piece.start),
-        )
         for _ in scan:
             pass
         return None if scan.gaps and scan.gaps[-1].open else scan.stop
@@ -84,19 +74,27 @@ def boundary_by_walk(log: CommitLog, start: int, position: int) -> int | None:
 
 
 def _batches(log: CommitLog, piece: Piece, want: Want) -> Iterator[Batch]:
+    scan = _scan(log, piece, want, limit=piece.end)
+    if scan is not None:
+        yield from scan
+
+
+def _scan(log: CommitLog, piece: Piece, want: Want, limit: int | None = None) -> SegmentScan | None:
+    """Return a scan of a piece that does not check bodies; None if its file is gone."""
     file = log.file(_segment(log, piece))
-    if file is not None:
-        yield from SegmentScan(
-            file,
-            piece.base,
-            piece.start,
-            piece.end,
-            exact=True,
-            crc=False,
-            want=want,
-            limit=piece.end,
-            kernel=_kernel(piece.end - piece.start),
-        )
+    if file is None:
+        return None
+    return SegmentScan(
+        file,
+        piece.base,
+        piece.start,
+        piece.end,
+        exact=True,
+        crc=False,
+        want=want,
+        limit=limit,
+        kernel=_kernel(piece.end - piece.start),
+    )
 
 
 def _kernel(size: int) -> Kernel | None:
