@@ -168,7 +168,14 @@ def test_pulls_that_arrive_alone_are_answered_at_once(
             ]
             answers = await ask_bursts(broker, each)
             assert served.alone > 70
-            monkeypatch.setattr(PullRuns, "_serve", lambda *_: (None, True))
+            tries: list[object] = []
+
+            def serve_none(*given: object) -> tuple[None, bool]:
+                tries.append(given)
+                return None, True
+
+            monkeypatch.setattr(PullRuns, "_serve", serve_none)
             assert await ask_bursts(broker, each) == answers
+            assert 70 < len(tries) <= len(each), "no pull is looked at twice"
 
     asyncio.run(main())
