@@ -11,7 +11,7 @@ import org.apache.rocketmq.common.message.MessageExt;
 
 /** Requests that a consumer answers; the answer goes through the broker to the one who asked. */
 final class RequestReply implements Features.Feature {
-    private static final int MILLISECONDS = 20_000;
+    private static final int MILLISECONDS = 60_000;
 
     @Override
     public Map<String, ?> run(Rig rig) throws Exception {
