@@ -90,7 +90,13 @@ def update_sub_group(
         ),
     ] = True,
     retry_times: Annotated[
-        int, typer.Option("-r", "--retryMaxTimes", min=-1, help="Maximum number of redeliveries.")
+        int,
+        typer.Option(
+            "-r",
+            "--retryMaxTimes",
+            min=-1,
+            help="Maximum number of redeliveries; 0 and -1: the first failure is a dead letter.",
+        ),
     ] = 16,
     retry_queues: Annotated[
         int,
