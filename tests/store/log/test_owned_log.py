@@ -151,6 +151,47 @@ def test_whatever_fails_an_append_changes_nothing(fault: Fault) -> None:
         assert log.read(SIZE, 500) == b"y" * 500
 
 
+@pytest.mark.parametrize("appends", ["append", "append_by_call"])
+@pytest.mark.parametrize("fault", [Fault.SHORT_WRITE, Fault.INPUT_OUTPUT])
+def test_bytes_of_a_write_that_failed_are_not_found_after_a_later_record(
+    fault: Fault, appends: str
+) -> None:
+    """Each write call of a long append fails, and has written a part of it."""
+    size, remains = 1 << 20, b"remains"
+    for at in (1, 2):
+        disk = FaultyDisk(Fault.INPUT_OUTPUT, at=-1)
+        log = open_log(disk, size=size)
+        log.append(b"x" * 10)
+        log.make_room(size // 2)
+        disk.fail_next(fault)
+        disk._at += at - 1
+        with pytest.raises(DiskError):
+            getattr(log, appends)(memoryview(remains * (size // 2 // len(remains))))
+        assert log.end == 10
+        assert (remains in content(disk, 0)) == (at == 2 or fault is Fault.SHORT_WRITE)
+        disk.mend()
+        log.append(b"y" * 20)
+        assert log.end == 30
+        assert not content(disk, 0)[30:].strip(b"\0")
+
+
+def test_bytes_of_a_write_that_failed_go_before_anything_else_is_appended() -> None:
+    disk = FaultyDisk(Fault.INPUT_OUTPUT, at=-1)
+    log = open_log(disk, size=1 << 20)
+    log.append(b"x" * 10)
+    log.make_room(1 << 19)
+    disk.fail_next(Fault.SHORT_WRITE)
+    with pytest.raises(DiskError):
+        log.append(b"remains" * (1 << 16))
+    disk.fail_next(Fault.INPUT_OUTPUT)
+    with pytest.raises(DiskError):
+        log.append(b"y" * 20)
+    assert log.end == 10
+    disk.mend()
+    assert log.room_for(20) == 20
+    assert not content(disk, 0)[10:].strip(b"\0")
+
+
 def test_a_disk_without_room_to_spare_gives_what_is_needed() -> None:
     disk = FaultyDisk(Fault.FULL, at=-1)
     log = open_log(disk, size=8 << 20)

@@ -85,6 +85,8 @@ class OwnedCommitLog(CommitLog):
         self.changed: Callable[[int, int], None] | None = None
         self.base = self.end = self.flushed = self.limit
         self._limit = self.room_end = 0
+        # Position in the last file before which a write that failed may have left bytes.
+        self._remains_end = 0
         self._readahead = EndReadahead()
 
     @property
@@ -132,8 +134,13 @@ class OwnedCommitLog(CommitLog):
 
     def _write_by_call(self, data: memoryview) -> None:
         file, at = self._writing_file(), self.position
-        file.write(at + _SIZE_SIZE, data[_SIZE_SIZE:])
-        file.write(at, data[:_SIZE_SIZE])
+        try:
+            file.write(at + _SIZE_SIZE, data[_SIZE_SIZE:])
+            file.write(at, data[:_SIZE_SIZE])
+        except DiskError:
+            # Part of it may be there: after the next record, it must not look like one.
+            self._remains_end, self.room_end = max(self._remains_end, at + len(data)), 0
+            raise
         self.end += len(data)
         self._readahead.note_call(len(data))
 
@@ -163,8 +170,7 @@ class OwnedCommitLog(CommitLog):
         if self._file is None or self.position + size > self._limit:
             self._roll(size)
         else:
-            self._readahead.choose(self.position)
-            self._reserve(self._file, self.position, size)
+            self._prepare_room(self._file, size)
 
     def room_for(self, most: int) -> int:
         """Return how many bytes, up to `most`, can be appended to this file; 0 if none.
@@ -172,14 +178,20 @@ class OwnedCommitLog(CommitLog):
         Raises:
             DiskError: there is no room on the disk.
         """
-        at = self.position
-        size = min(most, self._limit - at)
+        size = min(most, self._limit - self.position)
         if size <= 0 or self._file is None:
             return 0
-        if at + size > self.room_end:
-            self._readahead.choose(at)
-            self._reserve(self._file, at, size)
+        if self.position + size > self.room_end:
+            self._prepare_room(self._file, size)
         return size
+
+    def _prepare_room(self, file: WritableFile, size: int) -> None:
+        at = self.position
+        self._readahead.choose(at)
+        if self._remains_end > at:
+            file.write(at, bytes(self._remains_end - at))
+        self._remains_end = 0
+        self._reserve(file, at, size)
 
     @property
     def position(self) -> int:
@@ -319,7 +331,7 @@ class OwnedCommitLog(CommitLog):
         self._writing[segment.base] = self._file = file
         self._written = file.written
         self._readahead.begin(mapping, max(0, self.end - segment.base))
-        self.base, self._buffer = segment.base, mapping
+        self.base, self._buffer, self._remains_end = segment.base, mapping, 0
         self.array = np.frombuffer(mapping, np.uint8)
         self.changed = file.written if file.is_watched else None
         self._limit = len(mapping) - record.FRAME_SIZE
