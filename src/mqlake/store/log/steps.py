@@ -114,8 +114,10 @@ class LogSteps:
         mapped = self._log.mapped(segment)
         if mapped is not None and at + length + SLACK <= len(mapped):
             return mapped[at:]
-        file.read_into(self._buffers.data.data[:length], at)
-        return self._buffers.data
+        data = self._buffers.data
+        got = file.read_into(data.data[:length], at)
+        data[got:length] = 0  # A file that was truncated must not end in what was read before.
+        return data
 
     def _first_bad(
         self, window: Window, file: ReadableFile, base: int, rows: int
