@@ -20,12 +20,13 @@ _HEAD = """\
 mqadmin topicStatus -t Orders -n 127.0.0.1:9876
 ```
 
-{same} of these {all} commands of RocketMQ 5.5.0's `mqadmin` print the same with mqlake's broker as
-with Java's. The comparison covers everything that they print or export, except addresses, times,
-ids, positions in the log, rates, settings that only one broker has, and lines about RocketMQ's
-RocksDB topics.
+The table has {all} command lines of RocketMQ 5.5.0's `mqadmin`. {same} of them print the same with
+mqlake's broker as with Java's. The comparison covers everything that they print or export, except
+addresses, times, ids, positions in the log, rates, settings that only one broker has, and lines
+about RocketMQ's RocksDB topics.
 
-`{{broker}}` is the broker's address, `{{offset}}` and `{{unique}}` are the ids of a message.
+`{{broker}}` is the broker's address, `{{offset}}` and `{{unique}}` are the ids of a message,
+`{{directory}}` is a directory of the test, and `{{reset}}` is a time.
 `tests/peer/test_mqadmin.py` runs the commands and writes this page. `mqlake admin`
 ([admin.md](admin.md)) has the everyday commands without a JVM.
 
@@ -36,10 +37,10 @@ RocksDB topics.
 _TAIL = """
 A value that a setting does not allow is refused, and changes nothing
 ([broker-settings.md](broker-settings.md)).
-Settings that are changed with `updateBrokerConfig` are saved: in the `broker.conf` of `mqlake
-broker -c`, otherwise in the store ([broker.md](broker.md#settings)). RocketMQ refuses few
-settings. mqlake refuses those that take effect only at a restart (names, ports, file sizes,
-`flushDiskType`).
+Settings that are changed with `updateBrokerConfig` are saved in the file that was given with
+`mqlake broker -c` or, if none was given, in the store ([broker.md](broker.md#settings)). RocketMQ
+accepts changes of nearly all settings. mqlake refuses changes that take effect only at a restart
+(names, ports, file sizes, `flushDiskType`).
 
 The default of `inSyncReplicas` is 2; RocketMQ's is 1 ([replication.md](replication.md)).
 

@@ -1,7 +1,8 @@
 """The topics of kombu's queues and exchanges.
 
-A topic has the name of its queue. Bytes other than `A-Z a-z 0-9 _ -` are written as `%2E`, so that
-each topic belongs to one queue. An exchange's topic begins with `%EXCHANGE%`, a queue's never does.
+A topic has the name of its queue. Bytes other than `A-Z a-z 0-9 _ -` are percent-encoded (`%2E` is
+a dot), so that each topic belongs to one queue. An exchange's topic begins with `%EXCHANGE%`, a
+queue's never does.
 """
 
 from __future__ import annotations
