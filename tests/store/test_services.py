@@ -7,7 +7,7 @@ import logging
 import pytest
 
 from mqlake.errors import DiskError, FormatError, SyncError
-from mqlake.store.services import FIRST_PAUSE, LONGEST_PAUSE, Job, Service, Services, SetAside
+from mqlake.store.services import FIRST_PAUSE, LONGEST_PAUSE, Job, Service, Services
 from tests.crash.clock import ManualClock
 
 
@@ -157,17 +157,3 @@ def test_one_that_is_always_due_leaves_the_others_their_turn() -> None:
     for _ in range(3):
         serve(services)
     assert (greedy.calls, other.calls) == (3, 3)
-
-
-def test_what_is_set_aside_is_counted_and_does_not_fill_the_log(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    aside = SetAside("timer messages")
-    for number in range(1000):
-        aside.add(f"the message at physical offset {number}", "it is too large to be put again")
-    assert aside.count == 1000
-    assert len(caplog.records) == 109
-    assert caplog.records[0].message == (
-        "service timer messages: the message at physical offset 0 is set aside, and not tried"
-        " again: it is too large to be put again (1 so far)"
-    )

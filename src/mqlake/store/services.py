@@ -35,7 +35,6 @@ maximum.
 """
 
 _MOST_DOUBLINGS = 8
-_MOST_LINES = 100
 
 _log = logging.getLogger(__name__)
 
@@ -65,7 +64,6 @@ class Service:
         start: called in the store's thread; returns a job that waits for the disk, None if there is
             nothing (more) to wait for.
         name: its name in log lines and counters.
-        set_aside: counts the units of work that it sets aside, if any.
 
     Attributes:
         failures: how often `start`, or the returned job, raised an error.
@@ -77,11 +75,9 @@ class Service:
         interval: int | Callable[[], int],
         start: Callable[[], Job | None],
         name: str = "",
-        set_aside: SetAside | None = None,
     ) -> None:
         self._interval, self.start = interval, start
         self.name = name or start.__qualname__.partition(".")[0]
-        self.set_aside = set_aside
         self.failures = self._in_a_row = 0
         self.failure: str | None = None
         self.last = 0.0
@@ -226,37 +222,3 @@ class Services:
         if job is None:
             service.worked()
         return job
-
-
-class SetAside:
-    """Units of work, such as a message or a group, that a service gives up.
-
-    A unit that fails whenever it is tried must not block the others of its service. The service
-    calls `add` once for it, and never tries it again.
-
-    Args:
-        service: the service's name, for log lines.
-
-    Attributes:
-        count: how many units were set aside.
-    """
-
-    def __init__(self, service: str) -> None:
-        self._service = service
-        self.count = 0
-
-    def add(self, unit: str, reason: object) -> None:
-        """Count a unit, and log it and the reason.
-
-        After the first hundred units, only each hundredth is logged, so that a client that sends
-        such messages cannot fill the log.
-        """
-        self.count += 1
-        if self.count <= _MOST_LINES or self.count % _MOST_LINES == 0:
-            _log.error(
-                "service %s: %s is set aside, and not tried again: %s (%d so far)",
-                self._service,
-                unit,
-                reason,
-                self.count,
-            )

@@ -24,7 +24,6 @@ from mqlake.protocol.headers.admin import (
     TimerEngineHeader,
 )
 from mqlake.remoting.slices import run_at_once
-from mqlake.store.services import SetAside
 from tests.broker.admin.asking import done, refused, wanted
 from tests.broker.clients_of import known_client
 from tests.broker.running import running, to
@@ -63,17 +62,14 @@ def test_it_says_which_services_fail(tmp_path: Path) -> None:
         async with running(tmp_path) as broker:
             code, core = RequestCode.GET_BROKER_RUNTIME_INFO, broker.parts.store.core
             facts = decode_body(KVTable, (await done(broker, code)).body).table
-            odd = ("failure", "setAside", "messagesSetAside", "notWritable")
+            odd = ("failure", "messagesSetAside", "notWritable")
             assert not [name for name in facts if name.startswith(odd)]
             retention = next(service for service in core.services if service.name == "retention")
             retention.failed(ValueError("odd"))
-            retention.set_aside = SetAside("retention")
-            retention.set_aside.add("a file", "odd")
             core.fail(StoreError("gone"))
             facts = decode_body(KVTable, (await done(broker, code)).body).table
             assert facts["failures_retention"] == "1"
             assert facts["failure_retention"] == "ValueError: odd"
-            assert facts["setAside_retention"] == "1"
             assert facts["notWritable"] == "gone"
 
     with pytest.raises(StoreError, match="gone"):

@@ -142,8 +142,6 @@ class RuntimeAdmin:
         for service in (*health.services, *self._parts.repeating):
             facts[f"failures_{service.name}"] = service.failures
             facts[f"failure_{service.name}"] = service.failure
-            if service.set_aside is not None:
-                facts[f"setAside_{service.name}"] = service.set_aside.count
         return {name: fact for name, fact in facts.items() if fact}
 
     def _timers(self) -> dict[str, object]:
