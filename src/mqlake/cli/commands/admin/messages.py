@@ -61,7 +61,7 @@ def query_msg_by_key(
     names: given.Names = DEFAULT_NAMES,
     json: shared.Json = False,
 ) -> int:
-    """Show a topic's messages that have a key."""
+    """Show a topic's messages with a given key."""
     from mqlake.admin import messages
 
     found = run(names, lambda admin: messages.by_key(admin, topic, key, most, begin, end, key_type))

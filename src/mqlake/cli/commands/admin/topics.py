@@ -58,7 +58,7 @@ def topic_route(
 def topic_cluster_list(
     topic: given.Topic, names: given.Names = DEFAULT_NAMES, json: shared.Json = False
 ) -> int:
-    """List the clusters that have a topic."""
+    """List the clusters that have a given topic."""
     from mqlake.admin import topics
 
     found = run(names, lambda admin: topics.clusters(admin, topic))
