@@ -157,7 +157,7 @@ def delete_sub_group(
 def get_consumer_config(
     group: given.Group, names: given.Names = DEFAULT_NAMES, json: shared.Json = False
 ) -> int:
-    """Show a group's settings, by broker."""
+    """Show a group's settings on each broker."""
     from mqlake.admin import groups
 
     return given.show_facts(run(names, lambda admin: groups.config(admin, group)), json)

@@ -129,7 +129,7 @@ def delete_topic(
     names: given.Names = DEFAULT_NAMES,
     json: shared.Json = False,
 ) -> int:
-    """Delete a topic from a cluster and from the name servers."""
+    """Delete a topic from a cluster (-c) and from the name servers."""
     from mqlake.admin import topics
 
     if cluster is None:
