@@ -1,9 +1,9 @@
 """Follow a store with Spark: write its messages to a lake table as they arrive.
 
 `--to delta`, `iceberg` and `parquet` write each message to the table `--out` exactly once, even if
-the program is killed and restarted: the checkpoint of the streaming query and the table agree. The
-table is partitioned by topic and by the UTC day of `storeTimestamp`. Without `--once`, the program
-runs until SIGTERM or Ctrl-C, and then finishes the current micro-batch.
+the program is killed and restarted: the checkpoint of the streaming query and the table agree. By
+default, the table is partitioned by topic and by the UTC day of `storeTimestamp`. Without `--once`,
+the program runs until SIGTERM or Ctrl-C, and then finishes the current micro-batch.
 
 `--to store` keeps `consumequeue/`, `index/` and `checkpoint` of the store itself up to date while
 something other than a broker appends to its log, such as a copy or a restore. No broker may own the
@@ -88,7 +88,8 @@ def follow(
         typer.Option(
             metavar="N",
             min=1,
-            help="Maximum number of messages in a micro-batch; default: 4 GiB of the log.",
+            help="Maximum number of messages in a micro-batch; default: 4 GiB of the log, or"
+            " 500,000 messages with --decode or --upsert-by.",
         ),
     ] = None,
     subscribe: Annotated[

@@ -52,7 +52,7 @@ def rebuild(
         typer.Option(
             metavar="N",
             min=2,
-            help="Room for entries in an index file, with the unused entry 0" + FROM_FILES,
+            help="Entries of an index file, including the unused entry 0" + FROM_FILES,
         ),
     ] = None,
     queue_file_size: Annotated[
