@@ -37,7 +37,8 @@ range is an error that names the setting: the broker does not start, or `updateB
 nothing.
 
 `updateBrokerConfig` changes settings that take effect "now" in a running broker, and saves them
-([broker.md](broker.md), "Settings"). It refuses those that take effect at a "restart".
+([broker.md](broker.md), "Settings"). It refuses those that take effect at a "restart", except
+`brokerRole` and `brokerId`, whose change promotes or demotes the broker.
 """
 
 _WITHOUT_EFFECT = """\

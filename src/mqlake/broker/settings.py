@@ -160,7 +160,7 @@ class BrokerSettings(StoreSettings, frozen=True, rename="camel", kw_only=True):
 
     # Static topics
     forward_timeout: Now[Timeout] = 3000
-    """How long to wait for another broker's part of a static topic's queue."""
+    """How long to wait for another broker that has a part of a static topic's queue."""
 
     # Pull
     long_polling_enable: Now[bool] = True
@@ -210,7 +210,7 @@ class BrokerSettings(StoreSettings, frozen=True, rename="camel", kw_only=True):
     priority_order_asc: Now[bool] = True
     """Whether larger numbers are higher priorities. With `false`, 0 is the highest."""
     default_message_request_mode: Now[Literal["PULL", "POP"]] = "PULL"
-    """Whether consumers that balance at the broker pull or pop by default."""
+    """Whether consumers to which the broker assigns queues pull or pop by default."""
     default_pop_share_queue_num: Now[Annotated[int, Within(-1, 4096)]] = -1
     """The number of members whose queues a pop consumer also reads, if no mode is set for its
     group; -1 for all."""
@@ -327,8 +327,8 @@ class BrokerSettings(StoreSettings, frozen=True, rename="camel", kw_only=True):
 
     # Name servers
     register_name_server_period: Now[Count] = 30_000
-    """The interval of registrations, between 10 and 60 seconds. A change of topics is registered at
-    once."""
+    """The interval of registrations. Values below 10 seconds count as 10 seconds, values above 60
+    as 60 seconds. A change of topics is registered at once."""
     register_broker_timeout_mills: Now[Timeout] = 24_000
     """How long to wait for a name server's answer."""
 

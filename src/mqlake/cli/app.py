@@ -1,8 +1,8 @@
 """The program `mqlake`: its commands, and its exit codes.
 
-Exit codes: 0 success; 1 damage was found (verify) or nothing matched (query); 2 bad usage, or input
-that cannot be read, with one line on stderr that begins with `mqlake: `; 130 interrupted; 141 the
-reader of stdout went away. MQLAKE_DEBUG=1 shows the traceback of an error instead.
+Exit codes: 0 success; 1 damage was found, as by verify, or nothing matched, as in query; 2 wrong
+usage, or unreadable input, with one line on stderr that begins with `mqlake: `; 130 interrupted;
+141 the reader of stdout closed it. MQLAKE_DEBUG=1 shows the traceback of an error instead.
 """
 
 from __future__ import annotations

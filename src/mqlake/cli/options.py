@@ -53,7 +53,7 @@ KeepHours = Annotated[
         metavar="HOURS",
         min=0,
         max=1_000_000,
-        help="Remove segments of the copy this long after they were closed; default: keep all.",
+        help="Remove segments of the copy that were closed this many hours ago; default: keep all.",
     ),
 ]
 KeepBytes = Annotated[
@@ -62,7 +62,7 @@ KeepBytes = Annotated[
         "--keep-bytes",
         metavar="BYTES",
         min=1,
-        help="Remove the copy's oldest segments while its log is larger; default: keep all.",
+        help="Remove the copy's oldest segments if its log is larger than this; default: keep all.",
     ),
 ]
 Json = Annotated[

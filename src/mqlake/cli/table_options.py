@@ -22,8 +22,8 @@ Checkpoint = Annotated[
     typer.Option(
         "--checkpoint",
         metavar="DIR",
-        help="Spark's checkpoint directory, required with a URL; default: _mqlake/checkpoint"
-        " in the table.",
+        help="Spark's checkpoint directory, required if --out is a URL; default:"
+        " _mqlake/checkpoint in the table.",
     ),
 ]
 StorageOption = Annotated[
@@ -58,8 +58,8 @@ Table = Annotated[
     typer.Option(
         "--table",
         metavar="NAMESPACE.NAME",
-        help="Name in the catalog (iceberg); default: the directory's name in the namespace"
-        " mqlake.",
+        help="Name of the table in the catalog (iceberg); default: the directory's name in the"
+        " namespace mqlake.",
     ),
 ]
 
@@ -95,7 +95,8 @@ UpsertBy = Annotated[
     typer.Option(
         "--upsert-by",
         metavar="COLUMN",
-        help="Keep only the newest message of each key; an empty body deletes it.",
+        help="Keep only the newest message of each topic and value of this column; a message with"
+        " an empty body deletes the older one.",
     ),
 ]
 PartitionBy = Annotated[
@@ -103,7 +104,7 @@ PartitionBy = Annotated[
     typer.Option(
         "--partition-by",
         metavar="PARTS",
-        help="Partitions of a new table (delta, iceberg): topic, day, topic,day or none.",
+        help="Partitions of a new table (delta, iceberg): 'topic', 'day', 'topic,day' or 'none'.",
     ),
 ]
 TablePerTopic = Annotated[
@@ -119,7 +120,10 @@ TablePerTopic = Annotated[
 TargetFileSize = Annotated[
     int,
     typer.Option(
-        "--target-file-size", metavar="BYTES", min=1, help="Minimum size of merged files."
+        "--target-file-size",
+        metavar="BYTES",
+        min=1,
+        help="Merge small files into files of at least this size.",
     ),
 ]
 CompactEvery = Annotated[
@@ -143,7 +147,8 @@ KeepVersions = Annotated[
 Expire = Annotated[
     bool,
     typer.Option(
-        "--expire/--no-expire", help="Remove older versions and their files once an hour."
+        "--expire/--no-expire",
+        help="Once an hour, remove versions that are older than --keep-versions, and their files.",
     ),
 ]
 PublishAfter = Annotated[
@@ -152,6 +157,7 @@ PublishAfter = Annotated[
         "--publish-after",
         metavar="SECONDS",
         min=0,
-        help="How long messages wait for others to share a file (parquet).",
+        help="Maximum time that messages wait to be merged into a larger file before readers see"
+        " them (parquet).",
     ),
 ]

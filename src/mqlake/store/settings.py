@@ -90,7 +90,7 @@ class StoreSettings(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     max_hash_slot_num: Restart[Annotated[int, Within(1, 100_000_000)]] = DEFAULT_SLOTS
     """The number of hash slots in an index file."""
     max_index_num: Restart[Annotated[int, Within(2, 100_000_000)]] = DEFAULT_MAX_ENTRIES
-    """The maximum number of entries in an index file."""
+    """The number of entries for which an index file has room, including the unused entry 0."""
     message_index_enable: Restart[bool] = True
     """Whether the index for queries by key is written."""
     index_dialect: Restart[Dialect] = Dialect.V5_5
@@ -99,7 +99,7 @@ class StoreSettings(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
 
     # Append
     broker_role: Restart[BrokerRole] = BrokerRole.ASYNC_MASTER
-    """`updateBrokerConfig` promotes or demotes a running broker at once."""
+    """The role of the broker. `updateBrokerConfig` promotes or demotes a running broker at once."""
     broker_ip1: Restart[IPAddress] = msgspec.field(default="127.0.0.1", name="brokerIP1")
     """The address that clients are given for this machine; each message contains it."""
     listen_port: Restart[Port] = 10911
@@ -141,8 +141,8 @@ class StoreSettings(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
 
     # Copies on slaves
     in_sync_replicas: Now[Annotated[int, Within(1, 100)]] = 2
-    """The number of copies, including its own, that a SYNC_MASTER waits for. With 1, RocketMQ's
-    default, it waits for no slave."""
+    """The number of copies, including the master's own, for which a SYNC_MASTER waits. With 1,
+    RocketMQ's default, it waits for no slave."""
     min_in_sync_replicas: Now[Annotated[int, Within(1, 100)]] = 1
     """The minimum to which `enableAutoInSyncReplicas` may reduce `inSyncReplicas`. Under a
     controller, sends are answered SLAVE_NOT_AVAILABLE while fewer brokers are in sync."""

@@ -2,18 +2,18 @@
 
 A segment is closed when the log continues in the next one. Each closed segment is synced, copied
 and then listed in the archive's `manifest.json` with its size, its SHA-256, its physical offsets,
-and the store times of its records. A run copies what the archive lacks. If a run was killed, the
-next one resumes it. A broker may write the store and remove expired files meanwhile.
+and the store times of its records. The command copies what the archive lacks. If it is killed, the
+next start continues. A broker may write the store and remove expired files meanwhile.
 
 `query`, `inspect`, the Spark source and `mqlake.open` read an archive as a store, alone or together
 with the live directory (docs/archive.md).
 
 JSON: `store`, `archive`, `minOffset`, `maxOffset` (physical offsets), `segments`, `records`,
 `damagedBytes`, `minStoreTimestamp`, `maxStoreTimestamp`, `files` (derived files and settings),
-`bytesStored`; for this run `newSegments`, `newFiles`, `bytesCopied`; `missing`, the ranges of
-the log that were removed before they were archived, each with `start` and `end`; with `--verify`
-also `objects`, `bytesRead` and `damage` (objects with `file`, `offset`, `bytes`, `reason`);
-`seconds`.
+`bytesStored`, `newSegments`, `newFiles` and `bytesCopied` (what this command copied), `missing`
+(objects with `start` and `end`: ranges of the log that were removed before they were archived),
+`seconds`; with `--verify` also `objects`, `bytesRead` and `damage` (objects with `file`, `offset`,
+`bytes`, `reason`).
 
 The exit code is 1 if `--verify` found damage.
 """

@@ -1,12 +1,12 @@
 """Run a broker for RocketMQ clients on one store directory, until SIGTERM or Ctrl-C.
 
-Settings come from `--config`, a RocketMQ `broker.conf`; the options override them. Unknown names
-cause a warning. `updateBrokerConfig` writes changed settings to the file of `--config` or, without
-one, to `config/broker.properties` of the store. Each start reads `config/broker.properties` first;
-the file of `--config` and the options override it. If neither `--namesrv`, nor the file, nor the
-variable NAMESRV_ADDR names a name server, one runs in the same process. Without `brokerIP1`, only
-clients on this machine can connect; with it, every client that can reach that address can connect.
-Log lines go to stderr.
+Settings come from `--config`, a RocketMQ `broker.conf`; the options override them. Unknown
+settings cause a warning. `updateBrokerConfig` writes changed settings to the file of `--config` or,
+without one, to `config/broker.properties` of the store. Each start reads `config/broker.properties`
+first; the file of `--config` and the options override it. A name server runs in the same process,
+unless `--namesrv`, the file of `--config` or the environment variable NAMESRV_ADDR gives the
+address of another. Without `brokerIP1`, only clients on this machine can connect; with it, every
+client that can reach that address can connect. Log lines go to stderr.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def broker(
             "--port",
             min=1,
             max=65535,
-            help="Port to listen on (listenPort); the port 2 below it is also used.",
+            help="Port to listen on (listenPort); the fast port, 2 less, is used, too.",
         ),
     ] = None,
     namesrv: Annotated[
@@ -67,7 +67,7 @@ def broker(
             "--namesrv-port",
             min=1,
             max=65535,
-            help="Port of the name server in this process, if no other is named.",
+            help="Port of the name server that runs in this process if no other one is given.",
         ),
     ] = _NAMESRV_PORT,
     override: Override = None,

@@ -1,9 +1,9 @@
 """Consume a topic of any RocketMQ cluster as a member of a group, and print the bodies.
 
 Members of a group share the queues. Each message is acknowledged after it is printed. Ctrl-C
-commits the group's offsets and ends. Without `--group`, all queues are read and nothing is
-committed. With `--json`, each message is one JSON object on a line, in the format that `mqlake
-produce --ndjson` reads: with `body` if it is UTF-8, otherwise with `bodyBase64`.
+commits the group's offsets and ends the command. Without `--group`, all queues are read and nothing
+is committed. With `--json`, each message is one JSON object on a line, in the format that `mqlake
+produce --ndjson` reads: with `body` if the body is UTF-8, otherwise with `bodyBase64`.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Each queue becomes a partition, and each message a record: the property KEYS becomes its key, other
 properties become headers. `--to rocketmq` does the reverse. docs/how-to/convert.md describes
 the whole mapping. Topics that the other system reserves or does not allow are left out and
-reported; with `--topic`, they are an error.
+reported; if `--topic` names one of them, this is an error.
 
 The new directory appears when it is complete. Damaged parts of the source are left out and
 reported.

@@ -1,12 +1,12 @@
-"""Export messages to Parquet files, all or filtered.
+"""Export all messages, or those that match filters, to Parquet files.
 
 The files appear in the new directory when all are complete. Their columns are the fields of `mqlake
 query --json`, plus `tags` and `keys`. `bornTimestamp` and `storeTimestamp` are timestamps,
 `properties` is a map, and `body` (as stored) is binary. Records with a damaged body are left out
 and reported.
 
-JSON: `store`, `output`, `files`, `bytesWritten`, `messages`, `records` (read),
-`bytesScanned`, `logEnd` (physical offset), `damage` (objects with `file`, `offset`, `bytes`,
+JSON: `store`, `output`, `files`, `bytesWritten`, `messages` (exported), `records` (read from the
+log), `bytesScanned`, `logEnd` (physical offset), `damage` (objects with `file`, `offset`, `bytes`,
 `reason`), `seconds`.
 """
 
@@ -46,7 +46,7 @@ def export(
     progress: shared.Progress = None,
     json: shared.Json = False,
 ) -> int:
-    """Export messages to Parquet files, all or filtered."""
+    """Export all messages, or those that match filters, to Parquet files."""
     with open_engine(engine, master, progress, reads=store, writes=out) as chosen:
         from mqlake.jobs.export.job import export as run
 

@@ -1,30 +1,38 @@
 """Follow a store with Spark: write its messages to a lake table as they arrive.
 
 `--to delta`, `iceberg` and `parquet` write each message to the table `--out` exactly once, even if
-the program is killed and restarted: the checkpoint of the streaming query and the table agree. The
-table is partitioned by topic and by the UTC day of `storeTimestamp`. `--to store` keeps
-`consumequeue/`, `index/` and `checkpoint` of the store itself up to date while its log grows; no
-broker may own the store meanwhile. Without `--once`, the program runs until SIGTERM or
-Ctrl-C, and then finishes the current micro-batch.
+the program is killed and restarted: the checkpoint of the streaming query and the table agree. By
+default, the table is partitioned by topic and by the UTC day of `storeTimestamp`. Without `--once`,
+the program runs until SIGTERM or Ctrl-C, and then finishes the current micro-batch.
+
+`--to store` keeps `consumequeue/`, `index/` and `checkpoint` of the store itself up to date while
+something other than a broker appends to its log, such as a copy or a restore. No broker may own the
+store meanwhile.
 
 Damaged parts of the log, and rows that the table refuses, go to a table of dead letters beside it,
 so they do not stop the query. `--check` compares the table and its dead letters with the log,
 record by record, and exits with 1 if they differ. `--replay` moves dead letters into the table if
-it now accepts them. Neither needs Spark, unless `--replay` is used with `--decode`.
+it now accepts them. `--check` does not need Spark; `--replay` needs it only with `--decode`.
 
-With `--replica-of`, STORE is a copy of a running master, as `mqlake replica` keeps it. The messages
-of several masters go to one table, and `--json` prints one line for each master. `--keep-hours` and
-`--keep-bytes` remove only segments whose messages are in the table.
+With `--replica-of`, STORE is a copy of a running master, as `mqlake replica` keeps it. If several
+masters are copied, their messages go to one table, and `--json` prints one line for each master.
+`--keep-hours` and `--keep-bytes` remove only segments whose messages are in the table.
 
 JSON: `store`, `output`, `format`, `checkpoint`, `batches` (micro-batches with messages),
 `messages`, `files` and `bytesWritten` (before small files were merged), `filesMerged`,
-`deadLetters` (added to their table), `seconds`; with `--check`: `output`, `records` (of the log),
-`rows` (of the table) and `refused` (among the dead letters), each with `count` and `checksum`,
-`older` (rows whose part of the log was deleted since), `damagedBytes` (of the log),
-`damagedBytesNoted` (among the dead letters), `columns` (that the checksums cover), `ok`, `seconds`;
-with `--replay`: `output`, `messages` (added to the table), `left` (remaining dead letters),
-`seconds`; with `--to store`: `store`, `checkpoint`, `isRebuilt` (whether missing derived
-files were built first), `batches`, `records` (dispatched), `logEnd` (physical offset), `seconds`.
+`deadLetters` (added to their table), `seconds`.
+
+With `--check`: `output`; `records`, `rows` and `refused`, each with `count` and `checksum`: the
+records of the log, the rows of the table, and the refused messages among the dead letters; `older`
+(rows whose part of the log has been deleted since), `damagedBytes` (damaged bytes of the log),
+`damagedBytesNoted` (those that the dead letters contain), `columns` (columns that the checksums
+cover), `ok`, `seconds`.
+
+With `--replay`: `output`, `messages` (added to the table), `left` (remaining dead letters),
+`seconds`.
+
+With `--to store`: `store`, `checkpoint`, `isRebuilt` (whether missing derived files were built
+first), `batches`, `records` (dispatched), `logEnd` (physical offset), `seconds`.
 """
 
 from __future__ import annotations
@@ -80,7 +88,8 @@ def follow(
         typer.Option(
             metavar="N",
             min=1,
-            help="Maximum number of messages in a micro-batch; default: 4 GiB of the log.",
+            help="Maximum number of messages in a micro-batch; default: 4 GiB of the log, or"
+            " 500,000 messages with --decode or --upsert-by.",
         ),
     ] = None,
     subscribe: Annotated[

@@ -1,18 +1,23 @@
 """Show a store's topics, offsets, files and shutdown state.
 
-JSON: `store`, `lastStopWasClean` (null while a broker has the store open), `owner` and
-`abortProcess` (process ids), `dialect`, `detectedBy`; `commitLog` with `minOffset`, `maxOffset`
-(where RocketMQ would continue to write), `files` (`name`, `offset`, `bytes`), `fileSize`,
-`endReason` (what is at the end, null if it is clean), `damage` (objects with `file`, `offset`,
-`bytes`, `reason`), `beyondEnd`, the good records past the end (`records`, `bytes`, `ranges`), and
-`cutOff`, the parts that recovery has cut off and kept (`path`, `offset`, `bytes`, `records`);
-`queueFileSize`; `topics`, each with `topic`, `queues` (`queueId`, `minOffset`, `maxOffset`),
-`readQueueNums`, `writeQueueNums`; `index`, a list of files with `name`, their header
-(`beginTimestamp`, `endTimestamp`, `beginPhysicalOffset`, `endPhysicalOffset`, `slotCount`,
-`indexCount`) and sizes (`hashSlots`, `maxEntries`); `checkpoint` (`physicMsgTimestamp`,
-`logicsMsgTimestamp`, `indexMsgTimestamp`, `masterFlushedOffset`, `confirmPhysicalOffset`,
-`logicsPhysicalOffset`; null if absent); `config` (`topics`, a number, and `consumerGroups`, each
-with `group` and its `offsets` by topic and queue); `damage` of the derived files.
+JSON: `store`, `lastStopWasClean` (null while a broker has the store open), `owner` (id of the
+process that has the store open), `abortProcess` (process id in the file `abort`), `dialect`,
+`detectedBy` (the evidence for the dialect), `commitLog`, `queueFileSize`, `topics`, `index`,
+`checkpoint`, `config`, `damage` (of the derived files).
+
+`commitLog` has `minOffset`, `maxOffset` (where RocketMQ would continue to write), `files` (`name`,
+`offset`, `bytes`), `fileSize`, `endReason` (what is at the log's end, null if the end is clean),
+`damage` (of the log), `beyondEnd` (good records past the end: `records`, `bytes`, `ranges`) and
+`cutOff` (parts that recovery has cut off and kept: `path`, `offset`, `bytes`, `records`). Both
+lists of `damage` contain objects with `file`, `offset`, `bytes`, `reason`.
+
+Each of `topics` has `topic`, `queues` (`queueId`, `minOffset`, `maxOffset`), `readQueueNums` and
+`writeQueueNums`. Each of `index` is a file: its `name`, its header (`beginTimestamp`,
+`endTimestamp`, `beginPhysicalOffset`, `endPhysicalOffset`, `slotCount`, `indexCount`) and its sizes
+(`hashSlots`, `maxEntries`). `checkpoint` has `physicMsgTimestamp`, `logicsMsgTimestamp`,
+`indexMsgTimestamp`, `masterFlushedOffset`, `confirmPhysicalOffset` and `logicsPhysicalOffset`; it
+is null if there is no readable checkpoint. `config` has `topics` (their number) and
+`consumerGroups`, each with `group` and its `offsets` by topic and queue.
 
 The exit code is 0 even if there is damage; use `verify` to check a store.
 """

@@ -1,17 +1,16 @@
 """Find messages by id, key, queue offset or time.
 
-Give exactly one condition: `--id`, or `--topic` with `--key`, `--unique-key`, `--queue --offset`,
-`--queue --time`, or `--begin --end`. Messages are in the order of the commit log; for a time range,
-in the order of their store times. If index or queue files do not cover the end of the log, that
-part of the log is read, so the answer is complete.
+Give `--id`, or `--topic` with exactly one of `--key`, `--unique-key`, `--queue --offset`, `--queue
+--time` and `--begin --end`. Messages are in the order of the commit log; for a time range, in the
+order of their store times. If index or queue files do not cover the end of the log, that part of
+the log is read, so the answer is complete.
 
 JSON: `messages`, a list of objects with `topic`, `queueId`, `queueOffset`, `physicalOffset`,
 `size`, `bodyCrc`, `sysFlag`, `flag`, `bornTimestamp`, `storeTimestamp`, `bornHost`, `storeHost`,
 `reconsumeTimes`, `preparedTransactionOffset`, `properties`, `body` (as stored, in base64) and
-`msgId`; and `truncated`, true if `--max` has left out matches. With `--queue --offset` also
-`status` (RocketMQ's GetMessageStatus), `nextOffset`, `minOffset`, `maxOffset`. With `--queue
---time` also `offset`, the queue offset that was found; `messages` contains the message at that
-offset.
+`msgId`; and `truncated` (whether `--max` left out matches). With `--queue --offset` also `status`
+(RocketMQ's GetMessageStatus), `nextOffset`, `minOffset`, `maxOffset`. With `--queue --time` also
+`offset`, the queue offset that was found; `messages` contains the message at that offset.
 
 The exit code is 1 if nothing matched.
 """

@@ -1,15 +1,17 @@
 """Rebuild `consumequeue/`, `index/` and `checkpoint` from the commit log.
 
 In place, the new files are built beside the old ones and replace them when all are complete. No
-broker may own the store meanwhile. With `--out`, the store is only read. If a rebuild is
-killed, the store is as it was, or the next rebuild finishes replacing the files.
+broker may own the store meanwhile. With `--out`, the store is only read. If a rebuild is killed
+before all new files are complete, the store is as it was. If it is killed later, the next rebuild
+finishes replacing the files.
 
 JSON: `store`, `output`, `settings` (`dialect`, `queueFileSize`, `hashSlots`, `maxIndex`,
 `delayLevels`), `logEnd` (physical offset), `bytesScanned`, `records` and `recordsBeyond` (good
 records past the log's end, which get no entries), `queues` and `queuesKept` (queues without a
 record in the log, which are not changed), `queueEntries`, `blankEntries`, `indexFiles`,
-`indexEntries`, `refused` (records whose queue offset an earlier record has), `passes` (how
-often the log was read), `damage` (objects with `file`, `offset`, `bytes`, `reason`), `seconds`.
+`indexEntries`, `refused` (records without a queue entry, because an earlier record has their queue
+offset or because the offset is implausible), `passes` (how often the log was read), `damage`
+(objects with `file`, `offset`, `bytes`, `reason`), `seconds`.
 """
 
 from __future__ import annotations
@@ -47,7 +49,11 @@ def rebuild(
     ] = None,
     max_index: Annotated[
         int | None,
-        typer.Option(metavar="N", min=2, help="Entries of an index file" + FROM_FILES),
+        typer.Option(
+            metavar="N",
+            min=2,
+            help="Entries of an index file, including the unused entry 0" + FROM_FILES,
+        ),
     ] = None,
     queue_file_size: Annotated[
         int | None,

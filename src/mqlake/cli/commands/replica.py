@@ -1,19 +1,21 @@
 """Keep a read-only copy of a running master's store, RocketMQ's or mqlake's.
 
-MASTER is a broker name, which name servers look up, or the "host:port" at which the master serves
-clients. The copy is a store: every command and Spark can read it while it grows. A replica does not
-register with name servers, and producers never wait for it unless `--count` is given. If a run was
-killed, the next one resumes it. Without `--once`, the program runs until SIGTERM or Ctrl-C.
+MASTER is the master's broker name, which the replica looks up at the name servers, or the
+"host:port" at which the master serves clients. The copy is a store: every command and Spark can
+read it while it grows. A replica does not register with name servers, and producers never wait for
+it unless `--count` is given. If the program is stopped or killed, the next start resumes the copy.
+Without `--once`, the program runs until SIGTERM or Ctrl-C.
 
 If the copy and the master's log differ, or the master has removed what the copy needs next, the
 program ends with an error and the copy stays as it is. After other failures, the program retries
-with pauses that grow from 0.5 to 30 seconds. With `--once`, it fails if the master cannot be
-reached.
+with pauses that grow from 0.5 to 30 seconds. With `--once`, it ends with an error if the master
+cannot be reached.
 
 JSON, one object per line every `--every` seconds: `time` (ms), `master`, `address`, `store`,
 `minOffset` and `maxOffset` (physical offsets of the copy), `masterMaxOffset`, `lagBytes`, `lagMs`
-(median time from the master's disk to this one since the last line), `bytesPerSecond`, `received`
-(bytes since the start), `problem` (why nothing is copied now). Unknown values are `null`.
+(median time from a message's store time at the master to its arrival here, for the messages since
+the last line), `bytesPerSecond`, `received` (bytes since the start), `problem` (why nothing is
+copied now). Unknown values are `null`.
 """
 
 from __future__ import annotations
@@ -58,7 +60,7 @@ def replica(
         typer.Option(
             "--ha",
             metavar="HOST:PORT",
-            help="Address of the master for slaves; default: from its settings.",
+            help="Address at which the master serves slaves; default: from the master's settings.",
         ),
     ] = None,
     keep_hours: shared.KeepHours = None,

@@ -1,20 +1,24 @@
 """Show what retention would remove from a store. Nothing is removed.
 
 The plan lists the files of the commit log that are older than `fileReservedTime` hours, or that
-would be removed because the disk or the log is too full; the queue and index files that would be
-removed with them; whether a broker accepts messages in this state; and the consumer groups that
-have not read these messages. Settings come from `config/broker.properties` of the store, where
-`updateBrokerConfig` keeps them, then from `--config`, then from `--set`; all others have RocketMQ's
-defaults.
+would be removed because the disk is too full or the log too large; the queue and index files that
+would be removed with them; whether a broker would accept messages while the disk is this full; and
+the consumer groups that have not read the messages in the files that would be removed.
+
+Settings come from `config/broker.properties` of the store, in which `updateBrokerConfig` saves them
+if the broker runs without `--config`. `--config` overrides these, and `--set` overrides both. All
+other settings have RocketMQ's defaults.
 
 JSON: `store`, `at` (the time that the plan is for), `isTime` (whether `at` is in an hour that
-`deleteWhen` lists), `nextTime` (the next such time), `fileReservedTime`, `deleteWhen`;
-`usedPercent` of the disk, and the percentages above which expired files are removed at any hour
-(`mostUsedPercent`), any files may be removed (`cleanForciblyPercent`) and no messages are accepted
-(`warningPercent`); `notWritable` (why no messages are accepted, null if they are); `minOffset`,
-`maxOffset` and `newMinOffset` of the log; `files`, each with `file`, `bytes` and `reason`
-("expired", "disk", "bytes", or "log" for a queue or index file), and `bytes`, their total size;
-`unread`, each with `group`, `topic` and `messages`; `warnings`.
+`deleteWhen` lists), `nextTime` (the next such time), `fileReservedTime`, `deleteWhen`,
+`usedPercent` (of the disk), `mostUsedPercent` (above it, expired files are removed at any hour),
+`cleanForciblyPercent` (above it, any files may be removed), `warningPercent` (above it, no messages
+are accepted), `notWritable` (why no messages are accepted, null if they are), `minOffset` and
+`maxOffset` (of the log), `newMinOffset` (of the log after the removal), `files`, `bytes` (the total
+size of these files), `unread`, `warnings`.
+
+Each of `files` has `file`, `bytes` and `reason`: "expired", "disk", "bytes", or "log" for a queue
+or index file. Each of `unread` has `group`, `topic` and `messages`.
 """
 
 from __future__ import annotations
@@ -49,7 +53,7 @@ def retention(
         bool,
         typer.Option(
             "--plan",
-            help="Show what would be removed; required, because the command removes nothing.",
+            help="Required: only show what would be removed. The command removes nothing.",
         ),
     ] = False,
     config: Annotated[

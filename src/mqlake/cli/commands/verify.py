@@ -2,16 +2,18 @@
 
 The structure and the checksum of each record are checked. Each record must have its entries, and
 each entry its record. Batch consume queues count as queues, and their units as queue entries.
-Differences that a crash or RocketMQ's own deletion explains are counted and noted, but are not
-damage.
+Differences that are explained by a crash, or by RocketMQ's removal of expired files, are counted
+and noted, but are not damage.
 
 JSON: `store`, `ok`, `dialect`, `logEnd` (physical offset), `bytesScanned`, `records`,
 `recordsBeyond` (good records past the log's end), `damagedBodies`, `tornRecords` (records with a
-valid body, for which mqlake's checksum of the whole record is wrong), `queues`, `indexFiles`;
-`queueEntries` and `indexEntries`, each with the counts `good`, `undispatched`, `lost`, `expired`,
-`stale`, `blank`, `repeated` and with `missing`, `wrong`, `dangling`, each of which has `count` and
-`examples`; `damage`, a list of objects with `file`, `offset`, `bytes`, `reason`; `notes`;
-`seconds`.
+valid body, for which mqlake's checksum of the whole record is wrong), `queues`, `indexFiles`,
+`queueEntries`, `indexEntries`, `damage` (objects with `file`, `offset`, `bytes`, `reason`),
+`notes`, `seconds`.
+
+`queueEntries` and `indexEntries` have the counts `good`, `undispatched`, `lost`, `expired`,
+`stale`, `blank` and `repeated`, and the objects `missing`, `wrong` and `dangling` with `count` and
+`examples`. docs/rebuild.md explains these kinds of entries.
 
 The exit code is 1 if damage was found.
 """

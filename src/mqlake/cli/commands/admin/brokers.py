@@ -94,7 +94,7 @@ def clean_expired_cq(
 ) -> int:
     """Remove queue files whose messages are no longer in the log.
 
-    Without -c and -b, on all brokers.
+    Without -c and -b, the command applies to all brokers.
     """
     from mqlake.admin import brokers
 
@@ -110,7 +110,7 @@ def clean_unused_topic(
 ) -> int:
     """Remove the queue files of deleted topics.
 
-    Without -c and -b, on all brokers.
+    Without -c and -b, the command applies to all brokers.
     """
     from mqlake.admin import brokers
 
@@ -126,7 +126,7 @@ def delete_expired_commit_log(
 ) -> int:
     """Remove expired commit-log files now, regardless of deleteWhen.
 
-    Without -c and -b, on all brokers.
+    Without -c and -b, the command applies to all brokers.
     """
     from mqlake.admin import brokers
 
@@ -159,7 +159,7 @@ def rocksdb_config_to_json(
             "-t",
             "--configType",
             metavar="KINDS",
-            help="Tables: topics;subscriptionGroups;consumerOffsets.",
+            help="One or more of topics;subscriptionGroups;consumerOffsets.",
         ),
     ],
     cluster: given.Cluster = None,

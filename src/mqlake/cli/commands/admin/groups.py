@@ -59,7 +59,7 @@ def producer_connection(
     names: given.Names = DEFAULT_NAMES,
     json: shared.Json = False,
 ) -> int:
-    """Show the producers of a group for a topic."""
+    """Show a group's producers that are connected to a topic's broker."""
     from mqlake.admin import groups
 
     found = run(names, lambda admin: groups.producer_connections(admin, group, topic))
@@ -95,7 +95,7 @@ def update_sub_group(
             "-r",
             "--retryMaxTimes",
             min=-1,
-            help="Maximum number of redeliveries; 0 and -1: the first failure is a dead letter.",
+            help="Maximum number of redeliveries; 0 and -1: a message that fails is a dead letter.",
         ),
     ] = 16,
     retry_queues: Annotated[
@@ -157,7 +157,7 @@ def delete_sub_group(
 def get_consumer_config(
     group: given.Group, names: given.Names = DEFAULT_NAMES, json: shared.Json = False
 ) -> int:
-    """Show a group's settings, by broker."""
+    """Show a group's settings on each broker."""
     from mqlake.admin import groups
 
     return given.show_facts(run(names, lambda admin: groups.config(admin, group)), json)

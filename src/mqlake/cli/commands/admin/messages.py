@@ -21,7 +21,10 @@ BrokerName = Annotated[
 
 def query_msg_by_id(
     message_id: MessageId,
-    topic: given.SomeTopic = None,
+    topic: Annotated[
+        str | None,
+        typer.Option("-t", "--topic", metavar="TOPIC", help="Topic, if the id is a unique key."),
+    ] = None,
     names: given.Names = DEFAULT_NAMES,
     json: shared.Json = False,
 ) -> int:
@@ -52,16 +55,27 @@ def query_msg_by_key(
         str, typer.Option("-p", "--keyType", metavar="K|T", help="K: a key; T: a tag.")
     ] = "K",
     begin: Annotated[
-        int, typer.Option("--beginTimestamp", metavar="MS", help="Earliest store time.")
+        int,
+        typer.Option(
+            "--beginTimestamp",
+            metavar="MS",
+            help="Earliest store time, in milliseconds since 1970.",
+        ),
     ] = 0,
     end: Annotated[
-        int, typer.Option("-e", "--endTimestamp", metavar="MS", help="Latest store time.")
+        int,
+        typer.Option(
+            "-e",
+            "--endTimestamp",
+            metavar="MS",
+            help="Latest store time, in milliseconds since 1970.",
+        ),
     ] = shared.LONGEST_TIME,
     most: Count = 64,
     names: given.Names = DEFAULT_NAMES,
     json: shared.Json = False,
 ) -> int:
-    """Show a topic's messages that have a key."""
+    """Show a topic's messages with a given key."""
     from mqlake.admin import messages
 
     found = run(names, lambda admin: messages.by_key(admin, topic, key, most, begin, end, key_type))
@@ -93,11 +107,21 @@ def print_msg(
     ] = "*",
     begin: Annotated[
         str | None,
-        typer.Option("-b", "--beginTimestamp", metavar="TIME", help="Earliest store time."),
+        typer.Option(
+            "-b",
+            "--beginTimestamp",
+            metavar="TIME",
+            help="Earliest store time, as milliseconds or yyyy-MM-dd#HH:mm:ss:SSS.",
+        ),
     ] = None,
     end: Annotated[
         str | None,
-        typer.Option("-e", "--endTimestamp", metavar="TIME", help="Latest store time."),
+        typer.Option(
+            "-e",
+            "--endTimestamp",
+            metavar="TIME",
+            help="Latest store time, as milliseconds or yyyy-MM-dd#HH:mm:ss:SSS.",
+        ),
     ] = None,
     most: Count = 64,
     names: given.Names = DEFAULT_NAMES,

@@ -69,7 +69,7 @@ def update_order_conf(
             "-v",
             "--orderConf",
             metavar="TEXT",
-            help="Queues of each broker, for put: broker-a:4;broker-b:4.",
+            help="For put: the number of queues on each broker, as in broker-a:4;broker-b:4.",
         ),
     ] = None,
     names: given.Names = DEFAULT_NAMES,

@@ -22,7 +22,7 @@ def reset_offset_by_time(
             "-s",
             "--timestamp",
             metavar="TIME",
-            help="Now, milliseconds since 1970, or yyyy-MM-dd#HH:mm:ss:SSS.",
+            help="now, milliseconds since 1970, or yyyy-MM-dd#HH:mm:ss:SSS.",
         ),
     ],
     names: given.Names = DEFAULT_NAMES,
@@ -61,7 +61,11 @@ def clone_group_offset(
     topic: given.SomeTopic = None,
     offline: Annotated[
         bool,
-        typer.Option("-o", "--offline", help="Also copy in topics without a current subscription."),
+        typer.Option(
+            "-o",
+            "--offline",
+            help="Include topics to which the source group does not subscribe now.",
+        ),
     ] = False,
     names: given.Names = DEFAULT_NAMES,
     json: shared.Json = False,

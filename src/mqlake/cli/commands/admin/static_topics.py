@@ -32,7 +32,7 @@ def update_static_topic(
     names: given.Names = DEFAULT_NAMES,
     json: shared.Json = False,
 ) -> int:
-    """Create a static topic, or add logic queues to it."""
+    """Create a static topic, or add logic queues to it. Name the brokers with -c or -b."""
     from mqlake.admin import static_topics
 
     given.one_place(cluster, brokers)
@@ -51,7 +51,7 @@ def remapping_static_topic(
     names: given.Names = DEFAULT_NAMES,
     json: shared.Json = False,
 ) -> int:
-    """Move the logic queues of a static topic to the named brokers."""
+    """Move the logic queues of a static topic to given brokers. Name them with -c or -b."""
     from mqlake.admin import static_topics
 
     given.one_place(cluster, brokers)

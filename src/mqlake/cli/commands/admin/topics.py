@@ -58,7 +58,7 @@ def topic_route(
 def topic_cluster_list(
     topic: given.Topic, names: given.Names = DEFAULT_NAMES, json: shared.Json = False
 ) -> int:
-    """List the clusters that have a topic."""
+    """List the clusters that have a given topic."""
     from mqlake.admin import topics
 
     found = run(names, lambda admin: topics.clusters(admin, topic))
@@ -129,7 +129,7 @@ def delete_topic(
     names: given.Names = DEFAULT_NAMES,
     json: shared.Json = False,
 ) -> int:
-    """Delete a topic from a cluster and from the name servers."""
+    """Delete a topic from a cluster (-c) and from the name servers."""
     from mqlake.admin import topics
 
     if cluster is None:

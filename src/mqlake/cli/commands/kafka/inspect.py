@@ -8,8 +8,8 @@ JSON: `path`, `lastStopWasClean` (null for a single partition, and while a broke
 `topicId`, `logStartOffset`, `lastStableOffset` (the first offset that may still be undecided),
 `logEndOffset`, `highWatermark` (from the checkpoint, otherwise null), `size` (bytes),
 `leaderEpochs` (`epoch`, `startOffset`), `segments` (`file`, `baseOffset`, `nextOffset`, `size`,
-`largestTimestamp`, `indexEntries`, `timeIndexEntries`, `abortedTransactions`) and `damage` (objects
-with `file`, `offset`, `bytes`, `reason`): what is inconsistent in these files.
+`largestTimestamp`, `indexEntries`, `timeIndexEntries`, `abortedTransactions`) and `damage`: what is
+inconsistent in the partition's files, as objects with `file`, `offset`, `bytes`, `reason`.
 
 The exit code is 0 even if there is damage; use `verify` to check partitions.
 """

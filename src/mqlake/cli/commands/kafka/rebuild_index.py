@@ -4,9 +4,10 @@ The logs are not changed. The entries are those that Kafka's recovery would writ
 a log is damaged; only `recover` cuts a log there. No broker may run on the log directory. New files
 replace the old ones when they are complete.
 
-JSON: `partitions`, each with `path` and `segments` (`file`, `baseOffset`, `size`, `indexed`: bytes
-of log before the first damage, `indexEntries`, `timeIndexEntries`, `abortedTransactions`, `damage`:
-objects with `file`, `offset`, `bytes`, `reason`); `seconds`.
+JSON: `partitions`, each with `path` and `segments`; `seconds`. Each of `segments` has `file`,
+`baseOffset`, `size`, `indexed` (bytes of log before the first damage), `indexEntries`,
+`timeIndexEntries`, `abortedTransactions` and `damage` (objects with `file`, `offset`, `bytes`,
+`reason`).
 
 The exit code is 1 if a log is damaged.
 """

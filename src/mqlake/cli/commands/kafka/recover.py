@@ -31,7 +31,7 @@ def recover(
     path: arguments.Where,
     everything: Annotated[
         bool,
-        typer.Option("--all", help="Recover all segments, also after a clean stop."),
+        typer.Option("--all", help="Recover all segments, even after a clean stop."),
     ] = False,
     index_interval_bytes: arguments.IndexInterval = arguments.DEFAULT_INTERVAL,
     json: shared.Json = False,

@@ -1,15 +1,16 @@
 """Check every batch, and compare index entries with the batches.
 
 The checksum and the fields of each batch are checked, and each entry of the offset, time and
-transaction index is compared with its batch. Offsets must increase within and across segments, and
-the other files must be readable. With `--deep`, every record is checked, too. It is not damage if
-an index has fewer entries than it could, or if the last segment ends in the middle of a batch, as
-after a crash.
+transaction index is compared with its batch. Offsets must increase within and across segments. The
+partition's producer snapshots, leader epochs and `partition.metadata` must be readable. With
+`--deep`, every record is checked, too. It is not damage if an index has fewer entries than it
+could, or if the last segment ends in the middle of a batch, as after a crash.
 
 JSON: `path`, `ok`, `size` (bytes of log), `batches`, `records`, `partitions`, `seconds`. Each of
 `partitions` has `path`, `segments` (`file`, `baseOffset`, `nextOffset`, `size`, `batches`,
-`records`, `indexEntries`, `timeIndexEntries`, `damage`) and `otherDamage`, both of them lists of
-objects with `file`, `offset`, `bytes`, `reason`.
+`records`, `indexEntries`, `timeIndexEntries`, `damage`) and `otherDamage` (damage outside the
+segments). Both `damage` and `otherDamage` are lists of objects with `file`, `offset`, `bytes`,
+`reason`.
 
 The exit code is 1 if damage was found.
 """
