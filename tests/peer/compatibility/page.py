@@ -24,13 +24,14 @@ and against Java's brokers.*
 
 The tests are the compiled classes of `org.apache.rocketmq:rocketmq-test:{release}`, unchanged, with
 RocketMQ's Java clients. Against Java's brokers, a name server and three brokers run in the process
-of the test. Against mqlake, another base class of the same name comes first on the class path: it
-connects the tests to one `mqlake namesrv` and three `mqlake broker` processes. If a test uses the
-Java object of a broker, this class sends a request to the broker's process instead:
+of the test. Against mqlake, a replacement for the tests' base class comes first on the class path:
+it connects the tests to one `mqlake namesrv` and three `mqlake broker` processes. If a test uses
+the Java object of a broker, this class sends a request to the broker's process instead:
 `updateBrokerConfig` for settings (without effect if mqlake does not have the setting), and queries
-for offsets, topics, queue entries and watermarks. It restarts the process if a test restarts a
-broker. If a test sets a hook for a broker's requests, the client that sends them calls it. Each
-class has a JVM of its own. A method may take {limit:.0f} seconds, and runs once more if it fails.
+for offsets, topics, queue entries and watermarks. If a test restarts a broker, this class restarts
+the process. If a test sets a hook for a broker's requests, the client that sends these requests
+calls the hook. Each test class has a JVM of its own. A method may take {limit:.0f} seconds, and is
+repeated once if it fails.
 
 Tests that RocketMQ itself ignores are left out, and so are the tests of broker containers, DLedger,
 the controller and the gRPC proxy.

@@ -81,7 +81,7 @@ STORE_TABLES: Mapping[str, StoreTable] = {
         "topic string, readQueueNums int, writeQueueNums int, messages bigint",
         _topics,
         "The topics that have messages. The numbers of queues are null if `config/topics.json` "
-        "lacks the topic; `messages` are those that the queues still have.",
+        "lacks the topic; `messages` is the number of messages that the queues still have.",
     ),
     "rocketmq_queues": StoreTable(
         "topic string, queueId int, minOffset bigint, maxOffset bigint",

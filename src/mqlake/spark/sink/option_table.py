@@ -34,8 +34,8 @@ SINK_OPTIONS: tuple[Option, ...] = (
         text,
         None,
         "streaming",
-        "Spark's own option. The sink records the batches it has stored under the id that Spark "
-        "keeps there.",
+        "Spark's own option. Spark keeps the query's id in this directory; by this id, the sink "
+        "records which batches it has stored.",
     ),
     Option(
         "mappedFileSizeCommitLog", whole(256), "1073741824", "both", "Size of a log file in bytes."

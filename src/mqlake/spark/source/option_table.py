@@ -229,8 +229,8 @@ SOURCE_OPTIONS: tuple[Option, ...] = (
         text,
         None,
         "both",
-        "The value of the column `brokerName` if one store is read, because a store does not "
-        'contain it. Unset: null. If several are read, see "Several stores".',
+        "The value of the column `brokerName` if one store is read. Unset: null, because the name "
+        'of a single store is not looked up. If several are read, see "Several stores".',
     ),
     Option(
         "accessPath",
