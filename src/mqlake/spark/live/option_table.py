@@ -24,7 +24,7 @@ RETRY_TIMEOUT = Option(
     duration,
     "2m",
     "both",
-    "How long a request to a broker or name server that does not answer, or is busy, is repeated "
+    "If a broker or name server does not answer, or is busy: how long the request is repeated "
     "before the query fails.",
     ("pullTimeoutMs",),
 )
