@@ -125,6 +125,7 @@ def test_the_wheel_runs_in_a_new_environment(distributions: Path, tmp_path: Path
     assert (tmp_path / "rebuilt" / "checkpoint").exists()
 
 
+@pytest.mark.nightly  # uv installs it with other extras above
 def test_plain_pip_installs_the_wheel_with_an_extra(distributions: Path, tmp_path: Path) -> None:
     environment, locked = tmp_path / "environment", tmp_path / "constraints.txt"
     locked.write_text(versions())

@@ -17,15 +17,19 @@ import signal
 import time
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import NamedTuple
 
-from mqlake.programs import serve
+from mqlake.namesrv.settings import NamesrvSettings
+from mqlake.programs import broker, serve
 from tests.attacks.honest_client import HonestClient, Service
 from tests.attacks.probe import Probe
 from tests.programs.forked import Forked, ForkedBroker, be_broker
 from tests.programs.processes import BrokerProcess
+
+Names = Mapping[str, int]
 
 MEMORY = 512 << 20
 """Bytes that a broker may have in memory under any attack."""
@@ -132,26 +136,31 @@ class _Probed(ForkedBroker):
     """A broker with a probe in its loop."""
 
     def __init__(
-        self, store: Path, log: Path, settings: Mapping[str, object], probe: Probe
+        self, store: Path, log: Path, settings: Mapping[str, object], probe: Probe, names: Names
     ) -> None:
-        self._probe = probe
+        self.probe, self._names = probe, names
         super().__init__(store, log, settings)
 
     def fork(self, words: list[str]) -> Forked:
-        return Forked(_be_probed, words, self._probe.path, self.log)
+        return Forked(_be_probed, words, self.probe.path, self.log, self._names)
 
 
 @contextmanager
-def attacked(directory: Path, title: str, **settings: object) -> Generator[Attack]:
+def attacked(
+    directory: Path, title: str, names: Names | None = None, **settings: object
+) -> Generator[Attack]:
     """Run a broker and its well-behaved client until the block ends, then take the toll.
 
     Args:
         directory: for the store, the logs and the probe's figures.
         title: what the attacker does, for readers of docs/reliability.md: an imperative sentence.
+        names: settings of the name server, which `broker.conf` does not have.
         settings: under the names of `broker.conf`.
     """
     with _file_in_memory(directory) as path:
-        yield from _attacked(directory, Probe(path), title, settings)
+        chosen = {**_SETTINGS, **settings}
+        process = _Probed(directory / "store", directory / "log", chosen, Probe(path), names or {})
+        yield from _attacked(directory, process, title)
 
 
 @contextmanager
@@ -165,13 +174,10 @@ def _file_in_memory(directory: Path) -> Generator[Path]:
         yield Path(file.name)
 
 
-def _attacked(
-    directory: Path, probe: Probe, title: str, settings: dict[str, object]
-) -> Generator[Attack]:
-    process = _Probed(directory / "store", directory / "log", {**_SETTINGS, **settings}, probe)
+def _attacked(directory: Path, process: _Probed, title: str) -> Generator[Attack]:
     try:
         with HonestClient(process.address, directory / "honest.log") as honest:
-            attack = Attack(process, probe)
+            attack = Attack(process, process.probe)
             attack.begin()
             yield attack
             attack.end(title, honest)
@@ -184,13 +190,14 @@ def _attacked(
         process.kill()
 
 
-def _be_probed(words: list[str], path: Path, log: Path) -> None:
+def _be_probed(words: list[str], path: Path, log: Path, names: Names) -> None:
     """Be `mqlake`, with a probe in its event loop.
 
     Args:
         words: the arguments of `mqlake`.
         path: the probe's file.
         log: gets what it logs.
+        names: settings of the name server.
     """
     faulthandler.register(signal.SIGUSR1)
     factory = serve.loop_factory() or asyncio.new_event_loop
@@ -202,4 +209,5 @@ def _be_probed(words: list[str], path: Path, log: Path) -> None:
         return loop
 
     serve.loop_factory = lambda: make_loop
+    broker.NamesrvSettings = partial(NamesrvSettings, **names)
     be_broker(words, log)

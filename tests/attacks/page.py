@@ -18,8 +18,8 @@ in the same event loop, is attacked over the network, while a well-behaved clien
 and pull, and must get an answer to every request. The stall is the longest time in which the event
 loop served no request, in processor time of its thread. The memory is the largest resident size
 (RSS). A full broker has as many topics, groups and offsets as the limits allow: the two attacks on
-it begin with 450 MiB. `make test` runs the largest attacks with an eighth of their requests, and an
-eighth of the limits that these reach.
+it begin with 450 MiB. `make test` runs the largest attacks with a sixteenth of their requests, and
+a sixteenth of the limits that these reach.
 """
 
 

@@ -1,4 +1,4 @@
-"""How large attacks are: whole in `make nightly`, an eighth of that in `make test`.
+"""How large attacks are: whole in `make nightly`, a sixteenth of that in `make test`.
 
 The limits that an attack has to reach are cut alike, so that the same paths run.
 """
@@ -15,4 +15,4 @@ IS_WHOLE = WHOLE in os.environ
 
 def part(whole: int) -> int:
     """Return how much of a count an attack uses."""
-    return whole if IS_WHOLE else whole // 8
+    return whole if IS_WHOLE else whole // 16

@@ -22,7 +22,13 @@ from tests.attacks.broker_process import attacked
 from tests.attacks.flood import Attacker, attackers
 from tests.attacks.size import part
 
-TOPICS = 50_000
+TOPICS, VALUES = part(50_000), part(3000)
+"""What each broker registers, and what is put into each namespace."""
+LIMITS = {
+    "max_topic_nums": part(200_000),
+    "max_kv_config_nums": part(10_000),
+    "max_kv_config_size": part(4 << 20),
+}
 ROUTES = part(10_000)
 """Questions on each connection."""
 
@@ -53,7 +59,7 @@ async def ask_all(them: list[Attacker], code: int, count: int = 3) -> None:
 
 def test_huge_tables_of_topics(tmp_path: Path) -> None:
     with attacked(
-        tmp_path, "Register brokers with 50,000 topics each at the name server"
+        tmp_path, f"Register brokers with {TOPICS:,} topics each at the name server", LIMITS
     ) as attack:
 
         async def main() -> None:
@@ -104,12 +110,12 @@ def routes(count: int) -> Iterator[Command]:
 
 
 def test_floods_of_kv_configuration(tmp_path: Path) -> None:
-    with attacked(tmp_path, "Fill the name server's KV configuration") as attack:
+    with attacked(tmp_path, "Fill the name server's KV configuration", LIMITS) as attack:
 
         async def main() -> None:
             async with attackers(attack, 5, port=attack.name_server_port) as them:
                 for number, one in enumerate(them):
-                    await one.send(values(f"attacker-{number}", 3000))
+                    await one.send(values(f"attacker-{number}", VALUES))
                 for one in them:
                     await one.answered()
                 remarks = "".join(remark for one in them for remark in one.remarks)
@@ -124,7 +130,7 @@ def test_floods_of_kv_configuration(tmp_path: Path) -> None:
                             RequestCode.DELETE_KV_CONFIG,
                             KVConfigHeader(namespace="attacker-0", key=f"key-{number}"),
                         )
-                        for number in range(3000)
+                        for number in range(VALUES)
                     )
                 for one in them:
                     await one.answered()

@@ -13,7 +13,7 @@ import pytest
 from tests.broker.running import running
 from tests.chaos.clients import Accidents, Consumer, Producer, check
 from tests.chaos.proxy import Proxy, Way
-from tests.programs.processes import BrokerProcess
+from tests.programs.forked import ForkedBroker
 from tests.remoting.serving import until
 
 TOPIC = "Orders"
@@ -107,7 +107,7 @@ def test_a_broker_killed_again_and_again_loses_nothing_that_it_acknowledged(
     tmp_path: Path, seed: int
 ) -> None:
     """SYNC_FLUSH, and a network that cuts besides."""
-    process = BrokerProcess(tmp_path / "store", tmp_path / "log", {"flushDiskType": "SYNC_FLUSH"})
+    process = ForkedBroker(tmp_path / "store", tmp_path / "log", {"flushDiskType": "SYNC_FLUSH"})
 
     async def kill(producers: list[Producer]) -> None:
         for share in (0.25, 0.6):

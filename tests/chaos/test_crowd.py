@@ -17,6 +17,7 @@ from mqlake.remoting.client import RemotingClient
 from tests.broker.pull.pulls import pull_header, pulled
 from tests.broker.running import PATIENCE, to
 from tests.chaos.clients import Consumer, Producer, check
+from tests.programs.forked import ForkedBroker
 from tests.programs.processes import BrokerProcess
 from tests.remoting.serving import Raw
 
@@ -35,7 +36,7 @@ def broker(tmp_path: Path) -> Iterator[BrokerProcess]:
         pytest.skip(f"a process may open {hard} files here, {wanted} are needed")
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, wanted), hard))
     settings = {"mappedFileSizeCommitLog": 8 << 20}
-    process = BrokerProcess(tmp_path / "store", tmp_path / "log", settings)
+    process = ForkedBroker(tmp_path / "store", tmp_path / "log", settings)
     yield process
     process.kill()
     resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))

@@ -13,7 +13,9 @@ from tests.cli.conftest import Mqlake, Ran
 from tests.golden import GoldenStore, store
 
 STORES = ("rmq5-clean", "rmq49-clean", "rmq5-killed")
-SAMPLE = 12
+SAMPLE = 6
+EVERY = 3
+"""One queue in so many has all of its messages printed; the nightly run prints all queues."""
 
 
 @pytest.fixture(params=STORES)
@@ -52,10 +54,14 @@ def offsets(ran: Ran) -> list[int]:
     return [message["physicalOffset"] for message in ran.json["messages"]]
 
 
-def test_every_field_of_every_message_of_the_queues(mqlake: Mqlake, golden: GoldenStore) -> None:
+@pytest.mark.parametrize("every", [EVERY, pytest.param(1, marks=pytest.mark.nightly)])
+def test_every_field_of_every_message_of_the_queues(
+    mqlake: Mqlake, golden: GoldenStore, every: int
+) -> None:
     truth = {message["physicalOffset"]: as_json(message) for message in golden.messages()}
+    queues = golden.queries()["queues"][STORES.index(golden.name) % every :: every]
     seen = 0
-    for queue in golden.queries()["queues"]:
+    for queue in queues:
         start, end = queue["minOffset"], queue["maxOffset"]
         ran = mqlake(
             *("query", golden.path, "--topic", queue["topic"], "--queue", queue["queueId"]),
@@ -73,7 +79,7 @@ def test_every_field_of_every_message_of_the_queues(mqlake: Mqlake, golden: Gold
             assert with_body_digest(message) == truth[message["physicalOffset"]]
         seen += len(answer["messages"])
         assert answer["nextOffset"] == end
-    assert seen == sum(q["maxOffset"] - q["minOffset"] for q in golden.queries()["queues"])
+    assert seen == sum(queue["maxOffset"] - queue["minOffset"] for queue in queues) > 0
 
 
 def test_by_key(mqlake: Mqlake, golden: GoldenStore) -> None:

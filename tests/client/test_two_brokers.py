@@ -172,7 +172,8 @@ def test_a_broker_leaves_and_returns(
     asyncio.run(run())
 
 
-@pytest.mark.parametrize("which", [0, 1])
+# Each run stops one name server, and then the other one.
+@pytest.mark.parametrize("which", [0, pytest.param(1, marks=pytest.mark.nightly)])
 def test_a_name_server_leaves_and_returns(
     which: int, ports: list[int], brokers: dict[str, BrokerProcess]
 ) -> None:

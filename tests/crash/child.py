@@ -1,12 +1,14 @@
-"""python -m tests.crash.child PATH FLUSH FIRST: put messages until somebody kills this process.
+"""A process that puts messages until somebody kills it.
 
-Writes the number of each message to stdout once it is acknowledged.
+It writes the number of each message once that is acknowledged.
 """
 
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
+from multiprocessing.connection import Connection
 
 from mqlake.store.append.message import Message
 from mqlake.store.message_store import MessageStore
@@ -51,5 +53,7 @@ async def _run(path: str, flush: str, first: int) -> None:
         await asyncio.gather(*(one() for _ in range(TASKS)), many())
 
 
-if __name__ == "__main__":
-    asyncio.run(_run(sys.argv[1], sys.argv[2], int(sys.argv[3])))
+def be_child(path: str, flush: str, first: int, out: Connection) -> None:
+    """Be that process; write the numbers, a line for each acknowledgement, to a pipe."""
+    os.dup2(out.fileno(), sys.stdout.fileno())
+    asyncio.run(_run(path, flush, first))

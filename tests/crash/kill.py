@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
+import os
 import random
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import IO, NamedTuple
 
 from mqlake.storage.local_owned import LocalOwnedDirectory
 from mqlake.store.owned_store import OwnedStore
 from mqlake.store.settings import make_settings
-from tests.crash.child import SETTINGS, message
+from tests.crash.child import SETTINGS, be_child, message
 from tests.crash.expectation import require
 from tests.crash.log_walk import LogRecord, walk
 from tests.crash.oracles import check_index, check_queues, check_reads
+from tests.programs.forked import Forked, pipe
 
-ROOT = Path(__file__).parents[2]
 MOST = 400
 """Acknowledged messages after which a process is killed at the latest."""
 
@@ -46,11 +46,10 @@ class Kills:
             ViolationError: something is missing, or was never sent.
         """
         with _child(self.path, self.flush, self._next) as child:
-            assert child.stdout is not None
             for _ in range(dice.randrange(1, MOST)):
-                self._note(child.stdout.readline())
-            child.kill()
-            for line in child.stdout:
+                self._note(child.lines.readline())
+            child.process.kill()
+            for line in child.lines:
                 if line.endswith("\n"):  # else it died while it was writing it
                     self._note(line)
         self.kills += 1
@@ -94,16 +93,19 @@ def _number(found: LogRecord) -> int:
     return number
 
 
+class _Child(NamedTuple):
+    process: Forked
+    lines: IO[str]
+
+
 @contextmanager
-def _child(path: Path, flush: str, first: int) -> Iterator[subprocess.Popen[str]]:
-    arguments = [str(path), flush, str(first)]
-    with subprocess.Popen(
-        [sys.executable, "-m", "tests.crash.child", *arguments],
-        cwd=ROOT,
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as child:
+def _child(path: Path, flush: str, first: int) -> Iterator[_Child]:
+    ours, theirs = pipe(duplex=False)
+    with ours, theirs, os.fdopen(os.dup(ours.fileno())) as lines:
+        process = Forked(be_child, str(path), flush, first, theirs)
+        theirs.close()  # else the lines would not end with the process
         try:
-            yield child
+            yield _Child(process, lines)
         finally:
-            child.kill()
+            process.kill()
+            process.wait()

@@ -24,6 +24,7 @@ from mqlake.protocol.codes import ResponseCode
 from mqlake.testing import RunningBroker
 from tests.kombu.conftest import Connect
 from tests.kombu.receiving import PATIENCE, Received, consume, publish
+from tests.programs.forked import ForkedBroker
 from tests.programs.processes import BrokerProcess
 
 POISON = (
@@ -39,7 +40,7 @@ POISON = (
 @pytest.fixture
 def process(tmp_path: Path) -> Generator[BrokerProcess]:
     """Give a broker that can be killed and started again."""
-    process = BrokerProcess(tmp_path / "store", tmp_path / "log", {})
+    process = ForkedBroker(tmp_path / "store", tmp_path / "log", {})
     yield process
     process.kill()
 

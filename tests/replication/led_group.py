@@ -10,7 +10,7 @@ from typing import Protocol
 
 from mqlake.remoting.client import RemotingClient
 from tests.peer.rocketmq_controller import Controller, Member
-from tests.programs.processes import BrokerProcess
+from tests.programs.forked import ForkedBroker
 from tests.replication.pairs import FILES, PATIENCE, status
 
 OURS, JAVA = "mqlake", "rocketmq"
@@ -69,7 +69,7 @@ class LedGroup:
             "syncBrokerMetadataPeriod": 1000,
             "checkSyncStateSetPeriod": 1000,
         }
-        return BrokerProcess(store, store.with_suffix(".log"), settings)
+        return ForkedBroker(store, store.with_suffix(".log"), settings)
 
     def _java(self, store: Path) -> Broker:
         broker = Member(store.with_suffix(".java"), store, self._controller, _JAVA_FILES)

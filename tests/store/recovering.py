@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import random
+from collections.abc import Iterator
 from pathlib import Path
 
 from mqlake.formats.dialect import Dialect
@@ -25,16 +28,37 @@ SMALL = StoreSettings(
 
 FIRST = f"consumequeue/Topic0/1/{0:020d}"
 """The first file of a queue that has several."""
+_BLOCK = 1 << 16
 
 
 def open_store(path: Path, settings: StoreSettings = GOLDEN) -> Recovered:
     return recover(LocalOwnedDirectory(path), settings, ManualClock(1_800_000_000_000))
 
 
-def contents(path: Path) -> dict[str, bytes]:
+def contents(path: Path) -> dict[str, tuple[int, dict[int, bytes]]]:
+    """Return the size of each file of a store, and its blocks that are not all zero, by offset."""
     return {
-        str(file.relative_to(path)): file.read_bytes() for file in path.rglob("*") if file.is_file()
+        str(file.relative_to(path)): (file.stat().st_size, dict(_blocks(file)))
+        for file in path.rglob("*")
+        if file.is_file()
     }
+
+
+def _blocks(path: Path) -> Iterator[tuple[int, bytes]]:
+    """Yield blocks with data; the holes of a file of RocketMQ's default size are not read."""
+    with path.open("rb", buffering=0) as file:
+        at = 0
+        while True:
+            try:
+                at = os.lseek(file.fileno(), at, os.SEEK_DATA) // _BLOCK * _BLOCK
+            except OSError as error:
+                if error.errno != errno.ENXIO:
+                    raise
+                return  # nothing but a hole is left
+            block = os.pread(file.fileno(), _BLOCK, at)
+            if block.count(0) != len(block):
+                yield at, block
+            at += _BLOCK
 
 
 def messages(count: int, seed: int = 0) -> list[Message]:

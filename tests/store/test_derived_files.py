@@ -133,8 +133,20 @@ PART_LISTS: dict[str, Change] = {
 }
 
 
-@pytest.mark.parametrize("name", ["rmq5-clean", "rmq5-killed", "rmq49-clean"])
-@pytest.mark.parametrize("case", WHOLE_LISTS)
+STORES = ("rmq5-clean", "rmq5-killed", "rmq49-clean")
+ON_ALL = ("no queue files", "no index", "nothing but the log")
+
+
+@pytest.mark.parametrize(
+    ("case", "name"),
+    [
+        # All others on one store each; on the other two, for the night.
+        pytest.param(case, name, marks=[] if is_due else [pytest.mark.nightly])
+        for number, case in enumerate(WHOLE_LISTS)
+        for place, name in enumerate(STORES)
+        for is_due in (case in ON_ALL or number % len(STORES) == place,)
+    ],
+)
 def test_answers_hold(name: str, case: str, tmp_path: Path) -> None:
     golden = store(name)
     path = golden.copy(tmp_path / "store")

@@ -6,7 +6,6 @@ The crashed stores were recovered by RocketMQ before it answered; here they are 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
@@ -15,7 +14,7 @@ from mqlake.formats.message_json import to_json
 from mqlake.store.reader import StoreReader
 from tests.golden import NAMES, GoldenStore, store
 from tests.store.brute_force import messages_of
-from tests.store.golden_queries import FIELDS, has_key
+from tests.store.golden_queries import FIELDS, Keys
 
 _MOST_BY_INDEX = 64
 """RocketMQ returns no more messages of a key, whatever it is asked for."""
@@ -29,14 +28,11 @@ class Golden:
         self.queries = golden.queries()
         self.messages = messages_of(golden.name)
         self.at = {message["physicalOffset"]: message for message in self.messages}
+        self.matching = Keys(self.messages).matching
         self.reader = StoreReader.open(golden.path)
 
         # rmq5-killed.recovered-vs-killed.txt
         self.lost_entries = range(4155810, 4194304) if golden.name == "rmq5-killed" else range(0)
-
-    def matching(self, query: dict[str, Any]) -> list[int]:
-        """Return the offsets of all messages that have a key query's topic and key."""
-        return [m["physicalOffset"] for m in self.messages if has_key(m, query)]
 
 
 @pytest.fixture(scope="module", params=NAMES)

@@ -64,8 +64,9 @@ def test_a_change_takes_effect(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
+@pytest.mark.parametrize("every", [3, pytest.param(1, marks=pytest.mark.nightly)])
 def test_observations_fail_without_the_change(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    every: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(LiveSettings, "replace", lambda *_: None)
     monkeypatch.setattr(Patience, "seconds", SHORT)
@@ -79,7 +80,7 @@ def test_observations_fail_without_the_change(
         return True
 
     async def holding() -> list[str]:
-        names, turn = sorted(NOW), asyncio.Semaphore(TOGETHER)
+        names, turn = sorted(NOW)[::every], asyncio.Semaphore(TOGETHER)
         found = await asyncio.gather(*(holds(name, turn) for name in names))
         return [name for name, held in zip(names, found, strict=True) if held]
 

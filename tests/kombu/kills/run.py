@@ -20,7 +20,7 @@ from kombu.exceptions import OperationalError
 import mqlake.kombu  # noqa: F401 (registers the scheme)
 from tests.kombu.kills.plan import Kill, draw
 from tests.kombu.workers import Notes, Worker, environment, kill_child
-from tests.programs.processes import BrokerProcess
+from tests.programs.forked import ForkedBroker
 
 KILLS = 10
 """Kills of a run."""
@@ -107,7 +107,7 @@ class _Sender(threading.Thread):
 class _Run:
     def __init__(self, outcome: Outcome, directory: Path, undo: ExitStack) -> None:
         self._outcome, self._directory = outcome, directory
-        self._broker = BrokerProcess(directory / "store", directory / "broker.log", {})
+        self._broker = ForkedBroker(directory / "store", directory / "broker.log", {})
         undo.callback(self._broker.kill)
         url = f"rocketmq://{self._broker.name_server}/"
         self._notes = Notes(directory / "notes")

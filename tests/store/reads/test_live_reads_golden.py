@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
@@ -14,7 +13,7 @@ from mqlake.store.reads.live_reads import LiveReads
 from tests.crash.clock import ManualClock
 from tests.golden import NAMES, GoldenStore, store
 from tests.store.brute_force import messages_of
-from tests.store.golden_queries import FIELDS, has_key
+from tests.store.golden_queries import FIELDS, Keys
 
 
 class Golden:
@@ -24,6 +23,7 @@ class Golden:
         self.reads: LiveReads = opened.reads
         self.queries = golden.queries()
         self.messages = messages_of(golden.name)
+        self.matching = Keys(self.messages).matching
         self.at = {message["physicalOffset"]: message for message in self.messages}
 
 
@@ -111,10 +111,6 @@ def test_offset_by_time(golden: Golden) -> None:
             assert golden.reads.offset_by_time(*ask, "nearest") == query["offset"]
 
 
-def _offsets(messages: list[dict[str, Any]]) -> list[int]:
-    return [message["physicalOffset"] for message in messages]
-
-
 def test_by_key(golden: Golden) -> None:
     for query in golden.queries["queryMessage"]:
         kind = query.get("indexType")
@@ -122,7 +118,7 @@ def test_by_key(golden: Golden) -> None:
             query["topic"], query["key"], query["begin"], query["end"], 1000, kind
         )
         found = [record.physical_offset for record in result.records]
-        matching = _offsets([m for m in golden.messages if has_key(m, query)])
+        matching = golden.matching(query)
         begin, end = query["begin"], query["end"]
         times = {offset: golden.at[offset]["storeTimestamp"] for offset in matching}
         in_time = {offset for offset in matching if begin <= times[offset] <= end}

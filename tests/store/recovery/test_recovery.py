@@ -287,18 +287,25 @@ def _let_rocketmq_write_the_checkpoint(path: Path) -> None:
     (path / "checkpoint").write_bytes(data)
 
 
+LOST_QUEUE_FILES = (
+    (slice(0, 1), (), True, True),  # after a crash, retention may have removed it
+    (slice(0, 2), (), True, True),
+    (slice(1, 2), (), True, True),
+    (slice(1, 2), (), False, True),
+    (slice(1, 2), (), True, False),
+    (slice(0, None), (-1,), True, True),  # a power cut takes the removal of the last one back
+)
+
+
 @pytest.mark.parametrize(
-    ("lost", "returning", "is_clean", "has_point"),
+    ("steps", "lost", "returning", "is_clean", "has_point"),
     [
-        (slice(0, 1), (), True, True),  # after a crash, retention may have removed it
-        (slice(0, 2), (), True, True),
-        (slice(1, 2), (), True, True),
-        (slice(1, 2), (), False, True),
-        (slice(1, 2), (), True, False),
-        (slice(0, None), (-1,), True, True),  # a power cut takes the removal of the last one back
+        # Every other step of each; the steps between are for the night.
+        pytest.param(steps, *case, marks=[pytest.mark.nightly] if (steps + number) % 2 else [])
+        for steps in range(8)
+        for number, case in enumerate(LOST_QUEUE_FILES)
     ],
 )
-@pytest.mark.parametrize("steps", range(8))
 def test_queue_files_that_were_lost_before_a_start_that_is_killed_soon(
     steps: int,
     lost: slice,
@@ -624,19 +631,20 @@ def test_the_second_start_does_nothing_to_the_disk_but_sync() -> None:
     assert [step for step in disk.trace[steps:] if isinstance(step, changes)] == []
 
 
-def test_ten_thousand_queues(tmp_path: Path) -> None:
+@pytest.mark.parametrize("count", [2_500, pytest.param(10_000, marks=pytest.mark.nightly)])
+def test_very_many_queues(count: int, tmp_path: Path) -> None:
     settings = StoreSettings(max_hash_slot_num=100, max_index_num=1000)
     parts = LiveParts(tmp_path, settings)
     parts.put_many(
-        [Message(f"T{number % 100}", b"", queue_id=number // 100) for number in range(10_000)]
+        [Message(f"T{number % 100}", b"", queue_id=number // 100) for number in range(count)]
     )
     CheckpointFile.open(parts.directory).write(reached(parts.dispatcher, parts.index))
 
     found = open_store(tmp_path, settings)
 
-    assert (found.report.queues, found.report.records) == (10_000, 0)
+    assert (found.report.queues, found.report.records) == (count, 0)
     assert all(end == 1 for end in found.offsets.table.values())
-    assert len(found.offsets.table) == 10_000
+    assert len(found.offsets.table) == count
 
 
 def test_a_long_log_is_read_ahead(tmp_path: Path) -> None:
