@@ -29,13 +29,13 @@ from tests.peer.workload import DELAY_LEVELS, expected, puts
 pytestmark = [pytest.mark.peer]
 
 SETTINGS = {
-    "mappedFileSizeCommitLog": 1 << 15,
+    "mappedFileSizeCommitLog": 1 << 14,
     "mappedFileSizeConsumeQueue": 200,
-    "maxHashSlotNum": 100,
-    "maxIndexNum": 200,
+    "maxHashSlotNum": 50,
+    "maxIndexNum": 80,
     "messageDelayLevel": DELAY_LEVELS,
 }
-PUTS = 250
+PUTS = 120
 
 
 def test_clean_stops(tmp_path: Path, rocketmq: RocketMQ) -> None:

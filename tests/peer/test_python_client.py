@@ -61,7 +61,7 @@ def test_no_task_is_left_behind(outcomes: Outcomes) -> None:
     assert not outcomes.tasks_left
 
 
-@pytest.fixture(scope="module", params=[NEWEST, NEWEST_4])
+@pytest.fixture(scope="module", params=[NEWEST, pytest.param(NEWEST_4, marks=pytest.mark.nightly)])
 def java(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Clients]:

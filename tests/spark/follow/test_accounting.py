@@ -28,7 +28,7 @@ pytestmark = [
 ]
 
 SMALL = {"mappedFileSizeCommitLog": 1 << 16}
-FORMATS = list(Format)
+NIGHTLY = pytest.mark.nightly
 
 
 def options(path: Path, format_: Format, out: Path, **others: Any) -> FollowOptions:
@@ -64,12 +64,19 @@ def flip(path: Path, at: int) -> None:
     segment.write_bytes(data)
 
 
-@pytest.mark.parametrize("format_", FORMATS)
+@pytest.mark.parametrize(
+    "format_",
+    [
+        pytest.param(Format.DELTA, marks=NIGHTLY),  # damage is noted below, too
+        pytest.param(Format.ICEBERG, marks=NIGHTLY),  # and in tests/peer/test_dead_letters_on_s3.py
+        Format.PARQUET,
+    ],
+)
 def test_damage_goes_to_the_dead_letters_and_comes_back(
     session: ClassicSession, tmp_path: Path, format_: Format
 ) -> None:
     path = tmp_path / "store"
-    put(path, 0, 600)
+    put(path, 0, 300)
     given = options(path, format_, tmp_path / "table")
     with StoreReader.open(path) as reader:
         hit = [reader.get("A", 0, offset, 1).records[0] for offset in (20, 130, 131)]
@@ -78,9 +85,9 @@ def test_damage_goes_to_the_dead_letters_and_comes_back(
         flip(path, offset + 90)  # in the body
 
     report = follow(session, given)
-    assert (report.messages, report.dead_letters) == (597, 3)
+    assert (report.messages, report.dead_letters) == (297, 3)
     checks = checked(given)
-    assert (checks.records.count, checks.rows.count) == (597, 597)
+    assert (checks.records.count, checks.rows.count) == (297, 297)
     assert checks.damaged_bytes == checks.damaged_bytes_noted == sum(size for _, size in places)
     found = letters(given)
     assert sorted((one["physicalOffset"], one["length"]) for one in found) == places
@@ -88,12 +95,15 @@ def test_damage_goes_to_the_dead_letters_and_comes_back(
     assert all("checksum" in one["reason"] and one["raw"] for one in found)
     assert replay(given).left == 3  # still no records
 
-    put(path, 600, 700)
+    put(path, 300, 400)
     assert follow(session, given).messages == 100
-    assert checked(given).rows.count == 697
+    assert checked(given).rows.count == 397
 
 
-@pytest.mark.parametrize("format_", [Format.DELTA, Format.ICEBERG])
+@pytest.mark.parametrize(
+    "format_",
+    [pytest.param(Format.DELTA, marks=NIGHTLY), Format.ICEBERG],  # the next test refuses in Delta
+)
 def test_rows_that_the_table_refuses(
     session: ClassicSession, tmp_path: Path, format_: Format
 ) -> None:

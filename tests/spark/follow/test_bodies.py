@@ -53,7 +53,10 @@ def test_a_schema_in_a_file(tmp_path: Path) -> None:
 
 
 @spark
-@pytest.mark.parametrize("format_", Format)
+@pytest.mark.parametrize(
+    "format_",
+    [Format.DELTA, Format.ICEBERG, pytest.param(Format.PARQUET, marks=pytest.mark.nightly)],
+)
 def test_columns_of_bodies(session: ClassicSession, tmp_path: Path, format_: Format) -> None:
     path, out = tmp_path / "store", tmp_path / "table"
     put(

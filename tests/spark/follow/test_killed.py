@@ -9,21 +9,25 @@ import pytest
 
 from mqlake.spark.classic import ClassicSession
 from tests.spark.follow import killing, nightly
-from tests.spark.follow.drivers import Followed
+from tests.spark.follow.drivers import Followed, Kind
 from tests.spark.follow.truths import truths
 
 pytestmark = [pytest.mark.spark]
 
-KILLS = [1, pytest.param(3, marks=pytest.mark.nightly)]
+FEW = (Kind("iceberg"), Kind("parquet"), Kind("delta", "keys"))
+"""Plain rows of Delta Lake are those of tests/spark/union and tests/peer/test_lake_on_s3.py."""
 
 
 @pytest.mark.timeout(900)  # each life starts a JVM
-@pytest.mark.parametrize("kills", KILLS)
-def test_killed_drivers(session: ClassicSession, tmp_path: Path, kills: int) -> None:
+@pytest.mark.parametrize(
+    ("kinds", "kills"), [(FEW, 1), pytest.param(killing.KINDS, 3, marks=pytest.mark.nightly)]
+)
+def test_killed_drivers(
+    session: ClassicSession, tmp_path: Path, kinds: Sequence[Kind], kills: int
+) -> None:
     def finish(tables: Sequence[Followed]) -> None:
         nightly.finish(session, tables)
 
-    kinds = killing.KINDS
     for outcome in killing.run(tmp_path, truths(kinds, 20), kills, 20, finish):
         assert (outcome.kills, outcome.violations) == (kills, 0), outcome
         assert outcome.messages == (kills + 1) * killing.PUTS

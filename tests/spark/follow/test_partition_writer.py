@@ -21,14 +21,23 @@ from mqlake.spark.follow.topic_shapes import TopicShapes
 from tests.spark.follow.tables import COLUMNS, batch, row
 
 SCHEMA = table_schema([name for name in COLUMNS if name != "topic"])
+OTHERS = ((0, 0), (0, 1 << 20), (3000, 2000), (3000, 1 << 20), (1 << 20, 0), (1 << 20, 2000))
+"""Values of GATHERED and LEAST; `make test` has each value of either once."""
 
 
 def shape(path: Path, target: int = 1 << 30) -> Shape:
     return Shape(str(path), SCHEMA, False, "mqlake-test", target)
 
 
-@pytest.mark.parametrize("gathered", [0, 3000, 1 << 20])
-@pytest.mark.parametrize("least", [0, 2000, 1 << 20])
+@pytest.mark.parametrize(
+    ("gathered", "least"),
+    [
+        (0, 2000),
+        (3000, 0),
+        (1 << 20, 1 << 20),
+        *(pytest.param(*each, marks=pytest.mark.nightly) for each in OTHERS),
+    ],
+)
 def test_every_row_once_in_order(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, gathered: int, least: int
 ) -> None:

@@ -122,7 +122,10 @@ def test_plain_files_have_one_table(tmp_path: Path) -> None:
 
 
 @pytest.mark.spark
-@with_versions
+@pytest.mark.parametrize(
+    "format_",
+    [pytest.param(Format.DELTA, marks=pytest.mark.nightly), Format.ICEBERG],  # Delta's are below
+)
 def test_follow(session: ClassicSession, tmp_path: Path, format_: Format) -> None:
     path, out = tmp_path / "store", tmp_path / "lake"
     given = query_options(

@@ -22,6 +22,7 @@ from tests.spark.union.kept_lake import KeptLake
 pytestmark = [pytest.mark.spark]
 
 SMALL = {"mappedFileSizeCommitLog": 1 << 16}
+NIGHTLY = pytest.mark.nightly
 
 
 def load(session: ClassicSession, given: dict[str, str]) -> list[dict[str, Any]]:
@@ -29,7 +30,14 @@ def load(session: ClassicSession, given: dict[str, str]) -> list[dict[str, Any]]
     return in_order(as_recorded(row.asDict()) for row in frame.collect())
 
 
-@pytest.mark.parametrize("format_", Format)
+@pytest.mark.parametrize(
+    "format_",
+    [
+        Format.DELTA,
+        pytest.param(Format.ICEBERG, marks=NIGHTLY),  # SQL reads one below
+        pytest.param(Format.PARQUET, marks=NIGHTLY),  # test_union reads its rows without a Spark
+    ],
+)
 def test_every_message_in_every_column(
     session: ClassicSession, tmp_path: Path, format_: Format
 ) -> None:
@@ -96,7 +104,8 @@ def test_an_acknowledged_message_is_in_the_next_query(
 
 
 @pytest.mark.timeout(900)  # each life starts a JVM
-def test_reads_while_a_driver_is_killed(tmp_path: Path) -> None:
-    for outcome in watching.run(tmp_path, list(Format), 1, 21):
+@pytest.mark.parametrize("formats", [(Format.DELTA,), pytest.param(tuple(Format), marks=NIGHTLY)])
+def test_reads_while_a_driver_is_killed(tmp_path: Path, formats: tuple[Format, ...]) -> None:
+    for outcome in watching.run(tmp_path, formats, 1, 21):
         assert (outcome.kills, outcome.violations) == (1, 0), outcome
         assert outcome.reads
