@@ -15,12 +15,12 @@ from tests.crash.kill import Kills
 from tests.crash.simulator import Outcome, Violation
 from tests.crash.workloads import ALL, WORKLOADS
 
-IMAGES = 1_750
-LEAST = 150
+IMAGES = 3_500
+LEAST = 300
 """Images of each shard; some have many more."""
 AGAIN = 50
 """One image in so many is crashed again during its recovery."""
-SHARE = 0.035
+SHARE = 0.07
 """Of the moments at which a workload, or a recovery, can be killed; the nightly run tries all."""
 
 
