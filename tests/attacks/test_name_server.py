@@ -119,7 +119,7 @@ def test_floods_of_kv_configuration(tmp_path: Path) -> None:
                 for one in them:
                     await one.answered()
                 remarks = "".join(remark for one in them for remark in one.remarks)
-                assert "maxKvConfig" in remarks
+                assert "maxKvConfigSize" in remarks
                 lists = GetKVListByNamespaceHeader(namespace="attacker-0")
                 for one in them:
                     await one.send(
