@@ -64,7 +64,7 @@ format: $(STAMP)  ## format the code, and fix what ruff can fix
 	$(BIN)/ruff format
 
 cluster-test: $(STAMP)  ## test jobs, Spark sources and sinks on a Spark cluster of two workers, while workers and brokers are killed
-	CLUSTER_TEST_MIB=512 $(BIN)/pytest -n 0 tests/spark/test_cluster.py tests/peer/test_spark_cluster.py
+	CLUSTER_TEST_MIB=512 $(BIN)/pytest -n 0 -m '' tests/spark/test_cluster.py tests/peer/test_spark_cluster.py
 
 newest-spark-test: $(STAMP)  ## run the Spark tests with the newest PySpark instead of the pinned one
 	@PYTHON=$(PYTHON) scripts/make-env $(NEWEST)

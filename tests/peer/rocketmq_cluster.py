@@ -25,7 +25,7 @@ QUICK = ("-Xms256m", "-Xmx512m", "-Dtls.server.mode=disabled", *QUICK_START)
 Each of a broker's servers would create a key for TLS: most of the processor time of its start.
 """
 
-CALM: Mapping[str, object] = {"transactionMetricFlushInterval": 200, "timerFlushIntervalMs": 10_000}
+CALM: Mapping[str, object] = {"transactionMetricFlushInterval": 200, "timerFlushIntervalMs": 60_000}
 """Settings of a broker that leaves the processor to others.
 
 A thread waits in a busy loop for the first of these intervals, in milliseconds, when the broker

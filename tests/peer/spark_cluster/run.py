@@ -104,7 +104,7 @@ class Running:
     def follow(self, victims: tuple[str, ...]) -> None:
         """Stream into the table; kill each victim at some moment between two commits."""
         self.begin("follow")
-        self._wait_for_commits(2)
+        self._wait_for_commits(1)
         for victim in victims:
             time.sleep(self._chance.uniform(0, 1))
             self.kill(victim)
@@ -158,8 +158,7 @@ class Running:
     def _wait(self, condition: Callable[[], bool]) -> None:
         deadline = time.monotonic() + PATIENCE
         while not condition():
-            said = "" if self._driver is None else self._driver.said
-            assert time.monotonic() < deadline, said
+            assert time.monotonic() < deadline, self._driver and self._driver.said
             time.sleep(0.2)
 
 
