@@ -55,7 +55,8 @@ QueueCount = Annotated[int, Within(1, 4096)]
 
 _IN_MEMORY = (
     "A pop's check point is always kept in memory first, for at most `popCkStayBufferTime`, and"
-    " acknowledgements are merged there. With 0, each pop writes its check point at once."
+    " acknowledgements are merged there. If `popCkStayBufferTime` is 0, each pop writes its check"
+    " point at once."
 )
 _BY_TIMER = "Check points are processed when the timer delivers them, so no scan needs an interval."
 _ROCKSDB = "mqlake does not use RocksDB."
@@ -78,7 +79,10 @@ WITHOUT_EFFECT = {
     "syncControllerMetadataPeriod": (
         "The broker looks for the leader when a controller does not answer or names another leader."
     ),
-    "totalReplicas": "A master asks all slaves that the name servers know, however many there are.",
+    "totalReplicas": (
+        "A master that starts with `enableSlaveActingMaster` asks all slaves that the name servers"
+        " know for their offsets, however many there are."
+    ),
     "sendHeartbeatTimeoutMillis": "Name servers do not answer heartbeats.",
     "compatibleWithOldNameSrv": (
         "Name servers of RocketMQ 4 know no acting master, so no requests are adapted to them."
@@ -156,7 +160,8 @@ class BrokerSettings(StoreSettings, frozen=True, rename="camel", kw_only=True):
     """Milliseconds since 1970. Until then, sends are refused with this time in the remark. The
     broker logs the time when it starts."""
     send_thread_pool_queue_capacity: Now[Count] = 10_000
-    """The maximum number of sends that wait for the disk. Further sends are answered as busy."""
+    """The maximum number of sends that wait for the disk or for slaves. Further sends are answered
+    as busy."""
 
     # Static topics
     forward_timeout: Now[Timeout] = 3000
@@ -182,7 +187,7 @@ class BrokerSettings(StoreSettings, frozen=True, rename="camel", kw_only=True):
     pull."""
     slave_read_enable: Now[bool] = False
     """On a slave: whether it serves pulls. On a master: whether a lagging consumer is directed to
-    the slave `whichBrokerWhenConsumeSlowly` of its group."""
+    a slave, the one whose id is `whichBrokerWhenConsumeSlowly` in the settings of its group."""
     access_message_in_memory_max_ratio: Now[Percent] = 40
     """Percent of the machine's memory. Messages that are no further than that from the end of the
     log count as being in memory."""

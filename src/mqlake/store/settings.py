@@ -177,12 +177,14 @@ class StoreSettings(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     """Whether files that are not expired may be deleted if the disk is full
     (`diskSpaceCleanForciblyRatio`)."""
     disk_max_used_space_ratio: Now[Percent] = 75
-    """Percent of the disk above which expired files are deleted at any hour. Smaller values count
-    as 10, larger ones as 95."""
+    """Percent of the disk above which expired files are deleted at any hour. Values below 10
+    count as 10, values above 95 as 95."""
     disk_space_clean_forcibly_ratio: Now[Percent] = 85
-    """Percent of the disk above which the oldest files are deleted even if they are not expired."""
+    """Percent of the disk above which the oldest files are deleted even if they are not expired.
+    Values below 30 count as 30, values above 85 as 85."""
     disk_space_warning_level_ratio: Now[Percent] = 90
-    """Percent of the disk above which the store accepts no messages."""
+    """Percent of the disk above which the store accepts no messages. Values below 35 count as 35,
+    values above 90 as 90."""
     delete_commit_log_files_interval: Now[Pause] = 100
     """The pause between the deletions of two files."""
     delete_file_batch_max: Now[Count] = 10

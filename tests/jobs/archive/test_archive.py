@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections.abc import Iterable
 from contextlib import suppress
@@ -15,6 +16,7 @@ from mqlake.errors import JobError, StoreError
 from mqlake.jobs.archive.check import CheckReport, check
 from mqlake.jobs.archive.job import ArchiveReport, archive
 from mqlake.jobs.local import LocalEngine
+from mqlake.jobs.rebuild import rebuild
 from mqlake.storage.local import LocalDirectory
 from mqlake.storage.object_target import LocalTarget
 from mqlake.storage.protocol import Directory
@@ -24,6 +26,8 @@ from mqlake.store.reader import StoreReader
 from mqlake.store.results import QueueRange
 from tests.golden import NAMES, store
 from tests.spark.source.growing import GrowingStore
+
+SEVERAL_SEGMENTS = [name for name in NAMES if name != "rmq5-default"]
 
 
 class KilledError(Exception):
@@ -101,6 +105,20 @@ def test_an_archive_has_the_closed_part_of_a_store(name: str, tmp_path: Path) ->
 
     again = archived(path, to)
     assert (again.new_segments, again.new_files, again.bytes_copied) == (0, 0, 0)
+
+
+@pytest.mark.parametrize("name", SEVERAL_SEGMENTS)
+def test_a_store_is_restored_from_an_archive(name: str, tmp_path: Path) -> None:
+    """As docs/archive.md says: objects are extended to the sizes that the manifest has."""
+    path, to, restored = store(name).path, tmp_path / "archive", tmp_path / "restored"
+    assert archived(path, to).segments
+    shutil.copytree(to / "commitlog", restored / "commitlog")
+    for segment in json.loads((to / "manifest.json").read_text())["segments"]:
+        os.truncate(restored / segment["object"], segment["size"])
+    whole = files_of(LocalDirectory(path), "commitlog")
+    log = files_of(LocalDirectory(restored), "commitlog")
+    assert log == {file: whole[file] for file in log}
+    assert rebuild(restored, LocalEngine(1)).damage == []
 
 
 def _open(path: Path) -> int:

@@ -50,7 +50,8 @@ def broker(
             "--port",
             min=1,
             max=65535,
-            help="Port to listen on (listenPort); the fast port, 2 less, is used, too.",
+            help="Port to listen on (listenPort). The broker also listens on the fast port, which"
+            " is 2 less.",
         ),
     ] = None,
     namesrv: Annotated[
