@@ -1,4 +1,4 @@
-"""More than a thousand crash images; `make nightly` tries hundreds of thousands."""
+"""Thousands of crash images; `make nightly` tries hundreds of thousands."""
 
 from __future__ import annotations
 
