@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import errno
-import os
 import random
 from collections.abc import Iterator
 from pathlib import Path
 
 from mqlake.formats.dialect import Dialect
 from mqlake.storage.local_owned import LocalOwnedDirectory
+from mqlake.storage.protocol import ReadableFile
 from mqlake.store.append.message import Message
 from mqlake.store.recovery.checkpoint_file import CheckpointFile, reached
 from mqlake.store.recovery.recovery import Recovered, recover
@@ -37,28 +36,19 @@ def open_store(path: Path, settings: StoreSettings = GOLDEN) -> Recovered:
 
 def contents(path: Path) -> dict[str, tuple[int, dict[int, bytes]]]:
     """Return the size of each file of a store, and its blocks that are not all zero, by offset."""
-    return {
-        str(file.relative_to(path)): (file.stat().st_size, dict(_blocks(file)))
-        for file in path.rglob("*")
-        if file.is_file()
-    }
+    directory = LocalOwnedDirectory(path)
+    names = [str(file.relative_to(path)) for file in path.rglob("*") if file.is_file()]
+    return {name: (directory.size(name), dict(_blocks(directory.open(name)))) for name in names}
 
 
-def _blocks(path: Path) -> Iterator[tuple[int, bytes]]:
+def _blocks(file: ReadableFile) -> Iterator[tuple[int, bytes]]:
     """Yield blocks with data; the holes of a file of RocketMQ's default size are not read."""
-    with path.open("rb", buffering=0) as file:
-        at = 0
-        while True:
-            try:
-                at = os.lseek(file.fileno(), at, os.SEEK_DATA) // _BLOCK * _BLOCK
-            except OSError as error:
-                if error.errno != errno.ENXIO:
-                    raise
-                return  # nothing but a hole is left
-            block = os.pread(file.fileno(), _BLOCK, at)
+    for start, end in file.data_ranges(0, file.size):
+        for at in range(start // _BLOCK * _BLOCK, end, _BLOCK):
+            block = file.read(at, _BLOCK)
             if block.count(0) != len(block):
                 yield at, block
-            at += _BLOCK
+    file.close()
 
 
 def messages(count: int, seed: int = 0) -> list[Message]:
