@@ -61,7 +61,7 @@ def test_kill_9(tmp_path: Path, rocketmq: RocketMQ) -> None:
     path = tmp_path / "store"
     messages = put_and_be_killed(path, 11, PUTS)
 
-    rocketmq.kill()  # a JVM that has run the other tests recovers fast enough to fill a file in 1 ms
+    rocketmq.kill()  # a JVM that has run other tests recovers fast enough to fill a file in 1 ms
     rocketmq.open(path, SETTINGS)
     answers.check(rocketmq, messages)
     answers.check_rare_keys(rocketmq, messages)
