@@ -22,11 +22,11 @@ JSON: `store`, `output`, `format`, `checkpoint`, `batches` (micro-batches with m
 `messages`, `files` and `bytesWritten` (before small files were merged), `filesMerged`,
 `deadLetters` (added to their table), `seconds`.
 
-With `--check`: `output`; `records`, `rows` and `refused`, each with `count` and `checksum`: the
-records of the log, the rows of the table, and the refused messages among the dead letters; `older`
-(rows whose part of the log has been deleted since), `damagedBytes` (damaged bytes of the log),
-`damagedBytesNoted` (those that the dead letters contain), `columns` (columns that the checksums
-cover), `ok`, `seconds`.
+With `--check`: `output`, `records` (of the log), `rows` (of the table), `refused` (the refused
+messages among the dead letters), `older` (rows whose part of the log has been deleted since),
+`damagedBytes` (damaged bytes of the log), `damagedBytesNoted` (those that the dead letters
+contain), `columns` (columns that the checksums cover), `ok`, `seconds`. `records`, `rows` and
+`refused` are objects with `count` and `checksum`.
 
 With `--replay`: `output`, `messages` (added to the table), `left` (remaining dead letters),
 `seconds`.

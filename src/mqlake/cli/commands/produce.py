@@ -3,8 +3,9 @@
 With `--ndjson`, each line is a JSON object with `body` (or `bodyBase64`) and optionally `tags`,
 `keys`, `properties`, `shardingKey`, `priority`, `delayLevel`, `delay` (milliseconds) or `deliverAt`
 (milliseconds since 1970). The output of `mqlake consume --json` has this form, so it can be sent
-again. Messages are sent in batches. The command fails at the first message that no broker
-acknowledges, and reports how many lines were acknowledged before it.
+again. Lines are sent in groups of up to 256. If no broker acknowledges one of them, the command
+fails. `--json` and `--progress` show how many lines were acknowledged in the groups before; other
+lines of the failed group may be stored.
 """
 
 from __future__ import annotations

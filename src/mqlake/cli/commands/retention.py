@@ -6,7 +6,7 @@ The plan lists the files of the commit log that a broker would remove at that ti
 large. It also lists the queue and index files that would be removed with them, says whether a
 broker would accept messages while the disk is this full, and names the consumer groups that have
 not read the messages in these files. Without `--at`, the time is now: outside the hours of
-`deleteWhen`, expired files are not listed.
+`deleteWhen`, expired files are listed only if the disk is fuller than `diskMaxUsedSpaceRatio`.
 
 Settings come from `config/broker.properties` of the store, in which `updateBrokerConfig` saves them
 if the broker runs without `--config`. `--config` overrides these, and `--set` overrides both. All
