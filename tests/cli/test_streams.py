@@ -55,6 +55,14 @@ def test_lines_go_in_and_out(running: RunningBroker, tmp_path: Path) -> None:
     assert run(running, "produce", "lines", str(file), "--progress")[2].startswith("sent 1 in ")
 
 
+def test_a_failure_says_how_many_lines_were_acknowledged(running: RunningBroker) -> None:
+    text = b'{"body": "text"}\n' * 300 + b"{\n"
+    code, out, err = run(running, "produce", "cut", "--ndjson", "--json", given=text)
+    assert code == 2
+    assert json.loads(out)["acknowledged"] == 256
+    assert err.endswith("(lines acknowledged before this group of 45: 256)\n")
+
+
 def test_json_goes_around(running: RunningBroker) -> None:
     given = [
         {"body": "text", "tags": "red", "keys": ["a", "b"], "properties": {"colour": "röt"}},

@@ -4,8 +4,8 @@ With `--ndjson`, each line is a JSON object with `body` (or `bodyBase64`) and op
 `keys`, `properties`, `shardingKey`, `priority`, `delayLevel`, `delay` (milliseconds) or `deliverAt`
 (milliseconds since 1970). The output of `mqlake consume --json` has this form, so it can be sent
 again. Lines are sent in groups of up to 256. If no broker acknowledges one of them, the command
-fails. `--json` and `--progress` show how many lines were acknowledged in the groups before; other
-lines of the failed group may be stored.
+fails, and says how many lines were acknowledged in the groups before; other lines of the failed
+group may be stored.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from mqlake.cli.lines import Lines, open_lines
 from mqlake.cli.options import Json, Progress, settings_given
 from mqlake.cli.output import write_json
 from mqlake.cli.streams import DEFAULT_NAMES, Names, Rate, Topic, or_told, run_until_told
+from mqlake.errors import MqlakeError
 
 if TYPE_CHECKING:
     from mqlake.client import Message
@@ -106,12 +107,16 @@ async def _send(
     shown: Rate,
     told: asyncio.Event,
 ) -> None:
-    from mqlake.client import Producer
+    from mqlake.client import ClientError, Producer
 
     most = _CHUNK if rate is None else max(1, min(_CHUNK, int(rate)))
     async with Producer(names) as producer:
         while not told.is_set() and (some := await or_told(lines.next(most), told)):
-            await producer.send_many([made(line) for line in some])
+            try:
+                await producer.send_many([made(line) for line in some])
+            except MqlakeError as error:
+                before = f"lines acknowledged before this group of {len(some)}: {shown.count}"
+                raise ClientError(f"{error} ({before})") from error
             shown.add(len(some))
             if rate is not None:
                 await or_told(asyncio.sleep(max(0.0, shown.count / rate - shown.seconds)), told)
