@@ -269,8 +269,8 @@ def write(outcomes: list[Outcome], rate: int, page: Path = PAGE) -> None:
     what = (
         f"{rate:,} messages of {BODY:,} bytes a second over {TOPICS} topics, on "
         f"{datetime.now(UTC):%Y-%m-%d}; {machine()}, load {os.getloadavg()[1]:.1f}. {versions()}.\n"
-        "The start is what the same command takes when there is nothing to do. The rate of the "
-        "rebuild is without it, as the read rate is that of a Spark that has started.\n"
+        '"Start" is the duration of the same command if there is nothing to do. The rates exclude '
+        "it: Spark has started before the read rate is measured.\n"
     )
     table = what + "\n" + make_table(head, rows)
     page.write_text(with_tables(page.read_text(), {"measured": table}))
