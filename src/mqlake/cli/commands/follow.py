@@ -110,8 +110,8 @@ def follow(
         bool,
         typer.Option(
             "--fail-on-data-loss/--no-fail-on-data-loss",
-            help="Fail at damage and at messages deleted before they were read, instead of writing"
-            " dead letters.",
+            help="Fail at damage, at messages deleted before they were read, and at messages that"
+            " the table refuses, instead of writing dead letters.",
         ),
     ] = False,
     check: Annotated[
