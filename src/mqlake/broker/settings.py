@@ -224,7 +224,7 @@ class BrokerSettings(StoreSettings, frozen=True, rename="camel", kw_only=True):
     max_pop_polling_size: Now[CountOrNone] = 100_000
     """The maximum number of waiting pops."""
     pop_ck_stay_buffer_time: Now[Pause] = 10_000
-    """How long a pop's check point is kept only in memory."""
+    """How long popped messages are kept only in memory, before their check point is written."""
 
     # Limits
     max_topic_nums: Now[Annotated[int, Within(1, 1_000_000)]] = 50_000

@@ -64,9 +64,9 @@ SOURCE_OPTIONS: tuple[Option, ...] = (
         None,
         "both",
         '`earliest`, `latest` (streaming), or by partition: `{"topicA": {"0": 23, "1": -2}}`, '
-        "with -2 for the earliest and -1 for the latest offset. Other partitions start at the "
-        "earliest. Unset: earliest in batch queries, latest in streaming queries. A restarted "
-        "query continues at its checkpoint.",
+        "with -2 for the earliest and -1 (streaming) for the latest offset. Other partitions start "
+        "at the earliest. Unset: earliest in batch queries, latest in streaming queries. A "
+        "restarted query continues at its checkpoint.",
     ),
     Option(
         "endingTimestamp",
@@ -98,7 +98,13 @@ SOURCE_OPTIONS: tuple[Option, ...] = (
         "If a partition has no record at or after the starting time: fail (`error`), or start at "
         "the latest offset (`latest`).",
     ),
-    Option("includeHeaders", boolean, "false", "both", "Whether rows have the column `headers`."),
+    Option(
+        "includeHeaders",
+        boolean,
+        "false",
+        "both",
+        "Whether rows have the column `headers`, if `columns` is unset.",
+    ),
     Option(
         "isolation.level",
         choice(*Isolation),
@@ -112,8 +118,8 @@ SOURCE_OPTIONS: tuple[Option, ...] = (
         boolean,
         "true",
         "both",
-        "Fail if records are damaged, deleted or out of the given range. With `false`, skip and "
-        "log them.",
+        "Fail if records are damaged or deleted, or if a given offset is outside the partition's "
+        "range. With `false`, log this and continue without the records.",
     ),
     Option(
         "minPartitions",
