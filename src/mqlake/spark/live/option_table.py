@@ -15,8 +15,8 @@ NAME_SERVER = Option(
     text,
     None,
     "both",
-    "Required. The name servers, `host:port`, separated by `;`. If neither this option nor `path` "
-    "is given, the environment variable `NAMESRV_ADDR` is used.",
+    "The name servers, `host:port`, separated by `;`. If neither this option nor `path` is given, "
+    "they come from the environment variable `NAMESRV_ADDR`.",
     ("namesrvAddr", "rocketmq.namesrvAddr"),
 )
 RETRY_TIMEOUT = Option(
@@ -107,9 +107,10 @@ LIVE_OPTIONS: tuple[Option, ...] = (
         boolean,
         "true",
         "both",
-        "Fail if messages are damaged, deleted or out of the given range, if a topic was deleted "
-        "and created again, or if a queue is gone or its broker does not answer; in a batch query "
-        "also if a topic or queue does not exist. With `false`, skip, count and log such messages.",
+        "Fail if messages are damaged or deleted, if a given offset is outside the queue's range, "
+        "if a topic was deleted and created again, or if a queue is gone or its broker does not "
+        "answer; in a batch query also if a topic or queue does not exist. With `false`, skip, "
+        "count and log such messages.",
     ),
     Option(
         "minPartitions",
@@ -165,7 +166,7 @@ LIVE_OPTIONS: tuple[Option, ...] = (
         None,
         "both",
         "Store directories, separated by commas. If the host of a task has the broker's store, or "
-        "a slave's, in one of them, the task reads its files instead of pulling.",
+        "a slave's, in one of them, the task reads that store's files instead of pulling.",
     ),
     *(_OF_DIRECTORIES[name] for name in _SAME),
 )
