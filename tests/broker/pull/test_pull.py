@@ -162,9 +162,11 @@ def test_a_group_goes_on_where_it_was_told_to(tmp_path: Path) -> None:
         async with running(tmp_path) as broker:
             await fill(broker, 50)
             broker.parts.store.core.config.consumer_offsets.reset(GROUP, "Orders", 0, 17)
-            found = await pull(broker, 40)
+            commits = HAS_SUBSCRIPTION | COMMITS_OFFSET
+            found = await pull(broker, 40, sys_flag=commits, commit_offset=40)
             assert (found.code, found.remark) == (ResponseCode.PULL_OFFSET_MOVED, "OFFSET_RESET")
             assert found.offsets.next_begin_offset == 17
+            assert broker.parts.store.config.consumer_offsets.query(GROUP, "Orders", 0) == 17
             assert (await pull(broker, 17)).bodies[0] == b"17"
 
     asyncio.run(main())

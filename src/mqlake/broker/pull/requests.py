@@ -161,9 +161,13 @@ class PullRequests:
     def _commit(self, header: PullHeader, queue_id: int, offset: int) -> None:
         """Commit the offset in a pull. If the table is full, serve the pull nevertheless.
 
-        The client gets the error when it commits separately, as it does every few seconds.
+        The client gets the error when it commits separately, as it does every few seconds. A reset
+        that this pull receives is not undone by it (RocketMQ's broker commits the older offset).
         """
         group, topic = header.consumer_group, header.topic
+        is_reset = self._offsets.has_reset(group, topic, queue_id)
+        if is_reset and self._parts.settings.use_server_side_reset_offset:
+            return
         if has_room(self._parts) or self._offsets.has(group, topic, queue_id):
             self._offsets.commit(group, topic, queue_id, offset)
 

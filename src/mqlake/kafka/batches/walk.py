@@ -1,4 +1,4 @@
-"""Walk over the batches of a log (docs/formats/kafka/log_file.md, "Walking").
+"""Walk over the batches of a log (docs/formats/kafka/log_file.md, "Reading").
 
 `mqlake.kafka.batches.scan` does the same in compiled kernels.
 """

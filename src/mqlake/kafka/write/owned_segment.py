@@ -153,7 +153,7 @@ class OwnedSegment(LogSegment):
         epochs: LeaderEpochs,
         before_cut: Callable[[], object] = lambda: None,
     ) -> int:
-        """Make the indexes again, and cut the log after its last good batch.
+        """Make the indexes again, and cut the log at its first bad batch.
 
         `producers` and `epochs` are those as of the base offset, and are brought forward. Returns
         the bytes cut off; `before_cut` is called if there are any. Rules:

@@ -161,8 +161,9 @@ SOURCE_OPTIONS: tuple[Option, ...] = (
         boolean,
         "true",
         "both",
-        "Fail if messages are damaged, deleted or out of the given range and, in a batch query, "
-        "if a topic or queue does not exist. With `false`, skip, count and log them.",
+        "Fail if messages are damaged or deleted, if a given offset is outside the queue's "
+        "range, and, in a batch query, if a topic or queue does not exist. With `false`, skip, "
+        "count and log them.",
     ),
     Option(
         "failOnSubscriptionChange",

@@ -17,7 +17,7 @@ def get(view: QueueView, offset: int, limit: int, tags: TagFilter) -> GetResult:
     An inner batch counts as one message; the one that contains `offset` is the first.
 
     Statuses and next offset are RocketMQ's. RocketMQ also ends an answer at a file's end, at 32
-    messages or 256 KiB, and after 800 entries that no tag matched; this function does not.
+    messages or 256 KiB, and after 800 entries; this function does not.
     """
     low, high = view.min_offset, view.max_offset
     if high == 0:

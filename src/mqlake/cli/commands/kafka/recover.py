@@ -1,10 +1,10 @@
 """Recover logs after an unclean stop, as Kafka does when it starts.
 
-Logs are cut after their last good batch, segments after a cut are removed, and index files, leader
-epochs and producer snapshots are rebuilt. A log directory is recovered from its recovery points on;
-after a clean stop, nothing is recovered. With `--all`, all of it is recovered. Afterwards, Kafka
-starts as after a clean stop. A single partition or segment is always recovered completely. No
-broker may run on the files.
+Logs are cut at their first damaged or incomplete batch, segments after a cut are removed, and
+index files, leader epochs and producer snapshots are rebuilt. A log directory is recovered from its
+recovery points on; after a clean stop, nothing is recovered. With `--all`, all of it is recovered.
+Afterwards, Kafka starts as after a clean stop. A single partition or segment is always recovered
+completely. No broker may run on the files.
 
 JSON: `partitions`, each with `path`, `segments` (their number afterwards), `logEndOffset`, `cut`
 (bytes) and `removed` (base offsets of the removed segments); `seconds`.
