@@ -95,6 +95,21 @@ def test_an_exclusive_queue_gets_what_is_sent_by_its_name(connect: Connect) -> N
     assert sorted(received.bodies) == ["by key", "by name"]
 
 
+def test_a_queue_with_a_topic_and_one_without_get_the_same_message(connect: Connect) -> None:
+    exchange, connection = Exchange("both", type="direct"), connect()
+    queues = [
+        Queue("kept", exchange, routing_key="key"),
+        Queue("watching", exchange, routing_key="key", exclusive=True),
+    ]
+    kept, watching = (Received(connection) for _ in queues)
+    with consume(connection, queues[0], kept), consume(connection, queues[1], watching):
+        publish(connection, "key", "for both", exchange=exchange)
+        kept.wait(1)
+        watching.wait(1)
+        watching.nothing_more(0.3)
+    assert kept.bodies == watching.bodies == ["for both"]
+
+
 def test_a_reply_creates_no_topic(connect: Connect, broker: RunningBroker) -> None:
     connection = connect()
     publish(connection, "gone-client", "result", correlation_id="t-1")

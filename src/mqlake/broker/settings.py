@@ -109,13 +109,14 @@ class BrokerSettings(StoreSettings, frozen=True, rename="camel", kw_only=True):
     broker_name: Restart[Name] = msgspec.field(default_factory=socket.gethostname)
     """The broker's name. A master and its slaves have the same name."""
     broker_id: Restart[CountOrNone] = 0
-    """0 for a master, 1 or more for a slave. All slaves of a master have different ids. A change of
-    `brokerRole` may also change it."""
+    """0 for a master, 1 or more for a slave. All slaves of a master have different ids. If
+    `updateBrokerConfig` changes only `brokerRole`, the id becomes 0 for a master and 1 for a
+    slave."""
     namesrv_addr: Restart[Addresses] = ""
     """The name servers to register with, separated by `;`."""
     bind_address: Restart[ListenAddress] = ""
     """The address to listen on. Empty: the loopback address if `brokerIP1` is a loopback address,
-    otherwise all addresses."""
+    otherwise all addresses, which is RocketMQ's default."""
     store_path_root_dir: Restart[PathText] = "~/store"
     """The directory of the store, created if missing."""
     store_path_commit_log: Restart[PathOrEmpty] = ""
@@ -127,7 +128,8 @@ class BrokerSettings(StoreSettings, frozen=True, rename="camel", kw_only=True):
 
     # Topics and groups
     broker_permission: Now[Annotated[int, Within(0, 7)]] = PERM_READ | PERM_WRITE
-    """What clients may do with any topic: 2 to write, 4 to read, 6 for both."""
+    """The permissions that routes show for all topics: 2 to write, 4 to read, 6 for both. Pulls and
+    pops without 4, and sends to ordered topics without 2, are also refused."""
     default_topic_queue_nums: Now[QueueCount] = 8
     """The maximum number of queues of a topic that a send creates."""
     auto_create_topic_enable: Now[bool] = True
@@ -141,7 +143,7 @@ class BrokerSettings(StoreSettings, frozen=True, rename="camel", kw_only=True):
     broker_topic_enable: Now[bool] = True
     """Whether the topic that has the broker's name may be read and written."""
     trace_topic_enable: Now[bool] = False
-    """Whether the broker creates the topic for message traces when it starts."""
+    """Whether the broker creates the topic for message traces if it does not exist."""
     msg_trace_topic_name: Restart[Name] = TRACE_TOPIC
     """The name of the topic for message traces."""
     validate_system_topic_when_update_topic: Now[bool] = True
@@ -158,7 +160,7 @@ class BrokerSettings(StoreSettings, frozen=True, rename="camel", kw_only=True):
     """Whether producers may recall messages while `brokerPermission` does not include writing."""
     start_accept_send_request_time_stamp: Now[Annotated[int, Within(0, _YEAR_2100)]] = 0
     """Milliseconds since 1970. Until then, sends are refused with this time in the remark. The
-    broker logs the time when it starts."""
+    broker logs this time at its start."""
     send_thread_pool_queue_capacity: Now[Count] = 10_000
     """The maximum number of sends that wait for the disk or for slaves. Further sends are answered
     as busy."""
@@ -169,12 +171,13 @@ class BrokerSettings(StoreSettings, frozen=True, rename="camel", kw_only=True):
 
     # Pull
     long_polling_enable: Now[bool] = True
-    """Whether a pull of a queue without new messages waits, for as long as the consumer
-    requests."""
+    """Whether a pull of a queue without new messages waits for as long as the consumer requests,
+    instead of for `shortPollingTimeMills`."""
     short_polling_time_mills: Now[Timeout] = 1000
     """How long a pull of a queue without new messages waits if `longPollingEnable` is off."""
     reject_pull_consumer_enable: Now[bool] = False
-    """Whether consumers that pull by themselves (not push consumers) are refused."""
+    """Whether heartbeats of consumers that pull by themselves (not push consumers) are ignored, and
+    pulls of groups without a member are refused."""
     enable_property_filter: Now[bool] = True
     """Whether consumers may filter by SQL92 (RocketMQ's default: false)."""
     max_filter_expression_size: Now[Annotated[int, Within(64, 32_768)]] = 4096
@@ -194,7 +197,7 @@ class BrokerSettings(StoreSettings, frozen=True, rename="camel", kw_only=True):
 
     # Clients
     channel_expired_timeout: Now[Interval] = 120_000
-    """A client that sends no heartbeat for this long is removed."""
+    """The connection of a client that sends no heartbeat for this long is closed."""
     notify_consumer_ids_changed_enable: Now[bool] = True
     """Whether the members of a group are notified when a member joins or leaves."""
     store_reply_message_enable: Now[bool] = True
@@ -218,9 +221,10 @@ class BrokerSettings(StoreSettings, frozen=True, rename="camel", kw_only=True):
     """Whether consumers to which the broker assigns queues pull or pop by default."""
     default_pop_share_queue_num: Now[Annotated[int, Within(-1, 4096)]] = -1
     """The number of members whose queues a pop consumer also reads, if no mode is set for its
-    group; -1 for all."""
+    group; 0 or less for all."""
     pop_polling_size: Now[CountOrNone] = 1024
-    """The maximum number of a group's pops that wait for one queue."""
+    """The maximum number of a group's pops that wait for one queue, or for all queues, of a
+    topic."""
     max_pop_polling_size: Now[CountOrNone] = 100_000
     """The maximum number of waiting pops."""
     pop_ck_stay_buffer_time: Now[Pause] = 10_000
@@ -258,7 +262,8 @@ class BrokerSettings(StoreSettings, frozen=True, rename="camel", kw_only=True):
     max_pull_polling_size: Now[Annotated[int, Within(1, 1_000_000)]] = 64_000
     """The maximum number of waiting pulls."""
     max_answer_entries: Now[Annotated[int, Within(1_000, 1_000_000)]] = 100_000
-    """The maximum number of queues or clients in the response to an administrative request."""
+    """The maximum number of queues or clients in the response to an administrative request, and of
+    groups' settings to pull or to pop."""
     max_admin_body_size: Now[Annotated[int, Within(4_096, 16_777_216)]] = 2 << 20
     """The maximum size of an administrative request's body."""
     long_request_queue_capacity: Now[Annotated[int, Within(1, 100_000)]] = 1000
@@ -266,7 +271,8 @@ class BrokerSettings(StoreSettings, frozen=True, rename="camel", kw_only=True):
 
     # Replication
     ha_listen_port: Restart[Port] = 0
-    """The port for slaves. 0: `listenPort` + 1 if that port is free (RocketMQ's default: 10912)."""
+    """The port for slaves. 0: `listenPort` + 1; if that is in use, a SYNC_MASTER does not start,
+    and another master has no slaves (RocketMQ's default: 10912)."""
     broker_ip2: Restart[IPAddressOrEmpty] = msgspec.field(default="", name="brokerIP2")
     """The address that slaves are given for this machine. Empty: `brokerIP1`."""
     ha_allowed_addresses: Restart[Networks] = ""
@@ -290,8 +296,8 @@ class BrokerSettings(StoreSettings, frozen=True, rename="camel", kw_only=True):
     # Acting master
     enable_slave_acting_master: Restart[bool] = False
     """Whether the slave with the smallest id serves reads, offsets and locks while the master is
-    gone, and whether the returning master adopts its offsets. Set it on all brokers of a name. It
-    has no effect with `enableControllerMode`."""
+    gone, and whether the returning master adopts the slaves' offsets. Set it on all brokers of a
+    name. No effect with `enableControllerMode`."""
     broker_not_active_timeout_millis: Restart[Interval] = 10_000
     """How long a name server considers this broker alive without a heartbeat, with
     `enableSlaveActingMaster`. It must be greater than `brokerHeartbeatInterval`."""

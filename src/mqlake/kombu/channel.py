@@ -95,7 +95,7 @@ class Channel(QueueChannel):
         queues = [queue for queue in bound if takes_from(queue, exchange)]
         for queue in queues:
             self._put(queue, message)
-        if not queues:
+        if len(queues) < len(bound) or not bound:
             self._send_to_exchange(exchange, message)
 
     def _put(self, queue: str, message: Payload, **_: Any) -> None:

@@ -90,20 +90,22 @@ class StoreSettings(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     max_hash_slot_num: Restart[Annotated[int, Within(1, 100_000_000)]] = DEFAULT_SLOTS
     """The number of hash slots in an index file."""
     max_index_num: Restart[Annotated[int, Within(2, 100_000_000)]] = DEFAULT_MAX_ENTRIES
-    """The number of entries for which an index file has room, including the unused entry 0."""
+    """The number of entries for which an index file has room, including the unused entry 0. A file
+    has at most 2147483647 bytes."""
     message_index_enable: Restart[bool] = True
     """Whether the index for queries by key is written."""
     index_dialect: Restart[Dialect] = Dialect.V5_5
-    """The RocketMQ release whose format a new store's index entries and checkpoint have. RocketMQ
-    does not have this setting."""
+    """The RocketMQ release in whose format a new store writes its index entries and its checkpoint.
+    RocketMQ does not have this setting."""
 
     # Append
     broker_role: Restart[BrokerRole] = BrokerRole.ASYNC_MASTER
     """The role of the broker. `updateBrokerConfig` promotes or demotes a running broker at once."""
     broker_ip1: Restart[IPAddress] = msgspec.field(default="127.0.0.1", name="brokerIP1")
-    """The address that clients are given for this machine; each message contains it."""
+    """The address that clients are given for this machine; each message contains it (RocketMQ's
+    default: the machine's own address)."""
     listen_port: Restart[Port] = 10911
-    """The port to listen on; each message contains it."""
+    """The port to listen on, at least 3 for a broker; each message contains it."""
     max_message_size: Now[Annotated[int, Within(1, 1 << 30)]] = 4 << 20
     """The maximum size of a message's body."""
     auto_message_version_on_topic_len: Now[bool] = True
@@ -126,7 +128,8 @@ class StoreSettings(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     flush_interval_commit_log: Now[Interval] = 500
     """How often the commit log is checked for a flush."""
     flush_commit_log_least_pages: Now[Pages] = 4
-    """The minimum number of 4 KiB pages that a check flushes. Fewer wait for a later check."""
+    """The minimum number of 4 KiB pages that a check flushes under `ASYNC_FLUSH`. Fewer wait for a
+    later check."""
     flush_commit_log_thorough_interval: Now[Pause] = 10_000
     """The time since the last flush after which a check flushes any number of pages."""
     flush_interval_consume_queue: Now[Interval] = 1000

@@ -9,13 +9,14 @@ from mqlake.formats.config.subscription_group import SimpleSubscription, Subscri
 from mqlake.formats.config.topics import Topic
 from mqlake.protocol.bodies.heartbeat import ConsumerData, Heartbeat, ProducerData, Subscription
 from mqlake.protocol.body import encode_body
-from mqlake.protocol.codes import RequestCode
+from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.headers.admin import ConsumeStatsHeader
 from tests.broker.admin.asking import done, refused, wanted
 from tests.broker.asking import commit, lock
 from tests.broker.clients_of import known_client
 from tests.broker.consuming import Consumer, subscription
 from tests.broker.live.observing import change, observes, soon, until
+from tests.broker.pull.pulls import fill, pull
 from tests.broker.running import Running, to
 
 BEAT, CREATE = RequestCode.HEART_BEAT, RequestCode.UPDATE_AND_CREATE_TOPIC
@@ -69,6 +70,13 @@ async def reject_pull_consumer(broker: Running) -> None:
     await change(broker, rejectPullConsumerEnable="true")
     await consumer.beat("two", subscription("Orders"), consumeType="CONSUME_ACTIVELY")
     assert set(broker.parts.clients.consumers) == {"one"}
+    await fill(broker, 1)
+    for group, code in (
+        ("one", ResponseCode.SUCCESS),
+        ("two", ResponseCode.SUBSCRIPTION_NOT_EXIST),
+        ("TOOLS_CONSUMER", ResponseCode.SUCCESS),
+    ):
+        assert (await pull(consumer, consumer_group=group)).code == code
     await consumer.close()
 
 

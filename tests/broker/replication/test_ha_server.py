@@ -493,5 +493,8 @@ def test_the_status_names_the_slaves(tmp_path: Path) -> None:
         (one,) = found.ha_connection_info
         assert (one.slave_ack_offset, one.diff, one.in_sync) == (end(broker) - 7, 7, True)
         assert one.transfer_from_where == end(broker)
+        await change(broker, haMaxGapNotInSync=6)
+        answer = await broker.ask(RequestCode.GET_BROKER_HA_STATUS)
+        assert decode_body(HaRuntimeInfo, answer.body).in_sync_slave_nums == 0
 
     on_a_master(tmp_path, test)

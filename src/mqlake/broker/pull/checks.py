@@ -12,10 +12,16 @@ from mqlake.broker.filter.subscriptions import Choice, choice, is_costly, not_su
 from mqlake.broker.parts import Parts
 from mqlake.formats.config.subscription_group import SubscriptionGroup
 from mqlake.formats.config.topics import PERM_READ, Topic
+from mqlake.protocol.bodies.heartbeat import ACTIVE
 from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.command import Command
 from mqlake.protocol.errors import RemotingError
 from mqlake.protocol.headers.pull import HAS_SUBSCRIPTION, PullHeader
+from mqlake.protocol.naming import SYSTEM_GROUP_PREFIX, SYSTEM_GROUPS
+from mqlake.remoting.connection import Peer
+
+_UNREGISTERED = {*SYSTEM_GROUPS, "DEFAULT_CONSUMER", "SCHEDULE_CONSUMER", "__MONITOR_CONSUMER"}
+"""Groups that pull without heartbeats. Upstream: `MixAll.isSysConsumerGroupPullMessage`."""
 
 
 class Allowed(NamedTuple):
@@ -32,7 +38,7 @@ class PullChecks:
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
 
-    def check(self, request: Command, header: PullHeader, address: str) -> Allowed:
+    def check(self, request: Command, header: PullHeader, peer: Peer) -> Allowed:
         """Return a pull's topic, group and choice of messages.
 
         Raises:
@@ -47,8 +53,10 @@ class PullChecks:
                 f"the broker[{settings.broker_ip1}] for lite pull consumer is forbidden"
             )
         group = self._group(header.consumer_group)
-        topic = self._topic(header, address)
+        topic = self._topic(header, peer.address)
         wanted = self._choice(header, group)
+        if settings.reject_pull_consumer_enable:
+            self._check_member(header.consumer_group, peer)
         return Allowed(topic, group, wanted)
 
     def is_costly(self, header: PullHeader) -> bool:
@@ -122,6 +130,16 @@ class PullChecks:
         return (
             (None, None) if found.class_filter_mode else (found.sub_string, found.expression_type)
         )
+
+    def _check_member(self, name: str, peer: Peer) -> None:
+        """Refuse a pull of a group that no heartbeat has joined, except for groups of tools."""
+        consumers = self._parts.clients.consumers.get(name)
+        if consumers is not None and (consumers.consume_type != ACTIVE or peer in consumers):
+            return
+        if name in _UNREGISTERED or name.startswith(SYSTEM_GROUP_PREFIX):
+            return
+        reason = "the consumer's group info not exist, or the pull consumer is rejected by server."
+        raise RemotingError(ResponseCode.SUBSCRIPTION_NOT_EXIST, reason)
 
 
 def _forbidden(reason: str) -> RemotingError:

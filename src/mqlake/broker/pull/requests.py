@@ -120,7 +120,7 @@ class PullRequests:
         return self._pull_now(peer, request, header)
 
     def _parse(self, peer: Peer, request: Command, header: PullHeader) -> Job[None]:
-        self._checks.check(request, header, peer.address)
+        self._checks.check(request, header, peer)
         yield
 
     async def _pull_parsed(
@@ -143,7 +143,7 @@ class PullRequests:
         if stretch.item.bname != self._static_topics.broker_name:
             # Checked as a pull from this broker's queue; the other broker checks it again.
             own = msgspec.structs.replace(header, queue_id=queue.leader.queue_id)
-            self._checks.check(request, own, peer.address)
+            self._checks.check(request, own, peer)
             return self._forward(request, stretch)
         physical = stretch.header
         pull = self._check(peer, request, physical, physical.queue_offset)
@@ -206,7 +206,7 @@ class PullRequests:
         Raises:
             RemotingError: the response to a pull that may not be served.
         """
-        allowed = self._checks.check(request, header, peer.address)
+        allowed = self._checks.check(request, header, peer)
         settings = self._parts.settings
         most = min(header.max_msg_nums, settings.max_transfer_count_on_message_in_memory)
         most_bytes = settings.max_transfer_bytes_on_message_in_memory

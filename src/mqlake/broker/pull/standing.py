@@ -86,6 +86,7 @@ class StandingPulls:
             or allowed.topic.has_batch_queues
             or settings.is_slave
             or settings.slave_read_enable
+            or settings.reject_pull_consumer_enable
             or header.topic in self._static_topics
             or len(header.subscription or "") > _LONGEST_SUBSCRIPTION
         ):

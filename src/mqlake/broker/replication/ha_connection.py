@@ -59,7 +59,7 @@ class HaConnection:
         address: str,
     ) -> None:
         now = settings.now
-        self._settings, self._store = now, store
+        self._live, self._settings, self._store = settings, now, store
         self._reader, self._writer, self.address = reader, writer, address
         self._loop = asyncio.get_running_loop()
         self._rate = Rate(
@@ -94,7 +94,7 @@ class HaConnection:
     @property
     def is_in_sync(self) -> bool:
         """Whether the slave counts as being in sync."""
-        return self._copy is not None and self.lacks <= self._settings.ha_max_gap_not_in_sync
+        return self._copy is not None and self.lacks <= self._live.now.ha_max_gap_not_in_sync
 
     # The connection
 
