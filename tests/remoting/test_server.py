@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import socket
 
 import pytest
 
@@ -275,3 +276,27 @@ def test_a_stop_waits_for_running_handlers(caplog: pytest.LogCaptureFixture) -> 
 
     asyncio.run(run())
     assert not caplog.records
+
+
+@pytest.mark.parametrize("rounds", range(6))
+def test_a_stop_closes_a_connection_that_is_just_accepted(rounds: int) -> None:
+    async def run() -> None:
+        server = RemotingServer([])
+        port = await server.start("127.0.0.1", 0)
+        with socket.create_connection(("127.0.0.1", port)) as connection:
+            for _ in range(rounds):
+                await asyncio.sleep(0)
+            await server.stop(0.0)
+            assert await asyncio.to_thread(is_closed, connection)
+            assert not server.peers
+
+    asyncio.run(run())
+
+
+def is_closed(connection: socket.socket) -> bool:
+    """Return whether the other side closes a connection on which it sends nothing."""
+    connection.settimeout(10)
+    try:
+        return connection.recv(1) == b""
+    except ConnectionResetError:
+        return True

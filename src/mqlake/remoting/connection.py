@@ -325,7 +325,9 @@ class Peer(asyncio.BufferedProtocol):
         self.local_port = int((transport.get_extra_info("sockname") or _NOWHERE)[1])
         self.last_active = self.last_received = self._shared.loop.time()
         self._is_open = True
-        if not self._shared.opened(self):
+        if self._shared.is_closed:  # It was accepted before the server stopped listening.
+            self._transport.abort()
+        elif not self._shared.opened(self):
             self._abort(f"{self._shared.connections} connections are open already")
 
     def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002

@@ -17,6 +17,7 @@ from mqlake.errors import MqlakeError
 from mqlake.remoting.connection import Peer
 from mqlake.remoting.dispatch import Dispatcher
 from mqlake.remoting.limits import Limits
+from mqlake.remoting.listening import stop_listening
 from mqlake.remoting.route import Check, Route
 from mqlake.remoting.shared import Shared
 
@@ -74,6 +75,7 @@ class RemotingServer:
             self._shared.take_one = dispatcher.take_one if dispatcher.serves_one else None
             self._shared.connections = min(self._limits.connections, _connections())
             self._sweep_later()
+        self._shared.is_closed = False
         try:
             server = await loop.create_server(self._accept, host, port, backlog=_BACKLOG)
         except OSError as error:
@@ -86,9 +88,10 @@ class RemotingServer:
         """Accept no more connections, let running handlers end, and close all connections."""
         if self._sweeper is not None:
             self._sweeper.cancel()
-        for server in self._servers:
-            server.close()
+        await stop_listening(self._servers)
         await self._dispatcher.stop(grace)
+        if self._shared is not None:
+            self._shared.is_closed = True
         for peer in self.peers:
             peer.close()
         for server in self._servers:

@@ -43,6 +43,7 @@ class Shared:
         connections: the maximum of open connections.
         buffer: the buffer into which data is read.
         last_read: the connection from which data arrived last.
+        is_closed: whether new connections are closed at once.
     """
 
     def __init__(
@@ -66,6 +67,7 @@ class Shared:
         self.turns = Turns(loop)
         self.connections = limits.connections
         self.last_read: Peer | None = None
+        self.is_closed = False
         self.buffer = memoryview(bytearray(_READ))
         self._busy, self._full = self.buffer[:_BUSY_READ], self.buffer[:_FULL_READ]
         self._writers: list[Peer] = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
@@ -471,6 +472,28 @@ def test_a_port_that_nobody_asked_for_may_be_taken(tmp_path: Path) -> None:
         async with running(tmp_path, listenPort=port) as broker:
             assert broker.parts.replicas.ha_address == ""
         holder.close()
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("rounds", range(8))
+def test_a_stop_closes_a_slave_that_is_just_accepted(tmp_path: Path, rounds: int) -> None:
+    async def run() -> None:
+        async with running(tmp_path, listenPort=free_port(1)) as broker:
+            host, _, port = broker.parts.replicas.ha_address.rpartition(":")
+            slave = socket.create_connection((host, int(port)), 10)
+            for _ in range(rounds):
+                await asyncio.sleep(0)
+            await server(broker).stop()
+            for task in asyncio.all_tasks() - {asyncio.current_task()}:
+                if "HaServer" in repr(task):
+                    task.cancel()  # as `asyncio.run` does with what is left
+            try:
+                assert await asyncio.to_thread(slave.recv, 1) == b""
+            except ConnectionResetError:
+                pass
+            finally:
+                slave.close()
 
     asyncio.run(run())
 

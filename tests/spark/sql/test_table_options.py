@@ -50,7 +50,11 @@ def test_a_query_about_another_place_has_only_its_own(place: dict[str, str]) -> 
 
 
 def test_secrets_and_missing_options_are_refused() -> None:
-    with pytest.raises(FormatError, match="option secretKey: a table would show it"):
-        options_of_statement({"option.secretKey": "x", "secretKey": "x"})
+    for name in ("secretKey", "fs.azure.account.key.box.example", "fs.s3a.access.key"):
+        with pytest.raises(FormatError, match=f"option {name}: a table would show it"):
+            options_of_statement({f"option.{name}": "x", name: "x"})
+    named = {"fs.s3a.aws.credentials.provider": "A", "path": "s3a://box/store"}
+    given = named | {f"option.{name}": value for name, value in named.items()}
+    assert options_of_statement(given)["fs.s3a.aws.credentials.provider"] == "A"
     with pytest.raises(FormatError, match="created with a list of columns"):
         options_of_query({}, SCHEMA)

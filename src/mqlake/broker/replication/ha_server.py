@@ -13,6 +13,7 @@ from ipaddress import ip_address
 from mqlake.broker.replication.ha_connection import HaConnection
 from mqlake.broker.settings import LAST_PORT, BrokerSettings
 from mqlake.errors import MqlakeError
+from mqlake.remoting.listening import stop_listening
 from mqlake.store.bounds import networks
 from mqlake.store.live_settings import Current
 from mqlake.store.port import Store
@@ -65,7 +66,7 @@ class HaServer:
         port = wanted or min(settings.listen_port + 1, LAST_PORT)
         try:
             self._server = await asyncio.start_server(
-                self._serve, settings.listen_address, port, limit=_ENOUGH
+                self._connected, settings.listen_address, port, limit=_ENOUGH
             )
         except OSError as error:
             reason = f"port {port} for slaves: {error.strerror or error}; set haListenPort"
@@ -85,7 +86,7 @@ class HaServer:
         self.address = ""
         self._store.copying.grown = None
         if self._server is not None:
-            self._server.close()
+            await stop_listening([self._server])
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -113,10 +114,14 @@ class HaServer:
             _log.info("enough slaves are in sync")
         self._was_missing = missing
 
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
+    def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = self._loop.create_task(self._serve(reader, writer))
         self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        # A task that is cancelled before its first step closes nothing by itself.
+        task.add_done_callback(lambda _: writer.transport.abort())
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         address = _name(writer)
         try:
             if (refusal := self._refusal(writer)) is not None:
@@ -127,9 +132,6 @@ class HaServer:
             pass  # The server stops: the streams would log this.
         except Exception as error:  # noqa: BLE001 (the others go on)
             _log.error("slave %s: its connection failed", address, exc_info=error)
-        finally:
-            writer.transport.abort()
-            self._tasks.discard(task)
 
     def _connection(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, address: str

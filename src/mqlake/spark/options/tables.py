@@ -23,7 +23,9 @@ METADATA = "mqlake.options"
 
 _OF_OPTIONS_CLAUSE = "option."
 _PLACES = {"path", "paths", "table", "nameserver", "namesrvaddr", "rocketmq.namesrvaddr"}
-_SECRETS = ("secret", "password", "token", "credential")
+_SECRETS = ("secret", "password", "token", "credential", "account.key", "access.key")
+_CLASSES = ".provider"
+"""The end of options that name a class, such as `fs.s3a.aws.credentials.provider`."""
 
 
 Kind = TypeVar("Kind", bound=type)
@@ -99,12 +101,16 @@ def options_of_statement(given: Mapping[str, str]) -> dict[str, str]:
     if "path" in properties:
         options["path"] = properties["path"]
     for name in options:
-        if any(word in name.lower() for word in _SECRETS):
+        if _is_secret(name.lower()):
             raise FormatError(
                 f"option {name}: a table would show it to everyone who reads its columns; "
                 "give it in each query, in its clause WITH (…)"
             )
     return options
+
+
+def _is_secret(name: str) -> bool:
+    return any(word in name for word in _SECRETS) and not name.endswith(_CLASSES)
 
 
 def with_kept(schema: StructType, options: Mapping[str, str]) -> StructType:
