@@ -40,7 +40,7 @@ class Load:
         window: of each connection.
         size: bytes of a body.
         seconds: to measure, after `warm_up`.
-        headers: of the frames; Java clients of 5.x write binary ones.
+        headers: of the frames; Java's clients write JSON unless told otherwise.
     """
 
     address: str

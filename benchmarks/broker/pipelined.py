@@ -27,8 +27,9 @@ LOADS = {
 }
 
 METHOD = """\
-The load is sends in the form of the Java client 5.x (SEND_MESSAGE_V2, binary headers, a unique key
-in each), and sends with JSON headers, in the form of 4.9. They are encoded in advance, and sent
+The load is sends as RocketMQ's own benchmark programs write them (SEND_MESSAGE_V2, binary headers,
+a unique key in each), and sends with JSON headers, which Java's clients write unless
+`ROCKETMQ_SERIALIZE_TYPE` is set. They are encoded in advance, and sent
 over {connections} connections with {window} in flight on each. Broker and load generator have one
 core each. Topics have {queues} queues, `ASYNC_FLUSH`. Every send must be answered with SUCCESS, and
 one second after the last one, queues and index must contain all messages."""
