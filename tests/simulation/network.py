@@ -53,6 +53,9 @@ class Listener:
     def getsockname(self) -> tuple[str, int]:
         return self.machine.address, self.port
 
+    def fileno(self) -> int:
+        return -1
+
     def close(self) -> None:
         if self.machine.listeners.get(self.port) is self:
             del self.machine.listeners[self.port]
