@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import NamedTuple
@@ -90,3 +91,12 @@ class Raw:
         self.writer.close()
         with suppress(ConnectionError):
             await self.writer.wait_closed()
+
+
+def is_closed(connection: socket.socket) -> bool:
+    """Return whether the other side closes a connection on which it sends nothing."""
+    connection.settimeout(10)
+    try:
+        return connection.recv(1) == b""
+    except ConnectionResetError:
+        return True

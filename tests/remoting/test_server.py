@@ -17,7 +17,7 @@ from mqlake.protocol.header import Header, Int32
 from mqlake.remoting.connection import Peer
 from mqlake.remoting.errors import ConnectionFailedError, RequestTimeoutError
 from mqlake.remoting.server import RemotingServer
-from tests.remoting.serving import Raw, serving, until
+from tests.remoting.serving import Raw, is_closed, serving, until
 
 ASK = RequestCode.HEART_BEAT
 
@@ -293,10 +293,15 @@ def test_a_stop_closes_a_connection_that_is_just_accepted(rounds: int) -> None:
     asyncio.run(run())
 
 
-def is_closed(connection: socket.socket) -> bool:
-    """Return whether the other side closes a connection on which it sends nothing."""
-    connection.settimeout(10)
-    try:
-        return connection.recv(1) == b""
-    except ConnectionResetError:
-        return True
+def test_a_stop_that_is_cancelled_closes_the_port() -> None:
+    async def run() -> int:
+        server = RemotingServer([])
+        port = await server.start("127.0.0.1", 0)
+        stopping = asyncio.create_task(server.stop())
+        await asyncio.sleep(0)
+        stopping.cancel()
+        await asyncio.gather(stopping, return_exceptions=True)
+        return port
+
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.1", asyncio.run(run()))).close()

@@ -18,6 +18,8 @@ async def stop_listening(servers: Iterable[asyncio.Server]) -> None:
         for listening in server.sockets:
             with suppress(RuntimeError):  # uvloop has its own way.
                 loop.remove_reader(listening.fileno())
-    await asyncio.sleep(0)
-    for server in servers:
-        server.close()
+    try:
+        await asyncio.sleep(0)
+    finally:  # also if the caller is cancelled
+        for server in servers:
+            server.close()

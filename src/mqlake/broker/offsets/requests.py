@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from mqlake.broker.memory import bytes_in_memory
+from mqlake.broker.offsets.resets import awaits_reset
 from mqlake.broker.offsets.room import check_offsets
 from mqlake.broker.parts import Parts
 from mqlake.broker.static_topics.mappings import LogicQueue
@@ -151,8 +152,7 @@ class OffsetRequests:
             raise RemotingError(ResponseCode.INVALID_PARAMETER, reason)
         if not self._offsets.has(group, topic, queue_id):
             check_offsets(self._parts, group, topic)
-        is_reset = self._offsets.has_reset(group, topic, queue_id)
-        if is_reset and self._parts.settings.use_server_side_reset_offset:
+        if awaits_reset(self._parts, group, topic, queue_id):
             return response(request, remark="Offset has been previously reset")
         self._offsets.commit(group, topic, queue_id, offset)
         return response(request)

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from mqlake.broker.offsets.resets import awaits_reset
 from mqlake.broker.offsets.room import has_room
 from mqlake.broker.parts import Parts
 from mqlake.broker.pull.answers import OFFSET_RESET, answer
@@ -165,8 +166,7 @@ class PullRequests:
         that this pull receives is not undone by it (RocketMQ's broker commits the older offset).
         """
         group, topic = header.consumer_group, header.topic
-        is_reset = self._offsets.has_reset(group, topic, queue_id)
-        if is_reset and self._parts.settings.use_server_side_reset_offset:
+        if awaits_reset(self._parts, group, topic, queue_id):
             return
         if has_room(self._parts) or self._offsets.has(group, topic, queue_id):
             self._offsets.commit(group, topic, queue_id, offset)

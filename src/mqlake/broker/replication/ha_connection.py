@@ -59,7 +59,7 @@ class HaConnection:
         address: str,
     ) -> None:
         now = settings.now
-        self._live, self._settings, self._store = settings, now, store
+        self._settings, self._store = settings, store
         self._reader, self._writer, self.address = reader, writer, address
         self._loop = asyncio.get_running_loop()
         self._rate = Rate(
@@ -94,7 +94,7 @@ class HaConnection:
     @property
     def is_in_sync(self) -> bool:
         """Whether the slave counts as being in sync."""
-        return self._copy is not None and self.lacks <= self._live.now.ha_max_gap_not_in_sync
+        return self._copy is not None and self.lacks <= self._settings.now.ha_max_gap_not_in_sync
 
     # The connection
 
@@ -129,7 +129,7 @@ class HaConnection:
             self._more.set()
 
     def _put_frames(self) -> None:
-        most, upto = self._settings.ha_transfer_batch_size, self.transferred_from + _AT_ONCE
+        most, upto = self._settings.now.ha_transfer_batch_size, self.transferred_from + _AT_ONCE
         for _ in range(_FRAMES_AT_ONCE):
             if not self._is_more or self.transferred_from >= upto:
                 break
@@ -172,7 +172,7 @@ class HaConnection:
             EndedError: the connection is over.
             FormatError: the bytes are not a report.
         """
-        patience = self._settings.ha_housekeeping_interval / 1000
+        patience = self._settings.now.ha_housekeeping_interval / 1000
         while True:
             try:
                 async with asyncio.timeout(patience):
@@ -297,7 +297,7 @@ class HaConnection:
         Raises:
             EndedError: retention has removed the next bytes.
         """
-        copying, most = self._store.copying, self._settings.ha_transfer_batch_size
+        copying, most = self._store.copying, self._settings.now.ha_transfer_batch_size
         while self._is_more:
             if pause := self._rate.pause(self._loop.time()):
                 await asyncio.sleep(pause)
@@ -335,7 +335,7 @@ class HaConnection:
 
     async def _wait(self) -> None:
         """Return when there may be more to send, or after sending a heartbeat that was due."""
-        interval = self._settings.ha_send_heartbeat_interval / 1000
+        interval = self._settings.now.ha_send_heartbeat_interval / 1000
         self._is_idle = True
         try:
             async with asyncio.timeout_at(self._last_write + interval):
