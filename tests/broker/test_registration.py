@@ -10,15 +10,18 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from mqlake.broker import registration
+from mqlake.broker.registration import Registration
 from mqlake.broker.settings import FAST_PORT_DISTANCE
 from mqlake.formats.config import DataVersion
 from mqlake.formats.config.topics import PERM_READ, Topic
 from mqlake.namesrv.name_server import NameServer
 from mqlake.namesrv.settings import NamesrvSettings
 from mqlake.programs.ports import free_port
+from mqlake.protocol.bodies.groups import TopicConfigs as TopicConfigList
 from mqlake.protocol.bodies.register import RegisterBody, TopicConfigs, body_crc
 from mqlake.protocol.bodies.route import TopicRouteData
-from mqlake.protocol.body import decode_body
+from mqlake.protocol.body import decode_body, encode_body
 from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.command import request
 from mqlake.protocol.headers.namesrv import (
@@ -28,14 +31,17 @@ from mqlake.protocol.headers.namesrv import (
 )
 from mqlake.remoting.client import RemotingClient
 from mqlake.remoting.connection import Peer
+from tests.broker.admin.asking import done, wanted
 from tests.broker.running import PATIENCE, running, to
 
 
 @asynccontextmanager
 async def name_server(port: int = 0) -> AsyncIterator[str]:
     server = NameServer(NamesrvSettings(bind_address="127.0.0.1", listen_port=port))
-    yield f"127.0.0.1:{await server.start()}"
-    await server.stop()
+    try:
+        yield f"127.0.0.1:{await server.start()}"
+    finally:
+        await server.stop()
 
 
 async def route(address: str, topic: str) -> TopicRouteData | None:
@@ -76,6 +82,40 @@ def test_what_a_producer_makes_is_told_at_once(tmp_path: Path) -> None:
             assert found is not None
             (queues,) = found.queue_datas
             assert (queues.broker_name, queues.read_queue_nums, queues.perm) == ("broker-a", 4, 6)
+
+    asyncio.run(run())
+
+
+def test_a_topic_that_was_created_has_a_route(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def slowly(self: Registration, address: str) -> None:
+        await asyncio.sleep(0.2)
+        await whole(self, address)
+
+    async def run() -> None:
+        async with name_server() as address, running(tmp_path, namesrvAddr=address) as broker:
+            monkeypatch.setattr(Registration, "_register", slowly)
+            await done(broker, RequestCode.UPDATE_AND_CREATE_TOPIC, wanted("One"))
+            assert await route(address, "One") is not None
+            topics = encode_body(TopicConfigList([Topic("Two", 1, 1), Topic("Three", 1, 1)]))
+            await done(broker, RequestCode.UPDATE_AND_CREATE_TOPIC_LIST, body=topics)
+            assert await route(address, "Two") is not None
+            assert await route(address, "Three") is not None
+
+    whole = Registration._register  # pyright: ignore[reportPrivateUsage]
+    asyncio.run(run())
+
+
+def test_a_topic_is_created_without_name_servers_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def run() -> None:
+        nobody = f"127.0.0.1:{free_port()}"
+        async with running(tmp_path, namesrvAddr=nobody) as broker:
+            # A registration that fails is not waited for.
+            monkeypatch.setattr(registration, "_FIRST", 10 * PATIENCE)
+            await done(broker, RequestCode.UPDATE_AND_CREATE_TOPIC, wanted("Orders"))
 
     asyncio.run(run())
 

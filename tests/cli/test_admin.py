@@ -60,6 +60,7 @@ class Admin:
             found.parts.topics.make(f"%RETRY%{GROUP}", 1)
             offsets = found.parts.store.core.config.consumer_offsets
             offsets.commit(GROUP, self.topic, queue_id, offset)
+            await found.parts.names.told()
 
         self.running.call(do)
 

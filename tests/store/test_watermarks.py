@@ -125,6 +125,7 @@ def test_what_is_not_confirmed_in_time_is_late(tmp_path: Path, held: HeldWaterma
     async def run() -> None:
         async with MessageStore.open(tmp_path, SYNC | {"syncFlushTimeout": 50}) as store:
             first = store.append_many([ONE])
+            await on_disk(store)
             held.hold(first[0].end)
             late = await store.confirm([*first, *store.append_many([ONE])])
             assert [each.status for each in late] == [

@@ -42,7 +42,7 @@ _AGAIN = 1.0
 _WITHOUT_MASTER = 3.0
 """Seconds after which a slave asks again if its master is not registered."""
 _FIRST = 2.0
-"""Maximum seconds that a start, or a change of a static topic, waits for a registration."""
+"""Maximum seconds that a start, or a change of topics, waits for a registration."""
 _LAST = 0.5
 """Maximum seconds that a stop waits for the name servers."""
 
@@ -83,7 +83,7 @@ class Registration:
         self._tasks: list[asyncio.Task[None]] = []
         # The number of changes, and how many of them each name server knows.
         self._changes = 0
-        self._told = dict.fromkeys(self._stale, -1)
+        self._tried = dict.fromkeys(self._stale, -1)
         self._progress = asyncio.Condition()
         self.on_stop: list[Callable[[], Awaitable[None]]] = []
         topics.on_change = self.changed
@@ -109,12 +109,12 @@ class Registration:
             stale.set()
 
     async def told(self) -> None:
-        """Return once all name servers know of the changes so far, or some do not answer."""
+        """Return once each name server knows of the changes so far, or could not be told."""
         changes = self._changes
         with suppress(TimeoutError):
             async with asyncio.timeout(_FIRST), self._progress:
                 await self._progress.wait_for(
-                    lambda: all(told >= changes for told in self._told.values())
+                    lambda: all(tried >= changes for tried in self._tried.values())
                 )
 
     async def route(self, topic: str) -> TopicRouteData | None:
@@ -161,6 +161,7 @@ class Registration:
         was_told: str | None = None
         while True:
             self._stale[address].clear()
+            changes = self._changes
             try:
                 await self._register(address)
             except Exception as error:  # noqa: BLE001 (a broker without this task is found no more)
@@ -180,6 +181,9 @@ class Registration:
                 else:
                     _log.info("name server %s: registered", address)
             done.set()
+            async with self._progress:
+                self._tried[address] = changes
+                self._progress.notify_all()
             try:
                 async with asyncio.timeout(pause):
                     await self._stale[address].wait()
@@ -194,7 +198,6 @@ class Registration:
         return min(max(settings.register_name_server_period / 1000, _SHORTEST), _LONGEST)
 
     async def _register(self, address: str) -> None:
-        changes = self._changes
         timeout = self._settings.now.register_broker_timeout_mills / 1000
         peer = await self._client.connect(address)
         if self._peers.get(address) is not peer:
@@ -203,9 +206,6 @@ class Registration:
             peer.on_close(lambda _: self._stale[address].set())
         registration = await self._slices.finish(self._registration())
         answer = await self._client.call(address, registration, timeout)
-        async with self._progress:
-            self._told[address] = changes
-            self._progress.notify_all()
         if self._settings.now.enable_controller_mode and self._settings.now.is_slave:
             return  # the controller says who the master is
         if self._settings.now.is_slave:

@@ -70,13 +70,23 @@ class TopicAdmin:
             order=header.order,
         )
         self._put(topic, parse_changes(header.attributes))
-        return await self._once_kept(response(request))
+        return await self._once_told(response(request))
 
     async def _update_list(self, peer: Peer, request: Command) -> Answer:
         slices, size = self._parts.slices, len(request.body)
-        return await self._once_kept(
+        return await self._once_told(
             slices.serve(peer, self._put_all(request), size=size, is_kept=True)
         )
+
+    async def _once_told(self, answer: Later) -> Answer:
+        """Return an answer once the changes are durable, and the name servers know of them.
+
+        Whoever created a topic sends to it next, by its route (upstream:
+        `BrokerController.registerIncrementBrokerData`, which waits as well).
+        """
+        found = await self._once_kept(answer)
+        await self._parts.names.told()
+        return found
 
     def _once_kept(self, answer: Later) -> Coroutine[Any, Any, Answer]:
         return once_kept(self._parts, self._parts.store.config.topics, answer)
