@@ -109,7 +109,7 @@ class Registration:
             stale.set()
 
     async def told(self) -> None:
-        """Return once each name server knows of the changes so far, or could not be told."""
+        """Return once each name server knows of the changes so far, or could not be reached."""
         changes = self._changes
         with suppress(TimeoutError):
             async with asyncio.timeout(_FIRST), self._progress:
