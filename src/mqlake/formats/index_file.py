@@ -159,7 +159,7 @@ def walk_chain(
 
     `buffer` is a whole file, or as much of it as there is. A link that leads outside of the file
     or not backwards ends the walk, so it is finite whatever the bytes are. The header's count is
-    not asked: RocketMQ writes it to the file only now and then.
+    not asked: after a crash, it may be older than the entries.
 
     Args:
         load: called with two positions before the bytes between them are looked at.

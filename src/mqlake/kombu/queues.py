@@ -93,10 +93,7 @@ class QueueChannel(VirtualChannel):
             exchange["table"] = [bound for bound in exchange["table"] if bound[2] != queue]
 
     def exchange_delete(self, exchange: str, **_: Any) -> None:
-        """Forget an exchange in this process. Its topic and its bound queues remain.
-
-        Its topic, and the queues that are bound to it, remain.
-        """
+        """Forget an exchange in this process. Its topic and its bound queues remain."""
         self.state.exchanges.pop(exchange, None)
 
     def _topic(self, queue: str) -> str:

@@ -5,8 +5,8 @@ settings cause a warning. `updateBrokerConfig` writes changed settings to the fi
 without one, to `config/broker.properties` of the store. Each start reads `config/broker.properties`
 first; the file of `--config` and the options override it. A name server runs in the same process,
 unless `--namesrv`, the file of `--config` or the environment variable NAMESRV_ADDR gives the
-address of another. Without `brokerIP1`, only clients on this machine can connect; with it, every
-client that can reach that address can connect. Log lines go to stderr.
+address of another. Without `brokerIP1` and `bindAddress`, only clients on this machine can connect;
+with `brokerIP1`, every client that can reach that address. Log lines go to stderr.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Convert a RocketMQ store to a Kafka log directory, or the reverse.
 
 Each queue becomes a partition, and each message a record: the property KEYS becomes its key, other
-properties become headers. `--to rocketmq` does the reverse. docs/how-to/convert.md describes
-the whole mapping. Topics that the other system reserves or does not allow are left out and
-reported; if `--topic` names one of them, this is an error.
+properties become headers. `--to rocketmq` does the reverse. docs/how-to/convert.md describes the
+whole mapping. Topics that one of the two systems reserves, or that the other does not allow, are
+left out and reported; if `--topic` names one of them, this is an error.
 
 The new directory appears when it is complete. Damaged parts of the source are left out and
 reported.

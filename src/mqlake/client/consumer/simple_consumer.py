@@ -1,7 +1,7 @@
 """Pop messages, and acknowledge each of them at the broker.
 
 The broker shares messages out, not queues: any number of consumers may read a topic, and a message
-that is not acknowledged in time goes to another consumer.
+that is not acknowledged in time is delivered again, to any of them.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ class PoppedMessage(ReceivedMessage, eq=False):
 
     @property
     def invisible_until(self) -> int:
-        """Return when another consumer may get it: milliseconds since 1970, by the broker's
-        clock.
+        """Return when it is delivered again if it is not acknowledged: milliseconds since 1970,
+        by the broker's clock.
         """
         return self.receipt.pop_time + self.receipt.invisible_time if self.receipt else 0
 
@@ -158,7 +158,7 @@ class SimpleConsumer:
         """Acknowledge a message.
 
         Raises:
-            ClientError: the broker does not know it (any more): another consumer gets it.
+            ClientError: the broker does not know it (any more): it is delivered again.
         """
         receipt, pops = _receipt_of(message), PopCalls(self._require_open(), self.group)
         await pops.ack(message.queue, message.queue_offset, receipt)

@@ -123,9 +123,9 @@ SOURCE_OPTIONS: tuple[Option, ...] = (
         None,
         "both",
         '`earliest`, `latest` (streaming), or by queue: `{"TopicA": {"0": 23, "1": -2}}`, with -2 '
-        "for the earliest and -1 for the latest offset. Other queues start at the earliest. "
-        "Unset: earliest in batch queries, latest in streaming queries. A restarted query "
-        "continues at its checkpoint.",
+        "for the earliest and -1 (streaming) for the latest offset. Other queues start at "
+        "the earliest. Unset: earliest in batch queries, latest in streaming queries. A restarted "
+        "query continues at its checkpoint.",
     ),
     Option(
         "endingTimestamp",
@@ -237,7 +237,7 @@ SOURCE_OPTIONS: tuple[Option, ...] = (
         "accessPath",
         choice("auto", "scan", "queues", "index", "points"),
         "auto",
-        "both",
+        "batch",
         "How messages are found. `auto`: the way that reads the fewest bytes. The others are "
         'described under "What is read".',
     ),

@@ -113,15 +113,15 @@ def read_options(given: Mapping[str, str], *, streaming: bool | None = None) -> 
 
 
 def is_union(given: Mapping[str, str]) -> bool:
-    """Return the location of the store of a query; other options are not examined."""
+    """Return whether a query names a table to read together with the store."""
     return any(name.lower() == "table" for name in given)
 
 
 def location_of(given: Mapping[str, str]) -> Location:
-    """FormatError: a value is wrong.
+    """Return the location of the store of a query; other options are not examined.
 
     Raises:
-        FormatError: a wrong value.
+        FormatError: a value is wrong.
     """
     names = {name.lower() for name in ("path", "archive", *SETTINGS)}
     named = {name: text for name, text in given.items() if name.lower() in names}
