@@ -16,6 +16,10 @@ from mqlake.remoting.route import Check, Handler, Route
 from mqlake.remoting.server import RemotingServer
 
 
+PATIENCE = 60.0
+"""Seconds to wait for an answer."""
+
+
 class Served(NamedTuple):
     server: RemotingServer
     client: RemotingClient
@@ -29,7 +33,7 @@ class Served(NamedTuple):
         """Return the bytes that the server holds for all its connections."""
         return sum(peer.held for peer in self.server.peers)
 
-    async def ask(self, command: Command, seconds: float = 10.0) -> Command:
+    async def ask(self, command: Command, seconds: float = PATIENCE) -> Command:
         """Return the answer to a request."""
         return await self.client.request(self.address, command, seconds)
 
@@ -95,7 +99,7 @@ class Raw:
 
 def is_closed(connection: socket.socket) -> bool:
     """Return whether the other side closes a connection on which it sends nothing."""
-    connection.settimeout(10)
+    connection.settimeout(PATIENCE)
     try:
         return connection.recv(1) == b""
     except ConnectionResetError:

@@ -24,7 +24,7 @@ from mqlake.remoting.frame_reader import FrameReader, Frames
 from mqlake.remoting.limits import Limits
 from mqlake.remoting.route import Check, Route
 from mqlake.remoting.server import RemotingServer
-from tests.remoting.serving import Raw
+from tests.remoting.serving import PATIENCE, Raw
 
 SEND, READ = RequestCode.SEND_MESSAGE, RequestCode.QUERY_MESSAGE
 REFUSED = ResponseCode.NO_PERMISSION
@@ -97,7 +97,7 @@ def test_what_a_check_refuses_reaches_no_handler(
             for code in (SEND, READ):
                 asked = request(code, {"number": "1", "AccessKey": "me"}, b"body")
                 asked.serialization = kind
-                answers.append(await client.request(address, asked, 10))
+                answers.append(await client.request(address, asked, PATIENCE))
             assert [answer.code for answer in answers] == [REFUSED, ResponseCode.SUCCESS]
             assert answers[0].remark == "me may only read"
             assert server.counts == {SEND: 0, READ: 1}
@@ -113,7 +113,7 @@ def test_a_check_that_fails_refuses(caplog: pytest.LogCaptureFixture) -> None:
     async def run() -> None:
         async with serving([Route(READ, echo)], [broken]) as (server, address, _):
             client = RemotingClient()
-            answer = await client.request(address, request(READ), 10)
+            answer = await client.request(address, request(READ), PATIENCE)
             assert answer.code == ResponseCode.SYSTEM_ERROR
             assert server.counts == {READ: 0}
             await client.close()
@@ -160,10 +160,10 @@ def test_a_run_that_fails_closes_its_connection_and_no_other(
         routes = [Route(SEND, echo, None, None, take), Route(READ, echo)]
         async with serving(routes) as (_, address, port):
             client, raw = RemotingClient(), await Raw.open(port)
-            assert (await client.request(address, request(READ), 10)).code == ResponseCode.SUCCESS
+            assert (await client.request(address, request(READ), PATIENCE)).code == ResponseCode.SUCCESS
             raw.writer.write(numbered(SEND, 1))
             assert await raw.is_closed()
-            assert (await client.request(address, request(READ), 10)).code == ResponseCode.SUCCESS
+            assert (await client.request(address, request(READ), PATIENCE)).code == ResponseCode.SUCCESS
             await raw.close()
             await client.close()
 

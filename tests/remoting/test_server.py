@@ -17,7 +17,7 @@ from mqlake.protocol.header import Header, Int32
 from mqlake.remoting.connection import Peer
 from mqlake.remoting.errors import ConnectionFailedError, RequestTimeoutError
 from mqlake.remoting.server import RemotingServer
-from tests.remoting.serving import Raw, is_closed, serving, until
+from tests.remoting.serving import PATIENCE, Raw, is_closed, serving, until
 
 ASK = RequestCode.HEART_BEAT
 
@@ -182,7 +182,7 @@ def test_a_oneway_request_gets_no_answer() -> None:
 
 def test_a_server_may_ask_its_client() -> None:
     async def ask_back(peer: Peer, asked: Command) -> Command:
-        answer = await peer.request(request(RequestCode.CHECK_TRANSACTION_STATE, body=b"x"), 10)
+        answer = await peer.request(request(RequestCode.CHECK_TRANSACTION_STATE, body=b"x"), PATIENCE)
         return response(asked, body=bytes(answer.body) * 2)
 
     async def run() -> None:

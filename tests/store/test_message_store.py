@@ -6,13 +6,22 @@ import asyncio
 import os
 import threading
 import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from mqlake.errors import DiskError, StoreError
-from mqlake.store import BlockingMessageStore, Message, MessageStore, PutError, PutStatus
+from mqlake.store import (
+    BlockingMessageStore,
+    Message,
+    MessageStore,
+    PutError,
+    PutStatus,
+    message_store,
+)
 from mqlake.store.config.config_file import ConfigWrite
 from mqlake.store.delivery.transactions import EndStatus
 from mqlake.store.dispatch.dispatcher import Dispatcher
@@ -24,7 +33,14 @@ SMALL = {
     "maxHashSlotNum": 100,
     "maxIndexNum": 400,
 }
-SYNC = SMALL | {"flushDiskType": "SYNC_FLUSH"}
+# Only puts sync, and they may take as long as a slow disk needs.
+SYNC = SMALL | {
+    "flushDiskType": "SYNC_FLUSH",
+    "syncFlushTimeout": 60_000,
+    "flushIntervalCommitLog": 60_000,
+}
+PATIENCE = 60
+THREADS = 8
 
 
 def message(number: int, queue_id: int = 0) -> Message:
@@ -40,15 +56,24 @@ async def arrival(store: MessageStore, count: int) -> None:
             return
 
 
+def dispatch(store: BlockingMessageStore) -> None:
+    with store.lock:
+        store.core.tick()
+
+
 class CountedSyncs:
-    """Counts the syncs of files, and fails them once told to."""
+    """Counts the syncs of files, holds them up while told to, and fails them once told to."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.count, self.fails = 0, False
+        self.are_held: Callable[[], bool] = lambda: False
         whole = os.fdatasync
 
         def sync(descriptor: int) -> None:
             self.count += 1
+            until = time.monotonic() + PATIENCE
+            while self.are_held() and time.monotonic() < until:
+                time.sleep(0.0002)
             if self.fails:
                 raise OSError(5, "Input/output error")
             whole(descriptor)
@@ -121,6 +146,8 @@ def test_a_prepared_message_is_read_once_it_is_committed(tmp_path: Path) -> None
             assert (await store.end(first, "producers", commit=False)).status is EndStatus.OK
             ended = await store.end(second, "producers", commit=True)
             assert ended.status is EndStatus.OK
+            # A tick that takes long dispatches the messages of some queues only.
+            store.core.tick()
             assert [r.body for r in store.get("Topic", 0, 0).records] == [b"2"]
             again = await store.end(second, "producers", commit=True)
             assert again.status is EndStatus.ALREADY_ENDED
@@ -130,7 +157,8 @@ def test_a_prepared_message_is_read_once_it_is_committed(tmp_path: Path) -> None
         half = store.prepare(message(3), "producers")
         assert store.end(half, "others", commit=True).status is EndStatus.WRONG_GROUP
         assert store.end(half, "producers", commit=True).status is EndStatus.OK
-        assert [r.body for r in store.tail("Topic", offset=0, timeout=1)] == [b"2", b"3"]
+        dispatch(store)
+        assert [r.body for r in store.tail("Topic", offset=0, timeout=0.05)] == [b"2", b"3"]
 
 
 def test_a_refused_put_is_an_error(tmp_path: Path) -> None:
@@ -353,19 +381,20 @@ def test_what_cannot_be_opened_is_said_on_entering(tmp_path: Path) -> None:
 
 def test_threads_share_syncs(tmp_path: Path, syncs: CountedSyncs) -> None:
     with BlockingMessageStore.open(tmp_path, SYNC) as store:
-        before = syncs.count
+        before, ends = syncs.count, store.core.offsets.table
+        each = threading.Barrier(THREADS)
+        # A sync takes until all threads have put their next message, or one might do so alone.
+        syncs.are_held = lambda: sum(ends.values()) % THREADS != 0
 
         def put(queue_id: int) -> None:
             for number in range(20):
+                each.wait(PATIENCE)
                 store.put(message(number, queue_id))
 
-        threads = [threading.Thread(target=put, args=[queue_id]) for queue_id in range(8)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        with ThreadPoolExecutor(THREADS) as threads:
+            list(threads.map(put, range(THREADS)))
         assert syncs.count - before < 160
-        for queue_id in range(8):
+        for queue_id in range(THREADS):
             bodies = [record.body for record in store.get("Topic", queue_id, 0).records]
             assert bodies == [b"%d" % number for number in range(20)]
 
@@ -412,7 +441,8 @@ def test_a_blocking_tail_ends_after_its_timeout(tmp_path: Path) -> None:
     with BlockingMessageStore.open(tmp_path, SMALL) as store:
         results = store.put_many([message(number) for number in range(10)])
         assert all(result.is_ok for result in results)
-        assert [r.body for r in store.tail("Topic", offset=7, timeout=1)] == [b"7", b"8", b"9"]
+        dispatch(store)
+        assert [r.body for r in store.tail("Topic", offset=7, timeout=0.05)] == [b"7", b"8", b"9"]
 
 
 def test_a_store_that_is_closed_ends_the_removal_of_a_topic_first(tmp_path: Path) -> None:
@@ -438,8 +468,13 @@ def test_a_store_that_is_closed_ends_the_removal_of_a_topic_first(tmp_path: Path
     assert not (tmp_path / "consumequeue/Topic").exists()
 
 
-def test_many_puts_that_wait_are_answered_before_they_are_dispatched(tmp_path: Path) -> None:
+def test_many_puts_that_wait_are_answered_before_they_are_dispatched(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """And all are dispatched soon, whether others follow them or not."""
+    # The timers of the store, which may be due at any moment, dispatch nothing.
+    monkeypatch.setattr(message_store, "LOOK_INTERVAL", 600)
+    monkeypatch.setattr(MessageStore, "_tick_soon", lambda _: None)
 
     async def run() -> None:
         async with MessageStore.open(tmp_path, SYNC) as store:
@@ -453,7 +488,7 @@ def test_many_puts_that_wait_are_answered_before_they_are_dispatched(tmp_path: P
             for following in (0, 64):
                 await asyncio.gather(*(put(number) for number in range(64)))
                 await asyncio.gather(*(put(number) for number in range(following)))
-                deadline = loop.time() + 60
+                deadline = loop.time() + PATIENCE
                 while store.watermarks.dispatched < store.watermarks.end:
                     assert loop.time() < deadline
                     await asyncio.sleep(0.001)

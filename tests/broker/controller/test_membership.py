@@ -81,7 +81,7 @@ def test_a_group_forms_and_its_brokers_change_places(tmp_path: Path) -> None:
                 await same(one, two)
                 known = two.parts.replicas
                 assert known.master_address == one.address
-                assert fake.heartbeats[2].max_offset > 0
+                await until(lambda: 2 in fake.heartbeats and fake.heartbeats[2].max_offset > 0)
                 begin = end(one)
                 fake.elect(2)
                 await two.ask(RequestCode.NOTIFY_BROKER_ROLE_CHANGED)

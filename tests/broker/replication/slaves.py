@@ -16,7 +16,13 @@ from mqlake.protocol.replication import HEAD_SIZE, REPORT_SIZE, encode_head, enc
 from tests.broker.running import PATIENCE, Running, running
 
 SIZE = 1 << 16
-FILES: dict[str, object] = {"mappedFileSizeCommitLog": SIZE, "haSendHeartbeatInterval": 100}
+FILES: dict[str, object] = {
+    "mappedFileSizeCommitLog": SIZE,
+    "haSendHeartbeatInterval": 100,
+    # What is sent has to be acknowledged, however busy the machine.
+    "slaveTimeout": 60_000,
+    "syncFlushTimeout": 60_000,
+}
 SLAVE: dict[str, object] = {**FILES, "brokerRole": "SLAVE", "brokerId": 1}
 
 

@@ -91,10 +91,10 @@ def test_a_promoted_sync_master_waits_for_slaves(tmp_path: Path) -> None:
 
 
 def test_a_send_that_waits_for_slaves_is_not_acknowledged_by_a_demotion(tmp_path: Path) -> None:
-    settings = {"brokerRole": "SYNC_MASTER", "slaveTimeout": 2000}
+    settings = FILES | {"brokerRole": "SYNC_MASTER", "slaveTimeout": 2000}
 
     async def run() -> None:
-        async with running(tmp_path, **FILES, **settings) as broker:
+        async with running(tmp_path, **settings) as broker:
             try:
                 slave = await Slave.connect(server(broker).address)
                 slave.report(0)

@@ -17,7 +17,6 @@ from mqlake.broker.topics import Topics
 from mqlake.formats.config import DataVersion
 from mqlake.formats.config.subscription_group import SubscriptionGroup
 from mqlake.formats.config.topics import Topic
-from mqlake.programs.ports import free_port
 from mqlake.protocol.bodies.pop import RequestMode
 from mqlake.protocol.body import encode_body
 from mqlake.protocol.codes import RequestCode, ResponseCode
@@ -79,8 +78,8 @@ def test_a_slave_has_its_masters_tables_and_keeps_them(tmp_path: Path) -> None:
             assert mine.groups.forbidden("readers", "Orders") == 4
             config = mine.store.config
             await until(lambda: config.delay_offsets.items() == [(3, 7)])
-            checkpoint = other.store.timers.checkpoint()
-            await until(lambda: mine.store.timers.checkpoint() == checkpoint)
+            timers = other.store.timers
+            await until(lambda: mine.store.timers.checkpoint() == timers.checkpoint())
             await until(lambda: file(tmp_path / "slave", FILES[-1]) is not None)
 
             # What is gone at the master goes at the slave.
@@ -173,8 +172,8 @@ CODES = (
 async def of_master(path: Path) -> AsyncIterator[tuple[Master, Running]]:
     """Run a slave with tables that were its master's, whose answers the test chooses."""
     told = Master()
-    server, port = RemotingServer(told.routes()), free_port()
-    await server.start("127.0.0.1", port)
+    server = RemotingServer(told.routes())
+    port = await server.start("127.0.0.1", 0)
     async with running(path, **SLAVE) as slave:
         topics = {name: Topic(name, 4, 4) for name in ("Orders", "Others")}
         list(slave.parts.topics.follow(topics, DataVersion(5, 0, 1000)))

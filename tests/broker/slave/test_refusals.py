@@ -106,7 +106,7 @@ def test_only_a_master_with_slaves_that_serve_reads_sends_consumers_there(
 def test_what_is_given_back_to_a_slave_goes_on_to_its_master(tmp_path: Path) -> None:
     async def run() -> None:
         await prepare(tmp_path)
-        async with pair(tmp_path) as (master, slave):
+        async with pair(tmp_path, forwardTimeout=60_000) as (master, slave):
             record = master.records("Orders")[2]
             header = SendBackHeader(offset=record.physical_offset, group="readers", delay_level=3)
             answer = await slave.ask(RequestCode.CONSUMER_SEND_MSG_BACK, header)

@@ -10,7 +10,6 @@ from typing import Any
 from mqlake.formats.config.topic_queue_mapping import LogicQueueMappingItem, TopicQueueMapping
 from mqlake.namesrv.name_server import NameServer
 from mqlake.namesrv.settings import NamesrvSettings
-from mqlake.programs.ports import free_port
 from mqlake.protocol.body import encode_unquoted
 from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.command import Command
@@ -91,12 +90,11 @@ async def offset(broker: Running, code: int, header: Any) -> int | Command:
 @asynccontextmanager
 async def two_brokers(path: Path, **settings: object) -> AsyncIterator[tuple[Running, Running]]:
     """Run a name server and two brokers, `A` and `B`."""
-    port = free_port()
-    names = NameServer(NamesrvSettings(bind_address="127.0.0.1", listen_port=port))
-    await names.start()
+    names = NameServer(NamesrvSettings(bind_address="127.0.0.1", listen_port=0))
+    port = await names.start()
     async with AsyncExitStack() as stack:
         stack.push_async_callback(names.stop)
-        common = {"namesrvAddr": f"127.0.0.1:{port}", **settings}
+        common = {"namesrvAddr": f"127.0.0.1:{port}", "forwardTimeout": 60_000, **settings}
         yield (
             await stack.enter_async_context(running(path / "a", brokerName=A, **common)),
             await stack.enter_async_context(running(path / "b", brokerName=B, **common)),

@@ -19,7 +19,7 @@ from mqlake.protocol.headers.offsets import (
 )
 from mqlake.protocol.headers.pull import COMMITS_OFFSET, HAS_SUBSCRIPTION, MAY_SUSPEND
 from tests.broker.pull.pulls import GROUP, Pulled, pull_header, pulled
-from tests.broker.running import Running, running, to
+from tests.broker.running import PATIENCE, Running, running, to
 from tests.broker.static_topics.pairs import (
     TOPIC,
     A,
@@ -252,7 +252,7 @@ def test_a_pull_that_waits_is_answered_when_its_queue_moves(tmp_path: Path) -> N
             queues = {0: [item(A), item(B, gen=1, logic=10_000)]}
             await put(b, mapping(B, queues, epoch=2))
             await put(a, mapping(A, queues, epoch=2))
-            found = await asyncio.wait_for(waiting, 10)
+            found = await asyncio.wait_for(waiting, PATIENCE)
             assert found.code == ResponseCode.PULL_RETRY_IMMEDIATELY
             assert found.offsets.next_begin_offset == 1
             # And one at the leader is served by what arrives.
@@ -261,7 +261,7 @@ def test_a_pull_that_waits_is_answered_when_its_queue_moves(tmp_path: Path) -> N
             )
             await asyncio.sleep(0.1)
             await sent(b, 1)
-            found = await asyncio.wait_for(waiting, 10)
+            found = await asyncio.wait_for(waiting, PATIENCE)
             assert (found.bodies, found.offsets.offset_delta) == ([b"m0"], 10_000)
             assert found.offsets.next_begin_offset == 10_001
 

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from pyarrow.fs import LocalFileSystem, SubTreeFileSystem
 
+from mqlake.errors import StoreError
 from mqlake.kafka.log.log_directory import LogDirectory
 from mqlake.spark.kafka_log.columns import COLUMNS
 from mqlake.spark.kafka_log.plan import plan_batch
+from mqlake.storage import arrow_fs
+from mqlake.storage.arrow_fs import ArrowDirectory
 from mqlake.storage.local import LocalDirectory
+from mqlake.storage.shown_url import shown_url
 from tests import golden_kafka
 from tests.golden_kafka import LEGACY, GoldenPartition
 from tests.spark.kafka_log.rows import Row, as_recorded, batch_rows, options_of, task_rows
@@ -44,6 +50,26 @@ def test_rows_are_the_recorded_records(level: str, partitions: int) -> None:
     assert set(found) == {name for name in names if recorded(name, level)}
     for name in names:
         assert found[name] == recorded(name, level), name
+
+
+def test_a_log_directory_behind_a_url(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever opens it, the driver or a task, knows the settings and keeps secrets out of sight."""
+    asked: list[tuple[str, Mapping[str, str]]] = []
+
+    def open_local(url: str, settings: Mapping[str, str]) -> ArrowDirectory:
+        asked.append((url, settings))
+        files = SubTreeFileSystem(str(golden_kafka.log_directory()), LocalFileSystem())
+        return ArrowDirectory(files, "", shown_url(url))
+
+    monkeypatch.setattr(arrow_fs, "open_url", open_local)
+    url, settings = "s3://key:secret@bucket/logs", {"fs.s3a.endpoint": "http://127.0.0.1:9000"}
+    assert options_of(url).path == "s3://bucket/logs"
+    found = batch_rows(url, **settings, minPartitions=3)
+    assert found == batch_rows(golden_kafka.log_directory())
+    assert len(asked) > 1
+    assert all(one == (url, settings) for one in asked)
+    with pytest.raises(StoreError, match=r"^s3://bucket/logs: topic 'none' does not exist"):
+        batch_rows(url, subscribe="none")
 
 
 def test_versions_0_and_1(tmp_path: Path) -> None:

@@ -46,7 +46,7 @@ class BatchReader(DataSourceReader):
         """Plan the tasks; one that reads nothing if there is nothing to read."""
         options = self._options
         tasks = plan_batch(options, self._pushed).tasks
-        empty = Task(options.path, (), options.isolation, options.fail_on_data_loss)
+        empty = Task(options.location, (), options.isolation, options.fail_on_data_loss)
         return [TaskPartition(task) for task in tasks or [empty]]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:

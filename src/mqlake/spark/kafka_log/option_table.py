@@ -18,6 +18,7 @@ from mqlake.spark.options.parsing import (
 )
 from mqlake.spark.reading import queue_json
 from mqlake.spark.reading.limits import EARLIEST, LATEST, limit
+from mqlake.storage.object_stores import SETTINGS
 
 SOURCE_OPTIONS: tuple[Option, ...] = (
     Option(
@@ -172,6 +173,7 @@ SOURCE_OPTIONS: tuple[Option, ...] = (
         "which it is not on Spark 4.2 and 4.3. `true`: always; set it only for a DataFrame that "
         "one query uses once. `false`: never.",
     ),
+    *(Option(name, text, None, "both", meaning) for name, meaning in SETTINGS.items()),
 )
 
 NO_MEANING = ("kafka.", "kafkaconsumer.", "fetchoffset.", "groupidprefix")

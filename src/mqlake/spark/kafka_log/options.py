@@ -12,6 +12,7 @@ from mqlake.kafka.isolation import Isolation
 from mqlake.spark.kafka_log.columns import COLUMNS, check_columns
 from mqlake.spark.kafka_log.option_table import NO_MEANING, SOURCE_OPTIONS
 from mqlake.spark.options.parsing import parse_options
+from mqlake.spark.reading.directory import Location
 from mqlake.spark.reading.limits import (
     EARLIEST,
     LATEST,
@@ -21,6 +22,7 @@ from mqlake.spark.reading.limits import (
     check_triggers,
     limit_of,
 )
+from mqlake.storage.object_stores import SETTINGS
 
 TopicPartition = tuple[str, int]
 
@@ -28,7 +30,7 @@ TopicPartition = tuple[str, int]
 class ReadOptions(msgspec.Struct, frozen=True):
     """The options of a query; names as in `option_table`, None if an option has no value."""
 
-    path: str
+    location: Location
     topics: tuple[str, ...] | None
     topic_pattern: str | None
     partitions: tuple[TopicPartition, ...] | None
@@ -47,6 +49,11 @@ class ReadOptions(msgspec.Struct, frozen=True):
     ignored: tuple[str, ...]
     """Options that were given but have no effect in this kind of query."""
 
+    @property
+    def path(self) -> str:
+        """The name of the log directory in messages."""
+        return self.location.name
+
 
 def read_options(given: Mapping[str, str], *, streaming: bool | None = None) -> ReadOptions:
     """Parse the options of a query; without `streaming`, those that both kinds of query share.
@@ -61,7 +68,7 @@ def read_options(given: Mapping[str, str], *, streaming: bool | None = None) -> 
         raise FormatError("option path is missing: Kafka's log directory (log.dir), or its URL")
     check_one_strategy(values)
     options = ReadOptions(
-        path=values["path"],
+        location=Location(values["path"], settings=_settings(values)),
         topics=values["subscribe"],
         topic_pattern=values["subscribePattern"],
         partitions=values["assign"],
@@ -83,6 +90,10 @@ def read_options(given: Mapping[str, str], *, streaming: bool | None = None) -> 
     if streaming is not None:
         check_limits(options.starting, options.ending, given, streaming=streaming)
     return options
+
+
+def _settings(values: Mapping[str, Any]) -> dict[str, str]:
+    return {name: values[name] for name in SETTINGS if values[name] is not None}
 
 
 def _is_about_brokers(name: str) -> bool:

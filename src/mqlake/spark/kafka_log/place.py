@@ -9,21 +9,21 @@ from mqlake.formats.kafka import checkpoint_file
 from mqlake.formats.kafka.file_name import INTERNAL_TOPICS, META_PROPERTIES
 from mqlake.kafka.log.log_directory import LogDirectory
 from mqlake.spark.kafka_log.options import ReadOptions, TopicPartition
-from mqlake.spark.reading.directory import open_directory
+from mqlake.spark.reading.directory import Location, open_directory
 
 _MARKS = (META_PROPERTIES, checkpoint_file.RECOVERY_POINTS)
 
 
-def open_logs(path: str) -> LogDirectory:
+def open_logs(location: Location) -> LogDirectory:
     """Return the log directory of a query.
 
     Raises:
         StoreError: the path is not a log directory.
     """
-    logs = LogDirectory(open_directory(path))
+    logs = LogDirectory(open_directory(location.path, location.settings))
     if not logs.partitions() and not any(logs.directory.exists(name) for name in _MARKS):
         raise StoreError(
-            f"{path}: there is no partition in it; path must be the log directory itself "
+            f"{location.name}: there is no partition in it; path must be the log directory itself "
             "(Kafka's log.dir), which all hosts of the cluster see"
         )
     return logs

@@ -23,6 +23,7 @@ from mqlake.spark.reading.conditions import (
     numbers,
     wants_topic,
 )
+from mqlake.spark.reading.directory import Location
 from mqlake.spark.reading.log import logger
 from mqlake.spark.reading.shares import share_count
 
@@ -45,7 +46,7 @@ class Range(msgspec.Struct, frozen=True):
 class Task(msgspec.Struct, frozen=True):
     """The input of one task: offsets in their order, limited to the times (ms) in [first, last]."""
 
-    path: str
+    location: Location
     ranges: tuple[Range, ...]
     isolation: Isolation
     fail_on_data_loss: bool
@@ -74,7 +75,7 @@ def plan_batch(options: ReadOptions, pushed: Selection = ()) -> Plan:
             of range.
         FormatError: options name a partition that is not read; or a batch cannot be read.
     """
-    logs = open_logs(options.path)
+    logs = open_logs(options.location)
     names = wanted_partitions(logs, options)
     check_asked(names, options)
     check_named(names, options.starting, "starting")
@@ -110,7 +111,7 @@ def plan_tasks(
         pieces = list(_by_count(pieces, options.max_records_per_partition))
     shares = _shares(pieces, goal, options.max_records_per_partition or MOST)
     return [
-        Task(options.path, tuple(share), options.isolation, options.fail_on_data_loss, times)
+        Task(options.location, tuple(share), options.isolation, options.fail_on_data_loss, times)
         for share in shares
     ]
 

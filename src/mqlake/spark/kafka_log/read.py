@@ -41,7 +41,7 @@ def read(task: Task, schema: Any) -> Iterator[Any]:
 
 
 def _batches(task: Task, columns: list[str], losses: _Losses) -> Iterator[Any]:
-    logs = LogDirectory(open_directory(task.path))
+    logs = LogDirectory(open_directory(task.location.path, task.location.settings))
     with ExitStack() as stack:
         opened: tuple[str, int] | None = None
         partition: Partition | None = None

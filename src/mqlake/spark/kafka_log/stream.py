@@ -48,7 +48,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802
         """Return the offsets at which a new query starts."""
-        logs = open_logs(self._options.path)
+        logs = open_logs(self._options.location)
         starts: Offsets = {}
         ids: TopicIds = {}
         for name in wanted_partitions(logs, self._options):
@@ -100,7 +100,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
         Also return the ids of their topics.
         """
-        logs = open_logs(self._options.path)
+        logs = open_logs(self._options.location)
         found: dict[tuple[str, int], tuple[int, int]] = {}
         ids: TopicIds = {}
         for name in wanted_partitions(logs, self._options):
@@ -154,7 +154,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Plan the tasks of a microbatch, with the same offsets whenever it is planned."""
         planned = Position.read(end)
         starts = self._still_valid(Position.read(start), planned.topic_ids)
-        logs = open_logs(self._options.path)
+        logs = open_logs(self._options.location)
         ranges = [
             one
             for name, last in planned.offsets.items()
