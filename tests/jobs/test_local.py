@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import threading
+import time
 
 import pytest
 
@@ -31,17 +32,19 @@ def test_progress_is_told_from_none_to_all() -> None:
 def test_the_first_failure_ends_the_run() -> None:
     started: list[int] = []
 
-    def fail(job: int) -> None:
+    def fail_first(job: int) -> None:
         started.append(job)
-        raise JobError(f"job {job}")
+        if job == 0:
+            raise JobError("job 0")
+        time.sleep(min(0.01 * 2**job, 1))  # until the caller has cancelled the others
 
     with pytest.raises(JobError, match="job 0"):
-        LocalEngine(1).run(fail, list(range(100)), "fail")
+        LocalEngine(1).run(fail_first, list(range(100)), "fail")
     assert len(started) < 100
 
 
 def test_tasks_run_at_once() -> None:
-    barrier = threading.Barrier(3, timeout=20)
+    barrier = threading.Barrier(3, timeout=60)
 
     met = LocalEngine(3).run(lambda _: barrier.wait(), [0, 1, 2], "meet")
 
