@@ -160,10 +160,14 @@ def test_a_run_that_fails_closes_its_connection_and_no_other(
         routes = [Route(SEND, echo, None, None, take), Route(READ, echo)]
         async with serving(routes) as (_, address, port):
             client, raw = RemotingClient(), await Raw.open(port)
-            assert (await client.request(address, request(READ), PATIENCE)).code == ResponseCode.SUCCESS
+            assert (
+                await client.request(address, request(READ), PATIENCE)
+            ).code == ResponseCode.SUCCESS
             raw.writer.write(numbered(SEND, 1))
             assert await raw.is_closed()
-            assert (await client.request(address, request(READ), PATIENCE)).code == ResponseCode.SUCCESS
+            assert (
+                await client.request(address, request(READ), PATIENCE)
+            ).code == ResponseCode.SUCCESS
             await raw.close()
             await client.close()
 

@@ -182,7 +182,9 @@ def test_a_oneway_request_gets_no_answer() -> None:
 
 def test_a_server_may_ask_its_client() -> None:
     async def ask_back(peer: Peer, asked: Command) -> Command:
-        answer = await peer.request(request(RequestCode.CHECK_TRANSACTION_STATE, body=b"x"), PATIENCE)
+        answer = await peer.request(
+            request(RequestCode.CHECK_TRANSACTION_STATE, body=b"x"), PATIENCE
+        )
         return response(asked, body=bytes(answer.body) * 2)
 
     async def run() -> None:
