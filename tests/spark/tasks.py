@@ -8,7 +8,8 @@ import os
 import signal
 import socket
 import time
-from collections.abc import Callable
+import uuid
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,16 +18,38 @@ from mqlake.errors import StoreError
 
 PIECE = 1000
 """Bytes that `write_piece` writes."""
+PATIENCE = 60.0
+"""Seconds for which a task waits for others."""
 
 
 def double(number: int) -> int:
     return 2 * number
 
 
-def process_id(seconds: float) -> tuple[str, int]:
-    """Stay for a while, so that the next task goes to another worker."""
-    time.sleep(seconds)
+def meet(job: tuple[str, int]) -> tuple[str, int]:
+    """Return which process this is, once so many tasks are in a directory at the same time."""
+    directory, count = Path(job[0]), job[1]
+    (directory / uuid.uuid4().hex).touch()
+    _wait(lambda: len(list(directory.iterdir())) >= count)
     return socket.gethostname(), os.getpid()
+
+
+def pass_gate(path: str) -> None:
+    """Wait until there is a file of this name; without a name, return at once."""
+    _wait(lambda: not path or Path(path).exists())
+
+
+def stay(mark: str) -> None:
+    """Leave a file, so that somebody can see that the task runs; do not end."""
+    Path(mark).touch()
+    time.sleep(600)
+
+
+def _wait(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
 
 
 def refuse(number: int) -> int:
@@ -86,6 +109,22 @@ def compiled_here(numbers: tuple[int, int]) -> tuple[int, str, str]:
 
 def add(left: int, right: int) -> int:
     return left + right
+
+
+@dataclass(frozen=True)
+class AtGate:
+    """Hands rows on; the tasks after the first two wait until there is a file of this name."""
+
+    gate: str
+
+    def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
+        from pyspark import TaskContext
+
+        context = TaskContext.get()
+        assert context is not None
+        if context.partitionId() >= 2:
+            pass_gate(self.gate)
+        yield from batches
 
 
 @dataclass(frozen=True)

@@ -48,8 +48,8 @@ def test_no_jobs_are_no_work(session: Session) -> None:
     assert session.engine.run(tasks.double, [], "nothing") == []
 
 
-def test_one_task_a_job(session: Session) -> None:
-    both = session.engine.run(tasks.process_id, [1.0, 1.0], "stay")
+def test_one_task_a_job(session: Session, tmp_path: Path) -> None:
+    both = session.engine.run(tasks.meet, [(str(tmp_path), 2)] * 2, "meet")
     assert len(set(both)) == 2
 
 

@@ -25,16 +25,29 @@ def test_no_jobs_are_no_work(session: ClassicSession) -> None:
     assert session.engine.run(tasks.double, [], "nothing") == []
 
 
-def test_tasks_run_on_all_cores_at_once(session: ClassicSession) -> None:
-    both = session.engine.run(tasks.process_id, [1.0, 1.0], "stay")
+def test_tasks_run_on_all_cores_at_once(session: ClassicSession, tmp_path: Path) -> None:
+    both = session.engine.run(tasks.meet, [(str(tmp_path), 2)] * 2, "meet")
     assert session.engine.parallelism == 2
     assert len(set(both)) == 2
 
 
-def test_progress_counts_the_tasks(session: ClassicSession, steps: Steps) -> None:
+def test_progress_counts_the_tasks(session: ClassicSession, steps: Steps, tmp_path: Path) -> None:
+    """Two tasks end at once, and two of them once the others are counted."""
     steps.clear()
+    gate, is_over = tmp_path / "gate", threading.Event()
 
-    session.engine.run(tasks.process_id, [0.6] * 4, "stay")
+    def open_gate() -> None:
+        while ("stay", 2, 4) not in steps and not is_over.wait(0.02):
+            pass
+        gate.touch()
+
+    opener = threading.Thread(target=open_gate)
+    opener.start()
+    try:
+        session.engine.run(tasks.pass_gate, ["", "", str(gate), str(gate)], "stay")
+    finally:
+        is_over.set()
+        opener.join()
 
     assert steps[0] == ("stay", 0, 4)
     assert steps[-1] == ("stay", 4, 4)
@@ -76,23 +89,16 @@ def test_workers_have_the_kernels_before_a_task_asks(session: ClassicSession) ->
 
 def test_spark_knows_the_step_by_its_title(session: ClassicSession) -> None:
     """The UI is off here; its data is what the status store holds."""
+    session.engine.run(tasks.double, [1], "a readable title")
+
+    store = session.context._jsc.sc().statusStore()
+    deadline = time.monotonic() + tasks.PATIENCE
     seen: list[str] = []
-
-    def look() -> None:
-        store = session.context._jsc.sc().statusStore()
-        for _ in range(100):
-            jobs = store.jobsList(None)
-            seen.extend(str(jobs.apply(n).description()) for n in range(jobs.size()))
-            if "Some(a readable title)" in seen:
-                return
-            time.sleep(0.05)
-
-    thread = threading.Thread(target=look)
-    thread.start()
-    session.engine.run(tasks.process_id, [1.0], "a readable title")
-    thread.join()
-
-    assert "Some(a readable title)" in seen
+    # Spark notes jobs there in a thread of its own.
+    while "Some(a readable title)" not in seen:
+        assert time.monotonic() < deadline, seen
+        jobs = store.jobsList(None)
+        seen = [str(jobs.apply(n).description()) for n in range(jobs.size())]
 
 
 def test_a_job_of_somebody_else_has_no_title_of_ours(session: ClassicSession) -> None:

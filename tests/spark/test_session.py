@@ -19,6 +19,7 @@ import pytest
 from mqlake.errors import JobError
 from mqlake.spark.classic import ClassicSession, local_master
 from mqlake.spark.session import open_session
+from tests.spark import tasks
 from tests.spark.servers import ROOT
 
 
@@ -118,26 +119,33 @@ def test_a_session_is_quiet_private_and_leaves_nothing(tmp_path: Path) -> None:
 
 @pytest.mark.spark
 @pytest.mark.usefixtures("alone")
-def test_a_jvm_that_is_killed_is_one_line() -> None:
+def test_a_jvm_that_is_killed_is_one_line(tmp_path: Path) -> None:
+    mark = tmp_path / "running"
     session = open_session("local[1]", progress=lambda *step: None)
     assert isinstance(session, ClassicSession)
     with session:
         jvm = int(session.context._jvm.java.lang.ProcessHandle.current().pid())
-        killer = threading.Timer(1.0, os.kill, (jvm, signal.SIGKILL))
+
+        def kill() -> None:
+            eventually(mark.exists)
+            os.kill(jvm, signal.SIGKILL)
+
+        killer = threading.Thread(target=kill)
         killer.start()
-        with pytest.raises(JobError, match=r"^stay: Spark's JVM has died"):
-            session.engine.run(time.sleep, [600.0], "stay")
-        killer.join()
+        try:
+            with pytest.raises(JobError, match=r"^stay: Spark's JVM has died"):
+                session.engine.run(tasks.stay, [str(mark)], "stay")
+        finally:
+            killer.join()
 
 
 LONG = """
+import sys
 from mqlake.spark.session import open_session
 from tests.spark import tasks
 with open_session("local[1]") as session:
-    session.engine.run(tasks.process_id, [0.0], "start the workers")
-    print("ready", flush=True)
     try:
-        session.engine.run(tasks.process_id, [600.0], "stay")
+        session.engine.run(tasks.stay, sys.argv[1:], "stay")
     except KeyboardInterrupt:
         print("interrupted")
 """
@@ -153,8 +161,9 @@ def test_a_program_that_is_stopped_takes_its_spark_along(
     tmp_path: Path, sent: signal.Signals, said: str, code: int
 ) -> None:
     (tmp_path / "tmp").mkdir()
+    mark = tmp_path / "running"
     with subprocess.Popen(
-        [sys.executable, "-c", LONG],
+        [sys.executable, "-c", LONG, mark],
         cwd=tmp_path,
         env=os.environ | {"TMPDIR": str(tmp_path / "tmp"), "PYTHONPATH": str(ROOT)},
         stdout=subprocess.PIPE,
@@ -164,11 +173,9 @@ def test_a_program_that_is_stopped_takes_its_spark_along(
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509
     ) as program:
         try:
-            assert program.stdout is not None
-            assert program.stdout.readline() == "ready\n"
+            assert eventually(lambda: mark.exists() or program.poll() is not None)
             family = descendants(program.pid)
             assert len(family) >= 3  # the JVM, its Python daemon, a worker
-            time.sleep(1)
             program.send_signal(sent)
             assert program.communicate(timeout=60) == (said, "")
         finally:
@@ -178,7 +185,7 @@ def test_a_program_that_is_stopped_takes_its_spark_along(
     assert eventually(lambda: list((tmp_path / "tmp").iterdir()) == [])
 
 
-def eventually(holds: Any, patience: float = 30.0) -> bool:
+def eventually(holds: Any, patience: float = 60.0) -> bool:
     deadline = time.monotonic() + patience
     while not holds():
         if time.monotonic() > deadline:
