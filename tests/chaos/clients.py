@@ -15,7 +15,7 @@ from tests.broker.pull.pulls import pull_header, pulled
 from tests.broker.running import to
 
 ANSWER = 3.0
-"""Seconds after which a request is sent again."""
+"""Seconds after which a request is sent again, as a rule."""
 AGAIN = 0.02
 """Seconds between tries."""
 SUSPEND = 300
@@ -25,13 +25,17 @@ SUSPEND = 300
 class Producer:
     """Sends numbered messages to one queue, each until it is acknowledged.
 
+    Args:
+        answer: seconds after which a request is sent again.
+
     Attributes:
         acknowledged: queue offsets of messages, by number.
         tries: requests sent.
     """
 
-    def __init__(self, address: str, topic: str, queue_id: int) -> None:
+    def __init__(self, address: str, topic: str, queue_id: int, answer: float = ANSWER) -> None:
         self._address, self._topic, self._queue_id = address, topic, queue_id
+        self._answer = answer
         self.acknowledged: dict[int, int] = {}
         self.tries = 0
 
@@ -54,7 +58,7 @@ class Producer:
         header = to(self._topic, queue_id=self._queue_id)
         asked = request(RequestCode.SEND_MESSAGE_V2, header, body(self._queue_id, number))
         try:
-            answer = await client.request(self._address, asked, ANSWER)
+            answer = await client.request(self._address, asked, self._answer)
             if answer.code != ResponseCode.SUCCESS:
                 return False
             told = answer.header(SendMessageResponseHeader)

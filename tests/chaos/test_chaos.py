@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.broker.running import running
+from tests.broker.running import PATIENCE, running
 from tests.chaos.clients import Accidents, Consumer, Producer, check
 from tests.chaos.proxy import Proxy, Way
 from tests.programs.forked import ForkedBroker
@@ -94,7 +94,7 @@ def test_garbled_bytes_harm_only_those_who_send_them(
             pass
 
     async def produce_more(address: str) -> None:
-        producer = Producer(address, "Later", 0)
+        producer = Producer(address, "Later", 0, PATIENCE)  # so that each is sent once
         await producer.send(10)
         assert producer.tries == 10
 

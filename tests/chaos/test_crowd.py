@@ -58,7 +58,7 @@ def waiting_pull(queue_id: int, offset: int) -> Command:
         offset,
         queue_id=queue_id,
         sys_flag=HAS_SUBSCRIPTION | MAY_SUSPEND,
-        suspend_timeout_millis=int(PATIENCE * 1000),
+        suspend_timeout_millis=int(2 * PATIENCE * 1000),
     )
     return request(RequestCode.PULL_MESSAGE, header)
 
@@ -74,7 +74,7 @@ def test_two_thousand_connections_wait_for_one_message(broker: BrokerProcess) ->
         await send(clients[0], address, 0, b"first")
         before = resident(broker)
         answers = asyncio.gather(
-            *(client.request(address, waiting_pull(0, 1), 2 * PATIENCE) for client in clients)
+            *(client.request(address, waiting_pull(0, 1), 3 * PATIENCE) for client in clients)
         )
         other = patient()
         for number in range(MESSAGES):  # nobody who waits is in the way
@@ -99,7 +99,8 @@ def test_one_that_does_not_read_slows_nobody_and_takes_no_memory(broker: BrokerP
         raw = await Raw.open(int(address.rpartition(":")[2]))
         pull = encode(request(RequestCode.PULL_MESSAGE, pull_header(max_msg_nums=MESSAGES)))
         raw.writer.write(pull * PULLS)
-        producer, consumer = Producer(address, "Orders", 1), Consumer(address, "Orders", 1)
+        producer = Producer(address, "Orders", 1, PATIENCE)
+        consumer = Consumer(address, "Orders", 1)
         await producer.send(MESSAGES)
         await consumer.read(producer, MESSAGES)
         check(producer, consumer, 1, MESSAGES)

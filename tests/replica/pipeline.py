@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -140,7 +141,7 @@ class Pipeline:
     async def _finish(self) -> None:
         """Let everything arrive, and stop what runs in good order."""
         assert self._follow is not None
-        end = (await ask(self._client, self._master.address)).end
+        end = await self._end()
         await self._until(lambda: self._has_all(end))
         self._follow.terminate()
         if code := await asyncio.to_thread(self._follow.wait, PATIENCE):
@@ -148,6 +149,14 @@ class Pipeline:
         if self._replica is not None:
             await asyncio.to_thread(self._replica.stop)
         await asyncio.to_thread(self._master.stop)
+
+    async def _end(self) -> int:
+        """Return where the master's log ends, once it answers."""
+        async with asyncio.timeout(PATIENCE):
+            while True:
+                with suppress(MqlakeError):
+                    return (await ask(self._client, self._master.address)).end
+                await asyncio.sleep(_LOOK)
 
     def _has_all(self, end: int) -> bool:
         """Say whether the copy, and then the table, have the master's log up to its end."""

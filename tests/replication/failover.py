@@ -24,6 +24,8 @@ from tests.replication.pairs import MASTER, PATIENCE, SLAVE, caught_up, name_ser
 TOPIC = "Orders"
 QUEUES = 4
 _LONGEST_BODY = 3000
+_LEAST = 30
+"""Messages that are acknowledged before each failover, however slow the machine is."""
 _TOLD = 10
 """Failovers after which a line tells how many there were."""
 
@@ -78,7 +80,7 @@ class Failovers:
             producers = await self._start_producers(names)
             try:
                 for number in range(failovers):
-                    await asyncio.sleep(self._chance.uniform(0.2, 1.0))
+                    await self._work()
                     await self._fail_over(names, is_last=number == failovers - 1)
                     self.result.failovers += 1
                     if self.result.problems:
@@ -95,6 +97,15 @@ class Failovers:
                 for process in (self._master, self._slave):
                     process.kill()
         return self.result
+
+    async def _work(self) -> None:
+        """Let producers send for a while."""
+        wanted = self.result.acknowledged + _LEAST
+        await asyncio.sleep(self._chance.uniform(0.2, 1.0))
+        async with asyncio.timeout(PATIENCE):
+            # Java's are counted only after a failover.
+            while self._java is None and self.result.acknowledged < wanted:  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
 
     async def _start_producers(self, names: str) -> list[asyncio.Task[None]]:
         if self._java is None:

@@ -48,9 +48,16 @@ Followed = tuple[str, tuple[Epoch, ...], list[int]]
 
 
 def followed(
-    path: Path, lead: Callable[[Master], Awaitable[None]], *epochs: Epoch, log: bytes
+    path: Path,
+    lead: Callable[[Master], Awaitable[None]],
+    *epochs: Epoch,
+    log: bytes,
+    beat: int = 5000,
 ) -> Followed:
     """Follow one connection with a log of one's own.
+
+    Args:
+        beat: milliseconds after which the slave reports again.
 
     Returns:
         Why it ended, the epochs on the disk then, and where the log was to be cut.
@@ -59,6 +66,7 @@ def followed(
 
     async def run() -> Followed:
         given = SMALL | {"mappedFileSizeCommitLog": SIZE, "brokerRole": "SLAVE", "brokerId": 2}
+        given |= {"haSendHeartbeatInterval": beat}
         settings = LiveSettings(make_broker_settings(given))
         async with MessageStore.open(path, settings) as store:
             if log:
@@ -100,7 +108,8 @@ def test_an_epoch_that_no_log_has_is_not_kept(tmp_path: Path, data: bytes) -> No
         one.writer.write(encode_head(at + len(data), 0, Epoch(5, -1), 0))
         await report(one)
 
-    _, epochs, _ = followed(tmp_path, lead, log=b"")
+    # What is empty is reported only by and by.
+    _, epochs, _ = followed(tmp_path, lead, log=b"", beat=5000 if data else 200)
     assert epochs == ()
 
 
