@@ -19,9 +19,10 @@ from mqlake.client import (
     Producer,
     ReceivedMessage,
 )
-from mqlake.client.consumer import finishing
+from mqlake.client.consumer import broker_calls, finishing
 from mqlake.client.consumer.broker_calls import BrokerCalls
 from mqlake.testing import RunningBroker, broker
+from tests.client.servers import wait_for_dispatch
 
 PATIENCE = 60
 FIRST = msgspec.structs.replace(SETTINGS, consume_from="first", handover=0.1)
@@ -34,16 +35,28 @@ def running() -> Iterator[RunningBroker]:
         yield found
 
 
-async def send(names: str, topic: str, count: int, *, key: str | None = None) -> None:
-    async with Producer(names) as producer:
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A message that a broker is asked for again, for it answers late, comes twice."""
+    monkeypatch.setattr(broker_calls, "_TIMEOUT", PATIENCE)
+
+
+async def send(running: RunningBroker, topic: str, count: int, *, key: str | None = None) -> None:
+    """Send messages, and wait until consumers can read them."""
+    # What is sent again, for a broker answers late, is stored twice.
+    async with Producer(running.name_server, timeout=PATIENCE) as producer:
         messages = [
             Message(topic=topic, body=b"%d" % number, sharding_key=key) for number in range(count)
         ]
         if key is None:
-            await producer.send_many(messages)
-            return
-        for message in messages:
-            await producer.send(message)
+            results = await producer.send_many(messages)
+        else:
+            results = [await producer.send(message) for message in messages]
+    ends: dict[int, int] = {}
+    for result in results:
+        queue, end = result.queue.queue_id, result.queue_offset + 1
+        ends[queue] = max(end, ends.get(queue, 0))
+    await wait_for_dispatch(running.address, topic, ends)
 
 
 async def collect(consumer: ArrowConsumer, count: int, **how: float) -> list[ArrowBatch]:
@@ -65,10 +78,10 @@ def bodies(batches: list[ArrowBatch]) -> list[int]:
 def test_a_group_goes_on_behind_what_was_acknowledged(running: RunningBroker) -> None:
     async def main() -> None:
         names = running.name_server
-        await send(names, "Steps", 500)
+        await send(running, "Steps", 500)
         async with ArrowConsumer(names, "steps", "Steps", settings=FIRST) as consumer:
             assert sorted(bodies(await collect(consumer, 500))) == list(range(500))
-        await send(names, "Steps", 3)
+        await send(running, "Steps", 3)
         settings = ConsumerSettings(consume_from="first", handover=0.1)
         async with Consumer(names, "steps", "Steps", settings=settings) as other:
             got = [await other.receive(PATIENCE) for _ in range(3)]
@@ -81,7 +94,7 @@ def test_a_group_goes_on_behind_what_was_acknowledged(running: RunningBroker) ->
 def test_what_was_not_acknowledged_comes_again(running: RunningBroker) -> None:
     async def main() -> None:
         names = running.name_server
-        await send(names, "Again", 100)
+        await send(running, "Again", 100)
         async with ArrowConsumer(names, "again", "Again", settings=FIRST) as consumer:
             async for _ in consumer.arrow_batches():
                 break
@@ -94,7 +107,7 @@ def test_what_was_not_acknowledged_comes_again(running: RunningBroker) -> None:
 def test_batches_come_again_by_the_retry_topic(running: RunningBroker) -> None:
     async def main() -> None:
         names = running.name_server
-        await send(names, "Retried", 60)
+        await send(running, "Retried", 60)
         async with ArrowConsumer(names, "retried", "Retried", settings=FIRST) as consumer:
             seen, failed = list[ArrowBatch](), 0
             async with asyncio.timeout(PATIENCE):
@@ -117,7 +130,7 @@ def test_batches_come_again_by_the_retry_topic(running: RunningBroker) -> None:
 def test_batches_come_again_in_their_order(running: RunningBroker) -> None:
     async def main() -> None:
         names = running.name_server
-        await send(names, "Ordered", 80, key="one")
+        await send(running, "Ordered", 80, key="one")
         async with ArrowConsumer(names, "ordered", "Ordered", settings=IN_ORDER) as consumer:
             got, times = list[int](), 0
             async with asyncio.timeout(PATIENCE):
@@ -138,7 +151,7 @@ def test_batches_come_again_in_their_order(running: RunningBroker) -> None:
 def test_batches_have_as_many_pulls_as_wanted(running: RunningBroker) -> None:
     async def main() -> None:
         names = running.name_server
-        await send(names, "Sizes", 1000, key=None)
+        await send(running, "Sizes", 1000, key=None)
         for most, longest in ((1, 32), (64, 1000)):
             group = f"sizes-{most}"
             async with ArrowConsumer(names, group, "Sizes", settings=FIRST) as consumer:
@@ -162,8 +175,13 @@ def test_a_cancelled_reader_wakes_another_one(running: RunningBroker) -> None:
             slow = asyncio.create_task(read(consumer, 30))
             await asyncio.sleep(0.1)
             other = asyncio.create_task(read(consumer, 0.01))
-            await send(names, "Woken", 1)
-            await asyncio.sleep(1)
+            await send(running, "Woken", 1)
+            async with asyncio.timeout(PATIENCE):
+                while True:
+                    if len(consumer._parts.inbox):
+                        break
+                    await asyncio.sleep(0.01)
+            await asyncio.sleep(0.2)
             assert not got.is_set(), "the first one waits for more"
             slow.cancel()
             async with asyncio.timeout(PATIENCE):
@@ -180,8 +198,8 @@ def test_batches_that_would_be_too_long_are_shorter(
     monkeypatch.setattr(columns, "MAX_BODY", 100_000)
 
     async def main() -> None:
-        names = running.name_server
-        async with Producer(names, compression=Compression(over=100)) as producer:
+        names, small = running.name_server, Compression(over=100)
+        async with Producer(names, compression=small, timeout=PATIENCE) as producer:
             queue = (await producer.queues("Long"))[0]
             for _ in range(200):
                 await producer.send(Message(topic="Long", body=bytes(5_000)), queue=queue)
@@ -200,7 +218,7 @@ def test_what_cannot_be_made_into_columns_is_handed_over_again(
 ) -> None:
     async def main() -> None:
         names = running.name_server
-        await send(names, "Broken", 10)
+        await send(running, "Broken", 10)
         async with ArrowConsumer(names, "broken", "Broken", settings=FIRST) as consumer:
             with monkeypatch.context() as patch:
                 patch.setattr(consumer_module, "to_columns", out_of_memory)
@@ -230,7 +248,7 @@ def test_a_message_that_a_broker_has_taken_back_is_not_sent_back_twice(
 
     async def main() -> None:
         names = running.name_server
-        await send(names, "Partly", 10, key="one")
+        await send(running, "Partly", 10, key="one")
         async with ArrowConsumer(names, "partly", "Partly", settings=FIRST) as consumer:
             async with asyncio.timeout(PATIENCE):
                 async for batch in consumer.arrow_batches(wait=0.5):
