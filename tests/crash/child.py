@@ -19,6 +19,7 @@ SETTINGS = {
     "max_hash_slot_num": 16,
     "max_index_num": 500,
     "flush_interval_commit_log": 50,
+    "sync_flush_timeout": 60_000,
     "flush_interval_consume_queue": 70,
     "flush_consume_queue_least_pages": 0,
 }

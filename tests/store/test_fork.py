@@ -27,6 +27,7 @@ from tests.forked import in_child
 
 SMALL = StoreSettings(
     flush_disk_type=FlushDiskType.SYNC_FLUSH,
+    sync_flush_timeout=60_000,
     mapped_file_size_commit_log=1 << 16,
     mapped_file_size_consume_queue=2000,
     max_hash_slot_num=100,

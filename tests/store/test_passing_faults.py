@@ -12,7 +12,7 @@ import pytest
 
 from mqlake.errors import DiskError
 from mqlake.storage.local_owned import LocalOwnedDirectory, LocalOwnedFile
-from mqlake.store import BlockingMessageStore, Message, MessageStore, PutError
+from mqlake.store import BlockingMessageStore, Message, MessageStore, PutError, services
 from mqlake.store.log.owned_log import OwnedCommitLog
 from mqlake.store.owned_store import OwnedStore
 from mqlake.store.queues.owned_queues import OwnedQueues
@@ -24,7 +24,12 @@ from tests.crash.log_walk import walk
 from tests.crash.oracles import check_index
 from tests.store.small_stores import SMALL, WIRE, fill, run_services
 
-SYNC = WIRE | {"flushDiskType": "SYNC_FLUSH"}
+# Only puts sync, and they may take as long as a slow disk needs.
+SYNC = WIRE | {
+    "flushDiskType": "SYNC_FLUSH",
+    "syncFlushTimeout": 60_000,
+    "flushIntervalCommitLog": 60_000,
+}
 
 
 def _none_left(*_: object) -> NoReturn:
@@ -67,6 +72,8 @@ def test_a_thread_whose_put_cannot_be_synced_hears_of_it(
 def test_services_outlive_a_checkpoint_that_cannot_be_opened(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(services, "FIRST_PAUSE", 10)
+
     async def run() -> None:
         settings = WIRE | {"flushIntervalConsumeQueue": 10, "flushConsumeQueueLeastPages": 0}
         async with MessageStore.open(tmp_path, settings) as store:
@@ -82,16 +89,16 @@ def test_services_outlive_a_checkpoint_that_cannot_be_opened(
                 write(file, *arguments)
                 loop.call_soon_threadsafe(written.set)
 
-            monkeypatch.setattr(LocalOwnedDirectory, "open_writable", refuse)
-            for _ in range(3):
-                await refused.acquire()
-            monkeypatch.undo()
-            monkeypatch.setattr(CheckpointFile, "write", note)
-            await written.wait()
-            monkeypatch.undo()
+            with monkeypatch.context() as patch:
+                patch.setattr(LocalOwnedDirectory, "open_writable", refuse)
+                for _ in range(3):
+                    await refused.acquire()
+            with monkeypatch.context() as patch:
+                patch.setattr(CheckpointFile, "write", note)
+                await written.wait()
             assert (await store.put(Message("Topic", b"1"))).queue_offset == 1
 
-    asyncio.run(asyncio.wait_for(run(), 30))
+    asyncio.run(asyncio.wait_for(run(), 60))
 
 
 def test_keys_are_not_inserted_twice_if_the_next_file_cannot_be_made() -> None:

@@ -29,7 +29,7 @@ from tests.crash.disk import RecordedDisk
 from tests.store.held_watermark import HeldWatermark
 
 SYNC = {"mappedFileSizeCommitLog": 1 << 16, "flushDiskType": "SYNC_FLUSH"}
-SLOW = SYNC | {"syncFlushTimeout": 60_000}
+SLOW = SYNC | {"syncFlushTimeout": 60_000, "osPageCacheBusyTimeOutMills": 60_000}
 BODY = encode_batch([(0, b"one", b""), (0, b"two", b"")])
 ONE = Message("Topic", b"one", keys="key")
 PATIENCE = 20.0

@@ -26,6 +26,7 @@ SMALL = StoreSettings(
     max_hash_slot_num=16,
     max_index_num=64,
 )
+PATIENCE = 60
 
 
 @pytest.fixture
@@ -209,7 +210,7 @@ def test_it_ends_with_the_store(tmp_path: Path) -> None:
 def test_nothing_is_kept_of_those_that_went(store: OwnedStore) -> None:
     async def run() -> None:
         for _ in range(50):
-            await asyncio.wait_for(first(store, 1, offset=0), 1)
+            await asyncio.wait_for(first(store, 1, offset=0), PATIENCE)
 
     put(store, "a")
     asyncio.run(run())
@@ -233,7 +234,7 @@ def test_threads(store: OwnedStore) -> None:
     for number in range(50):
         with lock:
             put(store, f"{number}")
-    reader.join(10)
+    reader.join(PATIENCE)
     assert found == [f"{number}" for number in range(50)]
 
 
@@ -249,5 +250,5 @@ def test_threads_end_with_the_store(tmp_path: Path) -> None:
     reader = threading.Thread(target=lambda: list(follow_blocking(tail, nullcontext())))
     reader.start()
     store.close()
-    reader.join(10)
+    reader.join(PATIENCE)
     assert not reader.is_alive()

@@ -42,7 +42,7 @@ def test_a_store_that_rocketmq_left_opens_whole(last: int, tmp_path: Path) -> No
 
 @pytest.mark.parametrize("flush", list(FlushDiskType))
 def test_what_was_acknowledged_outlives_a_kill(flush: FlushDiskType, tmp_path: Path) -> None:
-    settings = StoreSettings(**SIZES, flush_disk_type=flush)
+    settings = StoreSettings(**SIZES, flush_disk_type=flush, sync_flush_timeout=60_000)
     dice = random.Random(flush.value)
     messages = [
         Message("T", body, encoded_properties=each, queue_id=dice.randrange(3))

@@ -17,7 +17,13 @@ from mqlake.store.replication.in_sync_set import InSyncSet
 from mqlake.store.services import Job
 from mqlake.store.settings import make_settings
 
-SYNC = {"brokerRole": "SYNC_MASTER", "mappedFileSizeCommitLog": 1 << 16, "slaveTimeout": 60_000}
+SYNC = {
+    "brokerRole": "SYNC_MASTER",
+    "mappedFileSizeCommitLog": 1 << 16,
+    "slaveTimeout": 60_000,
+    "syncFlushTimeout": 60_000,
+}
+PATIENCE = 60
 
 
 class Log:
@@ -98,6 +104,13 @@ async def status(put: Awaitable[object]) -> PutStatus:
     return PutStatus.PUT_OK
 
 
+async def kept(store: MessageStore) -> None:
+    """Return once this store itself has done all that its puts wait for."""
+    async with asyncio.timeout(PATIENCE):
+        while store.watermarks.kept < store.watermarks.end:  # noqa: ASYNC110 (nothing tells)
+            await asyncio.sleep(0.001)
+
+
 def message(**given: object) -> Message:
     return Message("Topic", b"body", **given)  # pyright: ignore[reportArgumentType]
 
@@ -107,14 +120,16 @@ def test_a_put_is_acknowledged_once_a_slave_has_it(tmp_path: Path, flush: str) -
     async def test(store: MessageStore, _: object) -> None:
         one = store.copies.join(0)
         put = asyncio.ensure_future(store.put(message()))
-        await asyncio.sleep(0.2)
+        await asyncio.sleep(0)
+        await kept(store)
+        await asyncio.sleep(0.1)
         assert not put.done()
         assert store.copying.end == store.watermarks.end  # and read it may be
         store.copies.acknowledge(one, store.watermarks.end - 1)
         await asyncio.sleep(0.1)
         assert not put.done()
         store.copies.acknowledge(one, store.watermarks.end)
-        await asyncio.wait_for(put, 30)
+        await asyncio.wait_for(put, PATIENCE)
 
     on_a_store(tmp_path, test, flushDiskType=flush)
 
@@ -144,7 +159,7 @@ def test_what_is_durable_is_sent_at_once(tmp_path: Path, monkeypatch: pytest.Mon
 
         store.copying.grown = grown
         put = asyncio.ensure_future(store.put(message()))
-        await asyncio.wait_for(durable.wait(), 30)
+        await asyncio.wait_for(durable.wait(), PATIENCE)
         put.cancel()
 
     on_a_store(tmp_path, test, flushDiskType="SYNC_FLUSH")
@@ -190,10 +205,11 @@ def test_messages_put_together_wait_for_the_last_that_asks_to(tmp_path: Path, fl
         unwaited = message(properties={"WAIT": "false"})
         results = store.append_many([unwaited, message(), unwaited])
         confirmed = asyncio.ensure_future(store.confirm(results))
-        await asyncio.sleep(0.2)
+        await kept(store)
+        await asyncio.sleep(0.1)
         assert not confirmed.done()
         store.copies.acknowledge(one, results[-1].end)
-        assert all(result.is_ok for result in await asyncio.wait_for(confirmed, 30))
+        assert all(result.is_ok for result in await asyncio.wait_for(confirmed, PATIENCE))
 
     on_a_store(tmp_path, test, flushDiskType=flush)
 
@@ -210,7 +226,7 @@ def test_a_put_that_waits_is_not_acknowledged_by_a_demotion(
         if joined:
             await asyncio.sleep(0.1)
         live.switch(make_settings(SYNC | {"slaveTimeout": 200, "brokerRole": "SLAVE"} | given))
-        (result,) = await asyncio.wait_for(confirmed, 30)
+        (result,) = await asyncio.wait_for(confirmed, PATIENCE)
         late, none = PutStatus.FLUSH_SLAVE_TIMEOUT, PutStatus.SLAVE_NOT_AVAILABLE
         assert result.status in (late, none)
         assert result.count == 1
@@ -226,7 +242,7 @@ def test_a_put_that_waits_goes_on_at_an_async_master(tmp_path: Path) -> None:
         await asyncio.sleep(0.1)
         assert not put.done()
         live.switch(make_settings(SYNC | {"brokerRole": "ASYNC_MASTER"}))
-        await asyncio.wait_for(put, 30)
+        await asyncio.wait_for(put, PATIENCE)
 
     on_a_store(tmp_path, test)
 
@@ -238,6 +254,6 @@ def test_fewer_copies_from_now_on(tmp_path: Path) -> None:
         await asyncio.sleep(0.1)
         assert not put.done()
         live.replace(make_settings(SYNC | {"inSyncReplicas": 1}))
-        await asyncio.wait_for(put, 30)
+        await asyncio.wait_for(put, PATIENCE)
 
     on_a_store(tmp_path, test)
