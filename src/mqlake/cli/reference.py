@@ -45,8 +45,8 @@ Progress and errors go to stderr. `MQLAKE_DEBUG=1` shows the traceback of an err
 """
 
 ADMIN_HEAD = """\
-The everyday commands of RocketMQ's `mqadmin`, with the same names and options, for any name server
-and broker: see [admin.md](admin.md). Each has `--json` and `--help`.
+Run the everyday commands of RocketMQ's `mqadmin`, with the same names and options, against any name
+server and broker: see [admin.md](admin.md). Each command has `--json` and `--help`.
 """
 
 KAFKA_HEAD = """\

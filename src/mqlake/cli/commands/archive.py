@@ -3,7 +3,7 @@
 A segment is closed when the log continues in the next one. Each closed segment is synced, copied
 and then listed in the archive's `manifest.json` with its size, its SHA-256, its physical offsets,
 and the store times of its records. The command copies what the archive lacks. If it is killed, the
-next start continues. A broker may write the store and remove expired files meanwhile.
+next run continues. A broker may write the store and remove expired files meanwhile.
 
 `query`, `inspect`, the Spark source and `mqlake.open` read an archive as a store, alone or together
 with the live directory (docs/archive.md).

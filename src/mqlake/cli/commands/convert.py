@@ -2,8 +2,8 @@
 
 Each queue becomes a partition, and each message a record: the property KEYS becomes its key, other
 properties become headers. `--to rocketmq` does the reverse. docs/how-to/convert.md describes the
-whole mapping. Topics that one of the two systems reserves, or that the other does not allow, are
-left out and reported; if `--topic` names one of them, this is an error.
+whole mapping. The source system's own topics, and topics whose names the target system reserves or
+does not allow, are left out and reported. It is an error if `--topic` names one of them.
 
 The new directory appears when it is complete. Damaged parts of the source are left out and
 reported.

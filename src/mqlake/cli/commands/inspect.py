@@ -12,8 +12,8 @@ process that has the store open), `abortProcess` (process id in the file `abort`
 lists of `damage` contain objects with `file`, `offset`, `bytes`, `reason`.
 
 Each of `topics` has `topic`, `queues` (`queueId`, `minOffset`, `maxOffset`), `readQueueNums` and
-`writeQueueNums`. Each of `index` is a file: its `name`, its header (`beginTimestamp`,
-`endTimestamp`, `beginPhysicalOffset`, `endPhysicalOffset`, `slotCount`, `indexCount`) and its sizes
+`writeQueueNums`. Each of `index` describes a file: `name`, the header (`beginTimestamp`,
+`endTimestamp`, `beginPhysicalOffset`, `endPhysicalOffset`, `slotCount`, `indexCount`) and sizes
 (`hashSlots`, `maxEntries`). `checkpoint` has `physicMsgTimestamp`, `logicsMsgTimestamp`,
 `indexMsgTimestamp`, `masterFlushedOffset`, `confirmPhysicalOffset` and `logicsPhysicalOffset`; it
 is null if there is no readable checkpoint. `config` has `topics` (their number) and

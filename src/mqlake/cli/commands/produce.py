@@ -3,9 +3,9 @@
 With `--ndjson`, each line is a JSON object with `body` (or `bodyBase64`) and optionally `tags`,
 `keys`, `properties`, `shardingKey`, `priority`, `delayLevel`, `delay` (milliseconds) or `deliverAt`
 (milliseconds since 1970). The output of `mqlake consume --json` has this form, so it can be sent
-again. Lines are sent in groups of up to 256. If no broker acknowledges one of them, the command
-fails, and says how many lines were acknowledged in the groups before; other lines of the failed
-group may be stored.
+again. Lines are sent in groups of up to 256. If a line is not acknowledged, the command fails, and
+says how many lines were acknowledged in earlier groups. Lines of the failed group may be stored,
+too.
 """
 
 from __future__ import annotations

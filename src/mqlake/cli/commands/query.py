@@ -2,8 +2,8 @@
 
 Give `--id`, or `--topic` with exactly one of `--key`, `--unique-key`, `--queue --offset`, `--queue
 --time` and `--begin --end`. Messages are in the order of the commit log; for a time range, in the
-order of their store times. If index or queue files do not cover the end of the log, that part of
-the log is read, so the answer is complete.
+order of their store times. Parts of the log that no index file covers, and its end if the queue
+files do not cover it, are read, too, so the answer is complete.
 
 JSON: `messages`, a list of objects with `topic`, `queueId`, `queueOffset`, `physicalOffset`,
 `size`, `bodyCrc`, `sysFlag`, `flag`, `bornTimestamp`, `storeTimestamp`, `bornHost`, `storeHost`,

@@ -59,7 +59,7 @@ def producer_connection(
     names: given.Names = DEFAULT_NAMES,
     json: shared.Json = False,
 ) -> int:
-    """Show a group's producers that are connected to a topic's broker."""
+    """Show a group's producers on one broker of a topic."""
     from mqlake.admin import groups
 
     found = run(names, lambda admin: groups.producer_connections(admin, group, topic))

@@ -141,7 +141,7 @@ def delete_topic(
 def stats_all(
     topic: given.SomeTopic = None, names: given.Names = DEFAULT_NAMES, json: shared.Json = False
 ) -> int:
-    """Show the message rates of topics, per second and in the last day."""
+    """Show topics' message rates, and message counts of the last day."""
     from mqlake.admin import topics
 
     found = run(names, lambda admin: topics.all_rates(admin, topic))

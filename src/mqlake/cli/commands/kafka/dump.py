@@ -3,8 +3,9 @@
 With `--json`, each record is one JSON object on a line: `offset`, `timestamp` (milliseconds, -1 for
 none), `timestampType` (Kafka's names: `CreateTime`, `LogAppendTime`, `NoTimestampType`),
 `leaderEpoch` (-1 for none), `key`, `value` (base64 or null), `headers` (pairs of name and value);
-for a log directory, `topic` and `partition` come first. Without `--json`, keys and values are shown
-as text if they are UTF-8, otherwise as hex, truncated to one line.
+for a log directory, `topic` and `partition` come first. Without `--json`, each record is shown on
+one line, with keys, values and headers as text if they are UTF-8, otherwise as hex; long ones are
+truncated.
 
 Without `--control`, control records are left out. Damaged parts are left out and reported on
 stderr; the exit code is then 1.

@@ -1,12 +1,12 @@
 """Show partitions' offsets, segments and shutdown state.
 
-Only indexes and the ends of logs are read. A partition ends where its last good batch ends; a
-broker shows the records of a replicated partition only up to the high watermark.
+Only indexes and the ends of logs are read. A partition ends where its last good batch ends. If it
+is replicated, consumers see its records only up to the high watermark.
 
 JSON: `path`, `lastStopWasClean` (null for a single partition, and while a broker runs), `owner`
 (process id), `partitions`, `damage`. Each of `partitions` has `path`, `topic`, `partition`,
-`topicId`, `logStartOffset`, `lastStableOffset` (the first offset that may still be undecided),
-`logEndOffset`, `highWatermark` (from the checkpoint, otherwise null), `size` (bytes),
+`topicId`, `logStartOffset`, `lastStableOffset` (no record before it is in an open transaction),
+`logEndOffset`, `highWatermark` (from the checkpoint; null if it has none), `size` (bytes),
 `leaderEpochs` (`epoch`, `startOffset`), `segments` (`file`, `baseOffset`, `nextOffset`, `size`,
 `largestTimestamp`, `indexEntries`, `timeIndexEntries`, `abortedTransactions`) and `damage`: what is
 inconsistent in the partition's files, as objects with `file`, `offset`, `bytes`, `reason`.

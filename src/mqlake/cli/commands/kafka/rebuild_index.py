@@ -1,8 +1,8 @@
 """Rebuild `.index`, `.timeindex` and `.txnindex` files from the logs.
 
-The logs are not changed. The entries are those that Kafka's recovery would write. Indexes end where
-a log is damaged; only `recover` cuts a log there. No broker may run on the log directory. New files
-replace the old ones when they are complete.
+The logs are not changed. The entries are those that Kafka's recovery would write. If a log is
+damaged, its indexes end at the damage; only `recover` cuts the log there. No broker may run on the
+log directory. New files replace the old ones when they are complete.
 
 JSON: `partitions`, each with `path` and `segments`; `seconds`. Each of `segments` has `file`,
 `baseOffset`, `size`, `indexed` (bytes of log before the first damage), `indexEntries`,
