@@ -13,7 +13,7 @@ SINK_OPTIONS: tuple[Option, ...] = (
         text,
         None,
         "both",
-        "Required. The store directory: a new one, or one of a broker that was stopped.",
+        "Required. The store directory: a new one, or a store that is closed.",
     ),
     Option(
         "topic",
@@ -59,7 +59,13 @@ SINK_OPTIONS: tuple[Option, ...] = (
         "both",
         "Whether the last property of each record contains a CRC of the record.",
     ),
-    Option("messageDelayLevel", text, None, "both", "The delays of the levels. Unset: RocketMQ's."),
+    Option(
+        "messageDelayLevel",
+        text,
+        None,
+        "both",
+        "The delays of the delay levels. Unset: RocketMQ's.",
+    ),
     Option("brokerIP1", text, "127.0.0.1", "both", "The address in `storeHost` and `msgId`."),
     Option("listenPort", whole(), "10911", "both", "The port in `storeHost` and `msgId`."),
 )
