@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from mqlake.protocol.codes import RequestCode
+from mqlake.protocol.command import request
 from tests.peer.rocketmq_cluster import NEWEST_4_BROKER
-from tests.peer.test_replication import Sends, cluster, sends
+from tests.peer.test_replication import Sends, cluster, dispatched, sends
 from tests.replica.processes import ReplicaProcess
 from tests.replication.pairs import difference, status
 
@@ -25,8 +27,11 @@ SYNC: dict[str, object] = {
     "inSyncReplicas": 2,  # 4.9 has no such setting, and waits for one slave
     "slaveTimeout": 300,
     "syncFlushTimeout": 300,  # as 4.9 calls it
-    "haHousekeepingInterval": 7000,
+    "haHousekeepingInterval": 10_000,
 }
+
+
+LATE = b"slaveTimeout=20000\nsyncFlushTimeout=20000"
 
 
 async def none_is_acknowledged(sending: Sends, address: str, count: int) -> None:
@@ -60,7 +65,7 @@ def test_a_replica_of_rocketmqs_sync_master(
                 if version is None:
                     # Reports that acknowledge nothing keep the connection.
                     before = await status(client, java.broker)
-                    await asyncio.sleep(9)
+                    await asyncio.sleep(11)
                     after = await status(client, java.broker)
                     assert before is not None
                     assert after is not None
@@ -83,9 +88,13 @@ def test_a_replica_of_rocketmqs_sync_master(
                 await asyncio.to_thread(copy.stop)
                 copy.start("--count")
                 await sending.until_acknowledged(java.broker)
+                # Now a put has to be acknowledged, however slow the replica is.
+                await client.call(
+                    java.broker, request(RequestCode.UPDATE_BROKER_CONFIG, None, LATE)
+                )
                 assert await sending.send(java.broker, 50) == 50
                 await asyncio.to_thread(copy.caught_up)
-                await asyncio.sleep(1)  # what RocketMQ flushes and dispatches a little later
+                await dispatched(client, java.broker)
         finally:
             await asyncio.to_thread(java.stop if kills else java.kill)  # a stop takes 15 s
             copy.kill()
