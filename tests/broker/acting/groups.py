@@ -14,7 +14,7 @@ from mqlake.protocol.body import decode_answer
 from mqlake.protocol.codes import RequestCode
 from mqlake.protocol.errors import RemotingError
 from tests.broker.running import PATIENCE, Running, running
-from tests.broker.slave.pairs import SLAVE
+from tests.broker.slave.pairs import SLAVE, registered
 from tests.namesrv.asking import Asking, Clock
 
 ACTS: Final[dict[str, object]] = {
@@ -66,6 +66,7 @@ async def group(path: Path, **settings: object) -> AsyncIterator[Group]:
     async with NameServer(known | settings, clock) as server:
         names = Asking(server, f"127.0.0.1:{server.port}", clock)
         try:
-            yield Group(path, names)
+            with registered():
+                yield Group(path, names)
         finally:
             await names.client.close()

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 
 import msgspec
+import pytest
 
+from mqlake.broker import registration
 from mqlake.formats import fastjson
 from mqlake.namesrv.name_server import NameServer
 from mqlake.namesrv.settings import NamesrvSettings
@@ -25,12 +27,24 @@ SLAVE: dict[str, object] = {
 }
 
 
+@contextmanager
+def registered() -> Iterator[None]:
+    """Let brokers start, and answer changes of topics, only once name servers know of them.
+
+    As a rule they wait for two seconds, which a busy machine may need for something else.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(registration, "_FIRST", PATIENCE)
+        yield
+
+
 @asynccontextmanager
 async def name_server() -> AsyncIterator[str]:
     server = NameServer(NamesrvSettings(bind_address="127.0.0.1", listen_port=0))
     address = f"127.0.0.1:{await server.start()}"
     try:
-        yield address
+        with registered():
+            yield address
     finally:
         await server.stop()
 

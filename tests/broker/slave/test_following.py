@@ -90,6 +90,11 @@ def test_a_slave_has_its_masters_tables_and_keeps_them(tmp_path: Path) -> None:
             await until(lambda: "Orders" not in mine.topics)
             await until(lambda: "readers" not in mine.groups)
             await until(lambda: offsets_of(slave) == {"Others@readers": {0: 1}})
+            # A table has its version once all of it is copied.
+            await until(lambda: mine.topics.version == other.topics.version)
+            await until(lambda: mine.groups.version == other.groups.version)
+            offsets = other.store.config.consumer_offsets
+            await until(lambda: mine.store.config.consumer_offsets.version == offsets.version)
         for name in FILES:
             mine = file(tmp_path / "slave", name)
             theirs = file(tmp_path / "master", name)

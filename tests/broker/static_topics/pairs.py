@@ -16,6 +16,7 @@ from mqlake.protocol.command import Command
 from mqlake.protocol.headers.admin import CreateTopicHeader
 from mqlake.protocol.headers.offsets import OffsetHeader
 from tests.broker.running import Running, running, to
+from tests.broker.slave.pairs import registered
 
 TOPIC = "Static"
 A, B = "broker-a", "broker-b"
@@ -94,6 +95,7 @@ async def two_brokers(path: Path, **settings: object) -> AsyncIterator[tuple[Run
     port = await names.start()
     async with AsyncExitStack() as stack:
         stack.push_async_callback(names.stop)
+        stack.enter_context(registered())
         common = {"namesrvAddr": f"127.0.0.1:{port}", "forwardTimeout": 60_000, **settings}
         yield (
             await stack.enter_async_context(running(path / "a", brokerName=A, **common)),
