@@ -19,7 +19,7 @@ from tests.peer.rocketmq_cluster import free_ports
 
 SOURCE = Path(__file__).parent / "kafka"
 CLUSTER_ID = "bXFsYWtlLWthZmthLXBlZQ"
-START, STOP = 60, 30
+START, STOP = 60, 60
 """Seconds."""
 
 _PROPERTIES = """\

@@ -232,7 +232,7 @@ _REPLACED: tuple[tuple[str, str], ...] = (
     (r"/?127\.0\.0\.1:\d{2,5}", "ADDRESS"),
     (_PLACES, r"\1 PLACE"),
     (r"@\d+\s*$", "@PLACE"),
-    (r"\b1[67]\d{11}\b", "MILLISECONDS"),
+    (r"\b1[6-9]\d{11}\b", "MILLISECONDS"),
     (r"rt=\d+ms", "rt=N"),
     (r"TPS: [\d.]+", "TPS: N"),
     (r"commitLogDiskRatio_\S+?:", "commitLogDiskRatio_PATH:"),

@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Self
 
 from tests.peer.java_build import build
-from tests.peer.rocketmq_cluster import CALM, QUICK, free_ports
+from tests.peer.rocketmq_cluster import CALM, PATIENT, QUICK, free_ports
 from tests.peer.rocketmq_store import OPENED
 
 SOURCE = Path(__file__).parent / "rocketmq_broker"
@@ -41,6 +41,7 @@ class Broker:
             "storePathRootDir": store,
             "storePathCommitLog": store / "commitlog",
             **CALM,
+            **PATIENT,
             **settings,
         }
         config = directory / "broker.conf"

@@ -45,6 +45,7 @@ class Clients:
             "java.io.tmpdir": directory,
             "rocketmq.client.logUseSlf4j": "false",
             "rocketmq.client.rebalance.waitInterval": rebalance or REBALANCE[version],
+            "com.rocketmq.remoting.client.connect.timeout": 60_000,
         }
         options = ["-Xmx256m", *QUICK_START]
         options += [f"-D{name}={value}" for name, value in properties.items()]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -31,6 +32,12 @@ CALM: Mapping[str, object] = {"transactionMetricFlushInterval": 200, "timerFlush
 A thread waits in a busy loop for the first of these intervals, in milliseconds, when the broker
 starts. After each of the second ones the slots of the whole timer wheel are compared.
 """
+
+PATIENT: Mapping[str, object] = {
+    "brokerFastFailureEnable": "false",
+    "osPageCacheBusyTimeOutMills": 60_000,
+}
+"""Settings of a broker that refuses nothing because its machine is busy."""
 
 
 class Cluster:
@@ -79,7 +86,7 @@ class Cluster:
             "storePathRootDir": store,
             "storePathCommitLog": store / "commitlog",
             "waitTimeMillsInSendQueue": 10_000,  # a busy machine is no reason to refuse a message
-            **(CALM if options is QUICK else {}),
+            **({**CALM, **PATIENT} if options is QUICK else {}),
             **settings,
         }
         files: list[str] = []
@@ -143,10 +150,25 @@ class Cluster:
 
 
 def free_ports(count: int) -> list[int]:
-    """Return ports that are free now, each with the one that a broker listens on below it."""
+    """Return ports that are free now, each with the one that a broker listens on below it.
+
+    No other process gets them from `free_port` until this one ends: a JVM takes seconds to listen.
+    """
     found: list[int] = []
     while len(found) < count:
         port = free_port(-FAST_PORT_DISTANCE)
-        if all(abs(port - other) > FAST_PORT_DISTANCE for other in found):
-            found.append(port)
+        try:
+            for each in (port, port - FAST_PORT_DISTANCE):
+                _reserve(each)
+        except OSError:  # another process was faster
+            continue
+        found.append(port)
     return found
+
+
+def _reserve(port: int) -> None:
+    """Keep a port bound until this process ends; servers may listen on it, as they reuse it."""
+    with socket.socket() as keeper:
+        keeper.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        keeper.bind(("127.0.0.1", port))
+        keeper.detach()

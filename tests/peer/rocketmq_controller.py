@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from tests.peer.java_build import build
-from tests.peer.rocketmq_cluster import CALM, QUICK, STOP, free_ports
+from tests.peer.rocketmq_cluster import CALM, PATIENT, QUICK, STOP, free_ports
 from tests.peer.rocketmq_store import OPENED
 
 SOURCE = Path(__file__).parent / "rocketmq_controller"
@@ -135,8 +135,8 @@ class Member(_Program):
             "storePathCommitLog": store / "commitlog",
             "storePathEpochFile": store / "epochFileCheckpoint",
             "storePathBrokerIdentity": store / "brokerIdentity",
-            "waitTimeMillsInSendQueue": 10_000,
             **CALM,
+            **PATIENT,
             **settings,
         }
         config = directory / "broker.conf"

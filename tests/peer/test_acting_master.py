@@ -68,7 +68,7 @@ class Client:
         """Return the brokers of topic Orders by id, and its permission; nothing without it."""
         header = GetRouteInfoHeader(topic="Orders", accept_standard_json_only=True)
         asked = request(RequestCode.GET_ROUTEINFO_BY_TOPIC, header)
-        answer = await self._client.request(self._names, asked)
+        answer = await self._client.request(self._names, asked, PATIENCE)
         if answer.code != ResponseCode.SUCCESS:
             return {}, 0
         route = decode_answer(TopicRouteData, answer.body)
@@ -97,7 +97,8 @@ class Client:
 
     async def _runtime(self, address: str) -> Mapping[str, str]:
         try:
-            answer = await self._client.call(address, request(RequestCode.GET_BROKER_RUNTIME_INFO))
+            asked = request(RequestCode.GET_BROKER_RUNTIME_INFO)
+            answer = await self._client.call(address, asked, PATIENCE)
         except MqlakeError:
             return {}
         return decode_body(KVTable, answer.body).table
@@ -169,12 +170,11 @@ def test_rocketmqs_slave_acts_for_mqlakes_master(tmp_path: Path) -> None:
                     async with running(tmp_path / "master", **known) as master:
                         address = await _fill(asking, master.address)
                         await until(_same_log(asking, master.address, address))
-                        slave.copy_tables()
-                        await until(_equals(lambda: asking.committed(address), 1))
+                        await until(_copied(asking, slave, address))
                         assert not await asking.is_active(address)
                     await until(_equals(asking.route, ({0: address}, PERM_READ)))
                     await until(lambda: asking.is_active(address))
-                    assert await asking.bodies(address) == numbers(0, 3)
+                    await until(_equals(lambda: asking.bodies(address), numbers(0, 3)))
                     await asking.commit(address, 2)
                     async with running(tmp_path / "master", **known) as master:
                         assert await asking.committed(master.address) == 2
@@ -198,9 +198,17 @@ async def _fill(asking: Client, master: str) -> str:
 
 def _same_log(asking: Client, one: str, other: str) -> Callable[[], Awaitable[bool]]:
     async def same() -> bool:
-        return await asking.end(one) == await asking.end(other)
+        return await asking.end(one) == await asking.end(other) != -1
 
     return same
+
+
+def _copied(asking: Client, slave: Broker, address: str) -> Callable[[], Awaitable[bool]]:
+    async def copied() -> bool:
+        slave.copy_tables()  # it may not know its master yet
+        return await asking.committed(address) == 1
+
+    return copied
 
 
 def _equals(

@@ -25,6 +25,7 @@ RECORDED = Path(__file__).parent / "mqadmin" / "rocketmq-5.5.0.json"
 
 SETTINGS: dict[str, object] = {
     "channelExpiredTimeout": 120_000,  # RocketMQ's; `mqlake.testing` has a longer one
+    "osPageCacheBusyTimeOutMills": 1000,  # the default of both, which `Cluster` changes
     "brokerName": "broker-a",
     "mappedFileSizeCommitLog": 1 << 24,
     "maxHashSlotNum": 10_000,

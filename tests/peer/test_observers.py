@@ -28,6 +28,7 @@ LEAST_SETTINGS = 80
 
 SETTINGS: Mapping[str, object] = {
     "channelExpiredTimeout": 120_000,  # RocketMQ's; `mqlake.testing` has a longer one
+    "osPageCacheBusyTimeOutMills": 1000,  # the default of both, which `Cluster` changes
     "brokerName": "broker-a",
     "mappedFileSizeCommitLog": 1 << 24,
     "maxHashSlotNum": 10_000,

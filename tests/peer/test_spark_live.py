@@ -16,7 +16,8 @@ from mqlake.client.blocking import Producer
 from mqlake.spark.live.connection import close_connections
 from mqlake.spark.live.send import send_rows
 from mqlake.spark.live.sink_options import live_write_options
-from tests.client.servers import create_topic
+from tests.broker.running import PATIENCE
+from tests.client.servers import create_topic, wait_for_dispatch
 from tests.peer.rocketmq_cluster import NEWEST_4_BROKER, Cluster
 from tests.spark.live.engine import LiveEngine, asked
 from tests.spark.live.rows import batch_rows
@@ -55,6 +56,9 @@ def test_rows_times_groups_and_writes(cluster: Cluster, tmp_path: Path) -> None:
     )
     query.trigger()
     send(cluster, 0, COUNT)
+    each = COUNT // QUEUES
+    # RocketMQ's broker dispatches what it has acknowledged a moment later.
+    asyncio.run(wait_for_dispatch(cluster.broker, TOPIC, dict.fromkeys(range(QUEUES), each)))
     query.run_all()
     assert query.sorted_keys == sorted(f"order-{number}" for number in range(COUNT))
 
@@ -84,7 +88,6 @@ def test_rows_times_groups_and_writes(cluster: Cluster, tmp_path: Path) -> None:
             rows = await groups.progress(admin, "spark-orders", TOPIC)
         return {row.queue_id: (row.consumer_offset, row.lag) for row in rows}
 
-    each = COUNT // QUEUES
     assert asyncio.run(progress()) == dict.fromkeys(range(QUEUES), (each, 0))
 
     # Write to another topic, which the broker creates.
@@ -92,11 +95,9 @@ def test_rows_times_groups_and_writes(cluster: Cluster, tmp_path: Path) -> None:
     batch = pa.RecordBatch.from_pydict({"body": bodies, "tags": ["t"] * 500})
     options = live_write_options({"nameServer": cluster.names, "topic": "Copies"})
     assert send_rows([batch], options) == 500
-    # RocketMQ's broker dispatches what it has acknowledged a moment later.
     copies = batch_rows(cluster.names, subscribe="Copies")
-    for _ in range(100):
-        if len(copies) == len(bodies):
-            break
+    until = time.monotonic() + PATIENCE
+    while len(copies) < len(bodies) and time.monotonic() < until:
         time.sleep(0.1)
         copies = batch_rows(cluster.names, subscribe="Copies")
     assert sorted(row["body"] for row in copies) == sorted(bodies)

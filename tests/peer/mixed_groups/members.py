@@ -141,6 +141,10 @@ class Members:
         for name in list(self.since):
             await self.leave(name)
 
+    async def collect(self) -> None:
+        """Note what Java members have done until now."""
+        await self._jvm.collect()
+
     async def _join(self, name: str) -> None:
         _, topic, group = self.words
         settings = ConsumerSettings(consume_from="first", **SETTINGS[self.mode])

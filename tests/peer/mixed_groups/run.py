@@ -112,7 +112,8 @@ async def _live(names: str, producer: Producer, room: Members, seconds: float) -
         observing.cancel()
         await asyncio.gather(sending, observing, return_exceptions=True)
         await room.close()
-    await asyncio.sleep(1)  # what Java did last is collected
+    await asyncio.sleep(1)  # what Java does last
+    await room.collect()
     ledger.deliveries.sort()
     stored = await read_all(names, [room.words[1]])
     found = [*room.violations, *ledger.violations(stored)]

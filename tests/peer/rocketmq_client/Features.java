@@ -6,7 +6,7 @@ import java.util.concurrent.TimeUnit;
 
 /** What clients can do: each feature runs in a thread of its own, and answers what happened. */
 final class Features {
-    private static final int SECONDS = 120;
+    private static final int SECONDS = 240;
 
     private final String names;
 

@@ -15,6 +15,8 @@ final class Held {
         rig = new Rig(names, topic);
         rig.awaitTopic(4);
         var producer = rig.producer(producers);
+        // Otherwise brokers know of a producer a second after its start.
+        producer.getDefaultMQProducerImpl().getmQClientFactory().sendHeartbeatToAllBrokerWithLock();
         var queues = producer.fetchPublishMessageQueues(topic);
         queues.sort(null);
         SendResult sent = null;

@@ -27,7 +27,7 @@ final class Offsets implements Features.Feature {
         Map<String, Object> answer = new LinkedHashMap<>();
         answer.put("min", consumer.minOffset(queue));
         answer.put("max", consumer.maxOffset(queue));
-        Rig.until("the key", () -> !byKey(rig, "key4").isEmpty());
+        Rig.until("all keys", () -> byKey(rig, "both").size() >= 10);
         MessageExt fourth = byKey(rig, "key4").get(0);
         answer.put("by key", Rig.body(fourth));
         answer.put("by shared key", byKey(rig, "both").size());

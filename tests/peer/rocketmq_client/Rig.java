@@ -3,6 +3,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.Callable;
 import java.util.concurrent.atomic.AtomicInteger;
+import org.apache.rocketmq.client.ClientConfig;
 import org.apache.rocketmq.client.consumer.DefaultLitePullConsumer;
 import org.apache.rocketmq.client.consumer.DefaultMQPullConsumer;
 import org.apache.rocketmq.client.consumer.DefaultMQPushConsumer;
@@ -16,6 +17,8 @@ import org.apache.rocketmq.common.message.MessageExt;
 final class Rig implements AutoCloseable {
     private static final AtomicInteger INSTANCES = new AtomicInteger();
     private static final int SECONDS = 60;
+    /** Milliseconds: a request that is late is no failure. */
+    private static final int REQUEST_TIMEOUT = 60_000;
 
     final String topic;
     final String names;
@@ -43,8 +46,8 @@ final class Rig implements AutoCloseable {
     }
 
     <P extends DefaultMQProducer> P started(P made) throws Exception {
-        made.setNamesrvAddr(names);
-        made.setInstanceName(instance());
+        made.setSendMsgTimeout(REQUEST_TIMEOUT);
+        name(made);
         made.start();
         clients.add(made::shutdown);
         return made;
@@ -69,8 +72,7 @@ final class Rig implements AutoCloseable {
 
     DefaultMQPushConsumer consumer(String group) {
         var consumer = new DefaultMQPushConsumer(group);
-        consumer.setNamesrvAddr(names);
-        consumer.setInstanceName(instance());
+        name(consumer);
         consumer.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
         clients.add(consumer::shutdown);
         return consumer;
@@ -78,8 +80,7 @@ final class Rig implements AutoCloseable {
 
     DefaultLitePullConsumer litePull(String group) {
         var consumer = new DefaultLitePullConsumer(group);
-        consumer.setNamesrvAddr(names);
-        consumer.setInstanceName(instance());
+        name(consumer);
         consumer.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
         clients.add(consumer::shutdown);
         return consumer;
@@ -87,11 +88,17 @@ final class Rig implements AutoCloseable {
 
     DefaultMQPullConsumer pull(String group) throws Exception {
         var consumer = new DefaultMQPullConsumer(group);
-        consumer.setNamesrvAddr(names);
-        consumer.setInstanceName(instance());
+        name(consumer);
+        consumer.setConsumerPullTimeoutMillis(REQUEST_TIMEOUT);
         consumer.start();
         clients.add(consumer::shutdown);
         return consumer;
+    }
+
+    private void name(ClientConfig client) {
+        client.setNamesrvAddr(names);
+        client.setInstanceName(instance());
+        client.setMqClientApiTimeout(REQUEST_TIMEOUT);
     }
 
     static Message message(String topic, String tags, String body) {

@@ -1,3 +1,4 @@
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import org.apache.rocketmq.client.producer.DefaultMQProducer;
@@ -12,8 +13,9 @@ final class Trace implements Features.Feature {
         rig.awaitTopic(1);
         var producer = rig.started(new DefaultMQProducer("T_" + rig.topic, null, true, null));
         String id = producer.send(rig.message("traced")).getMsgId();
-        Rig.until("a trace", () -> !traces(rig, id).isEmpty());
-        return Map.of("msgId", id, "trace", Rig.body(traces(rig, id).get(0)));
+        List<MessageExt> found = new ArrayList<>();
+        Rig.until("a trace", () -> found.addAll(traces(rig, id)));
+        return Map.of("msgId", id, "trace", Rig.body(found.get(0)));
     }
 
     private static List<MessageExt> traces(Rig rig, String id) {

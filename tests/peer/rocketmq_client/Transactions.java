@@ -25,6 +25,9 @@ final class Transactions implements Features.Feature {
             public LocalTransactionState checkLocalTransaction(MessageExt message) {
                 String body = Rig.body(message);
                 checked.add(body);
+                if (!body.startsWith("late")) {  // its end is on the way
+                    return LocalTransactionState.UNKNOW;
+                }
                 return body.startsWith("late commit")
                     ? LocalTransactionState.COMMIT_MESSAGE : LocalTransactionState.ROLLBACK_MESSAGE;
             }

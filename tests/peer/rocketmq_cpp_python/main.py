@@ -1,7 +1,8 @@
 """Features of rocketmq-client-cpp, which is inside the wheel of the Python package `rocketmq`.
 
 Runs in an environment of its own, without mqlake: `main.py NAMES TOPIC... COUNT` prints one JSON
-object with what happened; COUNT messages of the first topic must come.
+object with what happened; COUNT messages of the first topic must come. Its clients stay, and commit
+their offsets, until standard input ends.
 `tests/peer/test_cpp_client.py` judges it.
 """
 
@@ -25,6 +26,7 @@ from rocketmq.client import (
 
 SECONDS = 60
 """For which a feature waits."""
+PROBE = "probe"
 SUCCESS, LATER = 0, 1
 """What a callback answers."""
 
@@ -34,7 +36,7 @@ class Listener(PushConsumer):
 
     def __init__(self, names, topic, expression="*", orderly=False):
         super().__init__(f"G_{topic}", orderly=orderly)
-        self.consumed, self._lock = [], threading.Lock()
+        self.consumed, self.probed, self._lock = [], set(), threading.Lock()
         self.set_namesrv_addr(names)
         # `subscribe` of the package loses the answer of a callback that fails.
         ffi_check(dll.Subscribe(self._handle, topic.encode(), expression.encode()))
@@ -44,6 +46,9 @@ class Listener(PushConsumer):
     def _take(self, _, handle):
         described = describe(RecvMessage(handle))
         with self._lock:
+            if described["body"] == PROBE:
+                self.probed.add(described["queue"])
+                return SUCCESS
             self.consumed.append(described)
         is_failure = described["body"].startswith("retry") and described["times"] == 0
         return LATER if is_failure else SUCCESS
@@ -82,6 +87,19 @@ def new(topic, body, tags="TagA", delay=0):
     return message
 
 
+def probe(producer, topic, listener, queues):
+    """Send until a listener reads all queues of its topic.
+
+    A new group begins where its queues end when it asks: messages sent before are not for it.
+    """
+    end = time.monotonic() + SECONDS
+    while len(listener.probed) < queues:
+        if time.monotonic() > end:
+            raise TimeoutError(f"{topic}: only queues {listener.probed} are read")
+        producer.send_sync(new(topic, PROBE))
+        time.sleep(0.1)
+
+
 def run(names, plain, ordered, delayed, expected):
     """Send in every way, and consume by push, in order and by pull."""
     listeners = {
@@ -89,11 +107,15 @@ def run(names, plain, ordered, delayed, expected):
         "ordered": Listener(names, ordered, orderly=True),
         "delayed": Listener(names, delayed),
     }
-    # A new group begins where its queues end when it asks: messages sent before are not for it.
-    time.sleep(5)
-    producer = Producer(f"P_{plain}")
+    producer = Producer(f"P_{plain}", timeout=1000 * SECONDS)
     producer.set_namesrv_addr(names)
     producer.start()
+    for topic, (name, queues) in {
+        plain: ("plain", 4),
+        ordered: ("ordered", 4),
+        delayed: ("delayed", 1),
+    }.items():
+        probe(producer, topic, listeners[name], queues)
     statuses = [producer.send_sync(new(plain, f"sync {number}")).status for number in range(8)]
     for number in range(8):
         producer.send_oneway(new(plain, f"oneway {number}", "TagB"))
@@ -113,9 +135,7 @@ def run(names, plain, ordered, delayed, expected):
     puller.set_namesrv_addr(names)
     puller.start()
     pulled = [describe(message) for message in puller.pull(ordered)]
-    time.sleep(6)  # it commits offsets every five seconds
-    for client in (*listeners.values(), producer, puller):
-        client.shutdown()
+    pulled = [message for message in pulled if message["body"] != PROBE]
     consumed = {name: listener.consumed for name, listener in listeners.items()}
     return {"statuses": list(map(int, statuses)), "sent": sent, "pulled": pulled, **consumed}
 
@@ -127,6 +147,7 @@ def main():
     os.dup2(2, 1)
     answer.write(json.dumps(run(*sys.argv[1:])) + "\n")
     answer.flush()
+    sys.stdin.read()
     os._exit(0)  # the client leaves threads behind
 
 

@@ -92,6 +92,7 @@ func consume(topic string, tags string, isOrdered bool) *collected {
 func start(name string, options ...producer.Option) rocketmq.Producer {
 	options = append(options,
 		producer.WithNsResolver(primitive.NewPassthroughResolver(names)),
+		producer.WithSendMsgTimeout(patience), // a late answer is no failure
 		producer.WithGroupName("P_"+name), producer.WithInstanceName("producer-"+name))
 	made, err := rocketmq.NewProducer(options...)
 	must(err)

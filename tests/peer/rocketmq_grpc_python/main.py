@@ -79,6 +79,8 @@ class Checker(TransactionChecker):
         """Commit those whose bodies say so."""
         body = message.body.decode()
         self.asked.append(body)
+        if not body.startswith("late"):  # its end is on the way
+            return TransactionResolution.TRANSACTION_RESOLUTION_UNSPECIFIED
         if body.startswith("late commit"):
             return TransactionResolution.COMMIT
         return TransactionResolution.ROLLBACK
@@ -134,9 +136,7 @@ class Features:
         consumer.change_invisible_duration(by_body["2"], 1)
         consumer.change_invisible_duration(by_body["3"], 300)
         consumer.ack(by_body["3"])
-        again = self._receive(consumer, 2)
-        for message in again:
-            consumer.ack(message)
+        again = self._receive(consumer, 2, acknowledges=True)
         left = consumer.receive(32, 10)
         consumer.shutdown()
         producer.shutdown()
@@ -214,13 +214,19 @@ class Features:
         consumer.startup()
         return consumer, listener
 
-    def _receive(self, consumer, count):
-        """Receive messages, hidden for ten seconds each."""
+    def _receive(self, consumer, count, acknowledges=False):
+        """Receive messages, hidden for ten seconds each.
+
+        Acknowledge at once what is not to come again while it waits for others.
+        """
         messages, end = [], time.monotonic() + SECONDS
         while len(messages) < count:
             if time.monotonic() > end:
                 raise TimeoutError(f"{len(messages)} of {count} messages")
-            messages += consumer.receive(32, 10)
+            for message in consumer.receive(32, 10):
+                if acknowledges:
+                    consumer.ack(message)
+                messages.append(message)
         return messages
 
 
