@@ -33,7 +33,7 @@ def asked(name_server: str, **options: Any) -> LiveOptions:
     given = {
         "startingOffsets": "earliest",
         "columns": "keys,topic,queueId,queueOffset,physicalOffset",
-        "retryTimeout": "2s",
+        "retryTimeout": "60s",
         **options,
     }
     return options_of(name_server, streaming=True, **given)

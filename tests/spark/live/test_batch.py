@@ -23,7 +23,7 @@ from tests.golden import store
 from tests.odd.sent import COUNT
 from tests.odd.world import World, drawn, put
 from tests.spark.live.rows import batch_rows, options_of
-from tests.spark.live.topics import BROKER, NumberedTopic
+from tests.spark.live.topics import BROKER, NumberedTopic, wait_for_route
 from tests.spark.source import rows as of_directory
 from tests.spark.source.rows import Row
 
@@ -39,6 +39,7 @@ def test_every_column_of_every_message(name: str, tmp_path: Path) -> None:
     expected = of_directory.batch_rows(path, brokerName=BROKER)
 
     with broker(path, fileReservedTime=1_000_000) as running:
+        asyncio.run(wait_for_route(running.name_server, "TopicA"))
         found = batch_rows(running.name_server)
         columns = "physicalOffset,uniqKey"
         named = batch_rows(running.name_server, subscribe="TopicA", columns=columns)
@@ -61,6 +62,7 @@ def test_odd_messages(tmp_path: Path) -> None:
 
     with broker(tmp_path) as running:
         asyncio.run(create_topic(running.address, "Odd", 4))
+        asyncio.run(wait_for_route(running.name_server, "Odd"))
         found = batch_rows(running.name_server, subscribe="Odd")
         close_connections()
 
@@ -229,6 +231,7 @@ def test_nobody_there() -> None:
 
 def test_batches_in_one_record_are_taken_apart(running: RunningBroker) -> None:
     asyncio.run(test_inner_batches.send(running, "Batched"))
+    asyncio.run(wait_for_route(running.name_server, "Batched"))
     last = test_inner_batches.COUNT * test_inner_batches.SIZE
     for first in (0, 4):
         asked = {"startingOffsets": f'{{"Batched": {{"0": {first}}}}}', "maxRecordsPerPartition": 5}

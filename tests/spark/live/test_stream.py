@@ -13,8 +13,11 @@ from mqlake.errors import StoreError
 from mqlake.spark.live.position import Position
 from mqlake.testing import RunningBroker
 from tests.spark.live.engine import LiveEngine, asked
-from tests.spark.live.topics import BROKER, NumberedTopic
+from tests.spark.live.topics import BROKER, NumberedTopic, wait_for_route
 from tests.spark.source.growing import KilledError
+
+SOON = {"retryTimeout": "1s"}
+"""For queries over what does not come back: they wait for it so long."""
 
 
 def engine(running: RunningBroker, topic: NumberedTopic, **options: Any) -> LiveEngine:
@@ -115,9 +118,10 @@ def test_a_topic_that_is_deleted(running: RunningBroker, topic: NumberedTopic) -
     query = engine(running, topic)
     query.run_all()
     topic.delete()
+    query.restart(asked(running.name_server, subscribe=topic.name, **SOON))
     with pytest.raises(StoreError, match="is no longer in a route: the topic was deleted"):
         query.trigger()
-    query.restart(asked(running.name_server, subscribe=topic.name, failOnDataLoss=False))
+    query.restart(asked(running.name_server, subscribe=topic.name, failOnDataLoss=False, **SOON))
     assert query.trigger() == 0
 
 
@@ -127,8 +131,8 @@ def test_a_batch_of_a_topic_that_was_deleted(running: RunningBroker, topic: Numb
         query.trigger("planned")
     topic.delete()
     with pytest.raises(StoreError, match="15 messages at offset 0: "):
-        query.restart()
-    query.restart(asked(running.name_server, subscribe=topic.name, failOnDataLoss=False))
+        query.restart(asked(running.name_server, subscribe=topic.name, **SOON))
+    query.restart(asked(running.name_server, subscribe=topic.name, failOnDataLoss=False, **SOON))
     assert query.keys == []
 
 
@@ -158,9 +162,13 @@ def test_retention_that_overtakes_the_query(running: RunningBroker) -> None:
 
 
 def progress(running: RunningBroker, group: str) -> dict[int, tuple[int, int]]:
-    """Return a group's offset and lag by queue, as `mqadmin consumerProgress` shows them."""
+    """Return a group's offset and lag by queue, as `mqadmin consumerProgress` shows them.
+
+    It finds the group by its retry topic, of which the name server hears a little later.
+    """
 
     async def ask() -> list[groups.QueueProgress]:
+        await wait_for_route(running.name_server, f"%RETRY%{group}")
         async with Admin(running.name_server) as admin:
             return await groups.progress(admin, group)
 
@@ -184,8 +192,13 @@ def test_offsets_are_not_committed_unasked(running: RunningBroker, topic: Number
     query = engine(running, topic, groupId="spark-quiet", commitOffsets=False)
     query.run_all()
     assert len(query.keys) == 30
+
+    async def ask() -> None:
+        async with Admin(running.name_server) as admin:
+            await groups.progress(admin, "spark-quiet")
+
     with pytest.raises(Exception, match="spark-quiet"):
-        progress(running, "spark-quiet")
+        asyncio.run(ask())
 
 
 def test_a_checkpoint_of_something_else(running: RunningBroker, topic: NumberedTopic) -> None:

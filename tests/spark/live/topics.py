@@ -8,12 +8,23 @@ from itertools import count
 from mqlake.admin import Admin, topics
 from mqlake.client import Message, MessageQueue
 from mqlake.client.blocking import Producer
+from mqlake.client.cluster import Cluster
 from mqlake.testing import RunningBroker
+from tests.broker.running import PATIENCE
 from tests.client.servers import create_topic, wait_for_dispatch
 
 _names = count()
 
 BROKER = "broker-a"
+
+
+async def wait_for_route(name_server: str, topic: str) -> None:
+    """Wait until the name server knows a topic: a broker waits two seconds for it, and goes on."""
+    async with Cluster(name_server) as cluster, asyncio.timeout(PATIENCE):
+        while True:
+            if await cluster.route_known(topic) is not None:
+                break
+            await asyncio.sleep(0.01)
 
 
 class NumberedTopic:
@@ -31,11 +42,16 @@ class NumberedTopic:
         self._create()
 
     def _create(self) -> None:
-        asyncio.run(create_topic(self._running.address, self.name, self.queues))
+        async def create() -> None:
+            await create_topic(self._running.address, self.name, self.queues)
+            await wait_for_route(self._running.name_server, self.name)
+
+        asyncio.run(create())
 
     def send(self, count: int, queue: int | None = None, tags: str = "a", size: int = 0) -> None:
         """Send messages, by turns to all queues or to one, and wait until they are dispatched."""
-        with Producer(self._running.name_server) as producer:
+        # What is sent again, for the broker answers late, is stored twice.
+        with Producer(self._running.name_server, timeout=PATIENCE) as producer:
             for number in range(self._number, self._number + count):
                 to = number % self.queues if queue is None else queue
                 key = f"{self.name}-{number}"
