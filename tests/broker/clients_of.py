@@ -14,7 +14,7 @@ from mqlake.protocol.command import Command, request, response
 from mqlake.protocol.header import Header
 from mqlake.remoting.client import RemotingClient
 from mqlake.remoting.connection import Peer
-from tests.broker.running import Running
+from tests.broker.running import PATIENCE, Running
 
 
 class KnownClient:
@@ -27,7 +27,7 @@ class KnownClient:
     def __init__(self, broker: Running, codes: Mapping[Any, int]) -> None:
         self._broker, self._codes = broker, codes
         self.asked: asyncio.Queue[Command] = asyncio.Queue()
-        self._client = RemotingClient(dict.fromkeys(codes, self._answer))
+        self._client = RemotingClient(dict.fromkeys(codes, self._answer), connect_timeout=PATIENCE)
 
     def _answer(self, _peer: Peer, asked: Command) -> Command:
         self.asked.put_nowait(asked)
@@ -35,7 +35,8 @@ class KnownClient:
 
     async def ask(self, code: int, header: Header | None = None, body: bytes = b"") -> Command:
         """Return the response to a request, whatever its code."""
-        return await self._client.request(self._broker.address, request(code, header, body), 20)
+        asked = request(code, header, body)
+        return await self._client.request(self._broker.address, asked, PATIENCE)
 
     async def beat(self, client_id: str, producers: str = "", consumers: str = "") -> None:
         """Say who this is."""
@@ -50,7 +51,7 @@ class KnownClient:
 
     async def next(self) -> Command:
         """Return what the broker asks next."""
-        return await asyncio.wait_for(self.asked.get(), 10)
+        return await asyncio.wait_for(self.asked.get(), PATIENCE)
 
     async def close(self) -> None:
         """Leave."""

@@ -49,7 +49,8 @@ class Consumer:
         self.notices: list[str] = []
         self._noticed = asyncio.Event()
         self._address = broker.address
-        self._client = RemotingClient({RequestCode.NOTIFY_CONSUMER_IDS_CHANGED: self._notice})
+        handlers = {RequestCode.NOTIFY_CONSUMER_IDS_CHANGED: self._notice}
+        self._client = RemotingClient(handlers, connect_timeout=PATIENCE)
 
     def _notice(self, peer: Peer, told: Command) -> None:
         self.notices.append(told.fields["consumerGroup"])

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+import os
+import random
+import socket
+from collections.abc import AsyncIterator, Iterator
+from contextlib import ExitStack, asynccontextmanager
+from itertools import islice
 from pathlib import Path
 
 from mqlake.broker.broker import Broker
 from mqlake.broker.parts import Parts
 from mqlake.broker.settings import FAST_PORT_DISTANCE, make_broker_settings
 from mqlake.formats.record import Record
-from mqlake.programs.ports import free_port
 from mqlake.protocol.codes import RequestCode
 from mqlake.protocol.command import Command, request
 from mqlake.protocol.header import Header
 from mqlake.protocol.headers.send import SendMessageHeaderV2
 from mqlake.remoting.client import RemotingClient
+from mqlake.storage.clock import Clock
 
 SMALL = {
     "mappedFileSizeCommitLog": 1 << 20,
@@ -29,13 +33,49 @@ SMALL = {
 PATIENCE = 60.0
 """Seconds to wait for an answer: kernels may have to be compiled."""
 
+# However slow the disk, sends are acknowledged.
+_PATIENT = {"syncFlushTimeout": int(PATIENCE * 1000)}
+
+
+def _ports() -> Iterator[int]:
+    """Yield this process's share of the ports that a system does not use for clients.
+
+    Each broker also uses those at -2 and 1 from its own.
+    """
+    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0")[2:])
+    workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    share = range(10_002, 32_760, 4)[worker::workers]
+    at = random.randrange(len(share))
+    while True:
+        yield share[at]
+        at = (at + 1) % len(share)
+
+
+_next_ports = _ports()
+
+
+def next_port() -> int:
+    """Return a free port for a broker, which is offered to no other one of this test run.
+
+    A free port that is chosen at random may be chosen by two brokers that start at the same time.
+    """
+    for port in islice(_next_ports, 1000):
+        with ExitStack() as held:
+            try:
+                for each in (port, port - FAST_PORT_DISTANCE, port + 1):
+                    held.enter_context(socket.socket()).bind(("127.0.0.1", each))
+            except OSError:
+                continue
+            return port
+    raise AssertionError("no free port")
+
 
 class Running:
     """A broker that runs, and one connection to it."""
 
     def __init__(self, broker: Broker) -> None:
         self.broker = broker
-        self.client = RemotingClient()
+        self.client = RemotingClient(connect_timeout=PATIENCE)
 
     @property
     def parts(self) -> Parts:
@@ -64,15 +104,19 @@ class Running:
 
 @asynccontextmanager
 async def running(
-    path: Path, config: Path | None = None, **settings: object
+    path: Path, config: Path | None = None, *, clock: Clock | None = None, **settings: object
 ) -> AsyncIterator[Running]:
     """Run a broker on a store in `path`; settings under the names of `broker.conf`."""
-    chosen = SMALL | {
-        "listenPort": free_port(-FAST_PORT_DISTANCE),
-        "storePathRootDir": str(path),
-        **settings,
-    }
-    async with Broker(make_broker_settings(chosen), config) as broker:
+    chosen = (
+        SMALL
+        | _PATIENT
+        | {
+            "listenPort": next_port(),
+            "storePathRootDir": str(path),
+            **settings,
+        }
+    )
+    async with Broker(make_broker_settings(chosen), config, clock=clock) as broker:
         found = Running(broker)
         try:
             yield found

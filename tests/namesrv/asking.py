@@ -20,6 +20,9 @@ from mqlake.protocol.errors import RemotingError
 from mqlake.protocol.headers.namesrv import RegisterBrokerHeader
 from mqlake.remoting.client import RemotingClient
 
+PATIENCE = 60.0
+"""Seconds to wait for an answer."""
+
 BODY = RegisterBody(
     TopicConfigs({name: Topic(name, 4, 4) for name in ("T", "a", "c")}, DataVersion(3, 0, 9))
 )
@@ -40,14 +43,14 @@ class Asking:
 
     def __init__(self, server: NameServer, address: str, clock: Clock) -> None:
         self.server, self.address, self.clock = server, address, clock
-        self.client = RemotingClient()
+        self.client = RemotingClient(connect_timeout=PATIENCE)
 
     async def ask(
         self, code: int, fields: dict[str, str] | None = None, body: bytes = b"", version: int = 513
     ) -> Command:
         asked = request(code, fields, body)
         asked.version = version
-        return await self.client.call(self.address, asked, 10)
+        return await self.client.call(self.address, asked, PATIENCE)
 
     async def json(self, code: int, fields: dict[str, str] | None = None) -> Any:
         return json.loads(bytes((await self.ask(code, fields)).body))
@@ -68,7 +71,7 @@ class Asking:
         }  # fmt: skip
         header = RegisterBrokerHeader(compressed=compressed, **(values | more))  # type: ignore[arg-type]
         asked = request(RequestCode.REGISTER_BROKER, header, body)
-        return await self.client.call(self.address, asked, 10)
+        return await self.client.call(self.address, asked, PATIENCE)
 
 
 @asynccontextmanager

@@ -126,12 +126,8 @@ class Notified:
     """A broker that only listens to a name server."""
 
     def __init__(self) -> None:
-        self.port = free_port()
+        self.address = ""
         self.notices: asyncio.Queue[NotifyMinBrokerIdChangeHeader] = asyncio.Queue()
-
-    @property
-    def address(self) -> str:
-        return f"127.0.0.1:{self.port}"
 
     def routes(self) -> list[Route]:
         return [Route(RequestCode.NOTIFY_MIN_BROKER_ID_CHANGE, self._notice)]
@@ -145,7 +141,7 @@ class Notified:
 async def notified() -> AsyncIterator[Notified]:
     broker = Notified()
     server = RemotingServer(broker.routes())
-    await server.start("127.0.0.1", broker.port)
+    broker.address = f"127.0.0.1:{await server.start('127.0.0.1', 0)}"
     try:
         yield broker
     finally:

@@ -20,7 +20,7 @@ from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.command import request
 from mqlake.protocol.errors import RemotingError
 from mqlake.protocol.headers.namesrv import RegisterBrokerHeader
-from tests.namesrv.asking import BODY, Asking, running
+from tests.namesrv.asking import BODY, PATIENCE, Asking, running
 from tests.remoting.serving import until
 
 BROKER = {"brokerName": "a", "brokerAddr": "h:1", "clusterName": "c", "brokerId": "0"}
@@ -146,7 +146,7 @@ def test_damaged_registrations_are_refused() -> None:
         )  # fmt: skip
         asked = request(RequestCode.REGISTER_BROKER, header, BODY.encode())
         with pytest.raises(RemotingError, match="the compressed body"):
-            await names.client.call(names.address, asked, 10)
+            await names.client.call(names.address, asked, PATIENCE)
 
     async def both() -> None:
         async with running() as names:

@@ -17,9 +17,12 @@ from mqlake.protocol.headers.pop import (
 )
 from mqlake.protocol.receipts import Receipt
 from mqlake.protocol.retry_topics import mark_of
-from tests.broker.running import Running, to
+from tests.broker.running import PATIENCE, Running, to
 
 TOPIC, GROUP, RETRY = "Orders", "group", "%RETRY%group_Orders"
+
+LONG = 2 * int(PATIENCE * 1000)
+"""Milliseconds that a pop waits which must be answered before they are over."""
 
 
 class Popped(NamedTuple):
@@ -60,7 +63,7 @@ def header(**fields: object) -> PopHeader:
 async def pop(broker: Running, **fields: object) -> list[Popped]:
     """Pop messages; return them, none where there is none."""
     asked = request(RequestCode.POP_MESSAGE, header(**fields))
-    answer = await broker.client.request(broker.address, asked, timeout=20)
+    answer = await broker.client.request(broker.address, asked, PATIENCE)
     assert answer.code in (ResponseCode.SUCCESS, ResponseCode.POLLING_TIMEOUT), answer.remark
     return read(answer)
 

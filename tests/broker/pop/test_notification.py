@@ -17,8 +17,8 @@ from mqlake.protocol.headers.pop import (
     PollingInfoHeader,
 )
 from tests.broker.pop import popping
-from tests.broker.pop.popping import GROUP, TOPIC, pop, send
-from tests.broker.running import Running, running
+from tests.broker.pop.popping import GROUP, LONG, TOPIC, pop, send
+from tests.broker.running import PATIENCE, Running, running
 
 
 def notification(poll_time: int = 0, **fields: object) -> NotificationHeader:
@@ -33,7 +33,7 @@ def notification(poll_time: int = 0, **fields: object) -> NotificationHeader:
 
 async def has_message(broker: Running, poll_time: int = 0, **fields: object) -> bool:
     asked = request(RequestCode.NOTIFICATION, notification(poll_time, **fields))
-    answer = await broker.client.request(broker.address, asked, timeout=20)
+    answer = await broker.client.request(broker.address, asked, PATIENCE)
     return answer.header(NotificationAnswerHeader).has_msg
 
 
@@ -44,13 +44,13 @@ def test_told_when_there_is_something(tmp_path: Path) -> None:
             assert await has_message(broker)
             await pop(broker)
             assert not await has_message(broker)
-            waiting = asyncio.create_task(has_message(broker, poll_time=15_000))
+            waiting = asyncio.create_task(has_message(broker, poll_time=LONG))
             await asyncio.sleep(0.2)
             header = PollingInfoHeader(consumer_group=GROUP, topic=TOPIC, queue_id=-1)
             answer = await broker.ask(RequestCode.POLLING_INFO, header)
             assert answer.header(PollingInfoAnswerHeader).polling_num == 1
             await send(broker, "b", queue_id=3)
-            assert await asyncio.wait_for(waiting, 5)
+            assert await waiting
             assert not await has_message(broker, order=True) or await pop(broker)
 
     asyncio.run(run())

@@ -17,8 +17,10 @@ from mqlake.protocol.body import encode_body
 from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.headers.pop import ChangeInvisibleTimeAnswerHeader, PopAnswerHeader
 from mqlake.store.append.message import Message
+from tests.broker.ahead import AheadClock
 from tests.broker.pop.popping import (
     GROUP,
+    LONG,
     RETRY,
     TOPIC,
     Popped,
@@ -29,10 +31,10 @@ from tests.broker.pop.popping import (
     pop,
     send,
 )
-from tests.broker.running import Running, running
+from tests.broker.running import PATIENCE, Running, running
 
-SOON = 1500
-"""Milliseconds that a popped message is out."""
+OUT = 60_000
+"""Milliseconds that a popped message is out; tests put the clock forward by them."""
 
 
 def run(test: Coroutine[Any, Any, None]) -> None:
@@ -50,7 +52,7 @@ def offset(broker: Running, queue_id: int = 0, topic: str = TOPIC) -> int | None
 async def until(broker: Running, count: int, **fields: object) -> list[Popped]:
     """Pop until there were so many messages."""
     found: list[Popped] = []
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE):
         while len(found) < count:
             found += await pop(broker, poll_time=2000, **fields)
     return found
@@ -78,14 +80,16 @@ def test_a_receipt_may_have_words_after_the_eighth(tmp_path: Path) -> None:
     """RocketMQ's proxy appends the message's physical offset and sends the whole handle back."""
 
     async def test() -> None:
-        async with running(tmp_path) as broker:
+        clock = AheadClock()
+        async with running(tmp_path, clock=clock) as broker:
             await send(broker, "a", "b")
             first, second = [
                 each._replace(receipt=f"{each.receipt} 4711") for each in await pop(broker)
             ]
             await acknowledge(broker, first)
-            answer = await change(broker, second, SOON)
+            answer = await change(broker, second, OUT)
             assert answer.code == ResponseCode.SUCCESS
+            clock.forward(OUT)
             (again,) = await until(broker, 1)
             assert again.body == "b"
 
@@ -108,10 +112,12 @@ def test_all_queues_or_one(tmp_path: Path) -> None:
 
 def test_what_is_not_acknowledged_comes_again(tmp_path: Path) -> None:
     async def test() -> None:
-        async with running(tmp_path) as broker:
+        clock = AheadClock()
+        async with running(tmp_path, clock=clock) as broker:
             await send(broker, "a", "b", "c")
-            first = await pop(broker, invisible_time=SOON)
+            first = await pop(broker, invisible_time=OUT)
             await acknowledge(broker, first[1])
+            clock.forward(OUT)
             again = await until(broker, 2)
             assert bodies(again) == ["a", "c"]
             for each in again:
@@ -128,16 +134,18 @@ def test_what_is_not_acknowledged_comes_again(tmp_path: Path) -> None:
 
 def test_retry_topics_of_both_versions(tmp_path: Path) -> None:
     async def test() -> None:
+        clock = AheadClock()
         async with running(tmp_path) as broker:
             await send(broker, "a")
             await pop(broker, invisible_time=100)
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(PATIENCE):
                 while not broker.records(RETRY):  # noqa: ASYNC110 — by the broker's clock
                     await asyncio.sleep(0.05)
-        async with running(tmp_path, enableRetryTopicV2=True) as broker:
-            assert bodies(await until(broker, 1, invisible_time=100)) == ["a"]
+        async with running(tmp_path, clock=clock, enableRetryTopicV2=True) as broker:
+            assert bodies(await until(broker, 1, invisible_time=OUT)) == ["a"]
             await send(broker, "b")
-            assert bodies(await pop(broker, invisible_time=100)) == ["b"]
+            assert bodies(await pop(broker, invisible_time=OUT)) == ["b"]
+            clock.forward(OUT)
             again = await until(broker, 2)
             assert bodies(again) == ["a", "b"]
             assert {each.receipt.split(" ")[4] for each in again} == {"1", "2"}
@@ -149,13 +157,15 @@ def test_a_restart_forgets_nothing(tmp_path: Path) -> None:
     """What is out is kept on the disk, and what was acknowledged of it, before and after."""
 
     async def test() -> None:
-        async with running(tmp_path, timerPrecisionMs=100) as broker:
+        clock = AheadClock()
+        async with running(tmp_path, clock=clock, timerPrecisionMs=100) as broker:
             await send(broker, "a", "b", "c")
-            found = await pop(broker, invisible_time=1500)
+            found = await pop(broker, invisible_time=OUT)
             await acknowledge(broker, found[0])
-        async with running(tmp_path, timerPrecisionMs=100) as broker:
+        async with running(tmp_path, clock=clock, timerPrecisionMs=100) as broker:
             assert broker.parts.store.core.config.consumer_offsets.query(GROUP, TOPIC, 0) == 3
             await acknowledge(broker, found[1])
+            clock.forward(OUT)
             assert bodies(await until(broker, 1)) == ["c"]
             assert await pop(broker, poll_time=500) == []
 
@@ -176,14 +186,16 @@ def test_a_crash_gives_out_again(tmp_path: Path) -> None:
 
 def test_kept_after_a_while_in_memory(tmp_path: Path) -> None:
     async def test() -> None:
-        async with running(tmp_path, popCkStayBufferTime=100, timerPrecisionMs=100) as broker:
+        clock, settings = AheadClock(), {"popCkStayBufferTime": 100, "timerPrecisionMs": 100}
+        async with running(tmp_path, clock=clock, **settings) as broker:
             await send(broker, "a", "b", "c")
-            found = await pop(broker, invisible_time=1500)
+            found = await pop(broker, invisible_time=OUT)
             await acknowledge(broker, found[1])
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(PATIENCE):
                 while offset(broker) != 3:  # noqa: ASYNC110 — by the broker's clock
                     await asyncio.sleep(0.05)
             await acknowledge(broker, found[2])
+            clock.forward(OUT)
             assert bodies(await until(broker, 1)) == ["a"]
 
     run(test())
@@ -212,14 +224,16 @@ def test_another_invisible_time(tmp_path: Path) -> None:
 
 def test_acknowledged_in_a_batch(tmp_path: Path) -> None:
     async def test() -> None:
-        async with running(tmp_path) as broker:
+        clock = AheadClock()
+        async with running(tmp_path, clock=clock) as broker:
             await send(broker, "a", "b", "c")
-            found = await pop(broker, invisible_time=SOON)
+            found = await pop(broker, invisible_time=OUT)
             start, popped, invisible, revive = map(int, found[0].receipt.split(" ")[:4])
             ack = BatchAck(GROUP, TOPIC, start, 0, revive, popped, invisible, "0", b"\x05")
             body = encode_body(BatchAcks("broker-a", [ack]))
             answer = await broker.ask(RequestCode.BATCH_ACK_MESSAGE, None, body)
             assert answer.code == ResponseCode.SUCCESS
+            clock.forward(OUT)
             assert bodies(await until(broker, 1)) == ["b"]
             answer = await broker.ask(RequestCode.BATCH_ACK_MESSAGE, None, b"")
             assert answer.code == ResponseCode.NO_MESSAGE
@@ -272,13 +286,13 @@ def test_waits_for_a_message(tmp_path: Path) -> None:
         async with running(tmp_path) as broker:
             await send(broker, "first")
             assert bodies(await pop(broker)) == ["first"]
-            waiting = [asyncio.create_task(pop(broker, poll_time=15_000)) for _ in range(3)]
+            waiting = [asyncio.create_task(pop(broker, poll_time=LONG)) for _ in range(3)]
             await asyncio.sleep(0.2)
             await send(broker, "a")
             done, pending = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
             assert [bodies(task.result()) for task in done] == [["a"]]
             await send(broker, "b", "c", queue_id=1)
-            await asyncio.wait(pending, timeout=3, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
             rest = [task.result() for task in pending if task.done()]
             assert bodies([each for found in rest for each in found])[:1] == ["b"]
             for task in pending:
@@ -293,12 +307,14 @@ def test_waits_for_a_message(tmp_path: Path) -> None:
 )
 def test_filtered(tmp_path: Path, exp: str, exp_type: str | None) -> None:
     async def test() -> None:
-        async with running(tmp_path) as broker:
+        clock = AheadClock()
+        async with running(tmp_path, clock=clock) as broker:
             await send(broker, "a", properties="TAGS\x01green\x02n\x011\x02")
             await send(broker, "b", properties="TAGS\x01red\x02n\x012\x02")
             await send(broker, "c", properties="TAGS\x01green\x02n\x010\x02")
-            found = await pop(broker, exp=exp, exp_type=exp_type, invisible_time=SOON)
+            found = await pop(broker, exp=exp, exp_type=exp_type, invisible_time=OUT)
             assert bodies(found) == ["b"]
+            clock.forward(OUT)
             again = await until(broker, 1, exp=exp, exp_type=exp_type)
             assert bodies(again) == ["b"]
             assert offset(broker) == 3
