@@ -71,6 +71,7 @@ class RestartableNameServer:
     """A name server on a fixed port, which forgets everything when it is stopped."""
 
     def __init__(self, port: int) -> None:
+        self.address = f"127.0.0.1:{port}"
         self._settings = NamesrvSettings(bind_address="127.0.0.1", listen_port=port)
         self._server: NameServer | None = None
 

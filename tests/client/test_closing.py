@@ -44,16 +44,17 @@ def test_a_close_that_is_cancelled_still_leaves_the_group(running: RunningBroker
             queue = await _sent(producer, "Cancelled", 3)
             consumer = Consumer(names, "cancelled", "Cancelled", settings=FIRST)
             await consumer.start()
-            handling = asyncio.Event()
+            handling, may_end = asyncio.Event(), asyncio.Event()
 
             async def handle(message: ReceivedMessage) -> None:
                 handling.set()
-                await asyncio.sleep(0.3)
+                await may_end.wait()
 
             working = asyncio.create_task(consumer.run(handle, concurrency=1))
             await handling.wait()
             with pytest.raises(TimeoutError):
                 await asyncio.wait_for(consumer.close(), 0.01)
+            may_end.set()
             await consumer.close()  # the same closing
             await working
             async with PullConsumer(names, "cancelled") as reader:

@@ -14,6 +14,7 @@ from mqlake.client.consumer.broker_calls import BrokerCalls, Pulled
 from mqlake.formats.record import MAGIC_AT
 from mqlake.protocol.headers.pull import PullHeader
 from mqlake.testing import RunningBroker, broker
+from tests.client.servers import wait_for_dispatch
 
 COUNT, DAMAGED = 10, 6
 PATIENCE = 60
@@ -56,12 +57,14 @@ def damaged_answers(patch: pytest.MonkeyPatch, damage: Damage, times: int) -> No
     patch.setattr(BrokerCalls, "pull", damaged)
 
 
-async def send(names: str, topic: str) -> None:
-    async with Producer(names) as producer:
+async def send(running: RunningBroker, topic: str) -> None:
+    async with Producer(running.name_server) as producer:
         queue = (await producer.queues(topic))[0]
         await producer.send_batch(
             [Message(topic=topic, body=b"%d" % number) for number in range(COUNT)], queue=queue
         )
+    # The first answer has to hold all of them.
+    await wait_for_dispatch(running.address, topic, {queue.queue_id: COUNT})
 
 
 async def consume(names: str, topic: str, group: str) -> list[int]:
@@ -100,7 +103,7 @@ def test_what_lies_behind_damage_is_pulled_again(
     damaged_answers(monkeypatch, damage, times=1)
 
     async def main() -> list[int]:
-        await send(running.name_server, topic)
+        await send(running, topic)
         return await consume(running.name_server, topic, f"{topic}-group")
 
     assert asyncio.run(main()) == list(range(COUNT)), "each once, and in its order"
@@ -123,7 +126,7 @@ def test_no_offset_passes_damage_that_stays(
 
     async def main() -> None:
         names = running.name_server
-        await send(names, topic)
+        await send(running, topic)
         async with Consumer(names, group, topic, settings=FIRST) as consumer:
             for number in range(DAMAGED):
                 message = await consumer.receive(PATIENCE)

