@@ -17,7 +17,7 @@ from mqlake.jobs.convert import to_kafka as job_to_kafka
 from mqlake.jobs.convert.mapping import PREFIX
 from mqlake.jobs.convert.to_kafka import QueueJob, convert_queue, convert_to_kafka
 from mqlake.jobs.convert.to_rocketmq import LogsJob, convert_to_rocketmq, write_store
-from mqlake.jobs.convert.topics import for_kafka, for_rocketmq
+from mqlake.jobs.convert.topics import LeftOut, for_kafka, for_rocketmq
 from mqlake.jobs.local import LocalEngine
 from mqlake.jobs.verify import verify
 from mqlake.kafka.isolation import Isolation
@@ -25,7 +25,7 @@ from mqlake.kafka.log.log_directory import LogDirectory
 from mqlake.kafka.verify.partition import verify_partition
 from mqlake.kafka.write.owned_log_directory import OwnedLogDirectory
 from mqlake.storage.local import LocalDirectory
-from mqlake.store import StoreReader
+from mqlake.store import BlockingMessageStore, Message, StoreReader
 from tests import golden_kafka
 from tests.golden import store
 from tests.store import test_inner_batches as batches
@@ -205,6 +205,16 @@ def test_only_the_topics_that_are_asked_for(tmp_path: Path) -> None:
             store("rmq5-clean").path, ENGINE, out=tmp_path / "2", topics=["%RETRY%G_retry"]
         )
     assert sorted(path.name for path in tmp_path.iterdir()) == ["logs"]
+
+
+def test_topics_of_the_names_of_the_other_system_are_left_out(tmp_path: Path) -> None:
+    with BlockingMessageStore.open(tmp_path / "store") as written:
+        for topic in ("Orders", "__consumer_offsets"):
+            written.put(Message(topic, b"body"))
+    report = convert_to_kafka(tmp_path / "store", ENGINE, out=tmp_path / "logs")
+    assert set(read_logs(tmp_path / "logs")) == {("Orders", 0)}
+    reason = "the name belongs to one of Kafka's own topics"
+    assert report.left_out == [LeftOut("__consumer_offsets", reason)]
 
 
 def test_something_at_the_place_of_the_output(tmp_path: Path) -> None:

@@ -44,6 +44,8 @@ def for_kafka(topic: str) -> str | None:
     """Return why a topic of RocketMQ cannot be converted to Kafka, None if it can."""
     if topic in _SYSTEM or topic.startswith(_SYSTEM_PREFIXES):
         return "RocketMQ's own"
+    if topic in INTERNAL_TOPICS:
+        return "the name belongs to one of Kafka's own topics"
     return None if is_topic(topic) else "Kafka allows only letters, digits, '.', '_' and '-'"
 
 
