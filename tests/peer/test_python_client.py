@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -15,7 +16,10 @@ from mqlake.client import (
     PullConsumer,
     SendResult,
 )
-from mqlake.testing import broker
+from mqlake.protocol.codes import RequestCode
+from mqlake.protocol.command import request
+from mqlake.remoting.client import RemotingClient
+from mqlake.testing import RunningBroker, broker
 from tests.client.behaviour.cases import CASES, POP_CASES, Case, Outcomes, run, until
 from tests.peer.java_build import JavaMissingError
 from tests.peer.rocketmq_client import NEWEST, NEWEST_4, Clients
@@ -79,30 +83,34 @@ def test_java_and_python_share_a_group(java: Clients) -> None:
     with broker() as running:
         words = ("updateTopic", "-t", topic, "-b", running.address, "-r", "4", "-w", "4")
         java.mqadmin(running.name_server, [words])
-        java.hold(running.name_server, topic, group, "mixed-producers")
-        asyncio.run(_join(running.name_server, topic, group))
+        held = java.hold(running.name_server, topic, group, "mixed-producers")
+        asyncio.run(_join(running, topic, group, held["client"]))
         java.let_go(running.name_server)
 
 
-async def _join(names: str, topic: str, group: str) -> None:
+async def _join(running: RunningBroker, topic: str, group: str, other: str) -> None:
+    names = running.name_server
     got: list[ConsumedMessage] = []
 
     async def handle(message: ConsumedMessage) -> None:
         got.append(message)
 
     sent: list[SendResult] = []
-    async with Producer(names) as producer:
+    async with Producer(names, timeout=60) as producer:
         async with Consumer(names, group, topic) as consumer:
-            running = asyncio.create_task(consumer.run(handle))
+            task = asyncio.create_task(consumer.run(handle))
             await until(lambda: sum(queue.topic == topic for queue in consumer.queues) == 2)
-            await asyncio.sleep(3)  # Java consumes these queues until it is told of the new member
+            # Java consumes these queues until it is told of the new member.
+            async with asyncio.timeout(60):
+                while await _count_queues(running.address, topic, group, other) != 2:  # noqa: ASYNC110
+                    await asyncio.sleep(0.1)
             mine = {queue for queue in consumer.queues if queue.topic == topic}
             queues = await producer.queues(topic)
             for number in range(40):
                 message = Message(topic=topic, body=b"%d" % number)
                 sent.append(await producer.send(message, queue=queues[number % 4]))
             await until(lambda: len({message.message_id for message in got}) >= 20)
-        await running
+        await task
     assert {message.message_id for message in got} == {
         result.message_id for result in sent if result.queue in mine
     }
@@ -113,3 +121,16 @@ async def _join(names: str, topic: str, group: str) -> None:
             async with asyncio.timeout(60):
                 while await reader.committed(queue) != 20:  # noqa: ASYNC110 (Java's timer)
                     await asyncio.sleep(0.1)
+
+
+async def _count_queues(address: str, topic: str, group: str, member: str) -> int:
+    """Return how many queues of a topic a Java member of a group has."""
+    client = RemotingClient()
+    fields = {"consumerGroup": group, "clientId": member, "jstackEnable": "false"}
+    try:
+        asked = request(RequestCode.GET_CONSUMER_RUNNING_INFO, fields)
+        answer = await client.call(address, asked, 60)
+    finally:
+        await client.close()
+    objects = re.findall(r"\{[^{}]*\}", answer.body.decode())
+    return sum('"queueId"' in each and f'"topic":"{topic}"' in each for each in objects)

@@ -189,7 +189,7 @@ async def python_members(clients: Clients, names: str, back: str) -> None:
                 await message.ack()
 
     async with (
-        Producer(names, group="P_python") as producer,
+        Producer(names, group="P_python", timeout=60) as producer,
         Consumer(names, "G_python", TOPIC, settings=settings) as consumer,
     ):
         messages = aiter(consumer)

@@ -40,7 +40,7 @@ def test_mqadmin_shows_traces(tmp_path: Path) -> None:
 
 
 async def send_and_consume(names: str) -> str:
-    async with Producer(names, group="traced-producers", trace=True) as producer:
+    async with Producer(names, group="traced-producers", trace=True, timeout=60) as producer:
         sent = await producer.send(Message(topic="traced", body=b"body", keys="k", tags="t"))
     settings = ConsumerSettings(consume_from="first", trace=True)
     async with Consumer(names, "traced-group", "traced", settings=settings) as consumer:
