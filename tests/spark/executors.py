@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from threading import Thread
 from typing import Any
 
@@ -12,7 +13,7 @@ from mqlake.spark.classic import ClassicSession
 from tests.spark.servers import Cluster
 
 TASKS = 12
-"""Tasks of a job in which an executor dies."""
+"""Tasks of a job in which an executor dies: more than can end while the gate is closed."""
 PATIENCE = 60
 """Seconds until an executor is there, or a task has ended."""
 
@@ -36,27 +37,39 @@ class Executors:
             assert time.monotonic() < deadline, self.tasks()
             time.sleep(0.02)
 
+    def wait_for_both(self) -> None:
+        """Return once two executors are there."""
+        self.wait_for(lambda: len(self.tasks()) == 2)
+
     @contextmanager
     def both_work(self) -> Iterator[None]:
         """Make sure that two executors complete tasks in this block."""
-        self.wait_for(lambda: len(self.tasks()) == 2)
+        self.wait_for_both()
         before = self.tasks()
         yield
-        after = self.tasks()
-        assert all(after[name] > count for name, count in before.items()), (before, after)
+        # Spark counts them in a thread of its own.
+        self.wait_for(
+            lambda: all(self.tasks().get(name, 0) > count for name, count in before.items())
+        )
 
 
 @contextmanager
-def one_dies(executors: Executors, servers: Cluster) -> Iterator[None]:
-    """Kill a worker as soon as tasks of the block have completed; put another in its place."""
-    executors.wait_for(lambda: len(executors.tasks()) == 2)
+def one_dies(executors: Executors, servers: Cluster, gate: Path) -> Iterator[None]:
+    """Kill a worker as soon as tasks of the block have completed; put another in its place.
+
+    The block has `TASKS` tasks; those after the first two must wait for the file `gate`.
+    """
+    executors.wait_for_both()
     before = sum(executors.tasks().values())
     seen: list[int] = []
 
     def kill() -> None:
-        executors.wait_for(lambda: sum(executors.tasks().values()) > before)
-        seen.append(sum(executors.tasks().values()) - before)
-        servers.kill_worker()
+        try:
+            executors.wait_for(lambda: sum(executors.tasks().values()) > before)
+            seen.append(sum(executors.tasks().values()) - before)
+            servers.kill_worker()
+        finally:
+            gate.touch()
 
     killer = Thread(target=kill)
     killer.start()

@@ -53,7 +53,7 @@ class Cluster:
         self.master, _ = servers.enter_context(
             _spark_class(
                 scratch / "master",
-                r"Starting Spark master at (spark://\S+)",
+                r"Starting Spark master at (spark://\S+)\s",
                 "org.apache.spark.deploy.master.Master",
                 *("--host", "127.0.0.1", "--port", "0", "--webui-port", "0"),
             )
@@ -65,7 +65,7 @@ class Cluster:
         _, process = self._servers.enter_context(
             _spark_class(
                 home,
-                r"Successfully registered with master (\S+)",
+                r"Successfully registered with master (\S+)\s",
                 "org.apache.spark.deploy.worker.Worker",
                 *("--host", "127.0.0.1", "--webui-port", "0", "--cores", "1"),
                 *("--memory", self._memory, "--work-dir", str(home / "work"), self.master),
@@ -103,7 +103,7 @@ def connect_server(scratch: Path) -> Iterator[str]:
     }
     with _spark_class(
         scratch / "connect",
-        r"Spark Connect server started at: (\S+:\d+)",
+        r"Spark Connect server started at: (\S+:\d+)\s",
         "org.apache.spark.deploy.SparkSubmit",
         *("--master", "local[2,4]"),
         *(word for item in settings.items() for word in ("--conf", "=".join(item))),

@@ -112,8 +112,22 @@ def add(left: int, right: int) -> int:
 
 
 @dataclass(frozen=True)
-class AtGate:
-    """Hands rows on; the tasks after the first two wait until there is a file of this name."""
+class JobsAtGate:
+    """A task for numbered jobs: those after the first two wait for a file of this name."""
+
+    task: Callable[[Any], Any]
+    gate: str
+
+    def __call__(self, numbered: tuple[int, Any]) -> Any:
+        number, job = numbered
+        if number >= 2:
+            pass_gate(self.gate)
+        return self.task(job)
+
+
+@dataclass(frozen=True)
+class RowsAtGate:
+    """Hands rows on; the tasks after the first two wait for a file of this name."""
 
     gate: str
 

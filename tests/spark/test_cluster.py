@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +20,7 @@ from mqlake.jobs.local import LocalEngine
 from mqlake.jobs.rebuild import rebuild
 from mqlake.jobs.verify import verify
 from mqlake.spark.classic import ClassicSession
+from mqlake.spark.engine import SparkEngine
 from mqlake.spark.session import open_session
 from tests.golden import store
 from tests.jobs.model import read_log
@@ -56,12 +57,14 @@ def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 @pytest.fixture(scope="module")
 def session(servers: Cluster) -> Iterator[ClassicSession]:
     quick = {
+        "spark.ui.liveUpdate.period": "0",  # `Executors` count at once
         "spark.driver.extraJavaOptions": quick_start(),
         "spark.executor.extraJavaOptions": quick_start(),
     }
     session = open_session(servers.master, settings=SMALL | quick)
     assert isinstance(session, ClassicSession)
     with session:
+        Executors(session).wait_for_both()
         yield session
 
 
@@ -145,6 +148,23 @@ def read(session: ClassicSession, path: Path, **options: Any) -> DataFrame:
     return session.spark.read.format("rocketmq").options(**given).load(str(path))
 
 
+class Gated:
+    """An engine whose tasks after the first two of each step wait for a file of this name."""
+
+    def __init__(self, engine: SparkEngine, gate: Path) -> None:
+        self.engine, self.gate = engine, gate
+        self.parallelism = engine.parallelism
+
+    def run(self, task: Callable[[Any], Any], jobs: Sequence[Any], title: str) -> list[Any]:
+        numbered = list(enumerate(jobs))
+        return self.engine.run(tasks.JobsAtGate(task, str(self.gate)), numbered, title)
+
+
+def held(frame: DataFrame, gate: Path) -> DataFrame:
+    """Return the same rows, most of which come only when there is a file of this name."""
+    return frame.mapInArrow(tasks.RowsAtGate(str(gate)), frame.schema)
+
+
 def totals(frame: DataFrame) -> tuple[Any, ...]:
     rows = frame.selectExpr("size", f"cast({ROW_HASH} as decimal(38)) as hash")
     return tuple(rows.selectExpr("count(*)", "sum(size)", "sum(hash)").collect()[0])
@@ -177,8 +197,9 @@ def test_rebuild_while_a_worker_is_killed(
     rebuilt: dict[str, str],
     tmp_path: Path,
 ) -> None:
-    with one_dies(executors, servers):
-        rebuild(path, session.engine, out=tmp_path / "out", tasks=TASKS)
+    gate = tmp_path / "gate"
+    with one_dies(executors, servers, gate):
+        rebuild(path, Gated(session.engine, gate), out=tmp_path / "out", tasks=TASKS)
     assert digests(tmp_path / "out") == rebuilt
 
 
@@ -194,12 +215,18 @@ def test_source(session: ClassicSession, executors: Executors, path: Path, log: 
 
 @pytest.mark.nightly  # tests/peer/test_spark_cluster.py kills one under a stream
 def test_source_while_a_worker_is_killed(
-    session: ClassicSession, executors: Executors, servers: Cluster, path: Path, log: Log
+    session: ClassicSession,
+    executors: Executors,
+    servers: Cluster,
+    path: Path,
+    log: Log,
+    tmp_path: Path,
 ) -> None:
     expected = totals(read(session, path))
     assert expected[0] == log.records
-    with one_dies(executors, servers):
-        assert totals(read(session, path)) == expected
+    gate = tmp_path / "gate"
+    with one_dies(executors, servers, gate):
+        assert totals(held(read(session, path), gate)) == expected
 
 
 def test_sink(
@@ -210,9 +237,9 @@ def test_sink(
     log: Log,
     tmp_path: Path,
 ) -> None:
-    frame = read(session, path).drop("storeHost", "bodyCrc")
+    rows, gate = read(session, path).drop("storeHost", "bodyCrc"), tmp_path / "gate"
 
-    def save(name: str) -> list[tuple[Any, ...]]:
+    def save(frame: DataFrame, name: str) -> list[tuple[Any, ...]]:
         writer = frame.write.format("rocketmq").mode("append")
         writer.option("mappedFileSizeCommitLog", SIZE // 4).save(str(tmp_path / name))
         return [
@@ -227,9 +254,9 @@ def test_sink(
         ]
 
     with executors.both_work():
-        expected = save("store")
+        expected = save(rows, "store")
     assert [one[-1]["KEYS"] for one in expected] == [one.keys[0] for one in read_log(path)]
-    with one_dies(executors, servers):
-        found = save("again")
+    with one_dies(executors, servers, gate):
+        found = save(held(rows, gate), "again")
     assert found == expected
     assert verify(tmp_path / "again", LocalEngine(1)).damage == []
