@@ -126,7 +126,8 @@ def test_a_growing_store(session: ClassicSession, tmp_path: Path) -> None:
             for number, body in enumerate(bodies[1:], 1):
                 live.put(Message(f"Topic{number // 100}", body, queue_id=number % 3))
                 if number % 100 == 0:
-                    wait_for((out / "_delta_log").exists, follower)
+                    wait_for(first_version(out).exists, follower)
+            wait_for(first_version(out).exists, follower)
             wait_for(lambda: read(Format.DELTA, out).num_rows == len(bodies), follower)
         finally:
             stop.set()
@@ -155,7 +156,7 @@ def test_small_files_are_merged_while_nothing_arrives(
         follower.start()
         try:
             for number in range(1, 4):
-                wait_for((out / "_delta_log").exists, follower)
+                wait_for(first_version(out).exists, follower)
                 wait_for(lambda count=number: read(Format.DELTA, out).num_rows == count, follower)
                 if number < 3:
                     live.put(Message("A", b"%d" % number))
@@ -165,6 +166,11 @@ def test_small_files_are_merged_while_nothing_arrives(
             follower.join()
     assert [(one.batches, one.files_merged) for one in reports] == [(3, 3)]
     assert sorted(read(Format.DELTA, out)["body"].to_pylist()) == [b"0", b"1", b"2"]
+
+
+def first_version(out: Path) -> Path:
+    """Return the file with which a Delta table begins; its directory is there before."""
+    return out / "_delta_log" / f"{0:020d}.json"
 
 
 def wait_for(condition: Any, thread: threading.Thread) -> None:

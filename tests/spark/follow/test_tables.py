@@ -199,8 +199,10 @@ def test_readers_during_compaction(tmp_path: Path, format_: Format) -> None:
     stop = threading.Event()
 
     def look() -> None:
-        while not stop.is_set():
+        while True:  # once at least, however late this thread begins
             seen.append(numbers(format_, path))
+            if stop.is_set():
+                break
 
     reader = threading.Thread(target=look)
     reader.start()
