@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from mqlake.broker.pull.long_polls import WaitingPull
 from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.command import request
 from mqlake.protocol.headers.pull import HAS_SUBSCRIPTION, MAY_SUSPEND
 from tests.broker.consuming import Consumer, subscription
+from tests.broker.live.observing import until
 from tests.broker.pull.pulls import (
     GROUP,
     Pulled,
@@ -21,16 +24,36 @@ from tests.broker.pull.pulls import (
     pulled,
     start_pull,
 )
-from tests.broker.running import PATIENCE, running, to
+from tests.broker.running import PATIENCE, Running, running, to
 from tests.broker.slow_reader import SlowReader
 
 LONG = int(PATIENCE * 1000)
 
 
-async def until_waiting(*pulls: asyncio.Task[Pulled]) -> None:
-    """Let the broker see pulls; none must be answered."""
-    done, _ = await asyncio.wait(pulls, timeout=0.1, return_when=asyncio.FIRST_COMPLETED)
-    assert not done, [one.result() for one in done]
+def polls(broker: Running) -> Any:
+    """Return the pulls that wait, a `LongPolls`."""
+    routes: dict[int, Any] = {route.code: route for route in broker.broker.routes}
+    return routes[RequestCode.PULL_MESSAGE].handler.__self__._waiting
+
+
+def all_waiting(broker: Running) -> list[WaitingPull]:
+    topics = polls(broker)._topics.values()
+    queues = [queue for topic in topics for queue in topic.queues.values()]
+    return [pull for queue in queues for pull in (*queue.woken, *queue.waiting)]
+
+
+async def until_waiting(broker: Running, *pulls: asyncio.Task[Pulled]) -> None:
+    """Return once so many pulls wait; none of these must be answered."""
+    await until(lambda: len(polls(broker)) >= len(pulls) or any(one.done() for one in pulls))
+    assert [one.result() for one in pulls if one.done()] == []
+
+
+def end_first(broker: Running) -> None:
+    """Let the time be up of the pulls that wait the shortest."""
+    parking = polls(broker)._parking
+    tick = min(tick for tick, moment in parking._moments.items() if moment)
+    parking._end(tick)
+    parking._moments[tick] = {}  # for its timer
 
 
 def test_a_pull_waits_for_messages(tmp_path: Path) -> None:
@@ -39,7 +62,7 @@ def test_a_pull_waits_for_messages(tmp_path: Path) -> None:
             await fill(broker, 10)
             waiting = start_pull(broker, 10, LONG)
             other = start_pull(broker, 0, LONG, queue_id=1)
-            await until_waiting(waiting, other)
+            await until_waiting(broker, waiting, other)
             assert (await pull(broker, 0)).bodies == numbers(0, 10), "others are served"
             await fill(broker, 5, 10)
             found = await waiting
@@ -56,7 +79,7 @@ def test_many_wait_for_one_queue(tmp_path: Path) -> None:
         async with running(tmp_path) as broker:
             await fill(broker, 1)
             waiting = [start_pull(broker, 1, LONG, consumer_group=f"g{n}") for n in range(50)]
-            await until_waiting(*waiting)
+            await until_waiting(broker, *waiting)
             await fill(broker, 1, 1)
             assert [one.bodies for one in await asyncio.gather(*waiting)] == [[b"1"]] * 50
 
@@ -90,10 +113,12 @@ def test_what_is_not_wanted_wakes_nobody(tmp_path: Path, fields: dict[str, objec
         async with running(tmp_path, maxFilterMessageSize=2000) as broker:
             await fill(broker, 10)
             waiting = start_pull(broker, 10, LONG, **fields)
-            short = start_pull(broker, 10, 300, **fields)
-            await until_waiting(waiting, short)
+            short = start_pull(broker, 10, LONG // 2, **fields)
+            await until_waiting(broker, waiting, short)
             await fill(broker, 250, 10, tags="t2")  # more than one look takes
-            await until_waiting(waiting)
+            await until(lambda: [pull.seen for pull in all_waiting(broker)] == [260, 260])
+            await until_waiting(broker, waiting, short)
+            end_first(broker)
             found = await short
             assert (found.code, found.remark) == (
                 ResponseCode.PULL_RETRY_IMMEDIATELY,
@@ -113,13 +138,13 @@ def test_what_happens_while_a_pull_waits(tmp_path: Path) -> None:
             one = Consumer(broker)
             await one.beat(GROUP, subscription("Orders"))
             waiting = start_pull(one, 10, LONG, sys_flag=2)
-            await until_waiting(waiting)
+            await until_waiting(broker, waiting)
             await one.beat(GROUP, subscription("Others"))
             await fill(broker, 1, 10)
             assert (await waiting).code == ResponseCode.SUBSCRIPTION_NOT_EXIST
 
             waiting = start_pull(broker, 11, LONG)
-            await until_waiting(waiting)
+            await until_waiting(broker, waiting)
             broker.parts.store.core.config.consumer_offsets.reset(GROUP, "Orders", 0, 3)
             await fill(broker, 1, 11)
             found = await waiting
@@ -138,12 +163,12 @@ def test_a_connection_is_closed_while_its_pull_waits(tmp_path: Path) -> None:
             await fill(broker, 10)
             one = Consumer(broker)
             gone = start_pull(one, 10, LONG)
-            await until_waiting(gone)
+            await until_waiting(broker, gone)
             await one.close()
             with pytest.raises(Exception, match="lost"):
                 await gone
             waiting = start_pull(broker, 10, LONG)
-            await until_waiting(waiting)
+            await until_waiting(broker, waiting)
             await fill(broker, 1, 10)
             assert (await waiting).bodies == [b"10"]
 
@@ -155,7 +180,7 @@ def test_the_broker_stops_while_pulls_wait(tmp_path: Path) -> None:
         async with running(tmp_path) as broker:
             await fill(broker, 10)
             waiting = start_pull(broker, 10, LONG)
-            await until_waiting(waiting)
+            await until_waiting(broker, waiting)
             await broker.broker.stop()
             assert (await waiting).code == ResponseCode.PULL_NOT_FOUND
 
@@ -170,12 +195,16 @@ def test_pulls_of_a_client_that_does_not_read_are_answered_once_it_reads(tmp_pat
         async with running(tmp_path) as broker:
             await fill(broker, 1)
             fields = pull_header(
-                1, sys_flag=HAS_SUBSCRIPTION | MAY_SUSPEND, suspend_timeout_millis=1500
+                1, sys_flag=HAS_SUBSCRIPTION | MAY_SUSPEND, suspend_timeout_millis=LONG
             )
             slow = await SlowReader.connect(broker)
             await slow.ask(request(RequestCode.PULL_MESSAGE, fields) for _ in range(100))
+            await until(lambda: len(polls(broker)) == 100)
             assert not (await broker.send(to("Orders", queue_id=0), body)).code
-            await asyncio.sleep(2)
+            await until(lambda: any(peer.is_choked for peer in broker.broker.peers))
+            while len(polls(broker)):
+                end_first(broker)
+                await asyncio.sleep(0.1)
             assert max(peer.unsent for peer in broker.broker.peers) < 2_000_000
             answers = await slow.read(100)
             assert [pulled(answer).bodies for answer in answers] == [[body]] * 100

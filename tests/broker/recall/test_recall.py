@@ -15,7 +15,8 @@ from mqlake.protocol.command import Command
 from mqlake.protocol.headers.recall import RecallAnswerHeader, RecallHeader
 from mqlake.protocol.headers.send import SendMessageResponseHeader
 from mqlake.protocol.recall_handle import RecallHandle, parse_recall_handle
-from tests.broker.running import Running, running, to
+from tests.broker.ahead import AheadClock
+from tests.broker.running import PATIENCE, Running, running, to
 
 TOPIC = "Later"
 KEY = "7F0000010001"
@@ -24,7 +25,7 @@ SETTINGS = {"recallMessageEnable": True, "timerWheelEnable": True, "timerPrecisi
 
 async def send_later(broker: Running, body: bytes, key: str, milliseconds: int) -> Command:
     """Send a message that is delivered after so long."""
-    due = time.time_ns() // 1_000_000 + milliseconds
+    due = broker.parts.store.clock.milliseconds() + milliseconds
     properties = encode_pairs({UNIQ_KEY: key, DELIVER_MS: str(due)}).decode()
     answer = await broker.send(to(TOPIC, properties=properties), body)
     assert answer.code == ResponseCode.SUCCESS, answer.remark
@@ -42,7 +43,7 @@ async def recall(broker: Running, handle: str, topic: str = TOPIC) -> Command:
 
 async def bodies(broker: Running, least: int) -> list[bytes]:
     """Return what was delivered, once there is so much."""
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE):
         while len(found := broker.records(TOPIC)) < least:  # noqa: ASYNC110 (nobody tells)
             await asyncio.sleep(0.05)
     return [bytes(record.body) for record in found]
@@ -51,9 +52,10 @@ async def bodies(broker: Running, least: int) -> list[bytes]:
 @pytest.mark.parametrize("flush", ["ASYNC_FLUSH", "SYNC_FLUSH"])
 def test_what_is_taken_back_is_not_delivered(tmp_path: Path, flush: str) -> None:
     async def run() -> None:
-        async with running(tmp_path, **SETTINGS, flushDiskType=flush) as broker:
-            first = await send_later(broker, b"first", KEY, 1500)
-            await send_later(broker, b"second", "7F0000010002", 1600)
+        clock = AheadClock()
+        async with running(tmp_path, clock=clock, **SETTINGS, flushDiskType=flush) as broker:
+            first = await send_later(broker, b"first", KEY, 60_000)
+            await send_later(broker, b"second", "7F0000010002", 60_100)
             handle = handle_of(first)
             assert handle is not None
             parts = parse_recall_handle(handle)
@@ -64,6 +66,7 @@ def test_what_is_taken_back_is_not_delivered(tmp_path: Path, flush: str) -> None
             assert answer.header(RecallAnswerHeader) == RecallAnswerHeader(
                 msg_id=KEY, region="DefaultRegion"
             )
+            clock.forward(60_100)
             assert await bodies(broker, 1) == [b"second"]
             await asyncio.sleep(0.3)
             assert await bodies(broker, 1) == [b"second"]
