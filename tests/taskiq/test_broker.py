@@ -15,7 +15,7 @@ from mqlake.errors import FormatError, MqlakeError
 from mqlake.taskiq import RocketmqBroker
 from mqlake.testing import RunningBroker
 
-PATIENCE = 40.0
+PATIENCE = 60.0
 
 
 @asynccontextmanager
@@ -75,18 +75,17 @@ def test_two_workers_share_the_tasks(broker: RunningBroker) -> None:
                 asyncio.create_task(work(one, first)),
                 asyncio.create_task(work(other, second)),
             ]
-            await asyncio.sleep(0.5)
-            for number in range(40):
-                await one.kick(task(b"%d" % number))
+            number = 0
             async with asyncio.timeout(PATIENCE):
-                while len(first) + len(second) < 40:  # noqa: ASYNC110 (both add to it)
+                while number < 40 or not (first and second):  # one may begin later than the other
+                    await one.kick(task(b"%d" % number))
+                    number += 1
+                while len(first) + len(second) < number:  # noqa: ASYNC110 (both add to it)
                     await asyncio.sleep(0.02)
             for each in working:
                 each.cancel()
             await asyncio.gather(*working, return_exceptions=True)
-        assert first
-        assert second
-        assert len({*first, *second}) == 40
+        assert len({*first, *second}) == number
 
     asyncio.run(run())
 
@@ -113,14 +112,15 @@ def test_a_task_is_redelivered_unless_it_is_acknowledged(broker: RunningBroker) 
 def test_a_long_task_is_not_given_to_another_worker(broker: RunningBroker) -> None:
     async def run() -> None:
         async with (
-            started(broker, "long", visibility_timeout=1) as busy,
-            started(broker, "long", visibility_timeout=1) as idle,
+            # Tasks are extended after a third: a pause of the machine may take the rest.
+            started(broker, "long", visibility_timeout=4) as busy,
+            started(broker, "long", visibility_timeout=4) as idle,
         ):
             await busy.kick(task(b"one"))
             async with aclosing(busy.listen()) as mine, aclosing(idle.listen()) as others:
                 message = await receive(mine)
                 with pytest.raises(TimeoutError):
-                    async with asyncio.timeout(4):
+                    async with asyncio.timeout(5.5):
                         await anext(others)
                 await message.ack()
 
@@ -160,14 +160,17 @@ def test_a_pop_that_is_cancelled_keeps_no_task_back(broker: RunningBroker) -> No
 def test_a_delayed_task_comes_late(broker: RunningBroker) -> None:
     async def run() -> None:
         async with started(broker, "late") as worker:
+            arrived: dict[bytes, float] = {}
             began = time.monotonic()
             await worker.kick(task(b"late", delay=2))
             await worker.kick(task(b"soon"))
             async with aclosing(worker.listen()) as tasks:
-                assert await acknowledge(await receive(tasks)) == b"soon"
-                assert await acknowledge(await receive(tasks)) == b"late"
+                for _ in range(2):
+                    body = await acknowledge(await receive(tasks))
+                    arrived[body] = time.monotonic() - began
+            assert arrived.keys() == {b"soon", b"late"}
             # The broker's timer is exact to a second.
-            assert time.monotonic() - began > 0.9
+            assert arrived[b"late"] > 0.9
 
     asyncio.run(run())
 

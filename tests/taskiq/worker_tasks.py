@@ -13,7 +13,8 @@ from taskiq import Context, SmartRetryMiddleware, TaskiqDepends
 
 from mqlake.taskiq import RocketmqBroker
 
-VISIBILITY = 2.0
+VISIBILITY = 4.0
+"""Seconds; a pause of the machine may take two thirds of them."""
 
 gc.disable()  # the broker has to free what failed tasks leave
 
