@@ -12,7 +12,7 @@ from mqlake.spark.source.columns import spark_schema
 from mqlake.spark.source.options import ReadOptions
 from mqlake.spark.source.stream import StreamReader
 from tests.spark.source.rows import Row, in_order, task_rows
-from tests.store.make_store import START, StoreMaker, write
+from tests.store.make_store import START, StoreMaker
 
 
 class GrowingStore:
@@ -37,7 +37,19 @@ class GrowingStore:
             )
             self._count += 1
         files = self._maker.files() if self._dispatched else self._maker.log_files()
-        write(files, self.path)
+        for path, data in files.items():
+            self._put(self.path / path, data)
+
+    def _put(self, path: Path, data: bytes) -> None:
+        """Write a file so that no reader, in whatever process, finds it shorter than before."""
+        try:
+            with path.open("r+b") as file:
+                file.write(data)
+        except FileNotFoundError:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            new = self.path / "new-file"
+            new.write_bytes(data)
+            new.replace(path)
 
     def drop_first_segment(self) -> int:
         """Delete the oldest segment; return where the log begins then."""

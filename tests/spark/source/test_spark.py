@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 pytestmark = [pytest.mark.spark]
+
+PATIENCE = 60
 
 
 def rows_of(frame: DataFrame) -> list[dict[str, Any]]:
@@ -173,7 +176,11 @@ def test_the_access_path_is_in_sparks_worker_logs(pushing: SparkSession) -> None
     try:
         frame = pushing.read.format("rocketmq").option("keys", "键-16").load(path)
         frame.count()
-        said = [row.msg for row in pushing.tvf.python_worker_logs().collect()]
+        deadline = time.monotonic() + PATIENCE
+        while True:  # Spark may have them later than the rows
+            said = [row.msg for row in pushing.tvf.python_worker_logs().collect()]
+            if any(f"{path}: access path index: " in text for text in said):
+                break
+            assert time.monotonic() < deadline, said
     finally:
         pushing.conf.unset("spark.sql.pyspark.worker.logging.enabled")
-    assert any(f"{path}: access path index: " in text for text in said), said
