@@ -72,6 +72,10 @@ class Driver:
         self.process.stdin.write(msgspec.json.encode(life) + b"\n")
         self.process.stdin.flush()
 
+    @property
+    def has_ended(self) -> bool:
+        return self._said.closed
+
     def end(self, seconds: float = 0.0) -> str:
         """Kill it if it lives after some time; return the end of what it said."""
         try:
@@ -91,6 +95,7 @@ class Drivers:
     """Starts drivers ahead of time; closing it kills those that live."""
 
     def __init__(self) -> None:
+        self._driver: Driver | None = None
         self._spare: Driver | None = None
 
     def __enter__(self) -> Self:
@@ -102,11 +107,12 @@ class Drivers:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if self._spare is not None:
-            self._spare.end()
+        for driver in (self._driver, self._spare):
+            if driver is not None and not driver.has_ended:
+                driver.end()
 
     def next(self, *, is_last: bool) -> Driver:
         """Return a driver; start the one after it unless it is the last."""
-        driver = self._spare or Driver()
+        self._driver = driver = self._spare or Driver()
         self._spare = None if is_last else Driver()
         return driver

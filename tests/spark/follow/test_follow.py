@@ -189,12 +189,15 @@ def test_the_program_stops_on_sigterm(tmp_path: Path) -> None:
     ) as program:
         assert program.stderr is not None
         assert program.stdout is not None
-        line = program.stderr.readline()
-        while "follow: " not in line:
-            assert line
+        try:
             line = program.stderr.readline()
-        program.send_signal(signal.SIGTERM)
-        answer, rest = program.communicate(timeout=120)
+            while "follow: " not in line:
+                assert line
+                line = program.stderr.readline()
+            program.send_signal(signal.SIGTERM)
+            answer, rest = program.communicate(timeout=120)
+        finally:
+            program.kill()
     assert program.returncode == 0, rest
     assert answer.count("\n") == 1
     truth = [row for row in expected_rows(store("rmq5-clean")) if row["topic"] == "TopicA"]

@@ -6,8 +6,18 @@ from collections.abc import Iterator
 
 import pytest
 
+from mqlake.client.consumer import broker_calls
+from mqlake.spark.live import group
 from mqlake.spark.live.connection import close_connections
 from mqlake.testing import RunningBroker, broker
+from tests.broker.running import PATIENCE
+
+
+@pytest.fixture(autouse=True)
+def _patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A group's offsets that are not committed in time stay as they were."""
+    for module in (broker_calls, group):
+        monkeypatch.setattr(module, "_TIMEOUT", PATIENCE)
 
 
 @pytest.fixture(autouse=True)

@@ -172,7 +172,7 @@ def test_spark_writes(
         .trigger(availableNow=True)
         .start()
     )
-    assert query.awaitTermination(120)
+    assert query.awaitTermination(240)
     copied, same = stored(running, copies, len(found)), ("body", "keys", "uniqKey")
     assert {str([row[name] for name in same]) for row in copied} == {
         str([row[name] for name in same]) for row in found

@@ -61,7 +61,7 @@ def test_streaming(
             .trigger(availableNow=True)
             .start(str(tmp_path / "table"))
         )
-        assert query.awaitTermination(120)
+        assert query.awaitTermination(240)
         return sorted(row.key for row in spark.read.json(str(tmp_path / "table")).collect())
 
     assert run() == topic.keys

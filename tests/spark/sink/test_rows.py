@@ -104,17 +104,17 @@ def test_a_second_write_goes_on(tmp_path: Path) -> None:
 
 
 def test_slices_and_null_maps_and_columns_before_properties(tmp_path: Path) -> None:
-    random.seed(3)
+    chance = random.Random(3)
     rows: list[dict[str, Any]] = []
     for number in range(60):
         pairs = {"a": str(number), "TAGS": "old", "KEYS": "old", "UNIQ_KEY": "old"}
         rows.append(
             {
                 "body": b"%d" % number,
-                "properties": random.choice((None, {}, pairs)),
-                "tags": random.choice((None, "", "new")),
-                "keys": random.choice((None, [], ["k1", "k2"])),
-                "uniqKey": random.choice((None, "unique")),
+                "properties": chance.choice((None, {}, pairs)),
+                "tags": chance.choice((None, "", "new")),
+                "keys": chance.choice((None, [], ["k1", "k2"])),
+                "uniqKey": chance.choice((None, "unique")),
             }
         )
     fields = ("body", "properties", "tags", "keys")
