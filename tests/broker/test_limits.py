@@ -32,7 +32,7 @@ from tests.broker.admin.asking import done, refused, wanted
 from tests.broker.asking import commit, lock
 from tests.broker.pop import popping
 from tests.broker.pull.pulls import GROUP as READERS
-from tests.broker.pull.pulls import fill, pull, start_pull
+from tests.broker.pull.pulls import fill, polls, pull, start_pull
 from tests.broker.running import Running, running, to
 from tests.remoting.serving import until
 
@@ -252,7 +252,7 @@ def test_offsets_of_pops(tmp_path: Path) -> None:
                 assert ("maxConsumerOffsetNums" in (answer.remark or "")) == order
             waiting = popping.header(consumer_group="other", queue_id=1, poll_time=60_000)
             waits = asyncio.create_task(broker.ask(RequestCode.POP_MESSAGE, waiting))
-            await asyncio.sleep(0.2)
+            await asyncio.sleep(0)  # the pop is written before the send
             await popping.send(broker, "c", queue_id=1)
             assert "maxConsumerOffsetNums" in ((await waits).remark or "")
             assert len(offsets) == 1000
@@ -275,10 +275,10 @@ def test_pulls_that_wait(tmp_path: Path) -> None:
             await fill(broker, 1)
             one, two, three = (Running(broker.broker) for _ in range(3))
             first = [start_pull(one, 1, 60_000) for _ in range(4)]
-            await asyncio.sleep(0.1)
+            await until(lambda: len(polls(broker)) == 4)
             assert "pullPollingSize" in (await start_pull(one, 1, 60_000)).remark
             others = [start_pull(two, 1, 60_000) for _ in range(2)]
-            await asyncio.sleep(0.1)
+            await until(lambda: len(polls(broker)) == 6)
             others.append(start_pull(three, 1, 60_000))
             ended, _ = await asyncio.wait(first, return_when=asyncio.FIRST_COMPLETED)
             (evicted,) = ended

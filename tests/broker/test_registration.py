@@ -12,12 +12,10 @@ import pytest
 
 from mqlake.broker import registration
 from mqlake.broker.registration import Registration
-from mqlake.broker.settings import FAST_PORT_DISTANCE
 from mqlake.formats.config import DataVersion
 from mqlake.formats.config.topics import PERM_READ, Topic
 from mqlake.namesrv.name_server import NameServer
 from mqlake.namesrv.settings import NamesrvSettings
-from mqlake.programs.ports import free_port
 from mqlake.protocol.bodies.groups import TopicConfigs as TopicConfigList
 from mqlake.protocol.bodies.register import RegisterBody, TopicConfigs, body_crc
 from mqlake.protocol.bodies.route import TopicRouteData
@@ -32,7 +30,14 @@ from mqlake.protocol.headers.namesrv import (
 from mqlake.remoting.client import RemotingClient
 from mqlake.remoting.connection import Peer
 from tests.broker.admin.asking import done, wanted
-from tests.broker.running import PATIENCE, running, to
+from tests.broker.running import PATIENCE, next_port, running, to
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Name servers answer, however late."""
+    monkeypatch.setattr(registration, "_FIRST", PATIENCE)
+    monkeypatch.setattr(registration, "_LAST", PATIENCE)
 
 
 @asynccontextmanager
@@ -45,7 +50,7 @@ async def name_server(port: int = 0) -> AsyncIterator[str]:
 
 
 async def route(address: str, topic: str) -> TopicRouteData | None:
-    client = RemotingClient()
+    client = RemotingClient(connect_timeout=PATIENCE)
     header = GetRouteInfoHeader(topic=topic)
     command = request(RequestCode.GET_ROUTEINFO_BY_TOPIC, header)
     answer = await client.request(address, command, PATIENCE)
@@ -111,7 +116,7 @@ def test_a_topic_is_created_without_name_servers_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def run() -> None:
-        nobody = f"127.0.0.1:{free_port()}"
+        nobody = f"127.0.0.1:{next_port()}"
         async with running(tmp_path, namesrvAddr=nobody) as broker:
             # A registration that fails is not waited for.
             monkeypatch.setattr(registration, "_FIRST", 10 * PATIENCE)
@@ -138,7 +143,7 @@ def test_slaves_are_told_where_the_log_is_sent(tmp_path: Path, listens: bool) ->
     """Or nothing at all: Java's slave takes an empty address for one that it cannot read."""
 
     async def run() -> None:
-        port = free_port(-FAST_PORT_DISTANCE, 1)
+        port = next_port()
         async with (
             name_server() as address,
             taken(None if listens else port + 1),
@@ -173,7 +178,7 @@ def test_a_broker_that_stops_is_gone(tmp_path: Path) -> None:
 
 def test_a_name_server_that_comes_later_or_again_is_told(tmp_path: Path) -> None:
     async def run() -> None:
-        port = free_port()
+        port = next_port()
         address = f"127.0.0.1:{port}"
 
         async def is_known() -> bool:
@@ -206,7 +211,7 @@ def test_clients_see_no_more_than_the_broker_allows(tmp_path: Path) -> None:
 def test_topics_that_a_name_server_calls_ordered_are(tmp_path: Path) -> None:
     async def run() -> None:
         async with name_server() as address:
-            client = RemotingClient()
+            client = RemotingClient(connect_timeout=PATIENCE)
             header = PutKVConfigHeader(
                 namespace="ORDER_TOPIC_CONFIG", key="Ordered", value="broker-a:4"
             )
@@ -231,7 +236,10 @@ def test_topics_that_a_name_server_calls_ordered_are(tmp_path: Path) -> None:
     asyncio.run(run())
 
 
-def test_what_closes_every_connection_is_not_asked_all_the_time(tmp_path: Path) -> None:
+def test_what_closes_every_connection_is_not_asked_all_the_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(registration, "_AGAIN", PATIENCE)
     asked = 0
 
     async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

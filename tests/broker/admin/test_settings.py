@@ -190,11 +190,11 @@ def test_a_change_whose_client_is_gone_is_made_all_the_same(
             other = Running(broker.broker)
             changing = asyncio.create_task(done(other, UPDATE, body=b"traceOn=false"))
             await until(started.is_set)
-            asyncio.get_running_loop().call_later(0.5, is_free.set)
             await other.client.close()
             with pytest.raises(MqlakeError):
                 await changing
             assert broker.broker.settings.trace_on
+            asyncio.get_running_loop().call_later(0.3, is_free.set)
         assert not broker.broker.settings.trace_on, "before the store was closed"
 
     asyncio.run(check())

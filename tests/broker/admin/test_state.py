@@ -48,11 +48,11 @@ def test_what_a_broker_says_of_itself(tmp_path: Path) -> None:
             answer = await done(broker, RequestCode.GET_BROKER_HA_STATUS)
             ha = decode_body(HaRuntimeInfo, answer.body)
             assert (ha.master, ha.master_commit_log_max_offset) == (True, record.size)
-            await broker.send(to("Orders", properties="DELAY\x012\x02"))
-            broker.parts.store.config.delay_offsets.set(2, 0)
+            await broker.send(to("Orders", properties="DELAY\x0118\x02"))
+            broker.parts.store.config.delay_offsets.set(18, 0)
             broker.parts.store.core.tick()
             facts = decode_body(KVTable, (await done(broker, code)).body).table
-            assert facts["scheduleMessageOffset_2"] == "0,1"
+            assert facts["scheduleMessageOffset_18"] == "0,1"
 
     asyncio.run(check())
 

@@ -52,7 +52,7 @@ async def register_period(like: Running) -> None:
     module._SHORTEST = 0.01
     try:
         async with registering(like, registerNameServerPeriod=60_000) as (broker, names):
-            await until(lambda: names.count == 1)
+            await until(lambda: names.count >= 1)
             await change(broker, registerNameServerPeriod=10)
             await until(lambda: names.count > 5)
     finally:
@@ -62,8 +62,9 @@ async def register_period(like: Running) -> None:
 @observes("registerBrokerTimeoutMills")
 async def register_timeout(like: Running) -> None:
     async with registering(like, registerBrokerTimeoutMills=3_600_000) as (broker, names):
-        await until(lambda: names.count == 1)
+        await until(lambda: names.count >= 1)
         names.answers = False
         await change(broker, registerBrokerTimeoutMills=20)
+        count = names.count
         broker.parts.names.changed()
-        await until(lambda: names.count == 3)
+        await until(lambda: names.count >= count + 2)

@@ -10,8 +10,8 @@ from tests.broker.admin.asking import done, wanted
 from tests.broker.clients_of import known_client
 from tests.broker.live.observing import change, observes, soon, until
 from tests.broker.pop.assignments import ask as assignment
-from tests.broker.pop.popping import GROUP, RETRY, TOPIC, acknowledge, header, pop, send
-from tests.broker.running import Running
+from tests.broker.pop.popping import GROUP, LONG, RETRY, TOPIC, acknowledge, header, pop, send
+from tests.broker.running import PATIENCE, Running
 
 
 @observes("enableRetryTopicV2")
@@ -49,8 +49,8 @@ def start_pop(broker: Running) -> asyncio.Task[int]:
     """Begin a pop that waits; its result is the code of the answer."""
 
     async def ask() -> int:
-        asked = request(RequestCode.POP_MESSAGE, header(poll_time=15_000, born_time=_now(broker)))
-        return (await broker.client.request(broker.address, asked, 60)).code
+        asked = request(RequestCode.POP_MESSAGE, header(poll_time=LONG, born_time=_now(broker)))
+        return (await broker.client.request(broker.address, asked, PATIENCE)).code
 
     return asyncio.create_task(ask())
 

@@ -86,11 +86,11 @@ async def auto_message_version(broker: Running) -> None:
     assert broker.parts.store.core.put(message).status is PutStatus.PUT_OK
 
 
-@observes("osPageCacheBusyTimeOutMills")
+@observes("osPageCacheBusyTimeOutMills", osPageCacheBusyTimeOutMills=3_600_000)
 async def os_page_cache_busy(broker: Running) -> None:
     core: Any = broker.parts.store.core
     appender = core._appender
-    appender._since = core.clock.milliseconds() - 500
+    appender._since = core.clock.milliseconds() - 500_000
     assert core.answer_if_busy(Message(TOPIC, b"")) is None
     await change(broker, osPageCacheBusyTimeOutMills=100)
     answer = core.answer_if_busy(Message(TOPIC, b""))

@@ -72,6 +72,12 @@ def start_pull(
     return asyncio.create_task(pull(by, offset, **(wait | fields)))
 
 
+def polls(broker: Running) -> Any:
+    """Return the pulls that wait, a `LongPolls`."""
+    routes: dict[int, Any] = {route.code: route for route in broker.broker.routes}
+    return routes[RequestCode.PULL_MESSAGE].handler.__self__._waiting
+
+
 async def fill(broker: Running, count: int, start: int = 0, **fields: Any) -> None:
     """Put messages numbered from `start` into queue 0; tags turn between t0, t1 and t2."""
     broker.parts.topics.make("Orders", 4)

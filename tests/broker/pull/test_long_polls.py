@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -19,6 +18,7 @@ from tests.broker.pull.pulls import (
     Pulled,
     fill,
     numbers,
+    polls,
     pull,
     pull_header,
     pulled,
@@ -28,12 +28,6 @@ from tests.broker.running import PATIENCE, Running, running, to
 from tests.broker.slow_reader import SlowReader
 
 LONG = int(PATIENCE * 1000)
-
-
-def polls(broker: Running) -> Any:
-    """Return the pulls that wait, a `LongPolls`."""
-    routes: dict[int, Any] = {route.code: route for route in broker.broker.routes}
-    return routes[RequestCode.PULL_MESSAGE].handler.__self__._waiting
 
 
 def all_waiting(broker: Running) -> list[WaitingPull]:

@@ -19,6 +19,7 @@ from mqlake.protocol.headers.send import (
     SendMessageResponseHeader,
 )
 from mqlake.remoting.client import RemotingClient
+from mqlake.remoting.server import RemotingServer
 from mqlake.store.delivery.transaction_messages import HALF_TOPIC
 from tests.broker.running import PATIENCE, Running, running, to
 from tests.store.record_crcs import without_crc
@@ -83,7 +84,7 @@ def test_all_ways_to_send_store_the_same(tmp_path: Path, serialization: Serializ
             ):
                 command = request(code, fields, b"same")
                 command.serialization = serialization
-                found(await broker.client.request(broker.address, command))
+                found(await broker.client.request(broker.address, command, PATIENCE))
             first, second = broker.records("Orders")
             assert stored_part(first) == stored_part(second)
 
@@ -93,7 +94,7 @@ def test_all_ways_to_send_store_the_same(tmp_path: Path, serialization: Serializ
 @pytest.mark.parametrize("flush", ["ASYNC_FLUSH", "SYNC_FLUSH"])
 def test_every_producer_gets_its_own_answer(tmp_path: Path, flush: str) -> None:
     async def send(broker: Running, number: int) -> None:
-        client = RemotingClient()
+        client = RemotingClient(connect_timeout=PATIENCE)
         bodies = [b"%d-%d" % (number, at) for at in range(20)]
         headers = [to("Orders", queue_id=number % 4) for _ in bodies]
         commands = map(request, [RequestCode.SEND_MESSAGE_V2] * 20, headers, bodies)
@@ -217,9 +218,14 @@ def test_sends_are_answered_if_the_store_raises(
     asyncio.run(run())
 
 
-def test_what_was_put_is_answered_before_a_stop(tmp_path: Path) -> None:
+def test_what_was_put_is_answered_before_a_stop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The disk may be slower than the second that a stop waits for handlers.
+    monkeypatch.setattr(RemotingServer.stop, "__defaults__", (PATIENCE,))
+
     async def run() -> None:
-        client = RemotingClient()
+        client = RemotingClient(connect_timeout=PATIENCE)
         async with running(tmp_path, flushDiskType="SYNC_FLUSH") as broker:
             address = broker.address
             await client.connect(address)

@@ -32,6 +32,7 @@ FILE = 1 << 20
 PATIENT: dict[str, object] = {
     "brokerRole": "SYNC_MASTER",
     "slaveTimeout": 60_000,
+    "haHousekeepingInterval": 3_600_000,
     "mappedFileSizeCommitLog": FILE,
 }
 _BATCH = RequestCode.SEND_BATCH_MESSAGE
