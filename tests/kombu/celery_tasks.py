@@ -43,6 +43,15 @@ def work(self, seconds: float) -> None:
     write("done", self.request.id)
 
 
+@app.task(bind=True, reject_on_worker_lost=True)
+def wait_for(self, path: str) -> None:
+    """Run until a file exists."""
+    write("run", self.request.id)
+    while not Path(path).exists():
+        time.sleep(0.05)
+    write("done", self.request.id)
+
+
 @app.task(bind=True, acks_late=False)
 def work_acknowledged_early(self, seconds: float) -> None:
     """Run for a while, and be acknowledged before."""

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from kombu import Consumer, Producer
 
-PATIENCE = 30.0
+PATIENCE = 60.0
 
 
 class Received:

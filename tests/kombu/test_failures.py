@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
+from collections import Counter
 from collections.abc import Generator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -51,13 +53,13 @@ def test_messages_that_nobody_can_read_are_set_aside(
     with broker.producer() as producer:
         for body in POISON:
             producer.send(Message(topic="poisoned", body=body))
-    connection = connect(visibility_timeout=1)
+    connection = connect(visibility_timeout=3)
     received = Received(connection)
     with consume(connection, Queue("poisoned"), received):
         publish(connection, "poisoned", "x")
         received.wait(1)
         # None of the others comes again, and none ends the reader.
-        received.nothing_more(3.0)
+        received.nothing_more(4.5)
         publish(connection, "poisoned", "y")
         received.wait(2)
     assert received.bodies == ["x", "y"]
@@ -143,27 +145,38 @@ def test_a_reader_that_fails_fails_the_connection(
 def test_a_refused_extension_ends_no_other(
     connect: Connect, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    connection = connect(visibility_timeout=2)
+    connection = connect(visibility_timeout=3)
     publish(connection, "long", "a", "b")
     received = Received(connection, keep=True)
     extend = SimpleConsumer.change_invisible
     refused: list[Any] = []
+    extended: Counter[str] = Counter()
 
     async def refuse_first(self: Any, message: Any, seconds: float) -> None:
         if not refused or message is refused[0]:
             refused.append(message)
             raise BrokerError(ResponseCode.MESSAGE_ILLEGAL, "no such message")
         await extend(self, message, seconds)
+        extended[message.message_id] += 1
+
+    def others() -> int:
+        return sum(extended.values()) - extended[refused[0].message_id]
 
     monkeypatch.setattr(SimpleConsumer, "change_invisible", refuse_first)
     with Consumer(connection.channel(), [Queue("long")], callbacks=[received], prefetch_count=4):
         received.wait(3)  # what was refused comes again
-        received.nothing_more(4.0)
+        # A pause of the machine may let the other one be redelivered, too.
+        deadline, before = time.monotonic() + PATIENCE, others()
+        while others() < before + 3:
+            assert time.monotonic() < deadline
+            with suppress(TimeoutError):
+                connection.drain_events(timeout=0.1)
         assert len(refused) == 1
-        assert len([line for line in caplog.messages if "is not extended" in line]) == 1
+        line = f"message {refused[0].message_id} of long is not extended"
+        assert len([each for each in caplog.messages if each.startswith(line)]) == 1
         for message in received.messages:
             message.ack()
-    assert sorted(received.bodies) in (["a", "a", "b"], ["a", "b", "b"])
+    assert set(received.bodies) == {"a", "b"}
 
 
 def test_ending_the_thread_leaves_nobody_waiting() -> None:

@@ -26,6 +26,9 @@ from mqlake.testing import RunningBroker
 from tests.kombu.conftest import Connect
 from tests.kombu.receiving import PATIENCE, Received, consume, publish
 
+VISIBILITY = 5
+"""Seconds; a pause of the machine may take two thirds of them."""
+
 
 def wait_for_size(queue: Any, size: int) -> None:
     deadline = time.monotonic() + PATIENCE
@@ -86,7 +89,7 @@ def test_requeue(connect: Connect) -> None:
 
 
 def test_what_is_finished_is_not_redelivered(connect: Connect, broker: RunningBroker) -> None:
-    connection = connect(visibility_timeout=1)
+    connection = connect(visibility_timeout=VISIBILITY)
     received = {
         name: Received(connection, keep=True) for name in ("acked", "rejected", "unsafe", "kept")
     }
@@ -102,8 +105,9 @@ def test_what_is_finished_is_not_redelivered(connect: Connect, broker: RunningBr
             + [message.reject for message in received["rejected"].messages]
         )
         # What is kept is extended, and not redelivered either.
-        asyncio.run(redeliver(broker.name_server, 2))
-        received["kept"].nothing_more(0.5)
+        received["kept"].nothing_more(VISIBILITY + 0.5)
+        asyncio.run(redeliver(broker.name_server, 1))
+        received["kept"].nothing_more(0.2)
         finish_in_threads([message.ack for message in received["kept"].messages])
     assert [sorted(each.bodies) for each in received.values()] == [list(range(10))] * 4
     with connection.channel() as channel:
@@ -234,9 +238,10 @@ def test_brokers_keep_tasks_until_their_eta(connect: Connect) -> None:
     publish(connection, "later", "x", headers={"eta": due.isoformat(), "id": "t-1"})
     received = Received(connection)
     with consume(connection, Queue("later"), received):
-        received.nothing_more(2.0)
         received.wait(1)
-        assert datetime.now(UTC) < due + timedelta(seconds=2)
+        # The broker delivers it a second before, for the worker to wait.
+        late = (datetime.now(UTC) - due).total_seconds()
+        assert -2 < late < 20
 
 
 def test_etas_may_be_left_to_the_workers(connect: Connect) -> None:

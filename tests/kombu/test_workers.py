@@ -18,6 +18,7 @@ from celery.exceptions import TaskRevokedError
 from mqlake.testing import RunningBroker
 from tests.kombu.workers import (
     PATIENCE,
+    VISIBILITY,
     Notes,
     Worker,
     environment,
@@ -76,7 +77,8 @@ def test_countdown(running: Running) -> None:
 
 
 def test_a_revoked_task_does_not_run(running: Running) -> None:
-    result = running.task("work", 0.0).apply_async(countdown=4)
+    # Long enough for the revocation to be there in time on a busy machine.
+    result = running.task("work", 0.0).apply_async(countdown=8)
     running.app.control.revoke(result.id, reply=True, timeout=PATIENCE, limit=2)
     with pytest.raises(TaskRevokedError):
         result.get(timeout=PATIENCE)
@@ -89,7 +91,7 @@ def test_a_terminated_task_ends_and_does_not_run_again(running: Running) -> None
     running.app.control.revoke(result.id, terminate=True)
     with pytest.raises(TaskRevokedError):
         result.get(timeout=PATIENCE)
-    time.sleep(3)  # longer than the visibility timeout
+    time.sleep(VISIBILITY + 1)
     assert len(running.notes.times("run")[result.id]) == 1
 
 
@@ -126,7 +128,7 @@ def test_a_shutdown_loses_nothing(
     log = tmp_path / "worker.log"
     with Celery("client", broker=url, set_as_current=False) as app:
         send = lambda: app.send_task(f"{NAME}.work", (0.4,), queue=queue).id  # noqa: E731
-        sent = {send() for _ in range(12)}
+        sent = {send() for _ in range(24)}
     with worker("first", log, *options, env=env) as first:
         wait_until(lambda: len(notes.times("run")) >= 2, log)
         assert first.stop(number) == 0, log.read_text()
@@ -134,11 +136,13 @@ def test_a_shutdown_loses_nothing(
     assert done.keys() < sent
     if number is signal.SIGTERM:
         assert done.keys() == notes.times("run").keys(), "a running task was cut off"
-    with worker("second", log, *options, env=env):
+    stopped = time.time()
+    with worker("second", log, *options, "-c", "4", env=env):
         wait_until(lambda: notes.times("done").keys() == sent, log)
-        time.sleep(3)  # longer than the visibility timeout
+        time.sleep(max(0.0, stopped + VISIBILITY + 1 - time.time()))
     repeated = sum(len(runs) - 1 for runs in notes.times("done").values())
-    assert repeated == 0
+    # What has just run when its pool of two is cut off is not acknowledged.
+    assert repeated <= (0 if number is signal.SIGTERM else 2)
 
 
 @pytest.mark.parametrize("pool", ["threads", "solo"])

@@ -8,13 +8,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Generator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-PATIENCE = 40.0
-VISIBILITY = 2
-"""Seconds until the workers of these tests lose what they do not acknowledge or extend."""
+PATIENCE = 60.0
+VISIBILITY = 4
+"""Seconds until the workers of these tests lose what they do not acknowledge or extend. They extend
+it after a third of them: a pause of the machine may be as long as the rest."""
 
 
 class Notes:
@@ -47,6 +48,7 @@ class Worker:
         self, name: str, log: Path, *options: str, env: Mapping[str, str] | None = None
     ) -> None:
         self.log, self.host = log, f"{name}@test"
+        self._begin = log.stat().st_size if log.exists() else 0
         command = [sys.executable, "-m", "celery", "-A", "tests.kombu.celery_tasks", "worker"]
         command += ["-n", self.host, "-l", "INFO", *(options or ("-c", "3", "-E"))]
         with log.open("ab") as output:
@@ -56,7 +58,8 @@ class Worker:
 
     def wait_until_ready(self) -> None:
         """Wait until it consumes."""
-        wait_until(lambda: f"{self.host} ready" in self.log.read_text(), self.log)
+        ready = f"{self.host} ready".encode()
+        wait_until(lambda: ready in self.log.read_bytes()[self._begin :], self.log)
 
     def stop(self, number: signal.Signals = signal.SIGTERM) -> int:
         """Ask it to stop; return its exit code."""
@@ -72,13 +75,13 @@ class Worker:
 
 def kill_child(process: int) -> None:
     """Kill a process that another one has started, if there is one."""
-    children = [
-        int(child)
-        for file in Path(f"/proc/{process}/task").glob("*/children")
-        for child in file.read_text().split()
-    ]
+    children: list[int] = []
+    for file in Path(f"/proc/{process}/task").glob("*/children"):
+        with suppress(OSError):  # a thread, or the process, may end meanwhile
+            children += map(int, file.read_text().split())
     if children:
-        os.kill(min(children), signal.SIGKILL)
+        with suppress(ProcessLookupError):
+            os.kill(min(children), signal.SIGKILL)
 
 
 @contextmanager

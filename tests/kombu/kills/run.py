@@ -143,8 +143,10 @@ class _Run:
             kill_child(worker.process.pid)
             return
         if kind == "stop a worker":
-            if worker.process.poll() is None and not _stops(worker):
-                self._outcome.violations.append(f"{worker.host} did not stop in good order")
+            if worker.process.poll() is None:
+                worker.wait_until_ready()  # before, it would end by the signal
+                if not _stops(worker):
+                    self._outcome.violations.append(f"{worker.host} did not stop in good order")
         elif "worker" in kind:
             worker.kill()
         if kind == "stop the broker" and self._broker.stop() != 0:
