@@ -246,7 +246,7 @@ def test_hours_that_are_none_are_refused_and_no_service_is_lost(tmp_path: Path) 
             await until(lambda: retention.last > looked)
             await broker.send(to("Later", properties="DELAY\x011\x02"), b"late")
             await until(lambda: bool(broker.records("Later")))
-            assert (tmp_path / "config" / "topics.json").exists()
+            await until((tmp_path / "config" / "topics.json").exists)
             assert [service.name for service in core.services if service.failures] == []
 
     asyncio.run(check())

@@ -17,7 +17,7 @@ from mqlake.protocol.body import encode_body
 from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.headers.pop import ChangeInvisibleTimeAnswerHeader, PopAnswerHeader
 from mqlake.store.append.message import Message
-from tests.broker.ahead import AheadClock
+from mqlake.testing.advanced_clock import AdvancedClock
 from tests.broker.pop.popping import (
     GROUP,
     LONG,
@@ -80,7 +80,7 @@ def test_a_receipt_may_have_words_after_the_eighth(tmp_path: Path) -> None:
     """RocketMQ's proxy appends the message's physical offset and sends the whole handle back."""
 
     async def test() -> None:
-        clock = AheadClock()
+        clock = AdvancedClock()
         async with running(tmp_path, clock=clock) as broker:
             await send(broker, "a", "b")
             first, second = [
@@ -89,7 +89,7 @@ def test_a_receipt_may_have_words_after_the_eighth(tmp_path: Path) -> None:
             await acknowledge(broker, first)
             answer = await change(broker, second, OUT)
             assert answer.code == ResponseCode.SUCCESS
-            clock.forward(OUT)
+            clock.advance(OUT / 1000)
             (again,) = await until(broker, 1)
             assert again.body == "b"
 
@@ -112,12 +112,12 @@ def test_all_queues_or_one(tmp_path: Path) -> None:
 
 def test_what_is_not_acknowledged_comes_again(tmp_path: Path) -> None:
     async def test() -> None:
-        clock = AheadClock()
+        clock = AdvancedClock()
         async with running(tmp_path, clock=clock) as broker:
             await send(broker, "a", "b", "c")
             first = await pop(broker, invisible_time=OUT)
             await acknowledge(broker, first[1])
-            clock.forward(OUT)
+            clock.advance(OUT / 1000)
             again = await until(broker, 2)
             assert bodies(again) == ["a", "c"]
             for each in again:
@@ -134,7 +134,7 @@ def test_what_is_not_acknowledged_comes_again(tmp_path: Path) -> None:
 
 def test_retry_topics_of_both_versions(tmp_path: Path) -> None:
     async def test() -> None:
-        clock = AheadClock()
+        clock = AdvancedClock()
         async with running(tmp_path) as broker:
             await send(broker, "a")
             await pop(broker, invisible_time=100)
@@ -145,7 +145,7 @@ def test_retry_topics_of_both_versions(tmp_path: Path) -> None:
             assert bodies(await until(broker, 1, invisible_time=OUT)) == ["a"]
             await send(broker, "b")
             assert bodies(await pop(broker, invisible_time=OUT)) == ["b"]
-            clock.forward(OUT)
+            clock.advance(OUT / 1000)
             again = await until(broker, 2)
             assert bodies(again) == ["a", "b"]
             assert {each.receipt.split(" ")[4] for each in again} == {"1", "2"}
@@ -157,7 +157,7 @@ def test_a_restart_forgets_nothing(tmp_path: Path) -> None:
     """What is out is kept on the disk, and what was acknowledged of it, before and after."""
 
     async def test() -> None:
-        clock = AheadClock()
+        clock = AdvancedClock()
         async with running(tmp_path, clock=clock, timerPrecisionMs=100) as broker:
             await send(broker, "a", "b", "c")
             found = await pop(broker, invisible_time=OUT)
@@ -165,7 +165,7 @@ def test_a_restart_forgets_nothing(tmp_path: Path) -> None:
         async with running(tmp_path, clock=clock, timerPrecisionMs=100) as broker:
             assert broker.parts.store.core.config.consumer_offsets.query(GROUP, TOPIC, 0) == 3
             await acknowledge(broker, found[1])
-            clock.forward(OUT)
+            clock.advance(OUT / 1000)
             assert bodies(await until(broker, 1)) == ["c"]
             assert await pop(broker, poll_time=500) == []
 
@@ -186,7 +186,7 @@ def test_a_crash_gives_out_again(tmp_path: Path) -> None:
 
 def test_kept_after_a_while_in_memory(tmp_path: Path) -> None:
     async def test() -> None:
-        clock, settings = AheadClock(), {"popCkStayBufferTime": 100, "timerPrecisionMs": 100}
+        clock, settings = AdvancedClock(), {"popCkStayBufferTime": 100, "timerPrecisionMs": 100}
         async with running(tmp_path, clock=clock, **settings) as broker:
             await send(broker, "a", "b", "c")
             found = await pop(broker, invisible_time=OUT)
@@ -195,7 +195,7 @@ def test_kept_after_a_while_in_memory(tmp_path: Path) -> None:
                 while offset(broker) != 3:  # noqa: ASYNC110 — by the broker's clock
                     await asyncio.sleep(0.05)
             await acknowledge(broker, found[2])
-            clock.forward(OUT)
+            clock.advance(OUT / 1000)
             assert bodies(await until(broker, 1)) == ["a"]
 
     run(test())
@@ -224,7 +224,7 @@ def test_another_invisible_time(tmp_path: Path) -> None:
 
 def test_acknowledged_in_a_batch(tmp_path: Path) -> None:
     async def test() -> None:
-        clock = AheadClock()
+        clock = AdvancedClock()
         async with running(tmp_path, clock=clock) as broker:
             await send(broker, "a", "b", "c")
             found = await pop(broker, invisible_time=OUT)
@@ -233,7 +233,7 @@ def test_acknowledged_in_a_batch(tmp_path: Path) -> None:
             body = encode_body(BatchAcks("broker-a", [ack]))
             answer = await broker.ask(RequestCode.BATCH_ACK_MESSAGE, None, body)
             assert answer.code == ResponseCode.SUCCESS
-            clock.forward(OUT)
+            clock.advance(OUT / 1000)
             assert bodies(await until(broker, 1)) == ["b"]
             answer = await broker.ask(RequestCode.BATCH_ACK_MESSAGE, None, b"")
             assert answer.code == ResponseCode.NO_MESSAGE
@@ -307,14 +307,14 @@ def test_waits_for_a_message(tmp_path: Path) -> None:
 )
 def test_filtered(tmp_path: Path, exp: str, exp_type: str | None) -> None:
     async def test() -> None:
-        clock = AheadClock()
+        clock = AdvancedClock()
         async with running(tmp_path, clock=clock) as broker:
             await send(broker, "a", properties="TAGS\x01green\x02n\x011\x02")
             await send(broker, "b", properties="TAGS\x01red\x02n\x012\x02")
             await send(broker, "c", properties="TAGS\x01green\x02n\x010\x02")
             found = await pop(broker, exp=exp, exp_type=exp_type, invisible_time=OUT)
             assert bodies(found) == ["b"]
-            clock.forward(OUT)
+            clock.advance(OUT / 1000)
             again = await until(broker, 1, exp=exp, exp_type=exp_type)
             assert bodies(again) == ["b"]
             assert offset(broker) == 3

@@ -15,7 +15,7 @@ from mqlake.protocol.command import Command
 from mqlake.protocol.headers.recall import RecallAnswerHeader, RecallHeader
 from mqlake.protocol.headers.send import SendMessageResponseHeader
 from mqlake.protocol.recall_handle import RecallHandle, parse_recall_handle
-from tests.broker.ahead import AheadClock
+from mqlake.testing.advanced_clock import AdvancedClock
 from tests.broker.running import PATIENCE, Running, running, to
 
 TOPIC = "Later"
@@ -52,7 +52,7 @@ async def bodies(broker: Running, least: int) -> list[bytes]:
 @pytest.mark.parametrize("flush", ["ASYNC_FLUSH", "SYNC_FLUSH"])
 def test_what_is_taken_back_is_not_delivered(tmp_path: Path, flush: str) -> None:
     async def run() -> None:
-        clock = AheadClock()
+        clock = AdvancedClock()
         async with running(tmp_path, clock=clock, **SETTINGS, flushDiskType=flush) as broker:
             first = await send_later(broker, b"first", KEY, 60_000)
             await send_later(broker, b"second", "7F0000010002", 60_100)
@@ -66,7 +66,7 @@ def test_what_is_taken_back_is_not_delivered(tmp_path: Path, flush: str) -> None
             assert answer.header(RecallAnswerHeader) == RecallAnswerHeader(
                 msg_id=KEY, region="DefaultRegion"
             )
-            clock.forward(60_100)
+            clock.advance(60.1)
             assert await bodies(broker, 1) == [b"second"]
             await asyncio.sleep(0.3)
             assert await bodies(broker, 1) == [b"second"]
