@@ -126,7 +126,7 @@ def billed_by(worker: tuple[str, ...], log: Path) -> list[str]:
             assert time.monotonic() < deadline, log.read_text()
             time.sleep(0.05)
         running.terminate()
-        assert running.wait(30) == 0, log.read_text()
+        assert running.wait(60) == 0, log.read_text()
     finally:
         running.kill()
     return sorted(re.findall(r"billed order (\d)", log.read_text()))

@@ -29,7 +29,7 @@ def test_stored_orders_are_published(monkeypatch: pytest.MonkeyPatch, tmp_path: 
             assert client.post("/orders", json={"customer": "bob", "amount": 0}).status_code == 422
             placed_again = client.post("/orders", json={"customer": "cyd", "amount": 7})
         with running.consumer("readers", service.TOPIC) as consumer:
-            found = [consumer.receive(30) for _ in range(2)]
+            found = [consumer.receive(60) for _ in range(2)]
             assert consumer.receive(1) is None
     published = {json.loads(message.body)["id"] for message in found if message}
     assert published == {placed.json()["id"], placed_again.json()["id"]}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -26,10 +27,13 @@ def copied(tmp_path: Path) -> Path:
 
 
 @pytest.fixture(autouse=True)
-def utc(monkeypatch: pytest.MonkeyPatch) -> None:
+def utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     import time
 
     monkeypatch.setenv("TZ", "UTC")
+    time.tzset()
+    yield
+    monkeypatch.undo()
     time.tzset()
 
 

@@ -20,6 +20,7 @@ from mqlake.protocol.headers.admin import (
     ConsumerStatusHeader,
 )
 from mqlake.testing import RunningBroker, broker
+from tests.broker.running import PATIENCE
 from tests.client.behaviour.cases import FIRST, until
 
 
@@ -31,7 +32,16 @@ def running() -> Iterator[RunningBroker]:
 
 async def client_id_of(group: str, cluster: Cluster, address: str) -> str:
     header = ConsumerConnectionsHeader(consumer_group=group)
-    answer = await cluster.ask(address, RequestCode.GET_CONSUMER_CONNECTION_LIST, header)
+    async with asyncio.timeout(PATIENCE):
+        while True:
+            try:
+                answer = await cluster.ask(
+                    address, RequestCode.GET_CONSUMER_CONNECTION_LIST, header
+                )
+            except RemotingError:
+                await asyncio.sleep(0.02)  # the first heartbeat is on its way
+            else:
+                break
     (connection,) = decode_answer(ConsumerConnections, answer.body).connection_set
     return connection.client_id
 

@@ -6,7 +6,8 @@ import asyncio
 import gc
 import time
 from collections import Counter
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 _MODULES = ("mqlake.client", "mqlake.remoting.client")
@@ -36,6 +37,16 @@ class Leftovers:
         for name, more in (objects() - self._objects).items():
             found.append(f"{more} objects of {name} are left")
         return found
+
+
+@contextmanager
+def no_collection() -> Iterator[None]:
+    """Collect no garbage: that of a whole test run takes processor time of its own."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
 
 
 def sockets() -> int:
