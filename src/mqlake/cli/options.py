@@ -53,7 +53,8 @@ KeepHours = Annotated[
         metavar="HOURS",
         min=0,
         max=1_000_000,
-        help="Remove segments of the copy that were closed this many hours ago; default: keep all.",
+        help="Remove segments of the copy this many hours after they were closed; default:"
+        " keep all.",
     ),
 ]
 KeepBytes = Annotated[

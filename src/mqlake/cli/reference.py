@@ -52,7 +52,7 @@ server and broker: see [admin.md](admin.md). Each command has `--json` and `--he
 KAFKA_HEAD = """\
 Commands for Apache Kafka's log segments. Each takes a segment's `.log` file, the directory of a
 partition, or a whole log directory. Only `rebuild-index` and `recover` change files.
-Needs `pip install 'mqlake[kafka]'`.
+The commands need `pip install 'mqlake[kafka]'`.
 """
 
 

@@ -95,8 +95,8 @@ UpsertBy = Annotated[
     typer.Option(
         "--upsert-by",
         metavar="COLUMN",
-        help="Keep only the newest message of each topic and value of this column; a message with"
-        " an empty body deletes the older one.",
+        help="Keep only the newest message for each topic and value of this column; a message with"
+        " an empty body deletes the row.",
     ),
 ]
 PartitionBy = Annotated[

@@ -2,11 +2,12 @@
 
 Settings come from `--config`, a RocketMQ `broker.conf`; the options override them. Unknown
 settings cause a warning. `updateBrokerConfig` writes changed settings to the file of `--config` or,
-without one, to `config/broker.properties` of the store. Each start reads `config/broker.properties`
-first; the file of `--config` and the options override it. A name server runs in the same process,
-unless `--namesrv`, the file of `--config` or the environment variable NAMESRV_ADDR gives the
-address of another. Without `brokerIP1` and `bindAddress`, only clients on this machine can connect;
-with `brokerIP1`, every client that can reach that address. Log lines go to stderr.
+without `--config`, to `config/broker.properties` of the store. Each start reads
+`config/broker.properties` first; the file of `--config` and the options override it. A name server
+runs in the same process, unless `--namesrv`, the file of `--config` or the environment variable
+NAMESRV_ADDR gives the address of another name server. By default, only clients on this machine can
+connect. If `brokerIP1` is not a loopback address, the broker listens on all addresses, unless
+`bindAddress` names one. Log lines go to stderr.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
 """Follow a store with Spark: write its messages to a lake table as they arrive.
 
 `--to delta`, `iceberg` and `parquet` write each message to the table `--out` exactly once, even if
-the program is killed and restarted: the checkpoint of the streaming query and the table agree. By
+the program is killed and restarted, because the table records which micro-batches it contains. By
 default, the table is partitioned by topic and by the UTC day of `storeTimestamp`. Without `--once`,
 the program runs until SIGTERM or Ctrl-C, and then finishes the current micro-batch.
 
 `--to store` keeps `consumequeue/`, `index/` and `checkpoint` of the store itself up to date while
-something other than a broker appends to its log, such as a copy or a restore. No broker may own the
-store meanwhile.
+something other than a broker, such as a copy or a restore, appends to its log. No broker may own
+the store meanwhile.
 
 Damaged parts of the log, and rows that the table refuses, go to a table of dead letters beside it,
 so they do not stop the query. `--check` compares the table and its dead letters with the log,

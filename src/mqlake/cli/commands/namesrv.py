@@ -1,11 +1,11 @@
-"""Run a name server, which gives RocketMQ clients the routes of topics, until SIGTERM or Ctrl-C.
+"""Run a name server until SIGTERM or Ctrl-C. It gives RocketMQ clients the routes of topics.
 
 Settings come from `--config`, a configuration file of RocketMQ's mqnamesrv; the options override
 them. Unknown settings cause a warning. `mqadmin updateNamesrvConfig` changes the settings of the
-running name server, and saves them in the file of `--config`. The KV configuration, which contains
-the ordered topics, is in the file `kvConfigPath`; default: `~/namesrv/kvConfig.json`, as in
-mqnamesrv. Without `--bind`, only brokers and clients on this machine can connect. Log lines go to
-stderr.
+running name server, and saves them in the file of `--config`, if given. The KV configuration, which
+contains the ordered topics, is in the file that `kvConfigPath` names, by default
+`~/namesrv/kvConfig.json`, as in mqnamesrv. Without `--bind` or `bindAddress`, only brokers and
+clients on this machine can connect. Log lines go to stderr.
 """
 
 from __future__ import annotations

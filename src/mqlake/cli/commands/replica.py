@@ -1,4 +1,4 @@
-"""Keep a read-only copy of a running master's store, RocketMQ's or mqlake's.
+"""Keep a read-only copy of the store of a running master (RocketMQ's or mqlake's).
 
 MASTER is the master's broker name, which the replica looks up at the name servers, or the
 "host:port" at which the master serves clients. The copy is a store: every command and Spark can

@@ -1,12 +1,11 @@
 """Show what retention would remove from a store. Nothing is removed.
 
-The plan lists the files of the commit log that a broker would remove at that time: those older than
-`fileReservedTime` hours, if it is an hour of `deleteWhen` or the disk is fuller than
-`diskMaxUsedSpaceRatio`; and those that are removed because the disk is too full or the log too
-large. It also lists the queue and index files that would be removed with them, says whether a
-broker would accept messages while the disk is this full, and names the consumer groups that have
-not read the messages in these files. Without `--at`, the time is now: outside the hours of
-`deleteWhen`, expired files are listed only if the disk is fuller than `diskMaxUsedSpaceRatio`.
+The plan lists the files of the commit log that a broker would remove now, or at the time `--at`:
+expired files, which are older than `fileReservedTime` hours, if the hour is one of `deleteWhen` or
+the disk is fuller than `diskMaxUsedSpaceRatio`; and files that are removed because the disk is too
+full or the log too large. It also lists the queue and index files that would be removed with them,
+says whether a broker would accept messages while the disk is this full, and names the consumer
+groups that have not read the messages in these files.
 
 Settings come from `config/broker.properties` of the store, in which `updateBrokerConfig` saves them
 if the broker runs without `--config`. `--config` overrides these, and `--set` overrides both. All

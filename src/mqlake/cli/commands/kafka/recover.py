@@ -4,7 +4,7 @@ Logs are cut at their first damaged or incomplete batch, segments after a cut ar
 index files, leader epochs and producer snapshots are rebuilt. A log directory is recovered from its
 recovery points on; after a clean stop, nothing is recovered. With `--all`, all of it is recovered.
 Afterwards, Kafka starts as after a clean stop. A single partition or segment is always recovered
-completely. No broker may run on the files.
+completely. No broker may use the files meanwhile.
 
 JSON: `partitions`, each with `path`, `segments` (their number afterwards), `logEndOffset`, `cut`
 (bytes) and `removed` (base offsets of the removed segments); `seconds`.
