@@ -93,7 +93,7 @@ STORE_TABLES: Mapping[str, StoreTable] = {
         "diff bigint",
         _groups,
         "The consumer groups, as `mqadmin consumerProgress` shows them: `diff` is the lag. A group "
-        "without offsets has one row of nulls.",
+        "without offsets has one row, with nulls in all other columns.",
     ),
     "rocketmq_segments": StoreTable(
         "file string, physicalOffset bigint, bytes bigint",
