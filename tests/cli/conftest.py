@@ -9,6 +9,9 @@ from typing import Any, NamedTuple
 import pytest
 
 from mqlake.cli.app import run
+from tests.client.patience import patient_producers
+
+__all__ = ["Mqlake", "Ran", "mqlake", "patient_producers"]
 
 
 class Ran(NamedTuple):

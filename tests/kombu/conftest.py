@@ -15,6 +15,9 @@ from kombu import Connection, pools
 import mqlake.kombu  # noqa: F401 (registers the scheme)
 from mqlake.testing import RunningBroker
 from mqlake.testing import broker as run_broker
+from tests.client.patience import patient_producers
+
+__all__ = ["Connect", "broker", "connect", "patient_producers"]
 
 Connect = Callable[..., Any]
 

@@ -18,7 +18,7 @@ def test_kills_lose_no_task() -> None:
     outcome = run(1, kills=4)
     assert not outcome.violations, f"run it again: {command(1)}"
     assert outcome.kills.total() == 4
-    assert outcome.returned > 100
+    assert outcome.returned > 30
 
 
 def test_a_seed_has_one_plan() -> None:

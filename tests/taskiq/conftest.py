@@ -10,6 +10,9 @@ pytest.importorskip("taskiq", reason="these tests need taskiq: pip install 'mqla
 
 from mqlake.testing import RunningBroker
 from mqlake.testing import broker as run_broker
+from tests.client.patience import patient_producers
+
+__all__ = ["broker", "patient_producers"]
 
 
 @pytest.fixture(scope="module")
