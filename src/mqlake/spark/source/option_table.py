@@ -247,8 +247,8 @@ SOURCE_OPTIONS: tuple[Option, ...] = (
         "auto",
         "batch",
         "Whether filters that Spark pushes down narrow what is read. `auto`: if that is safe, "
-        "which it is not on Spark 4.2 and 4.3. `true`: always; set it only for a DataFrame that "
-        "one query uses once. `false`: never.",
+        "which it is not on Spark 4.2 and 4.3. `true`: always; set it only for a DataFrame that is "
+        "used once, in a single query. `false`: never.",
     ),
     Option("pullBatchSize", whole(), None, "both", "For running clusters; ignored here."),
     Option("pullTimeoutMs", whole(), None, "both", "For running clusters; ignored here."),
