@@ -37,6 +37,7 @@ from mqlake.protocol.bodies.pop import RequestMode
 from mqlake.protocol.body import encode_body
 from mqlake.protocol.codes import RequestCode
 from mqlake.protocol.strategies import ALL_QUEUES
+from tests.client.patience import patience
 
 Case = Callable[[str, str], Coroutine[Any, Any, None]]
 
@@ -744,7 +745,8 @@ class Outcomes(NamedTuple):
 
 def run(cases: Sequence[Case], names: str) -> Outcomes:
     """Run cases on one event loop, whose producers and consumers share their connections."""
-    return asyncio.run(_run(cases, names))
+    with patience():
+        return asyncio.run(_run(cases, names))
 
 
 async def _run(cases: Sequence[Case], names: str) -> Outcomes:
