@@ -23,6 +23,7 @@ from mqlake.client.consumer import broker_calls, finishing
 from mqlake.client.consumer.broker_calls import BrokerCalls
 from mqlake.testing import RunningBroker, broker
 from tests.client.servers import wait_for_dispatch
+from tests.spark.live.topics import wait_for_route
 
 PATIENCE = 60
 FIRST = msgspec.structs.replace(SETTINGS, consume_from="first", handover=0.1)
@@ -32,6 +33,7 @@ IN_ORDER = msgspec.structs.replace(FIRST, in_order=True, suspend=0.1)
 @pytest.fixture(scope="module")
 def running() -> Iterator[RunningBroker]:
     with broker() as found:
+        asyncio.run(wait_for_route(found.name_server, "TBW102"))  # which new topics begin with
         yield found
 
 
@@ -57,6 +59,7 @@ async def send(running: RunningBroker, topic: str, count: int, *, key: str | Non
         queue, end = result.queue.queue_id, result.queue_offset + 1
         ends[queue] = max(end, ends.get(queue, 0))
     await wait_for_dispatch(running.address, topic, ends)
+    await wait_for_route(running.name_server, topic)
 
 
 async def collect(consumer: ArrowConsumer, count: int, **how: float) -> list[ArrowBatch]:

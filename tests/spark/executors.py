@@ -14,7 +14,7 @@ from tests.spark.servers import Cluster
 
 TASKS = 12
 """Tasks of a job in which an executor dies: more than can end while the gate is closed."""
-PATIENCE = 60
+PATIENCE = 120
 """Seconds until an executor is there, or a task has ended."""
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 
 import pytest
@@ -11,6 +12,7 @@ from mqlake.spark.live import group
 from mqlake.spark.live.connection import close_connections
 from mqlake.testing import RunningBroker, broker
 from tests.broker.running import PATIENCE
+from tests.spark.live.topics import wait_for_route
 
 
 @pytest.fixture(autouse=True)
@@ -30,4 +32,5 @@ def _connections() -> Iterator[None]:
 def running() -> Iterator[RunningBroker]:
     """A broker for the tests of a module; each uses topics of its own."""
     with broker() as one:
+        asyncio.run(wait_for_route(one.name_server, "TBW102"))  # a topic that every broker has
         yield one

@@ -19,7 +19,7 @@ BROKER = "broker-a"
 
 
 async def wait_for_route(name_server: str, topic: str) -> None:
-    """Wait until the name server knows a topic: a broker waits two seconds for it, and goes on."""
+    """Wait until the name server knows a topic: a broker waits for that two seconds at most."""
     async with Cluster(name_server) as cluster, asyncio.timeout(PATIENCE):
         while True:
             if await cluster.route_known(topic) is not None:
