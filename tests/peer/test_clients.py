@@ -168,8 +168,9 @@ def test_order_is_kept_and_a_refusal_holds_the_queue(
 
 def test_delays(answers: Answers) -> None:
     found = happened(answers, "delay")
-    consumed = {message["body"]: message for message in found["consumed"]}
-    assert len(found["consumed"]) == len(consumed) == 6, "each is delivered once"
+    came = [each for each in found["consumed"] if each["body"] not in found["overdue"]]
+    consumed = {message["body"]: message for message in came}
+    assert len(came) == len(consumed) == 6, "each is delivered once"
     assert len(set(found["recalled"])) <= 1, "what is taken back is what was sent"
     least = {"level 0": 0, "level 1": 1000, "level 2": 5000}
     timers = {"TIMER_DELAY_MS": 3500, "TIMER_DELAY_SEC": 4000, "TIMER_DELIVER_MS": 4400}

@@ -25,7 +25,7 @@ from tests.peer.java_build import JavaMissingError
 from tests.peer.rocketmq_client import Clients
 from tests.programs.processes import BrokerProcess
 
-pytestmark = pytest.mark.peer
+pytestmark = [pytest.mark.peer, pytest.mark.timeout(600)]
 
 TOPIC = "Endured"
 QUEUES = 4

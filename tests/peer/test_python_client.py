@@ -132,5 +132,5 @@ async def _count_queues(address: str, topic: str, group: str, member: str) -> in
         answer = await client.call(address, asked, 60)
     finally:
         await client.close()
-    objects = re.findall(r"\{[^{}]*\}", answer.body.decode())
+    objects = re.findall(r"\{[^{}]*\}", bytes(answer.body).decode())
     return sum('"queueId"' in each and f'"topic":"{topic}"' in each for each in objects)

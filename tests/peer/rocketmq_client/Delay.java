@@ -1,3 +1,4 @@
+import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Method;
 import java.util.ArrayList;
 import java.util.List;
@@ -9,6 +10,9 @@ import org.apache.rocketmq.common.message.MessageAccessor;
 
 /** Delay levels, and the times of 5.x in three units; a message that is taken back, by new clients. */
 final class Delay implements Features.Feature {
+    /** Nanoseconds within which a message is taken back for certain. */
+    private static final long IN_TIME = 1_500_000_000L;
+
     @Override
     public Map<String, ?> run(Rig rig) throws Exception {
         rig.awaitTopic(4);
@@ -26,22 +30,42 @@ final class Delay implements Features.Feature {
         sent.add(send(rig, timer(rig, "TIMER_DELAY_MS", 3500)));
         sent.add(send(rig, timer(rig, "TIMER_DELAY_SEC", 4)));
         sent.add(send(rig, timer(rig, "TIMER_DELIVER_MS", System.currentTimeMillis() + 4500)));
-        List<String> recalled = recall(rig);
-        collected.await(sent.size());
-        return Map.of("sent", sent, "consumed", collected.all(), "recalled", recalled);
+        List<String> overdue = new ArrayList<>();
+        List<String> recalled = recall(rig, overdue);
+        Rig.until("all that was sent", () -> {
+            var came = collected.distinct();
+            return sent.stream().allMatch(each -> came.contains(each.get("body")));
+        });
+        return Map.of("sent", sent, "consumed", collected.all(), "recalled", recalled, "overdue", overdue);
     }
 
-    /** Sends a message that is due before the last one, takes it back, and returns its two ids. */
-    private static List<String> recall(Rig rig) throws Exception {
+    /**
+     * Sends a message that is due before the last one, takes it back, and returns its two ids.
+     *
+     * One that could not be taken back in time is overdue, and another one takes its place.
+     */
+    private static List<String> recall(Rig rig, List<String> overdue) throws Exception {
         Method recall;
         try {
             recall = DefaultMQProducer.class.getMethod("recallMessage", String.class, String.class);
         } catch (NoSuchMethodException olderClient) {
             return List.of();
         }
-        SendResult sent = rig.producer().send(timer(rig, "TIMER_DELAY_MS", 3000));
-        Object handle = SendResult.class.getMethod("getRecallHandle").invoke(sent);
-        return List.of(sent.getMsgId(), (String) recall.invoke(rig.producer(), rig.topic, handle));
+        while (true) {
+            Message message = rig.message("recalled " + overdue.size());
+            MessageAccessor.putProperty(message, "TIMER_DELAY_MS", "3000");
+            long begun = System.nanoTime();
+            SendResult sent = rig.producer().send(message);
+            Object handle = SendResult.class.getMethod("getRecallHandle").invoke(sent);
+            try {
+                return List.of(sent.getMsgId(), (String) recall.invoke(rig.producer(), rig.topic, handle));
+            } catch (InvocationTargetException refused) {
+                if (System.nanoTime() - begun < IN_TIME) {
+                    throw refused;
+                }
+                overdue.add("recalled " + overdue.size());
+            }
+        }
     }
 
     private static Message timer(Rig rig, String property, long value) {
