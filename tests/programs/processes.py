@@ -10,9 +10,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from mqlake.broker.settings import FAST_PORT_DISTANCE
-from mqlake.programs.ports import free_port
-from tests.broker.running import PATIENCE, SMALL
+from tests.broker.running import PATIENCE, SMALL, next_port
 
 
 class BrokerProcess:
@@ -37,7 +35,7 @@ class BrokerProcess:
         patch: str = "",
         config: Path | None = None,
     ) -> None:
-        port, names = free_port(-FAST_PORT_DISTANCE), free_port()
+        port, names = next_port(), next_port()
         self.address, self.name_server = f"127.0.0.1:{port}", f"127.0.0.1:{names}"
         self.log = log
         code = f"{patch}\nimport runpy; runpy.run_module({self.program!r}, run_name='__main__')"

@@ -21,7 +21,6 @@ FILES: dict[str, object] = {
     "haSendHeartbeatInterval": 100,
     # What is sent has to be acknowledged, however busy the machine.
     "slaveTimeout": 60_000,
-    "syncFlushTimeout": 60_000,
 }
 SLAVE: dict[str, object] = {**FILES, "brokerRole": "SLAVE", "brokerId": 1}
 

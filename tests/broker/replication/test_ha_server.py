@@ -11,7 +11,6 @@ import pytest
 
 from mqlake.broker.replication.ha_connection import HaConnection
 from mqlake.errors import MqlakeError
-from mqlake.programs.ports import free_port
 from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.replication import NOT_COUNTED
 from tests.broker.live.observing import change
@@ -25,7 +24,7 @@ from tests.broker.replication.slaves import (
     server,
     until,
 )
-from tests.broker.running import Running, running, to
+from tests.broker.running import Running, next_port, running, to
 from tests.remoting.serving import is_closed
 from tests.store.replication.test_received_log import stream
 
@@ -469,7 +468,7 @@ def test_a_port_that_was_asked_for_and_is_taken_is_an_error(tmp_path: Path) -> N
 
 def test_a_port_that_nobody_asked_for_may_be_taken(tmp_path: Path) -> None:
     async def run() -> None:
-        port = free_port(-2, 1)
+        port = next_port()
         holder = await asyncio.start_server(lambda *_: None, "127.0.0.1", port + 1)
         try:
             async with running(tmp_path, listenPort=port) as broker:
@@ -483,7 +482,7 @@ def test_a_port_that_nobody_asked_for_may_be_taken(tmp_path: Path) -> None:
 @pytest.mark.parametrize("rounds", range(8))
 def test_a_stop_closes_a_slave_that_is_just_accepted(tmp_path: Path, rounds: int) -> None:
     async def run() -> None:
-        async with running(tmp_path, listenPort=free_port(-2, 1)) as broker:
+        async with running(tmp_path) as broker:
             host, _, port = broker.parts.replicas.ha_address.rpartition(":")
             with socket.create_connection((host, int(port))) as slave:
                 for _ in range(rounds):
