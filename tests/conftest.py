@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import gc
+import os
 
 import pytest
 from hypothesis import settings
 
+from mqlake.programs import ports
 from tests.skips import summary
 
 FIRST = (
@@ -30,6 +32,16 @@ the other files share, which takes twenty seconds of processor time to open agai
 # A busy machine must not decide a test.
 settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")
+
+
+def pytest_configure() -> None:
+    """Let each process of a test run have free ports of its own.
+
+    A port is free from its choice until a server listens on it: another process could choose it.
+    """
+    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0")[2:])
+    share = len(ports.PORTS) // int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    ports.PORTS = ports.PORTS[worker * share : (worker + 1) * share]
 
 
 def pytest_collection() -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from mqlake.broker.broker import Broker
-from mqlake.client import Message
+from mqlake.client import Message, SimpleConsumer
 from mqlake.errors import MqlakeError, StoreError
 from mqlake.protocol.codes import RequestCode
 from mqlake.protocol.command import Command, request
@@ -114,3 +115,17 @@ def test_what_failed_comes_again_as_soon_as_time_is_put_forward() -> None:
             message = consumer.receive(PATIENCE)
             assert message is not None
             assert message.reconsume_times == 1
+
+
+def test_popped_messages_come_again_as_soon_as_time_is_put_forward() -> None:
+    async def pop(names: str, advance: Callable[[float], None]) -> None:
+        async with SimpleConsumer(names, "g", "Orders", is_from_first=True, invisible=60) as pops:
+            (first,) = await pops.receive(1, wait=PATIENCE)
+            advance(61)
+            (again,) = await pops.receive(1, wait=PATIENCE)
+            assert (again.body, again.reconsume_times) == (first.body, 1)
+            await pops.ack(again)
+
+    with run_broker() as running, running.producer() as producer:
+        producer.send(Message(topic="Orders", body=b"one"))
+        asyncio.run(pop(running.name_server, running.advance))

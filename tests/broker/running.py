@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 import socket
 from collections.abc import AsyncIterator, Iterator
@@ -14,6 +13,7 @@ from mqlake.broker.broker import Broker
 from mqlake.broker.parts import Parts
 from mqlake.broker.settings import FAST_PORT_DISTANCE, make_broker_settings
 from mqlake.formats.record import Record
+from mqlake.programs import ports
 from mqlake.protocol.codes import RequestCode
 from mqlake.protocol.command import Command, request
 from mqlake.protocol.header import Header
@@ -42,9 +42,7 @@ def _ports() -> Iterator[int]:
 
     Each broker also uses those at -2 and 1 from its own.
     """
-    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0")[2:])
-    workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
-    share = range(10_002, 32_760, 4)[worker::workers]
+    share = ports.PORTS[2:-1:4]
     at = random.randrange(len(share))
     while True:
         yield share[at]

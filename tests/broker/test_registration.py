@@ -29,6 +29,7 @@ from mqlake.protocol.headers.namesrv import (
 )
 from mqlake.remoting.client import RemotingClient
 from mqlake.remoting.connection import Peer
+from mqlake.remoting.errors import RequestTimeoutError
 from tests.broker.admin.asking import done, wanted
 from tests.broker.running import PATIENCE, next_port, running, to
 
@@ -107,6 +108,26 @@ def test_a_topic_that_was_created_has_a_route(
             await done(broker, RequestCode.UPDATE_AND_CREATE_TOPIC_LIST, body=topics)
             assert await route(address, "Two") is not None
             assert await route(address, "Three") is not None
+
+    whole = Registration._register  # pyright: ignore[reportPrivateUsage]
+    asyncio.run(run())
+
+
+def test_a_name_server_that_is_slow_is_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def too_late(self: Registration, address: str) -> None:
+        monkeypatch.setattr(Registration, "_register", whole)
+        raise RequestTimeoutError("no answer")
+
+    async def run() -> None:
+        async with name_server() as address:
+            monkeypatch.setattr(Registration, "_register", too_late)
+            async with running(tmp_path, namesrvAddr=address) as broker:
+                assert await route(address, "TBW102") is not None
+                monkeypatch.setattr(Registration, "_register", too_late)
+                await done(broker, RequestCode.UPDATE_AND_CREATE_TOPIC, wanted("Orders"))
+                assert await route(address, "Orders") is not None
 
     whole = Registration._register  # pyright: ignore[reportPrivateUsage]
     asyncio.run(run())

@@ -496,3 +496,37 @@ def test_many_puts_that_wait_are_answered_before_they_are_dispatched(
             assert max(behind) == 63, "the first ones are answered first"
 
     asyncio.run(run())
+
+
+def test_a_put_that_the_flush_service_made_durable_is_dispatched_when_it_is_answered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(MessageStore, "_tick_soon", lambda _: None)
+    whole, begun = os.fdatasync, threading.Event()
+    ends = [threading.Event(), threading.Event()]
+    syncs = iter(ends)
+
+    def hold(descriptor: int) -> None:
+        begun.set()
+        if (end := next(syncs, None)) is not None:
+            end.wait(PATIENCE)
+        whole(descriptor)
+
+    async def run() -> None:
+        async with MessageStore.open(tmp_path, SYNC | {"flushIntervalCommitLog": 1}) as store:
+            monkeypatch.setattr(os, "fdatasync", hold)
+            try:
+                appended = store.append_many([message(0)])
+                assert await asyncio.to_thread(begun.wait, PATIENCE)
+                # Its own sync waits until that of the service has ended.
+                answer = asyncio.create_task(store.confirm(appended))
+                for _ in range(10):
+                    await asyncio.sleep(0)
+                ends[0].set()
+                await answer
+                assert store.queue("Topic", 0).max_offset == 1
+            finally:
+                for end in ends:
+                    end.set()
+
+    asyncio.run(run())

@@ -37,6 +37,7 @@ class Parts:
         static_topics: the static topics whose logic queues this broker leads, or led.
         forwarder: requests stretches of logic queues from other brokers.
         clients: the connected producers and consumers, by group.
+        clients_now: returns the time (ms since 1970) as clients name it in requests.
         locks: the queues that consumers lock to keep their order.
         replicas: the other brokers of this broker's name.
         names: the name servers with which topics are registered.
@@ -83,6 +84,7 @@ class Parts:
         )
         self.repeating.every(LOOK, lambda: self.slices.start(self.stats.look()))
         self.clients = Clients(self)
+        self.clients_now = store.clock.milliseconds
         self.locks = QueueLocks(lambda: int(store.clock.monotonic() * 1000))
         self.replicas = Replicas()
         self.names = Registration(live, self.topics, self.static_topics, self.replicas, self.slices)

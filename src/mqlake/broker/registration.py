@@ -33,6 +33,7 @@ from mqlake.protocol.headers.namesrv import (
     UnregisterBrokerHeader,
 )
 from mqlake.remoting.connection import Peer
+from mqlake.remoting.errors import RequestTimeoutError
 from mqlake.remoting.slices import Job, Slices
 from mqlake.store.live_settings import Current
 
@@ -41,7 +42,7 @@ _AGAIN = 1.0
 """Seconds after which a failed registration is retried."""
 _WITHOUT_MASTER = 3.0
 """Seconds after which a slave asks again if its master is not registered."""
-_FIRST = 2.0
+_FIRST = 10.0
 """Maximum seconds that a start, or a change of topics, waits for a registration."""
 _LAST = 0.5
 """Maximum seconds that a stop waits for the name servers."""
@@ -81,7 +82,7 @@ class Registration:
         self._peers: dict[str, Peer] = {}
         self._masters = NamedMasters(settings, replicas, self._cluster.name_servers)
         self._tasks: list[asyncio.Task[None]] = []
-        # The number of changes, and how many of them each name server knows.
+        # The number of changes, and how many of them each name server knows, or refused to hear.
         self._changes = 0
         self._tried = dict.fromkeys(self._stale, -1)
         self._progress = asyncio.Condition()
@@ -91,16 +92,9 @@ class Registration:
         settings.on_change(self.changed, "broker_role", "broker_id")
 
     async def start(self) -> None:
-        """Register; return once all name servers know, or some do not answer."""
-        first = {address: asyncio.Event() for address in self._stale}
-        self._tasks = [
-            asyncio.create_task(self._keep(address, done)) for address, done in first.items()
-        ]
-        waits = [asyncio.create_task(done.wait()) for done in first.values()]
-        if waits:
-            _, late = await asyncio.wait(waits, timeout=_FIRST)
-            for task in late:
-                task.cancel()
+        """Register; return as `told` does."""
+        self._tasks = [asyncio.create_task(self._keep(address)) for address in self._stale]
+        await self.told()
 
     def changed(self) -> None:
         """Register again, because topics, or what name servers know about them, have changed."""
@@ -109,7 +103,10 @@ class Registration:
             stale.set()
 
     async def told(self) -> None:
-        """Return once each name server knows of the changes so far, or could not be reached."""
+        """Return once each name server knows of the changes so far, or could not be reached.
+
+        One that is only slow is waited for, but not for ever.
+        """
         changes = self._changes
         with suppress(TimeoutError):
             async with asyncio.timeout(_FIRST), self._progress:
@@ -157,15 +154,17 @@ class Registration:
         await self._cluster.close()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _keep(self, address: str, done: asyncio.Event) -> None:
+    async def _keep(self, address: str) -> None:
         was_told: str | None = None
         while True:
             self._stale[address].clear()
             changes = self._changes
+            is_slow = False
             try:
                 await self._register(address)
             except Exception as error:  # noqa: BLE001 (a broker without this task is found no more)
                 failure, pause = f"{type(error).__name__}: {error}", _AGAIN
+                is_slow = isinstance(error, RequestTimeoutError)
                 if isinstance(error, MqlakeError):
                     failure = str(error)
                 elif failure != was_told:
@@ -180,10 +179,10 @@ class Registration:
                     _log.warning("name server %s: not registered: %s", address, failure)
                 else:
                     _log.info("name server %s: registered", address)
-            done.set()
-            async with self._progress:
-                self._tried[address] = changes
-                self._progress.notify_all()
+            if not is_slow:
+                async with self._progress:
+                    self._tried[address] = changes
+                    self._progress.notify_all()
             try:
                 async with asyncio.timeout(pause):
                     await self._stale[address].wait()

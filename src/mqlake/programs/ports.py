@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from mqlake.errors import MqlakeError
 
 _TRIES = 1000
-_PORTS = range(10_000, 32_768)
+PORTS = range(10_000, 32_768)
 """These are below the ports that systems use for outgoing connections: a client that keeps
 connecting to a port on which nobody listens may otherwise be connected to itself.
 """
@@ -25,7 +25,7 @@ def free_port(*distances: int) -> int:
     """
     for _ in range(_TRIES):
         with ExitStack() as held:
-            port = random.choice(_PORTS)  # noqa: S311
+            port = random.choice(PORTS)  # noqa: S311
             try:
                 for distance in (0, *distances):
                     held.enter_context(socket.socket()).bind(("127.0.0.1", port + distance))

@@ -496,6 +496,8 @@ class MessageStore(Answers):
             self._tick_now()
             while (job := self.core.services.due()) is not None:
                 await self._run(job)
+                # What it made durable is dispatched before its puts are answered.
+                self._tick_synced()
                 self._acknowledgements.release()
             self._acknowledgements.release()
 

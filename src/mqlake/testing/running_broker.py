@@ -17,6 +17,7 @@ from mqlake.client.consumer.settings import ConsumerSettings
 from mqlake.programs.broker import BrokerProgram, starting_settings
 from mqlake.programs.ports import free_port
 from mqlake.programs.serve import loop_factory
+from mqlake.storage.clock import SystemClock
 from mqlake.testing.advanced_clock import AdvancedClock
 
 T = TypeVar("T")
@@ -45,6 +46,8 @@ class RunningBroker:
         self.address, self.name_server = settings.broker_address, program.name_servers
         self.store = settings.store_path
         self._broker = program.broker
+        # Clients do not advance with the broker: their pops would seem to have waited since long.
+        self._broker.parts.clients_now = SystemClock().milliseconds
         self._loop = asyncio.get_running_loop()
         self._stop = asyncio.Event()
 
@@ -69,7 +72,11 @@ class RunningBroker:
         self._clock.advance(seconds)
 
     def producer(self, **options: Any) -> Producer:
-        """Return a producer for this broker, to be used with `with`."""
+        """Return a producer for this broker, to be used with `with`.
+
+        A send may take 30 seconds, unless `timeout` says otherwise: test machines can be slow.
+        """
+        options.setdefault("timeout", 30.0)
         return Producer(self.name_server, **options)
 
     def consumer(self, group: str, topics: Topics, **options: Any) -> Consumer:
@@ -109,7 +116,7 @@ def broker(store: Path | str | None = None, **settings: object) -> Generator[Run
         return
     chosen: dict[str, object] = {
         **_SMALL,
-        "listenPort": free_port(-FAST_PORT_DISTANCE),
+        "listenPort": free_port(-FAST_PORT_DISTANCE, 1),
         "storePathRootDir": str(store),
         **settings,
     }

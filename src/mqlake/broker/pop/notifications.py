@@ -44,7 +44,6 @@ class Notifications:
     ) -> None:
         self._parts, self._reading, self._ordered = parts, reading, ordered
         self._waiting, self._rounds, self._check_topic = waiting, rounds, check_topic
-        self._now = parts.store.clock.milliseconds
 
     def notify(self, peer: Peer, request: Command) -> Answer | Coroutine[Any, Any, Answer]:
         """Answer whether there is something to pop, as soon as there is."""
@@ -63,7 +62,9 @@ class Notifications:
         news = self._waiting.news
         if (yield from self._has_message(header, round_)):
             return response(request, header=NotificationAnswerHeader(has_msg=True))
-        left = header.poll_time - (self._now() - header.born_time if header.born_time else 0)
+        left = header.poll_time - (
+            self._parts.clients_now() - header.born_time if header.born_time else 0
+        )
         name, group, queue_id = header.topic, header.consumer_group, header.queue_id
         is_full = self._waiting.is_full(name, group, queue_id)
         if is_full or min(left, header.poll_time) <= 0:

@@ -103,7 +103,9 @@ class PopRequests:
 
     def _left(self, header: PopHeader) -> int:
         """Return how long (ms) a request may still wait."""
-        return header.poll_time - (self._now() - header.born_time if header.born_time else 0)
+        return header.poll_time - (
+            self._parts.clients_now() - header.born_time if header.born_time else 0
+        )
 
     def try_again(self, peer: Peer, request: Command, header: PopHeader) -> Job[bool]:
         """Answer a waiting request if there is something now; return whether it was answered."""

@@ -26,6 +26,9 @@ again.
 _FIRST_WAIT, _LONGEST_WAIT = 0.1, 5.0
 """Seconds between two tries."""
 
+_SHORTEST_SEND, _LONGEST_SEND = 3.0, 30.0
+"""Seconds of one try: a broker that answers late would store its messages twice."""
+
 
 def send_rows(batches: Iterable[Any], options: LiveWriteOptions) -> int:
     """Send the rows of a task; return how many messages brokers have acknowledged.
@@ -81,8 +84,9 @@ class _Sender:
     """
 
     def __init__(self, options: LiveWriteOptions) -> None:
-        self._producer = Producer(options.name_servers, group=options.group)
         self._seconds = options.retry_timeout / 1000
+        timeout = min(max(self._seconds, _SHORTEST_SEND), _LONGEST_SEND)
+        self._producer = Producer(options.name_servers, group=options.group, timeout=timeout)
         self.stored = self._weak = 0
 
     async def start(self) -> None:
