@@ -38,6 +38,7 @@ from tests.broker.running import PATIENCE, next_port, running, to
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Name servers answer, however late."""
     monkeypatch.setattr(registration, "_FIRST", PATIENCE)
+    monkeypatch.setattr(registration, "_CHANGE", PATIENCE)
     monkeypatch.setattr(registration, "_LAST", PATIENCE)
 
 
@@ -133,6 +134,27 @@ def test_a_name_server_that_is_slow_is_waited_for(
     asyncio.run(run())
 
 
+def test_a_stop_answers_whoever_waits_for_a_name_server(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def hang(self: Registration, address: str) -> None:
+        hangs.set()
+        await asyncio.Event().wait()
+
+    async def run() -> None:
+        async with name_server() as address, running(tmp_path, namesrvAddr=address) as broker:
+            monkeypatch.setattr(registration, "_CHANGE", 10 * PATIENCE)
+            monkeypatch.setattr(Registration, "_register", hang)
+            code = RequestCode.UPDATE_AND_CREATE_TOPIC
+            created = asyncio.create_task(done(broker, code, wanted("Orders")))
+            await hangs.wait()
+            await broker.parts.names.stop()
+            await created
+
+    hangs = asyncio.Event()
+    asyncio.run(run())
+
+
 def test_a_topic_is_created_without_name_servers_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -140,7 +162,7 @@ def test_a_topic_is_created_without_name_servers_too(
         nobody = f"127.0.0.1:{next_port()}"
         async with running(tmp_path, namesrvAddr=nobody) as broker:
             # A registration that fails is not waited for.
-            monkeypatch.setattr(registration, "_FIRST", 10 * PATIENCE)
+            monkeypatch.setattr(registration, "_CHANGE", 10 * PATIENCE)
             await done(broker, RequestCode.UPDATE_AND_CREATE_TOPIC, wanted("Orders"))
 
     asyncio.run(run())

@@ -43,7 +43,9 @@ _AGAIN = 1.0
 _WITHOUT_MASTER = 3.0
 """Seconds after which a slave asks again if its master is not registered."""
 _FIRST = 10.0
-"""Maximum seconds that a start, or a change of topics, waits for a registration."""
+"""Maximum seconds that a start waits for registrations."""
+_CHANGE = 3.0
+"""Maximum seconds that the answer to a change of topics does. Clients wait longer for an answer."""
 _LAST = 0.5
 """Maximum seconds that a stop waits for the name servers."""
 
@@ -82,8 +84,8 @@ class Registration:
         self._peers: dict[str, Peer] = {}
         self._masters = NamedMasters(settings, replicas, self._cluster.name_servers)
         self._tasks: list[asyncio.Task[None]] = []
-        # The number of changes, and how many of them each name server knows, or refused to hear.
-        self._changes = 0
+        # The number of changes, and how many of them each name server knows, or failed to take.
+        self._changes, self._is_stopped = 0, False
         self._tried = dict.fromkeys(self._stale, -1)
         self._progress = asyncio.Condition()
         self.on_stop: list[Callable[[], Awaitable[None]]] = []
@@ -92,9 +94,9 @@ class Registration:
         settings.on_change(self.changed, "broker_role", "broker_id")
 
     async def start(self) -> None:
-        """Register; return as `told` does."""
+        """Register; return as `told` does, but wait longer."""
         self._tasks = [asyncio.create_task(self._keep(address)) for address in self._stale]
-        await self.told()
+        await self._all_tried(_FIRST)
 
     def changed(self) -> None:
         """Register again, because topics, or what name servers know about them, have changed."""
@@ -103,16 +105,21 @@ class Registration:
             stale.set()
 
     async def told(self) -> None:
-        """Return once each name server knows of the changes so far, or could not be reached.
+        """Return once each name server knows of the changes so far, or cannot be reached.
 
-        One that is only slow is waited for, but not for ever.
+        One that is only slow is waited for, but no longer than clients wait for an answer.
         """
+        await self._all_tried(_CHANGE)
+
+    async def _all_tried(self, seconds: float) -> None:
         changes = self._changes
+
+        def are_tried() -> bool:
+            return self._is_stopped or all(tried >= changes for tried in self._tried.values())
+
         with suppress(TimeoutError):
-            async with asyncio.timeout(_FIRST), self._progress:
-                await self._progress.wait_for(
-                    lambda: all(tried >= changes for tried in self._tried.values())
-                )
+            async with asyncio.timeout(seconds), self._progress:
+                await self._progress.wait_for(are_tried)
 
     async def route(self, topic: str) -> TopicRouteData | None:
         """Return a topic's route from the first name server that knows it."""
@@ -148,6 +155,9 @@ class Registration:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        async with self._progress:
+            self._is_stopped = True
+            self._progress.notify_all()
         tasks = [asyncio.create_task(self._unregister(address)) for address in self._stale]
         if tasks:
             await asyncio.wait(tasks, timeout=_LAST)
@@ -155,7 +165,7 @@ class Registration:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _keep(self, address: str) -> None:
-        was_told: str | None = None
+        logged: str | None = None
         while True:
             self._stale[address].clear()
             changes = self._changes
@@ -167,14 +177,14 @@ class Registration:
                 is_slow = isinstance(error, RequestTimeoutError)
                 if isinstance(error, MqlakeError):
                     failure = str(error)
-                elif failure != was_told:
+                elif failure != logged:
                     _log.error("name server %s: registration failed", address, exc_info=error)
                 self._stale[address].clear()  # Set by the connection that was lost just now.
                 self._masters.failed(address)
             else:
                 failure, pause = "", self._period()
-            if failure != was_told:
-                was_told = failure
+            if failure != logged:
+                logged = failure
                 if failure:
                     _log.warning("name server %s: not registered: %s", address, failure)
                 else:

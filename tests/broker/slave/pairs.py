@@ -35,6 +35,7 @@ def registered() -> Iterator[None]:
     """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(registration, "_FIRST", PATIENCE)
+        patch.setattr(registration, "_CHANGE", PATIENCE)
         yield
 
 
