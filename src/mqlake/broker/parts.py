@@ -90,6 +90,15 @@ class Parts:
         self.names = Registration(live, self.topics, self.static_topics, self.replicas, self.slices)
         self.replication = Replication(live, store, self.replicas)
 
+    def poll_time_left(self, poll_time: int, born_time: int) -> int:
+        """Return how long (ms) a request may still wait; below 0 if its time is over.
+
+        Args:
+            poll_time: how long (ms) the client waits.
+            born_time: when it sent the request, by its own clock; 0 if it does not say.
+        """
+        return poll_time - (self.clients_now() - born_time if born_time else 0)
+
     @property
     def settings(self) -> BrokerSettings:
         """Return the current settings."""

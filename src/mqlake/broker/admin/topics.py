@@ -79,7 +79,7 @@ class TopicAdmin:
         )
 
     async def _once_told(self, answer: Later) -> Answer:
-        """Return an answer once the changes are durable, and the name servers know of them.
+        """Return an answer once the changes are durable, and registered as far as `told` waits.
 
         Whoever created a topic sends to it next, by its route (upstream:
         `BrokerController.registerIncrementBrokerData`, which waits as well).

@@ -62,9 +62,7 @@ class Notifications:
         news = self._waiting.news
         if (yield from self._has_message(header, round_)):
             return response(request, header=NotificationAnswerHeader(has_msg=True))
-        left = header.poll_time - (
-            self._parts.clients_now() - header.born_time if header.born_time else 0
-        )
+        left = self._parts.poll_time_left(header.poll_time, header.born_time)
         name, group, queue_id = header.topic, header.consumer_group, header.queue_id
         is_full = self._waiting.is_full(name, group, queue_id)
         if is_full or min(left, header.poll_time) <= 0:

@@ -102,10 +102,7 @@ class PopRequests:
         return None
 
     def _left(self, header: PopHeader) -> int:
-        """Return how long (ms) a request may still wait."""
-        return header.poll_time - (
-            self._parts.clients_now() - header.born_time if header.born_time else 0
-        )
+        return self._parts.poll_time_left(header.poll_time, header.born_time)
 
     def try_again(self, peer: Peer, request: Command, header: PopHeader) -> Job[bool]:
         """Answer a waiting request if there is something now; return whether it was answered."""
