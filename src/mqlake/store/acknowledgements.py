@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
-from typing import NamedTuple
 
 from mqlake.errors import StoreError
 from mqlake.store.append.put_result import PutError, PutResult, PutStatus
@@ -18,12 +17,8 @@ from mqlake.store.replication.copies_awaited import CopiesAwaited
 from mqlake.store.settings import StoreSettings
 
 
-class _Waiting(NamedTuple):
-    """A waiting put: the physical offset that it waits for, and since when (loop time)."""
-
-    end: int
-    since: float
-    future: asyncio.Future[None]
+_Waiting = tuple[int, float, asyncio.Future[None], PutResult]
+"""A waiting put: the physical offset that it waits for, since when (loop time), and its result."""
 
 
 class Acknowledgements:
@@ -48,49 +43,51 @@ class Acknowledgements:
         self._copies = CopiesAwaited(core.copies, settings)
         settings.on_change(self._expire, "sync_flush_timeout")
 
-    async def wait(self, result: PutResult) -> None:
-        """Return once an append may be acknowledged.
+    def wait(self, result: PutResult) -> Awaitable[None]:
+        """Return what is done once an append may be acknowledged.
 
-        Raises:
+        It raises:
             PutError: the disk failed, or is late (`syncFlushTimeout`); or slaves are.
         """
-        if result.end > self._watermarks.kept:
-            try:
-                await self._flushed(result.end)
-            except StoreError as error:
-                raise PutError(result.failed(PutStatus.UNKNOWN_ERROR, str(error))) from error
-            except TimeoutError:
-                timeout = self._settings.now.sync_flush_timeout
-                reason = f"the message is not durable after {timeout} ms"
-                raise PutError(result.failed(PutStatus.FLUSH_DISK_TIMEOUT, reason)) from None
-        if result.waits_for_slaves and self._core.copies.are_counted:
-            await self._copies.wait(result)
-
-    def _flushed(self, end: int) -> asyncio.Future[None]:
-        """Return what is done once the log is durable before a physical offset, or fails."""
-        future = self._loop.create_future()
-        now = self._loop.time()
-        self._waiting.append(_Waiting(end, now, future))
+        end = result.end
+        if end <= self._watermarks.kept:
+            return self._wait_for_copies(result)
+        future, now = self._loop.create_future(), self._loop.time()
+        self._waiting.append((end, now, future, result))
         if self._expiry is None:
             self._expiry = self._loop.call_at(now + self._patience, self._expire)
         if self._flushing is None:
             self._flushing = self._loop.create_task(self._flush())
+        if self._core.copies.are_counted:
+            return self._wait_for_copies(result, future)
+        # Not by a coroutine, through which each answer would have to pass.
         return future
+
+    async def _wait_for_copies(
+        self, result: PutResult, flushed: asyncio.Future[None] | None = None
+    ) -> None:
+        if flushed is not None:
+            await flushed
+        if result.waits_for_slaves and self._core.copies.are_counted:
+            await self._copies.wait(result)
 
     def release(self, reason: str | None = None) -> None:
         """Answer the puts that need not wait any longer; with a reason, answer all of them with
         it.
         """
-        failure, kept = self._core.failure, self._watermarks.kept
+        failure, kept, waiting = self._core.failure, self._watermarks.kept, self._waiting
         reason = str(failure) if failure else reason
-        while self._waiting and (reason is not None or self._waiting[0].end <= kept):
-            waiting = self._waiting.popleft()
-            if waiting.future.done():
+        while waiting and (reason is not None or waiting[0][0] <= kept):
+            end, _, future, result = waiting.popleft()
+            if future.done():
                 continue
-            if waiting.end <= kept:
-                waiting.future.set_result(None)
+            if end <= kept:
+                future.set_result(None)
             else:
-                waiting.future.set_exception(StoreError(reason))
+                assert reason is not None
+                failed = PutError(result.failed(PutStatus.UNKNOWN_ERROR, reason))
+                failed.__cause__ = StoreError(reason)
+                future.set_exception(failed)
 
     async def finish(self) -> None:
         """Return once no put waits any more: those that are still not confirmed fail."""
@@ -104,7 +101,7 @@ class Acknowledgements:
     async def _flush(self) -> None:
         """Sync the log until all waiting puts are durable: one sync serves many of them."""
         try:
-            while any(waiting.end > self._core.log.flushed for waiting in self._waiting):
+            while any(waiting[0] > self._core.log.flushed for waiting in self._waiting):
                 # Tasks that put in this round of the loop are included in this sync.
                 await asyncio.sleep(0)
                 await self._sync()
@@ -121,7 +118,7 @@ class Acknowledgements:
     def would_release(self, count: int) -> bool:
         """Return whether at least so many puts wait for what is durable now."""
         waiting = self._waiting
-        return len(waiting) >= count and waiting[count - 1].end <= self._watermarks.kept
+        return len(waiting) >= count and waiting[count - 1][0] <= self._watermarks.kept
 
     @property
     def is_syncing(self) -> bool:
@@ -139,10 +136,12 @@ class Acknowledgements:
             self._expiry.cancel()
             self._expiry = None
         now, patience = self._loop.time(), self._patience
-        for waiting in self._waiting:
-            if waiting.future.done():
+        for _, since, future, result in self._waiting:
+            if future.done():
                 continue
-            if waiting.since + patience > now:
-                self._expiry = self._loop.call_at(waiting.since + patience, self._expire)
+            if since + patience > now:
+                self._expiry = self._loop.call_at(since + patience, self._expire)
                 return
-            waiting.future.set_exception(TimeoutError())
+            timeout = self._settings.now.sync_flush_timeout
+            reason = f"the message is not durable after {timeout} ms"
+            future.set_exception(PutError(result.failed(PutStatus.FLUSH_DISK_TIMEOUT, reason)))

@@ -223,7 +223,9 @@ class MessageStore(Answers):
         Raises:
             PutError: the message was refused, or the disk failed.
         """
-        result = self._waiting(self.core.put(message), message)
+        result = self.core.put(message)
+        if self.core.copies.are_counted:
+            result = waiting(result, message)
         # Not in a coroutine of its own, through which each answer would have to pass.
         if self._must_wait(result):
             await self._acknowledgements.wait(result)

@@ -25,7 +25,7 @@ _RESERVE_AHEAD = 1 << 20
 # The size of a record's first field, in bytes.
 _SIZE_SIZE = 4
 # From this many bytes on, a write call is cheaper than a fault for each page of the mapping.
-_LONG = 64 << 10
+_LONG = 16 << 10
 _ZERO_STEP = 1 << 20
 _NO_BYTES: Bytes = np.empty(0, np.uint8)
 
