@@ -36,8 +36,9 @@ SUMS: dict[str, Callable[[list[Any]], int]] = {
 }
 """Sizes of messages, or their queue offsets, of several answers: what shows that they are right."""
 
-SUMMED = 16
-"""Answers: adding up should cost little beside reading."""
+SUMMED = 512
+"""Messages whose answers are added up at once: this should cost little beside reading, and keep
+little in memory, as a reader does that uses each answer."""
 
 _QUEUE_OFFSET = attrgetter("queue_offset")
 
@@ -101,7 +102,7 @@ class Peer:
                     assert len(result), (result.status, topic, queue_id, offset)
                     messages += len(result)
                     answers.append(form(result))
-                    if len(answers) == SUMMED:
+                    if len(answers) * a_call >= SUMMED:
                         total += add(answers)
                         answers.clear()
                     offset = result.next_offset
