@@ -35,11 +35,11 @@ check: $(STAMP)  ## lint and the fast tests, side by side on two cores, in less 
 test: $(STAMP) style layers  ## lint and all tests, except the nightly ones
 	@$(MAKE) --no-print-directory -j 2 types all-tests
 
-# Many tests wait for servers: on two cores, a third process uses the time. Each Spark starts in
+# Many tests wait for servers: on two cores, two more processes use the time. Each Spark starts in
 # half the time with the archive of its classes, which other environments may have replaced.
 all-tests: $(STAMP) peers
 	@$(BIN)/python -m mqlake.spark.cds
-	$(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder
+	$(BIN)/pytest -n 4 --dist loadfile --no-loadscope-reorder
 
 peers:  ## install Java, Maven, Go and Node.js for the tests against the real systems
 	@scripts/install-peers

@@ -14,7 +14,7 @@ from benchmarks.results import Bar, Section, Series
 
 NAMES = {"java": "Java RocketMQ", "local": "mqlake, one process", "spark": "mqlake on Spark"}
 WANTED_TIMES_JAVA = 10
-WANTED_SPARK_SHARE = 0.6
+WANTED_SPARK_SHARE = 0.95
 
 METHOD = """\
 The log is one file of {size} MiB. Java: `DefaultMessageStore.load()`, then `start()` until nothing
@@ -22,7 +22,10 @@ is left to dispatch, in a directory that contains the commit log only; opening i
 not. mqlake: the `rebuild` job into a new directory, from opening the store until the files have
 their final names; on the threads of one process, and on a running Spark session. All write the same
 three index entries for each message (key, unique key, tag). The first three rounds are dropped; of
-the small records, for which all sides are warm by then, only the first."""
+the small records, for which all sides are warm by then, only the first. Most of mqlake's time is
+memory: the log is copied out of the page cache and read once, and new pages are cleared before they
+are written. Most of Java's time is work for each message. So the ratio is smaller where memory is
+slow, as on virtual machines whose hosts take unused pages back."""
 
 
 def measure(bench: Bench) -> Section:

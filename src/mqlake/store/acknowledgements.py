@@ -16,7 +16,6 @@ from mqlake.store.owned_store import OwnedStore
 from mqlake.store.replication.copies_awaited import CopiesAwaited
 from mqlake.store.settings import StoreSettings
 
-
 _Waiting = tuple[int, float, asyncio.Future[None], PutResult]
 """A waiting put: the physical offset that it waits for, since when (loop time), and its result."""
 
