@@ -35,7 +35,7 @@ check: $(STAMP)  ## lint and the fast tests, side by side on two cores, in less 
 test: $(STAMP) style layers  ## lint and all tests, except the nightly ones
 	@$(MAKE) --no-print-directory -j 2 types all-tests
 
-# Many tests wait for servers: on two cores, two more processes use the time. Each Spark starts in
+# Many tests wait for servers: on two cores, two more processes use the idle time. Each Spark starts in
 # half the time with the archive of its classes, which other environments may have replaced.
 all-tests: $(STAMP) peers
 	@$(BIN)/python -m mqlake.spark.cds

@@ -23,9 +23,9 @@ not. mqlake: the `rebuild` job into a new directory, from opening the store unti
 their final names; on the threads of one process, and on a running Spark session. All write the same
 three index entries for each message (key, unique key, tag). The first three rounds are dropped; of
 the small records, for which all sides are warm by then, only the first. Most of mqlake's time is
-memory: the log is copied out of the page cache and read once, and new pages are cleared before they
-are written. Most of Java's time is work for each message. So the ratio is smaller where memory is
-slow, as on virtual machines whose hosts take unused pages back."""
+spent on memory: the log is copied out of the page cache and read once, and new pages are cleared
+before they are written. So the ratio to Java's time is smaller on machines with slow memory, for
+example on virtual machines whose hosts take unused pages back."""
 
 
 def measure(bench: Bench) -> Section:

@@ -20,11 +20,11 @@ from mqlake.remoting.client import RemotingClient
 
 SECONDS = 10.0
 WRITTEN = 3 << 30
-"""Bytes of files that a round writes, about."""
+"""Approximate bytes of files that a round writes."""
 
 
 class Sends(NamedTuple):
-    """What is sent, and the least rate that is wanted, in sends a second."""
+    """What is sent, and the target, in sends a second."""
 
     size: int
     headers: Serialization

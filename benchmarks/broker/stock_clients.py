@@ -51,7 +51,7 @@ class Phase(NamedTuple):
     program: str
     options: tuple[str, ...]
     wanted: float
-    """Least rate, or most latency of one thread, as a multiple of Java's."""
+    """Minimum rate, or maximum latency for one thread, as a multiple of Java's."""
     warm_up: int = WARM_UP
     """Reports."""
     cpu: float = 0.3

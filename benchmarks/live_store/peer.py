@@ -37,8 +37,8 @@ SUMS: dict[str, Callable[[list[Any]], int]] = {
 """Sizes of messages, or their queue offsets, of several answers: what shows that they are right."""
 
 SUMMED = 512
-"""Messages whose answers are added up at once: this should cost little beside reading, and keep
-little in memory, as a reader does that uses each answer."""
+"""Messages after which answers are added up and released. Adding up must cost little compared with
+reading, and a program that uses each answer does not keep many of them either."""
 
 _QUEUE_OFFSET = attrgetter("queue_offset")
 

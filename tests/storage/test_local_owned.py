@@ -214,6 +214,38 @@ def test_a_file_that_somebody_else_removes_can_no_longer_be_synced(
     assert file.read(0, 1) == b"2"
 
 
+def test_a_file_that_another_process_truncates_is_noticed(directory: LocalOwnedDirectory) -> None:
+    file = directory.create("a", 10)
+    os.truncate(directory.root / "a", 4)
+    file.write(6, b"1")
+    for look in (file.check_linked, file.sync, file.sync):
+        with pytest.raises(SyncError, match="a: the file was truncated while it was in use"):
+            look()
+
+
+def test_a_file_that_is_truncated_by_its_owner_can_be_synced(
+    directory: LocalOwnedDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file, ftruncate = directory.create("a", 10), os.ftruncate
+
+    def synced_meanwhile(descriptor: int, size: int) -> None:
+        ftruncate(descriptor, size)
+        file.sync()
+
+    monkeypatch.setattr(os, "ftruncate", synced_meanwhile)
+    file.truncate(4)
+    file.truncate(8)
+
+    def refuse(*_: object) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr(os, "ftruncate", refuse)
+    with pytest.raises(DiskError):
+        file.truncate(2)
+    assert file.size == 8
+    file.sync()
+
+
 def test_what_this_directory_removes_or_replaces_can_be_synced(
     directory: LocalOwnedDirectory,
 ) -> None:

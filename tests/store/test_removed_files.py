@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -108,6 +109,22 @@ def test_no_put_is_acknowledged_after_the_log_was_removed(tmp_path: Path) -> Non
                 await store.put(Message("Topic", b"later"))
 
     with pytest.raises(DiskError, match="removed"):
+        asyncio.run(run())
+
+
+def test_no_put_is_acknowledged_after_the_log_was_truncated(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with MessageStore.open(tmp_path, SYNC) as store:
+            await store.put(Message("Topic", b"before"))
+            os.truncate(_first(tmp_path / "commitlog"), 4096)
+            # A write call: a write to the mapping would end the process.
+            many = [Message("Topic", b"after" * 200, properties={"a": "b"}) for _ in range(40)]
+            with pytest.raises(PutError, match="truncated while it was in use"):
+                await store.put_many(many)
+            with pytest.raises(PutError, match="SERVICE_NOT_AVAILABLE"):
+                await store.put(Message("Topic", b"later"))
+
+    with pytest.raises(DiskError, match="truncated"):
         asyncio.run(run())
 
 

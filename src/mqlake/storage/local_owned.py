@@ -62,8 +62,15 @@ class LocalOwnedFile(LocalFile):
         self._reserved.clear()
 
     def truncate(self, size: int) -> None:
-        with disk_errors(self._path):
-            os.ftruncate(self._descriptor, size)
+        before = self._size
+        # It shrinks before the file does: a sync in another thread compares the two.
+        self._size = min(before, size)
+        try:
+            with disk_errors(self._path):
+                os.ftruncate(self._descriptor, size)
+        except DiskError:
+            self._size = before
+            raise
         self._size = size
         self._mapping = None
         self._reserved.clear()
@@ -126,15 +133,20 @@ class LocalOwnedFile(LocalFile):
         try:
             status = os.stat(self._path)  # noqa: PTH116 (at every sync: half the time)
         except (FileNotFoundError, NotADirectoryError):
-            found = None
+            what = "removed"
         except OSError:  # The path cannot be read, which does not mean that the file is gone.
             return
         else:
-            found = (status.st_dev, status.st_ino)
-        if found != self._identity and not self._link.is_given_up:
+            if (status.st_dev, status.st_ino) != self._identity:
+                what = "replaced"
+            elif status.st_size < self._size:
+                what = "truncated"
+            else:
+                return
+        if not self._link.is_given_up:
             raise SyncError(
-                f"{self._path}: the file was {'replaced' if found else 'removed'} while it was in"
-                " use, so that messages may be lost; restore it and start again",
+                f"{self._path}: the file was {what} while it was in use, so that messages may be"
+                " lost; restore it and start again",
                 errno.ENOENT,
             )
 

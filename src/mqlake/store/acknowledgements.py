@@ -17,7 +17,9 @@ from mqlake.store.replication.copies_awaited import CopiesAwaited
 from mqlake.store.settings import StoreSettings
 
 _Waiting = tuple[int, float, asyncio.Future[None], PutResult]
-"""A waiting put: the physical offset that it waits for, since when (loop time), and its result."""
+"""A waiting put: the physical offset that it waits for, the loop time at which it began to wait,
+its future, and its result. A tuple, because each put under SYNC_FLUSH needs one.
+"""
 
 
 class Acknowledgements:
@@ -42,37 +44,37 @@ class Acknowledgements:
         self._copies = CopiesAwaited(core.copies, settings)
         settings.on_change(self._expire, "sync_flush_timeout")
 
-    def wait(self, result: PutResult) -> Awaitable[None]:
-        """Return what is done once an append may be acknowledged.
+    async def wait(self, result: PutResult) -> None:
+        """Return once an append may be acknowledged.
 
-        It raises:
-            PutError: the disk failed, or is late (`syncFlushTimeout`); or slaves are.
+        Raises:
+            PutError: the disk failed, or it is late (`syncFlushTimeout`), or slaves are late.
+        """
+        if (flushed := self.flushed(result)) is not None:
+            await flushed
+        if result.waits_for_slaves and self._core.copies.are_counted:
+            await self._copies.wait(result)
+
+    def flushed(self, result: PutResult) -> asyncio.Future[None] | None:
+        """Return a future that is done once an append is durable on this disk; None if it is.
+
+        The future raises the errors of `wait`. Afterwards, slaves may have to be waited for.
         """
         end = result.end
         if end <= self._watermarks.kept:
-            return self._wait_for_copies(result)
+            return None
         future, now = self._loop.create_future(), self._loop.time()
         self._waiting.append((end, now, future, result))
         if self._expiry is None:
             self._expiry = self._loop.call_at(now + self._patience, self._expire)
         if self._flushing is None:
             self._flushing = self._loop.create_task(self._flush())
-        if self._core.copies.are_counted:
-            return self._wait_for_copies(result, future)
-        # Not by a coroutine, through which each answer would have to pass.
         return future
 
-    async def _wait_for_copies(
-        self, result: PutResult, flushed: asyncio.Future[None] | None = None
-    ) -> None:
-        if flushed is not None:
-            await flushed
-        if result.waits_for_slaves and self._core.copies.are_counted:
-            await self._copies.wait(result)
-
     def release(self, reason: str | None = None) -> None:
-        """Answer the puts that need not wait any longer; with a reason, answer all of them with
-        it.
+        """Answer the puts that need not wait any longer.
+
+        With a reason, answer all: those that are not durable fail with it.
         """
         failure, kept, waiting = self._core.failure, self._watermarks.kept, self._waiting
         reason = str(failure) if failure else reason

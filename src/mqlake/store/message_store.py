@@ -226,9 +226,12 @@ class MessageStore(Answers):
         result = self.core.put(message)
         if self.core.copies.are_counted:
             result = waiting(result, message)
-        # Not in a coroutine of its own, through which each answer would have to pass.
         if self._must_wait(result):
-            await self._acknowledgements.wait(result)
+            # As `wait` does: a coroutine would add a step to each answer.
+            if (flushed := self._acknowledgements.flushed(result)) is not None:
+                await flushed
+            if self.core.copies.are_counted:
+                await self._acknowledgements.wait(result)
         return result
 
     async def put_fields(

@@ -265,6 +265,27 @@ def test_a_batch_that_the_disk_refuses_changes_nothing(fault: Fault) -> None:
     assert log.appender.put_batch(batch(encode_batch(PARTS))).physical_offset == SMALL
 
 
+@pytest.mark.parametrize("fault", [Fault.INPUT_OUTPUT, Fault.SHORT_WRITE, Fault.FULL_FOR_EVER])
+def test_a_write_call_that_the_disk_refuses_takes_no_queue_offset(fault: Fault) -> None:
+    disk = FaultyDisk(fault, at=-1)
+    log = Appending(StoreSettings(mapped_file_size_commit_log=1 << 20), disk)
+    log.put(message(body=b"before"))
+    before = log.state()
+    # Properties, so that these are not put in runs, and enough for a write call.
+    many = [message(body=b"%02d" % n * 500, properties={"a": "b"}) for n in range(40)]
+    disk.fail_next(fault)
+    results = log.put_many(many)
+    assert disk.has_failed
+    if fault.for_ever:
+        assert {each.status for each in results} == {PutStatus.UNKNOWN_ERROR}
+        disk.mend()
+        assert log.state() == before
+        results = log.put_many(many)
+    assert [each.queue_offset for each in results] == [*range(1, 41)]
+    assert [log.record(each).body for each in results] == [each.body for each in many]
+    assert log.offsets.table[("T", 0)] == 41
+
+
 @given(st.data())
 def test_mutated_batches_are_taken_as_they_are_read_or_refused_whole(data: st.DataObject) -> None:
     """Nothing but what `decode_batch` finds is put; and nothing where it finds a fault."""

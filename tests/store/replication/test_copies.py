@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -233,6 +234,39 @@ def test_a_put_that_waits_is_not_acknowledged_by_a_demotion(
 
     given = {"flushDiskType": flush}
     on_a_store(tmp_path, test, slaveTimeout=200, **given)
+
+
+@pytest.mark.parametrize("way", ["put", "put_fields", "put_many", "confirm"])
+def test_a_put_that_waits_for_the_disk_is_not_acknowledged_by_a_demotion(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    synced = threading.Event()
+
+    def waiting(store: MessageStore, job: Job) -> None:
+        synced.wait(PATIENCE)
+        _RUN_IN_THREAD(store, job)
+
+    async def test(store: MessageStore, live: LiveSettings[object]) -> None:
+        calls: dict[str, Callable[[], Awaitable[object]]] = {
+            "put": lambda: store.put(message()),
+            "put_fields": lambda: store.put_fields("Topic", b"body"),
+            "put_many": lambda: store.put_many([message()]),
+            "confirm": lambda: store.confirm(store.append_many([message()])),
+        }
+        monkeypatch.setattr(MessageStore, "_run_in_thread", waiting)
+        put = asyncio.ensure_future(calls[way]())
+        await asyncio.sleep(0.05)
+        live.switch(make_settings(SYNC | given | {"brokerRole": "SLAVE"}))
+        synced.set()
+        if way == "confirm":
+            ((result,),) = await asyncio.wait_for(asyncio.gather(put), PATIENCE)  # pyright: ignore
+            assert result.status is PutStatus.SLAVE_NOT_AVAILABLE
+        else:
+            found = await asyncio.wait_for(status(put), PATIENCE)
+            assert found is PutStatus.SLAVE_NOT_AVAILABLE
+
+    given = {"brokerRole": "ASYNC_MASTER", "flushDiskType": "SYNC_FLUSH"}
+    on_a_store(tmp_path, test, **given)
 
 
 def test_a_put_that_waits_goes_on_at_an_async_master(tmp_path: Path) -> None:

@@ -84,8 +84,9 @@ class ManyRecords:
 
         try:
             while True:
-                first = len(results)
-                reached = self._write(drafts, first, routes, now)
+                reached = first = len(results)
+                with suppress(DiskError):  # A message that is put by itself reports what is wrong.
+                    reached = self._write(drafts, first, routes, now)
                 results += self._results(drafts.rows[first:reached], now)
                 if reached == len(messages):
                     return results
@@ -216,6 +217,9 @@ class ManyRecords:
         Args:
             whole: nothing is written unless all certainly fit.
             most: bytes that the records need, if known.
+
+        Raises:
+            DiskError: the disk refused the records; nothing has changed.
         """
         log, count = self._log, len(drafts.rows)
         if most is None:
@@ -225,7 +229,7 @@ class ManyRecords:
             room = log.room_for(most)
         if not room or (whole and room < most):
             return first
-        scratch = self._scratch_of(room)
+        scratch, next_offsets = self._scratch_of(room), routes.queues["next_offset"].copy()
         reached, end = encode.write_records(
             scratch,
             0,
@@ -241,7 +245,11 @@ class ManyRecords:
         if end:
             # The records are not written in place: only `append` knows an order that a crash may
             # interrupt anywhere.
-            log.append(scratch[:end].data)
+            try:
+                log.append(scratch[:end].data)
+            except DiskError:
+                routes.queues["next_offset"] = next_offsets
+                raise
         return reached
 
     def _scratch_of(self, size: int) -> Bytes:

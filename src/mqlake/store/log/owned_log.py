@@ -24,7 +24,7 @@ from mqlake.store.pending_sync import PendingSync
 _RESERVE_AHEAD = 1 << 20
 # The size of a record's first field, in bytes.
 _SIZE_SIZE = 4
-# From this many bytes on, a write call is cheaper than a fault for each page of the mapping.
+# For this many bytes or more, a write call costs less than a fault for each page of the mapping.
 _LONG = 16 << 10
 _ZERO_STEP = 1 << 20
 _NO_BYTES: Bytes = np.empty(0, np.uint8)
