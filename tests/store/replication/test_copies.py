@@ -247,23 +247,23 @@ def test_a_put_that_waits_for_the_disk_is_not_acknowledged_by_a_demotion(
         _RUN_IN_THREAD(store, job)
 
     async def test(store: MessageStore, live: LiveSettings[object]) -> None:
+        async def confirm() -> None:
+            (result,) = await store.confirm(store.append_many([message()]))
+            raise PutError(result)
+
         calls: dict[str, Callable[[], Awaitable[object]]] = {
             "put": lambda: store.put(message()),
             "put_fields": lambda: store.put_fields("Topic", b"body"),
             "put_many": lambda: store.put_many([message()]),
-            "confirm": lambda: store.confirm(store.append_many([message()])),
+            "confirm": confirm,
         }
         monkeypatch.setattr(MessageStore, "_run_in_thread", waiting)
         put = asyncio.ensure_future(calls[way]())
         await asyncio.sleep(0.05)
         live.switch(make_settings(SYNC | given | {"brokerRole": "SLAVE"}))
         synced.set()
-        if way == "confirm":
-            ((result,),) = await asyncio.wait_for(asyncio.gather(put), PATIENCE)  # pyright: ignore
-            assert result.status is PutStatus.SLAVE_NOT_AVAILABLE
-        else:
-            found = await asyncio.wait_for(status(put), PATIENCE)
-            assert found is PutStatus.SLAVE_NOT_AVAILABLE
+        found = await asyncio.wait_for(status(put), PATIENCE)
+        assert found is PutStatus.SLAVE_NOT_AVAILABLE
 
     given = {"brokerRole": "ASYNC_MASTER", "flushDiskType": "SYNC_FLUSH"}
     on_a_store(tmp_path, test, **given)
