@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from mqlake.store.reader import StoreReader
 from mqlake.store.settings import FlushDiskType, StoreSettings
 from tests.crash.clock import ManualClock
 from tests.crash.disk import RecordedDisk
+from tests.crash.faulty import Fault, FaultyDisk
 from tests.crash.trace import MakeFile, Sync
 
 SMALL = StoreSettings(
@@ -277,3 +279,27 @@ def test_a_removed_queue_starts_at_0_again() -> None:
     assert store.put(message(20)).queue_offset == 0
     store.tick()
     assert bodies(store) == [b"body 20"]
+
+
+def test_a_demotion_that_the_disk_refuses_changes_nothing() -> None:
+    disk = FaultyDisk(Fault.NO_DESCRIPTOR, at=-1)
+    store = OwnedStore.open(disk, SMALL)
+    store.put(message(0))
+    store.tick()
+    store.checkpoint()
+    store.put(message(1))
+    store.tick()
+    checksummed = store._checkpoint.checksummed
+    assert checksummed is not None
+    disk.fail_next(Fault.NO_DESCRIPTOR)
+
+    def follow() -> None:
+        with closing(store.following()) as steps:
+            for job in steps:
+                job.run()
+                job.done()
+
+    with pytest.raises(DiskError):
+        follow()
+    assert store._checkpoint.checksummed == checksummed
+    assert store.dispatcher.begin_anew is None

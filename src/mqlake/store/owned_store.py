@@ -391,9 +391,15 @@ class OwnedStore:
         Yields:
             The waits for the disk; to be run, in any thread, before it continues.
         """
+        checksummed, begin_anew = self._checkpoint.checksummed, self.dispatcher.begin_anew
         self._checkpoint.checksummed = None
         self.dispatcher.begin_anew = self._begin_anew
-        yield self._pending_checkpoint()
+        try:
+            yield self._pending_checkpoint()
+        except BaseException:
+            self._checkpoint.checksummed = checksummed
+            self.dispatcher.begin_anew = begin_anew
+            raise
 
     def leading(self) -> Generator[Job | None]:
         """Prepare to put messages after those of a master.

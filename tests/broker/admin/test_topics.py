@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from mqlake.errors import DiskError
 from mqlake.formats.config.topics import Topic
 from mqlake.protocol.bodies.groups import TopicConfigs, TopicNames
 from mqlake.protocol.bodies.route import TopicList
@@ -14,6 +15,8 @@ from mqlake.protocol.bodies.stats import TopicStats
 from mqlake.protocol.body import decode_body, encode_body
 from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.headers.admin import TopicCountHeader, TopicNameHeader
+from mqlake.storage.local_owned import LocalOwnedDirectory
+from mqlake.store import Message
 from tests.broker.admin.asking import done, refused, wanted
 from tests.broker.running import running, to
 
@@ -143,6 +146,40 @@ def test_removing_a_topic_removes_its_pop_retry_topics(tmp_path: Path) -> None:
             broker.parts.store.core.config.consumer_offsets.commit("g", "Orders", 0, 1)
             await done(broker, DELETE, TopicNameHeader(topic="Orders"))
             assert "%RETRY%g_Orders" not in broker.parts.topics
+
+    asyncio.run(check())
+
+
+def test_a_deletion_that_the_disk_refuses_once_is_completed_by_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    retry, left = "%RETRY%g_Orders", ["Orders", "%RETRY%g_Orders"]
+    remove_directory = LocalOwnedDirectory.remove_directory
+
+    def refused_once(directory: LocalOwnedDirectory, path: str) -> None:
+        if left and f"/{left[-1]}/" in f"/{path}/":
+            left.pop()
+            raise DiskError(f"{path}: Input/output error")
+        remove_directory(directory, path)
+
+    async def check() -> None:
+        async with running(tmp_path) as broker:
+            for topic in ("Orders", retry):
+                await done(broker, MAKE, wanted(topic))
+                await broker.send(to(topic, queue_id=0))
+            await broker.parts.store.put(Message("Orders", b"dispatched"))
+            broker.parts.store.sync_log()
+            broker.parts.store.config.consumer_offsets.commit("g", "Orders", 0, 1)
+            monkeypatch.setattr(LocalOwnedDirectory, "remove_directory", refused_once)
+            for _ in range(2):
+                header = TopicNameHeader(topic="Orders")
+                await refused(broker, DELETE, header, match="Input/output error")
+            await done(broker, DELETE, TopicNameHeader(topic="Orders"))
+            assert not left
+            for topic in ("Orders", retry):
+                assert topic not in broker.parts.topics
+                assert broker.parts.store.queues(topic) == []
+                assert not [*(tmp_path / "consumequeue" / topic).rglob("0000*")]
 
     asyncio.run(check())
 

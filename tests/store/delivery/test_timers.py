@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mqlake.errors import FormatError
+from mqlake.errors import DiskError, FormatError
 from mqlake.formats import timer_checkpoint, timer_log
 from mqlake.formats.properties import UNIQ_KEY
 from mqlake.formats.timer_checkpoint import TimerCheckpoint
@@ -380,3 +380,27 @@ def test_a_checkpoint_of_rocketmq_is_followed(tmp_path: Path) -> None:
         assert found.last_read_time == NOW
         with pytest.raises(FormatError):
             slave.store.timers.follow(data[:-1])
+
+
+def test_a_timer_log_that_cannot_be_written_leaves_the_position(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    timed, create = Timed(tmp_path), LocalOwnedDirectory.create
+    for body, seconds in (("early", 2), ("late", 3600)):
+        timed.send(body, TIMER_DELIVER_MS=timed.clock.milliseconds() + seconds * SECOND)
+    timed.after(5 * SECOND)
+
+    def full(directory: LocalOwnedDirectory, path: str, size: int) -> object:
+        if "timerlog" in path:
+            raise DiskError(f"{path}: No space left on device")
+        return create(directory, path, size)
+
+    monkeypatch.setattr(LocalOwnedDirectory, "create", full)
+    with pytest.raises(DiskError, match="No space left"):
+        timed.store.close()
+    monkeypatch.undo()
+    again = Timed(tmp_path)
+    again.clock.forward(10 * SECOND)
+    again.after(5 * SECOND)
+    assert [record.body for record in again.store.reads.get("T", 2, 0, 10).records] == [b"early"]
+    again.store.close()

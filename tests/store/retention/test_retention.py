@@ -259,6 +259,22 @@ def test_a_disk_that_fails_warns_and_is_tried_again(live: Store) -> None:
     assert live.retention.warnings == []
 
 
+def test_a_requested_cleanup_is_repeated_after_the_disk_refused_it(live: Store) -> None:
+    live.fill(3)
+    live.time.forward(112 * HOUR)  # Not an hour of `deleteWhen`.
+    live.retention.clean()
+    live.retention.check()
+    live.disk.fails = True
+    live.retention.remove_next()
+    assert live.log.min_offset == 0
+    live.disk.fails = False
+    live.wait(12_000)
+    assert live.log.min_offset == 2000
+    live.fill(3)
+    live.wait(12_000)
+    assert live.log.min_offset == 2000  # It was asked for once.
+
+
 def test_nothing_is_trimmed_before_the_file_of_the_log_is_gone_for_good(live: Store) -> None:
     live.fill(3)
     live.time.forward(100 * HOUR)

@@ -133,12 +133,15 @@ class TopicAdmin:
 
     async def _remove(self, name: str) -> None:
         """Remove a topic and, if the settings say so, the retry topics of its popped messages."""
-        names = [name]
+        topics, store = self._parts.topics, self._parts.store
+        names: list[str] = []
         if self._parts.settings.clear_retry_topic_when_delete_topic:
-            groups = self._parts.store.config.consumer_offsets.groups_of(name)
+            groups = store.config.consumer_offsets.groups_of(name)
             retries = (retry for group in groups for retry in _pop_retry_topics(name, group))
-            names += [retry for retry in retries if retry in self._parts.topics]
-        for each in names:
+            names += [retry for retry in retries if retry in topics or store.queues(retry)]
+        # The topic comes last: if the disk refuses something, its offsets still name the groups
+        # when the request is repeated.
+        for each in [*names, name]:
             with self._parts.topics.deleting(each):
                 self._parts.static_topics.remove(each)
                 self._parts.topics.remove(each)

@@ -91,7 +91,14 @@ class TimerFiles:
             DiskError: the disk refused a file.
         """
         position = self.wanted
-        if units and self._write_log(units, now):
+        try:
+            has_log = bool(units) and self._write_log(units or [], now)
+        except DiskError:
+            # Without the position, the next start would deliver messages a second time.
+            if (pending := self.pending()) is not None:
+                pending.complete()
+            raise
+        if units and has_log:
             size = len(units) * timer_log.UNIT_SIZE
             self._write(position, size, position.taken_in).complete()
         elif (pending := self.pending()) is not None:

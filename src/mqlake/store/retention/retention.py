@@ -78,7 +78,7 @@ class Retention:
         self._queues, self._derived = queues, [queues, index] if index else [queues]
         self._settings, self._clock, self._zone = settings, clock, zone
         self._waiting = 0
-        self._is_asked = False
+        self._is_asked = self._was_asked = False
         self._start, self._trimmed_to = log.min_offset, -1
         self.not_writable: str | None = None
         self.warnings: list[str] = []
@@ -133,6 +133,7 @@ class Retention:
             needed = min(needed, self.held())
         plan = plan_log(settings, Moment(now, is_due, usage), files, needed)
         self._waiting = min(len(plan.removals), settings.delete_file_batch_max)
+        self._was_asked = self._is_asked
         self._is_asked = self._is_asked and self._waiting < len(plan.removals)
         self.warnings = plan.warnings
         self._trim()
@@ -169,6 +170,8 @@ class Retention:
             self._log.remove_first()
         except DiskError as error:
             self._waiting, self.warnings = 0, [*self.warnings, str(error)]
+            # What `clean` asked for is planned again, whatever the hour is then.
+            self._is_asked = self._is_asked or self._was_asked
             return False
         self._waiting -= 1
         return True
