@@ -138,7 +138,7 @@ class TopicAdmin:
         if self._parts.settings.clear_retry_topic_when_delete_topic:
             groups = store.config.consumer_offsets.groups_of(name)
             retries = (retry for group in groups for retry in _pop_retry_topics(name, group))
-            names += [retry for retry in retries if retry in topics or store.queues(retry)]
+            names += [retry for retry in retries if retry in topics or store.reads.queues(retry)]
         # The topic comes last: if the disk refuses something, its offsets still name the groups
         # when the request is repeated.
         for each in [*names, name]:
