@@ -1,14 +1,18 @@
-"""Offsets of a group at brokers that answer out of order."""
+"""Offsets of a group at brokers that answer out of order, and in a file that cannot be read."""
 
 from __future__ import annotations
 
 import asyncio
+import errno
+from pathlib import Path
 from typing import cast
 
 import pytest
 
 from mqlake.client.consumer.broker_calls import BrokerCalls
+from mqlake.client.consumer.local_offsets import LocalOffsets
 from mqlake.client.consumer.offsets import GroupOffsets
+from mqlake.errors import DiskError
 from mqlake.protocol.bodies.message_queue import MessageQueue
 
 QUEUE = MessageQueue("orders", "broker-a", 0)
@@ -47,3 +51,46 @@ def test_somebody_else_who_commits_ends_it(caplog: pytest.LogCaptureFixture) -> 
     broker = Broker([4] * 100)
     assert (settled(broker), broker.commits) == (4, 3)
     assert "another client also commits offsets of this group" in caplog.text
+
+
+@pytest.mark.parametrize("name", ["offsets.json", "offsets.json.bak"])
+def test_local_offsets_survive_a_read_error_that_passes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, name: str
+) -> None:
+    other, read_bytes = MessageQueue("orders", "broker-a", 1), Path.read_bytes
+
+    def refused(path: Path) -> bytes:
+        if path.name == name:
+            raise OSError(errno.EMFILE, "Too many open files")
+        return read_bytes(path)
+
+    async def run() -> None:
+        before = LocalOffsets("c", "g", tmp_path)
+        await before.commit(QUEUE, 100)
+        await before.commit(other, 200)
+        await before.commit(other, 201)
+        (folder,) = (tmp_path / ".rocketmq_offsets/c").iterdir()
+        if name.endswith(".bak"):
+            (folder / "offsets.json").unlink()
+        files = {path.name: path.read_bytes() for path in folder.iterdir()}
+
+        offsets = LocalOffsets("c", "g", tmp_path)
+        with monkeypatch.context() as patch:
+            patch.setattr(Path, "read_bytes", refused)
+            with pytest.raises(DiskError, match=f"{name}: Too many open files"):
+                await offsets.read(QUEUE)
+            with pytest.raises(DiskError):
+                await offsets.commit(QUEUE, 5000)
+            await offsets.note(QUEUE, 5000)  # A failure is logged only.
+            assert "offset 5000 of" in caplog.text
+            offsets.flush()
+        assert {path.name: path.read_bytes() for path in folder.iterdir()} == files
+
+        assert await offsets.read(QUEUE) == 100
+        await offsets.note(QUEUE, 5000)
+        offsets.flush()
+        again = LocalOffsets("c", "g", tmp_path)
+        assert await again.read(QUEUE) == 5000
+        assert await again.read(other) == (200 if name.endswith(".bak") else 201)
+
+    asyncio.run(run())

@@ -1,10 +1,12 @@
-"""A fault that passes while a partition begins a segment costs nothing but the try."""
+"""A fault that passes while a partition begins or removes segments costs nothing but the try."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
-from mqlake.errors import DiskError
+from mqlake.errors import DiskError, SyncError
 from mqlake.formats.kafka.record_batch import NewRecord
 from mqlake.kafka.log.partition import Partition
 from mqlake.kafka.settings import LogSettings
@@ -98,6 +100,75 @@ def test_a_log_that_was_cut_is_open_although_no_file_can_be_opened() -> None:
             partition.roll()
         assert partition.active.translate_offset(8) is not None
     disk.mend()
+    fill(partition, END)
+    partition.close()
+    check(disk)
+
+
+def again(partition: OwnedPartition) -> None:
+    partition.truncate_to(CUT)
+
+
+NEXT_CALLS = [again, append, OwnedPartition.roll, OwnedPartition.flush, OwnedPartition.close]
+"""Calls that may follow a truncation that failed."""
+CUT = 5
+"""Offset in the first of three segments; its batch begins at 4."""
+
+
+def left(disk: FaultyDisk) -> list[int]:
+    with Partition(disk, PATH) as reader:
+        assert not verify_partition(reader, deep=True).damage
+        return [record.offset for record in reader.records()]
+
+
+@pytest.mark.parametrize("call", NEXT_CALLS)
+@pytest.mark.parametrize("fault", [Fault.INPUT_OUTPUT, Fault.FULL, Fault.READ, Fault.NO_MEMORY])
+def test_the_next_call_finishes_a_truncation_that_failed(
+    fault: Fault, call: Callable[[OwnedPartition], object]
+) -> None:
+    failures = 0
+    for at in range(1, MOST_OPERATIONS):
+        disk = FaultyDisk(fault, 0)
+        partition = OwnedPartition(disk, SMALL, path=PATH)
+        fill(partition, END)
+        partition.flush()
+        assert len(partition.segments) > 2
+        disk._at = disk.operations + at
+        try:
+            partition.truncate_to(CUT)
+        except SyncError:
+            disk.mend()
+            with pytest.raises(SyncError):
+                call(partition)
+            continue
+        except DiskError:
+            failures += 1
+        disk.mend()
+        call(partition)
+        end = 8 if call is append else 4
+        assert partition.log_end_offset == end
+        assert partition.recovery_point <= end
+        if call is not OwnedPartition.close:
+            partition.close()
+        assert left(disk) == list(range(end))
+        reopened = OwnedPartition(disk, SMALL, path=PATH)
+        assert reopened.log_end_offset == end
+        reopened.abandon()
+    assert failures
+
+
+def test_nothing_is_appended_while_a_truncation_cannot_be_finished() -> None:
+    disk = FaultyDisk(Fault.INPUT_OUTPUT_FOR_EVER, 0)
+    partition = OwnedPartition(disk, SMALL, path=PATH)
+    fill(partition, END)
+    # The .log file of the last segment is removed, its index is not.
+    disk._at = disk.operations + 2
+    for call in NEXT_CALLS:  # The first one begins the truncation.
+        with pytest.raises(DiskError, match="Input/output error"):
+            call(partition)
+    disk.mend()
+    append(partition)
+    assert partition.log_end_offset == 8
     fill(partition, END)
     partition.close()
     check(disk)

@@ -16,7 +16,7 @@ from mqlake.protocol.bodies.queue_tables import (
     read_queue_table,
 )
 from mqlake.storage.durable import replace_file
-from mqlake.storage.local_owned import LocalOwnedDirectory
+from mqlake.storage.local_owned import LocalOwnedDirectory, disk_error
 
 _DIRECTORY = Path(".rocketmq_offsets")
 _FILE = "offsets.json"
@@ -57,7 +57,10 @@ class LocalOffsets:
         return self._table().get(queue)
 
     async def note(self, queue: MessageQueue, offset: int) -> None:
-        self._set(queue, offset)
+        try:
+            self._set(queue, offset)
+        except DiskError as error:
+            _log.warning("offset %d of %s is not stored yet: %s", offset, queue, error)
 
     async def commit(self, queue: MessageQueue, offset: int) -> None:
         self._set(queue, offset)
@@ -90,6 +93,12 @@ class LocalOffsets:
         self._is_changed = False
 
     def _table(self) -> dict[MessageQueue, int]:
+        """Return the offsets, which are read from the file once.
+
+        Raises:
+            DiskError: the file cannot be read now. To assume that it is empty would overwrite the
+                offsets in it.
+        """
         if self._offsets is None:
             self._offsets = self._load(_FILE) or self._load(_BACKUP) or {}
         return self._offsets
@@ -100,6 +109,8 @@ class LocalOffsets:
             return read_queue_table(read_object(path.read_bytes()).get("offsetTable") or {}, int)
         except FileNotFoundError:
             return None
-        except (OSError, FormatError) as error:
+        except OSError as error:
+            raise disk_error(path, error) from error
+        except FormatError as error:
             _log.warning("%s cannot be read: %s", path, error)
             return None

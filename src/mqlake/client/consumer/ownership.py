@@ -112,14 +112,17 @@ class Ownership:
         """
         async with self._changing:
             mine = {queue: offset for queue, offset in offsets.items() if queue in self._held}
-            for queue, offset in mine.items():
-                await self._stop_reading(queue)
-                self._held[queue].restart(offset, handled)
             try:
+                for queue, offset in mine.items():
+                    await self._stop_reading(queue)
+                    self._held[queue].restart(offset, handled)
                 await asyncio.gather(*(self._settle(self._held[queue]) for queue in mine))
             finally:
+                # A caller that gives up early has stopped some of the readers only.
                 for queue in mine:
-                    self._read(self._held[queue], 0.0)
+                    reader = self._readers.get(queue)
+                    if reader is None or reader.done():
+                        self._read(self._held[queue], 0.0)
 
     async def _shares(self) -> dict[str, Share]:
         """Return the consumer's share of each topic whose queues and members are known."""

@@ -80,6 +80,8 @@ class OwnedPartition:
         self.removed: list[int] = []
         self._unfinished: int | None = None
         """Base offset of a segment whose files could not all be created."""
+        self._truncation: int | None = None
+        """Offset of a truncation that has begun and is not complete."""
         self._fork_guard = ForkGuard(self.name)
         self._epochs = LeaderEpochs(self._files.read_epochs())
         self.segments: list[OwnedSegment] = []
@@ -112,6 +114,7 @@ class OwnedPartition:
         Raises:
             FormatError: there are no records, or the batch would be too large.
         """
+        self._check()  # It may finish a truncation, which moves the log's end.
         first = self.log_end_offset
         self.append_batches(
             record_batch.encode(first, records, compression=compression, leader_epoch=leader_epoch)
@@ -178,20 +181,14 @@ class OwnedPartition:
         """Cut off everything from an offset on, including the whole batch that contains it.
 
         Raises:
-            DiskError: the system refused it.
+            DiskError: the system refused it. Part of the log may be cut off already; the next call
+                of any method except `abandon` finishes the truncation first, or raises this again.
         """
         self._check()
         if offset >= self.log_end_offset:
             return
-        while len(self.segments) > 1 and self.active.base_offset >= offset:
-            self._remove_last()
-        self.active.truncate_to(offset)
-        self.log_end_offset = max(self.active.next_offset(), self.active.base_offset)
-        self.recovery_point = min(self.recovery_point, self.log_end_offset)
-        self._epochs.truncate_to(self.log_end_offset)
-        self._files.remove_snapshots_above(self.log_end_offset)
-        self._producers = self._producers_at(self.log_end_offset, self.segments)
-        self._files.write_epochs(self._epochs.entries)
+        self._truncation = offset
+        self._truncate(offset)
 
     def flush(self) -> None:
         """Return once everything is durable.
@@ -339,6 +336,22 @@ class OwnedPartition:
             reason = f"an append failed and could not be undone ({error}); open it again"
             self._files.failure = SyncError(f"{self.name}: {reason}")
 
+    def _truncate(self, offset: int) -> None:
+        """Do or repeat a truncation. Every step may be repeated after it failed halfway."""
+        while len(self.segments) > 1 and self.active.base_offset >= offset:
+            self._end_at(self._remove_last())
+        self.active.truncate_to(offset)
+        self._end_at(max(self.active.next_offset(), self.active.base_offset))
+        self._epochs.truncate_to(self.log_end_offset)
+        self._files.remove_snapshots_above(self.log_end_offset)
+        self._producers = self._producers_at(self.log_end_offset, self.segments)
+        self._files.write_epochs(self._epochs.entries)
+        self._truncation = None
+
+    def _end_at(self, offset: int) -> None:
+        self.log_end_offset = offset
+        self.recovery_point = min(self.recovery_point, offset)
+
     def _check(self) -> None:
         self._fork_guard.check()
         self._files.check()
@@ -346,6 +359,9 @@ class OwnedPartition:
             # The zeros of its new indexes would be read as entries.
             self._files.remove_segment(self._unfinished)
             self._unfinished = None
+        if self._truncation is not None:
+            # Some files of the last segment may be removed: what is appended to it would be lost.
+            self._truncate(self._truncation)
 
     def _open(self, base_offset: int) -> OwnedSegment:
         files = self._files
@@ -356,9 +372,11 @@ class OwnedPartition:
 
         Segments are removed from the last one backwards, so that a crash leaves no hole in the log.
         """
-        segment = self.segments.pop()
-        segment.abandon()
+        segment = self.segments[-1]
+        # If this fails, the segment is still listed, and another try removes its remaining files.
         self._files.remove_segment(segment.base_offset)
+        self.segments.pop()
+        segment.abandon()
         return segment.base_offset
 
     def _snapshot(self) -> None:

@@ -1,0 +1,93 @@
+"""A consumer's own queues are read, whatever happens to the calls that restart them."""
+
+from __future__ import annotations
+
+import asyncio
+from types import SimpleNamespace
+from typing import cast
+
+import pytest
+
+from mqlake.client.consumer.ownership import Ownership
+from mqlake.client.consumer.parts import Parts
+from mqlake.client.consumer.queue_messages import QueueMessages
+from mqlake.client.consumer.subscriptions import ALL, Wanted
+from mqlake.protocol.bodies.message_queue import MessageQueue
+
+QUEUES = [MessageQueue("t", "a", number) for number in range(3)]
+
+
+class Rig:
+    """Reads queues from nowhere; the offsets of a queue take some rounds of the loop to settle."""
+
+    def __init__(self) -> None:
+        self.reading: list[MessageQueue] = []
+        self.settled: dict[MessageQueue, int] = {}
+        parts = cast("Parts", SimpleNamespace(pulling=self, offsets=self))
+        self.ownership = Ownership(parts, {"t": Wanted("t", ALL, 1)}, None, None)
+        now = asyncio.get_running_loop().time
+        for queue in QUEUES:
+            self.ownership._held[queue] = held = QueueMessages(queue, now, in_order=False)
+            held.next_offset = 7
+            self.ownership._read(held, 0.0)
+
+    async def run(self, held: QueueMessages, wanted: Wanted, delay: float) -> None:
+        self.reading.append(held.queue)
+        try:
+            await asyncio.sleep(60)
+        finally:
+            try:
+                await asyncio.sleep(0)
+            finally:
+                self.reading.remove(held.queue)
+
+    async def settle(self, queue: MessageQueue, offset: int) -> None:
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        self.settled[queue] = offset
+
+
+async def rounds(count: int) -> None:
+    for _ in range(count):
+        await asyncio.sleep(0)
+
+
+@pytest.mark.parametrize("count", range(20))
+def test_a_restart_that_is_cancelled_leaves_no_queue_without_its_one_reader(count: int) -> None:
+    async def run() -> bool:
+        rig = Rig()
+        await rounds(3)
+        restart = asyncio.create_task(rig.ownership.restart(dict.fromkeys(QUEUES, 3)))
+        await rounds(count)
+        is_cancelled = restart.cancel()
+        await asyncio.gather(restart, return_exceptions=True)
+        await rounds(5)
+        assert sorted(rig.reading, key=QUEUES.index) == QUEUES
+        for queue in QUEUES:
+            held = rig.ownership.get(queue)
+            assert held is not None
+            assert held.next_offset in (3, 7)
+        if not is_cancelled:
+            assert rig.settled == dict.fromkeys(QUEUES, 3)
+        return is_cancelled
+
+    is_cancelled = asyncio.run(run())
+    assert is_cancelled or count > 3
+
+
+def test_a_restart_replaces_a_reader_that_has_ended() -> None:
+    async def run() -> None:
+        rig = Rig()
+        await rounds(3)
+        (reader, *_) = rig.ownership._readers.values()
+        reader.cancel()
+        await rounds(5)
+        assert sorted(rig.reading, key=QUEUES.index) == QUEUES[1:]
+        restart = asyncio.create_task(rig.ownership.restart({QUEUES[0]: 3}))
+        await rounds(1)
+        restart.cancel()
+        await asyncio.gather(restart, return_exceptions=True)
+        await rounds(5)
+        assert sorted(rig.reading, key=QUEUES.index) == QUEUES
+
+    asyncio.run(run())
