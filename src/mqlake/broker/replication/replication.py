@@ -45,6 +45,8 @@ class Replication:
         is_led = settings.now.enable_controller_mode
         self.group = Group(Epochs(store.directory)) if is_led else None
         self._given_up: InSyncSet | None = None
+        # Whether the store was prepared to lead, and not to follow since.
+        self._was_made_to_lead = False
         self._make()
         replicas.transfer = self
         replicas.on_change.append(self.follow_known_master)
@@ -120,6 +122,10 @@ class Replication:
             elif self.group is not None:
                 self._take_back_term()
             self._make()
+            if old.is_slave and self._was_made_to_lead:
+                # A store that was prepared to lead expects no topic to start again. If its master
+                # deletes and creates a topic, it would hide the first messages of the new topic.
+                await self._prepare_to_follow()
             await self.start()
             self.follow_known_master()
         except Exception as error:  # noqa: BLE001 (the answer says both)
@@ -131,11 +137,16 @@ class Replication:
         assert self.slave is not None
         await self.slave.stop()
         await self._store.copying.lead()
+        self._was_made_to_lead = True
         if self.group is not None:
             await self._begin_term(self.group)
         self._settings.switch(settings)
         self._make()
         await self.start()
+
+    async def _prepare_to_follow(self) -> None:
+        await self._store.copying.follow()
+        self._was_made_to_lead = False
 
     async def _begin_term(self, group: Group) -> None:
         """Begin this master's epoch; from now on the in-sync set counts."""
@@ -174,7 +185,7 @@ class Replication:
 
     async def _demote(self, settings: BrokerSettings) -> None:
         assert self.server is not None
-        await self._store.copying.follow()
+        await self._prepare_to_follow()
         shown = self._store.copies.shown
         # Nothing is put from here on: who is promoted then lacks nothing.
         self._settings.switch(settings)

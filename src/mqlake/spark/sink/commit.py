@@ -5,7 +5,9 @@ Each commit is in the store as a whole, or has no trace once the next one begins
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,7 +17,7 @@ import numpy as np
 from mqlake.dispatch.batch import Bytes, Longs
 from mqlake.dispatch.encode import state_crcs
 from mqlake.dispatch.kernel import load
-from mqlake.errors import StoreError
+from mqlake.errors import DiskError, MqlakeError, StoreError
 from mqlake.formats import record
 from mqlake.formats.consume_queue import SCHEDULE_TOPIC
 from mqlake.spark.sink.journal import Adding, Journal, read_journal, write_journal
@@ -27,6 +29,8 @@ from mqlake.store.owned_store import OwnedStore
 from mqlake.store.settings import StoreSettings
 
 _SYSTEM_TOPICS = "RMQ_SYS_"
+
+_log = logging.getLogger(__name__)
 
 
 class Epoch(NamedTuple):
@@ -46,8 +50,8 @@ def commit(
 ) -> int:
     """Append the records of all parts to the store; return how many.
 
-    An epoch that the store already has is skipped. Returns once everything is durable, and the
-    store is closed cleanly.
+    An epoch that the store already has is skipped. Returns once all messages are durable. If the
+    store cannot be closed cleanly after that, the next commit repairs it.
 
     Args:
         staged: the directory of the parts.
@@ -67,9 +71,26 @@ def commit(
     except BaseException:
         store.abandon()
         raise
-    store.close()
-    write_journal(directory, Journal(read_journal(directory).epochs))
+    _close(directory, store)
     return count
+
+
+def _close(directory: OwnedDirectory, store: OwnedStore) -> None:
+    """Close a store that has all messages, and record that it is closed.
+
+    A failure is only logged: if it were raised, a batch query would be run again, and its messages
+    would be in the store twice. The journal then makes the next commit repair the store.
+    """
+    try:
+        store.close()
+        write_journal(directory, Journal(read_journal(directory).epochs))
+    except MqlakeError as error:
+        _log.warning(
+            "%s: all messages are stored, but the store was not closed cleanly; "
+            "the next write or start repairs it: %s",
+            directory.describe(),
+            error,
+        )
 
 
 def _add_once(
@@ -97,7 +118,8 @@ def _add(
     epoch: Epoch | None,
 ) -> int:
     adding = Adding(store.log.end, store.clock.milliseconds())
-    write_journal(directory, Journal(journal.epochs, adding))
+    begun = Journal(journal.epochs, adding)
+    write_journal(directory, begun)
     for part in parts:
         _append_part(store, staged, part, adding.store_timestamp)
         _name_topics(store, part)
@@ -105,7 +127,14 @@ def _add(
     store.config.persist()
     epochs = journal.epochs if epoch is None else {**journal.epochs, epoch.query: epoch.number}
     taken = Adding(adding.start, adding.store_timestamp, is_taken=True)
-    write_journal(directory, Journal(epochs, taken))
+    try:
+        write_journal(directory, Journal(epochs, taken))
+    except DiskError:
+        # The new journal may be in place without being durable. The messages of a commit that
+        # fails must not count as stored, or a repeated batch query would store them twice.
+        with suppress(DiskError):
+            write_journal(directory, begun)
+        raise
     return sum(part.rows for part in parts)
 
 

@@ -1,0 +1,95 @@
+"""A commit that the disk fails: a batch query that is run again after that stores nothing twice."""
+
+from __future__ import annotations
+
+import pytest
+
+from mqlake.errors import MqlakeError, SyncError
+from mqlake.spark.sink.journal import Journal, read_journal
+from mqlake.spark.sink.roll_back import roll_back
+from tests.crash.clock import ManualClock
+from tests.crash.disk import RecordedDisk
+from tests.crash.faulty import Fault, FaultyDisk
+from tests.crash.log_walk import walk
+from tests.crash.sink_workload import SinkWorkload
+
+BATCH = SinkWorkload("batch", [[[1, 2], [3]]], is_streaming=False)
+STREAM = SinkWorkload("stream", [[[1, 2], [3]]])
+ALL = [1, 2, 3]
+
+
+def numbers(disk: RecordedDisk) -> list[int]:
+    return [int(found.record.body.partition(b":")[0]) for found in walk(disk).records]
+
+
+def restarted(disk: FaultyDisk) -> RecordedDisk:
+    """Return the disk without faults, as another process finds it."""
+    return RecordedDisk(disk.snapshot(), disk.clock)
+
+
+@pytest.mark.parametrize("workload", [BATCH, STREAM], ids=lambda one: one.name)
+@pytest.mark.parametrize(
+    "fault", [each for each in Fault if "FOR_EVER" not in each.name], ids=lambda one: one.name
+)
+def test_a_failed_operation(fault: Fault, workload: SinkWorkload) -> None:
+    """A commit that raises leaves nothing, and one that returns has stored everything."""
+    at = 0
+    while True:
+        at += 1
+        clock = ManualClock()
+        disk = FaultyDisk(fault, at, clock)
+        try:
+            workload._commit(disk, clock, 0)
+            expected = ALL
+        except MqlakeError:
+            expected = []
+        if not disk.has_failed:
+            break
+        after = restarted(disk)
+        roll_back(after, workload.settings, clock)  # as `BatchWriter.abort` does
+        assert numbers(after) == expected, at
+        assert read_journal(after).adding is None
+        if not expected or workload is STREAM:
+            workload._commit(after, clock, 0)
+        assert numbers(after) == ALL, at
+        assert workload._read(after) == ALL
+
+
+def test_a_store_that_was_not_closed_is_reported(caplog: pytest.LogCaptureFixture) -> None:
+    """The last operation that a full disk may refuse comes after the messages are stored."""
+    clock = ManualClock()
+    trial = FaultyDisk(Fault.FULL, 0, clock)
+    BATCH._commit(trial, clock, 0)
+    disk = FaultyDisk(Fault.FULL, trial.operations, clock)
+    assert BATCH._commit(disk, clock, 0) == 3
+    assert "all messages are stored, but the store was not closed cleanly" in caplog.text
+    adding = read_journal(disk).adding
+    assert adding is not None
+    assert adding.is_taken
+
+
+def test_a_journal_that_may_not_be_durable_counts_for_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The sync of the journal's directory fails after the journal is in place."""
+    clock, syncs = ManualClock(), 0
+    disk = FaultyDisk(Fault.FULL, 0, clock)
+    sync = FaultyDisk.sync_directory
+
+    def fail(one: FaultyDisk, path: str) -> None:
+        nonlocal syncs
+        syncs += path == ".mqlake-sink"
+        if path == ".mqlake-sink" and syncs > 1:
+            raise SyncError("no")
+        sync(one, path)
+
+    monkeypatch.setattr(FaultyDisk, "sync_directory", fail)
+    with pytest.raises(SyncError):
+        BATCH._commit(disk, clock, 0)
+    adding = read_journal(disk).adding
+    assert adding is not None
+    assert not adding.is_taken
+    after = restarted(disk)
+    roll_back(after, BATCH.settings, clock)
+    assert numbers(after) == []
+    assert read_journal(after) == Journal()
