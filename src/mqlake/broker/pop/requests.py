@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -14,6 +15,7 @@ from mqlake.broker.pop.ordered import check_attempt_id
 from mqlake.broker.pop.reading import PopRead, Reading, Taken
 from mqlake.broker.pop.rounds import ALL_QUEUES, Round, Rounds
 from mqlake.broker.pop.waiting import Waiting
+from mqlake.errors import DiskError
 from mqlake.formats.config.topics import PERM_READ, Topic
 from mqlake.protocol.codes import ResponseCode
 from mqlake.protocol.command import Command, response
@@ -32,6 +34,7 @@ _LATE = 500
 _INVALID = ResponseCode.INVALID_PARAMETER
 _FORBIDDEN = ResponseCode.NO_PERMISSION
 
+_log = logging.getLogger(__name__)
 
 CheckTopic = Callable[[str, str, int, Peer], Topic]
 """Returns the topic of that name if a group may pop one of its queues; raises RemotingError."""
@@ -153,7 +156,23 @@ class PopRequests:
     def _take(self, header: PopHeader, wanted: PopRead, round_: Round) -> Job[Taken]:
         taken = self._reading.start(wanted)
         for name, queue_id in round_.queues():
-            yield from self._reading.take(wanted, name, queue_id, taken)
+            try:
+                yield from self._reading.take(wanted, name, queue_id, taken)
+            except DiskError as error:
+                if not taken.bodies:
+                    raise
+                # These messages are popped already: if an error were the answer, the group would
+                # not get them until their invisible time is over.
+                _log.warning(
+                    "%s, queue %d: not read for group %.255s, whose pop returns the %d messages "
+                    "read before: %s",
+                    name,
+                    queue_id,
+                    wanted.group,
+                    len(taken.bodies),
+                    error,
+                )
+                break
             yield
         if taken.refusal is not None and not taken.bodies:
             raise taken.refusal

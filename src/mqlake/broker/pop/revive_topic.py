@@ -13,6 +13,7 @@ from mqlake.broker.offsets.room import has_room
 from mqlake.broker.parts import Parts
 from mqlake.broker.pop.check_points import CheckPoint, Key, ack_message, point_message
 from mqlake.broker.pop.in_flight import InFlight, Pop
+from mqlake.errors import MqlakeError
 from mqlake.formats.file_name import is_safe_topic
 from mqlake.formats.own_properties import FIRST_POP_TIME
 from mqlake.formats.properties import DELAY
@@ -61,13 +62,46 @@ class ReviveTopic:
     def look(self, now: int) -> None:
         """Settle what was in memory long enough; advance the groups' offsets."""
         if now >= self._rests_until:
-            for pop in self._in_flight.due(now):
-                is_early = pop.point.revive_time > now
-                if not (self.keep(pop) if is_early else self._revive(pop, now)):
-                    # The store accepts nothing now, so the others wait, too.
-                    self._rests_until = now + _AGAIN
-                    break
+            self._settle_due(now)
         self._in_flight.commit(self._store.watermarks.flushed)
+
+    def _settle_due(self, now: int) -> None:
+        failed: list[tuple[CheckPoint, MqlakeError]] = []
+        for pop in self._in_flight.due(now):
+            try:
+                is_accepted = self._settle(pop, now)
+            except MqlakeError as error:
+                # Perhaps only the files of this queue cannot be read: the others do not wait.
+                failed.append((pop.point, error))
+                continue
+            if not is_accepted:
+                # The store accepts nothing now, so the others wait, too.
+                self._rests_until = now + _AGAIN
+                break
+        if failed:
+            # One line for all of them: thousands may fail each second for the same reason.
+            point, error = failed[0]
+            _log.warning(
+                "%s, queue %d: group %.255s's popped messages from offset %d on, and those of %d "
+                "other pops, were not settled: %s; they are tried again after %d ms",
+                point.topic,
+                point.queue_id,
+                point.group,
+                point.start_offset,
+                len(failed) - 1,
+                error,
+                _AGAIN,
+            )
+
+    def _settle(self, pop: Pop, now: int) -> bool:
+        """Settle a pop, or look at it again later; return False if the store accepts nothing."""
+        try:
+            return self.keep(pop) if pop.point.revive_time > now else self._revive(pop, now)
+        except Exception:
+            # `InFlight.due` has forgotten when to look at it: its messages would never be
+            # redelivered, and the group's offset would not advance.
+            self._in_flight.look_again(pop, now + _AGAIN)
+            raise
 
     def keep(self, pop: Pop) -> bool:
         """Put the check point of a pop to the revive topic, so that it is no longer needed in

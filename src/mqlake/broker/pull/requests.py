@@ -224,15 +224,16 @@ class PullRequests:
 
     def _take_reset(self, pull: _Pull) -> Command | bytes | None:
         """Return the response to a group whose offset was reset, or None if it was not."""
-        if not self._parts.settings.use_server_side_reset_offset:
+        header = pull.header
+        group, topic, queue_id = header.consumer_group, header.topic, header.queue_id
+        if not awaits_reset(self._parts, group, topic, queue_id):
             return None
-        topic, queue_id = pull.header.topic, pull.header.queue_id
-        offset = self._offsets.take_reset(pull.header.consumer_group, topic, queue_id)
+        # The reset is taken after the read: if the disk refuses that, the next pull receives it.
+        low, high = self._reads.queue(topic, queue_id)
+        offset = self._offsets.take_reset(group, topic, queue_id)
         if offset is None:
             return None
-        found = Found(
-            Status.OFFSET_OVERFLOW_BADLY, 0, [], offset, *self._reads.queue(topic, queue_id)
-        )
+        found = Found(Status.OFFSET_OVERFLOW_BADLY, 0, [], offset, low, high)
         if (stretch := pull.stretch) is not None:
             at = logical_offset(stretch.item, offset)
             range_ = stretch.answered(_offsets(ResponseCode.SUCCESS, found), offset)
