@@ -39,7 +39,7 @@ def main() -> int:
     fleet.quieten()
     if arguments.workload:
         wanted = NIGHTLY // len(ALL) if arguments.images == NIGHTLY else arguments.images
-        plan = Plan(seed, wanted, fleet.AGAIN, arguments.image)
+        plan = Plan(seed, wanted, fleet.AGAIN, only=arguments.image)
         return _tell([Simulator(find(arguments.workload), plan).run()])
     if arguments.image:
         parser.error("--image needs --workload")
