@@ -123,6 +123,41 @@ def test_keys_are_not_inserted_twice_if_the_next_file_cannot_be_made() -> None:
     OwnedStore.open(disk, StoreSettings(**SMALL), clock).close()
 
 
+@pytest.mark.parametrize("first", [2_000, 2_000_000])
+def test_messages_of_a_new_queue_whose_first_entry_was_refused_are_readable(first: int) -> None:
+    disk, clock = FaultyDisk(Fault.SHORT_WRITE, at=-1), ManualClock()
+    store = OwnedStore.open(disk, StoreSettings(**SMALL), clock)
+    store.offsets.set("Topic", 0, first)
+    assert store.put(Message("Topic", b"0")).queue_offset == first
+    disk.fail_next(Fault.SHORT_WRITE)
+    store.tick()
+    assert disk.has_failed
+    store.tick()
+    assert store.put(Message("Topic", b"1")).queue_offset == first + 1
+    store.tick()
+    assert store.dispatcher.refused == 0
+    assert store.reads.queue("Topic", 0) == (first, first + 2)
+    assert [record.body for record in store.reads.get("Topic", 0, first).records] == [b"0", b"1"]
+    assert len(disk.names("consumequeue/Topic/0")) == 1
+    store.close()
+
+
+def test_a_deleted_topic_starts_at_zero_again_though_its_directory_stayed_at_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = open_store(tmp_path, ManualClock())
+    fill(store, 3)
+    monkeypatch.setattr(LocalOwnedDirectory, "remove_directory", _none_left)
+    with pytest.raises(DiskError, match="Too many open files"):
+        store.remove_topic("Topic")
+    monkeypatch.undo()
+    store.remove_topic("Topic").run()
+    assert not (tmp_path / "consumequeue/Topic").exists()
+    fill(store, 1)
+    assert store.reads.queue("Topic", 0) == (0, 1)
+    store.close()
+
+
 @pytest.mark.parametrize("refusing", [(OwnedCommitLog, "read"), (OwnedQueues, "file")])
 def test_a_delayed_message_that_cannot_be_read_now_is_delivered_later(
     refusing: tuple[type, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -140,6 +140,23 @@ def test_a_topic_goes_a_file_at_a_time(tmp_path: Path) -> None:
     assert (queues.min_offset("T", 0), queues.max_offset("T", 0)) == (0, 1)
 
 
+def test_the_end_of_a_removed_queue_is_reported_even_if_a_later_step_is_refused() -> None:
+    counted = FaultyDisk(Fault.INPUT_OUTPUT, at=-1)
+    queues = OwnedQueues(counted, PER_FILE * 20)
+    queues.append("T", 0, 0, entries(0, 7))
+    before = counted.operations
+    list(queues.removal("T"))
+    for at in range(before + 1, counted.operations + 1):
+        queues = OwnedQueues(FaultyDisk(Fault.INPUT_OUTPUT, at), PER_FILE * 20)
+        queues.append("T", 0, 0, entries(0, 7))
+        steps: list[tuple[int, int] | None] = []
+        with pytest.raises(DiskError):
+            steps.extend(queues.removal("T"))
+        steps.extend(queues.removal("T"))
+        assert next(step for step in steps if step is not None) == (0, 7)
+        assert queues.queues() == []
+
+
 def test_a_queue_stays_from_the_moment_when_it_has_later_messages(tmp_path: Path) -> None:
     queues, before = make(tmp_path), entry(7).physical_offset
     queues.append("T", 0, 0, entries(0, 7))
@@ -232,6 +249,24 @@ def test_a_file_that_could_not_be_made_is_made_by_the_same_call(fault: Fault) ->
         queues.append("T", 0, 0, entries(0, 7))
         assert entries(0, 7) == bytes(queues.entries("T", 0, 0, 7))
         queues.sync()
+
+
+@pytest.mark.parametrize("first", [5, 8, 2 * MOST_BLANKS + 3])
+@pytest.mark.parametrize("fault", [Fault.FULL, Fault.SHORT_WRITE])
+def test_a_queue_whose_first_write_was_refused_begins_at_the_same_file(
+    fault: Fault, first: int
+) -> None:
+    counted = FaultyDisk(fault, at=-1)
+    OwnedQueues(counted, PER_FILE * 20).append("T", 0, first, entries(0, 1))
+    for at in range(1, counted.operations + 1):
+        disk = FaultyDisk(fault, at)
+        queues = OwnedQueues(disk, PER_FILE * 20)
+        with pytest.raises(DiskError):
+            queues.append("T", 0, first, entries(0, 1))
+        assert queues.min_offset("T", 0) == queues.max_offset("T", 0) <= first
+        assert queues.append("T", 0, first, entries(0, 1)) == 1
+        assert (queues.min_offset("T", 0), queues.max_offset("T", 0)) == (first, first + 1)
+        assert [int(name) // 20 for name in disk.names("consumequeue/T/0")] == [first - first % 5]
 
 
 def test_what_could_not_be_opened_is_synced_the_next_time() -> None:

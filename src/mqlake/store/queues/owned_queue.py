@@ -97,6 +97,8 @@ class OwnedQueue:
             MOST_BLANKS, self._file_size
         ):
             return False
+        # The minimum offset of a queue without entries was its end, which gets a blank entry now.
+        self._min_physical = -1
         self.write_blanks(start, first)
         return True
 
@@ -117,6 +119,10 @@ class OwnedQueue:
         if base != self._last_base:
             if base not in self.bases:
                 self._files.make_file(self, base, size)
+                # The write below may be refused. A new queue then begins at this file all the same:
+                # if it still ended at 0, the next call would write blank entries from 0 on, or
+                # consider the record implausible.
+                self.end = max(self.end, self.first)
             # This comes last: a file that could not be created is created by the next write.
             self._last_base, self._last_path = base, self.file_path(base)
         self._files.write(self._last_path, at - base, entries)

@@ -193,7 +193,8 @@ class OwnedQueues:
             ended; None after each earlier file.
 
         Raises:
-            DiskError: the system refused it.
+            DiskError: the system refused it. The same call completes it; queues whose files were
+                removed are yielded again, with the end 0 if they got no messages since.
         """
         queues = self._of(topic)
         for queue in queues:
@@ -207,9 +208,12 @@ class OwnedQueues:
                 queue.remove_file(base)
             end = queue.end
             queue.forget()  # even if the next step fails: no file is left with its end
-            self._directory.remove_directory(queue.path)
-            self._new_names.pop(queue.path, None)
+            # This comes before the next step, too: if that fails, the next call no longer knows
+            # the end, and the caller could not tell that all messages of the queue are removed.
             yield queue.queue_id, end
+            if not queue.bases:  # Messages that were dispatched meanwhile have created a file.
+                self._directory.remove_directory(queue.path)
+                self._new_names.pop(queue.path, None)
         # Messages that were dispatched meanwhile have created files again.
         if queues and not any(queue.bases for queue in self._of(topic)):
             path = parent(queues[0].path)
