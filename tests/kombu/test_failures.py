@@ -23,6 +23,7 @@ from mqlake.client.errors import BrokerError
 from mqlake.kombu.errors import UnavailableError
 from mqlake.kombu.loop_thread import LoopThread
 from mqlake.protocol.codes import ResponseCode
+from mqlake.remoting.errors import ConnectionFailedError
 from mqlake.testing import RunningBroker
 from tests.kombu.conftest import Connect
 from tests.kombu.receiving import PATIENCE, Received, consume, publish
@@ -104,6 +105,41 @@ def test_an_acknowledgement_outlasts_the_broker(process: BrokerProcess) -> None:
                 time.sleep(0.05)
             # It is redelivered neither now nor when its time is over.
             received.nothing_more(max(0.5, arrived + visible + 3 - time.monotonic()))
+
+
+def test_a_failed_acknowledgement_in_advance_loses_no_message(
+    connect: Connect, broker: RunningBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connection, queue = connect(visibility_timeout=25), Queue("early")
+    tries: Counter[str] = Counter()
+    confirmed: set[str] = set()
+    acknowledge = SimpleConsumer.ack
+
+    async def fail_at_first(self: Any, message: Any) -> None:
+        tries[message.message_id] += 1
+        if tries[message.message_id] <= 3:  # `Delivery.ack` then raises, and retries later.
+            raise ConnectionFailedError("the connection was lost")
+        await acknowledge(self, message)
+        confirmed.add(message.message_id)
+
+    monkeypatch.setattr(SimpleConsumer, "ack", fail_at_first)
+    publish(connection, "early", "got")
+    with connection.channel() as channel:
+        deadline, message = time.monotonic() + PATIENCE, None
+        while message is None:
+            assert time.monotonic() < deadline
+            message = queue(channel).get(no_ack=True)
+        assert message.payload == "got"
+        with broker.producer() as producer:
+            producer.send(Message(topic="early", body=POISON[0]))
+        publish(connection, "early", "consumed")
+        received = Received(connection, keep=True)
+        with Consumer(channel, [queue], callbacks=[received], no_ack=True):
+            while len(confirmed) < 3:
+                assert time.monotonic() < deadline
+                with suppress(TimeoutError):
+                    connection.drain_events(timeout=0.1)
+    assert received.bodies == ["consumed"]
 
 
 def test_consumers_and_senders_outlast_the_broker(process: BrokerProcess) -> None:

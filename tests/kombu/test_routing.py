@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
 import pytest
 
@@ -12,8 +13,10 @@ from kombu import Exchange, Queue
 
 from mqlake.admin.admin import Admin
 from mqlake.admin.topics import names
-from mqlake.kombu.errors import RequestRefusedError
+from mqlake.kombu.errors import RequestRefusedError, UnavailableError
 from mqlake.kombu.names import queue_topic
+from mqlake.kombu.session import BrokerSession
+from mqlake.remoting.errors import ConnectionFailedError
 from mqlake.testing import RunningBroker
 from tests.kombu.conftest import Connect
 from tests.kombu.receiving import Received, consume, publish
@@ -68,6 +71,48 @@ def test_a_durable_queue_gets_a_fanout_message_once(connect: Connect) -> None:
         late.wait(6)
         late.nothing_more(0.5)
     assert sorted(late.bodies) == list(range(6))
+
+
+@pytest.mark.parametrize(
+    ("kind", "options"),
+    [
+        ("fanout", {}),
+        ("fanout", {"exclusive": True}),
+        ("topic", {"exclusive": True}),
+        ("direct", {"auto_delete": True}),
+    ],
+    ids=lambda value: value if isinstance(value, str) else next(iter(value), "durable"),
+)
+def test_a_failed_bind_is_made_by_the_next_declaration(
+    connect: Connect, monkeypatch: pytest.MonkeyPatch, kind: str, options: dict[str, bool]
+) -> None:
+    name = "-".join(["rebound", kind, *options])
+    exchange = Exchange(f"{name}-exchange", type=kind)
+    queue = Queue(name, exchange, routing_key="key", **options)
+    connection, sender = connect(), connect()
+    # Another binding of the same queue is left alone.
+    other = Queue(name, Exchange(f"{name}-other", type="fanout"), **options)
+    ends_of, failures = BrokerSession.ends_of, [ConnectionFailedError("the connection was lost")]
+
+    async def fail_once(self: Any, topic: str) -> Any:
+        if failures:
+            raise failures.pop()
+        return await ends_of(self, topic)
+
+    with connection.channel() as channel:
+        other(channel).declare()
+        bound = queue(channel)
+        monkeypatch.setattr(BrokerSession, "ends_of", fail_once)
+        with pytest.raises(UnavailableError, match="the connection was lost"):
+            bound.declare()
+        bound.declare()
+    received = Received(connection)
+    with consume(connection, queue, received, auto_declare=False):
+        publish(sender, "key", "sent", exchange=exchange)
+        publish(sender, "", "sent to the other", exchange=other.exchange)
+        received.wait(2)
+        received.nothing_more(0.5)
+    assert sorted(received.bodies) == ["sent", "sent to the other"]
 
 
 def test_a_queue_of_one_worker_keeps_its_tasks(connect: Connect) -> None:

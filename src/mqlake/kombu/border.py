@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
         exchanges: dict[str, dict[str, Any]]
 
+        def binding_delete(self, queue: str, exchange: str, routing_key: str) -> None: ...
         def queue_bindings_delete(self, queue: str) -> None: ...
 
     class Hub:

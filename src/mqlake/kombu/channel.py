@@ -213,10 +213,23 @@ class Channel(QueueChannel):
             _log.exception("a message that kombu cannot read is acknowledged and dropped")
             message, no_ack = None, True
         if delivery is not None and no_ack:
-            self._transport.run(delivery.ack())
+            self._ack_unasked(delivery)
         elif delivery is not None:
             self._delivered[tag] = delivery
         return message
+
+    def _ack_unasked(self, delivery: Delivery) -> None:
+        """Acknowledge a message that the consumer will not acknowledge; failures are logged.
+
+        The broker may have executed a request that failed, and `Delivery` retries it in the
+        background. An error would lose the message, which the consumer has not received yet. If the
+        message is delivered regardless, it is at worst delivered again.
+        """
+        try:
+            self._transport.run(delivery.ack())
+        except MqlakeError as error:
+            name = f"{delivery.message.message_id} of {delivery.message.topic}"
+            _log.warning("message %s may be redelivered: it was not acknowledged: %s", name, error)
 
     # Finish
 

@@ -33,8 +33,19 @@ class QueueChannel(VirtualChannel):
         if queues.declare(queue, durable=durable, auto_delete=auto_delete, exclusive=exclusive):
             self._transport.run(self._session.topics.ensure(topic))
 
-    def _queue_bind(self, exchange: str, *bound: str) -> None:
-        queue, queues, kind = bound[-1], self._transport.queues, self.typeof(exchange).type
+    def _queue_bind(self, exchange: str, *bound: Any) -> None:
+        routing_key, _, queue = bound
+        try:
+            self._bind(exchange, queue)
+        except BaseException:
+            # kombu notes a binding before it calls this method, and skips bindings that it has
+            # noted: the next declaration would succeed without asking the broker.
+            self.state.binding_delete(queue, exchange, routing_key)
+            self.get_table(exchange).remove(bound)
+            raise
+
+    def _bind(self, exchange: str, queue: str) -> None:
+        queues, kind = self._transport.queues, self.typeof(exchange).type
         if kind == "direct" and queues.keep(queue):
             self._transport.run(self._session.topics.ensure(self._topic(queue)))
             self._follow(queue, exchange)
