@@ -468,6 +468,20 @@ def test_a_store_that_is_closed_ends_the_removal_of_a_topic_first(tmp_path: Path
     assert not (tmp_path / "consumequeue/Topic").exists()
 
 
+def test_a_topic_may_be_removed_twice_at_once(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with MessageStore.open(tmp_path, SMALL) as store:
+            for queue_id in range(300):
+                await store.put(Message("Topic", b"x", queue_id=queue_id))
+            store.core.tick()
+            await asyncio.gather(*(store.remove_topic("Topic") for _ in range(3)))
+            assert store.core.queues.queues() == []
+            result = await store.put(Message("Topic", b"again"))
+            assert result.queue_offset == 0
+
+    asyncio.run(run())
+
+
 def test_many_puts_that_wait_are_answered_before_they_are_dispatched(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

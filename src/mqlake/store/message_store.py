@@ -101,6 +101,7 @@ class MessageStore(Answers):
         self._given_directory, self._given_clock = directory, clock
         self._tick_timer: asyncio.TimerHandle | None = None
         self._removals: set[asyncio.Task[None]] = set()
+        self._removing = asyncio.Lock()
 
     @classmethod
     def open(
@@ -569,6 +570,11 @@ class MessageStore(Answers):
         await asyncio.shield(task)
 
     async def _remove_topic(self, topic: str, before: int | None) -> None:
+        # Two removals of one topic would remove the same files, or those of the topic created anew.
+        async with self._removing:
+            await self._remove_queues(topic, before)
+
+    async def _remove_queues(self, topic: str, before: int | None) -> None:
         removal, until = self.core.removal(topic, before), perf_counter() + _TURN
         while True:
             try:
