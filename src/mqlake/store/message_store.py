@@ -570,7 +570,7 @@ class MessageStore(Answers):
         await asyncio.shield(task)
 
     async def _remove_topic(self, topic: str, before: int | None) -> None:
-        # Two removals of one topic would remove the same files, or files of the topic created again.
+        # Two removals of one topic would remove the same files, or those of its successor.
         async with self._removing:
             await self._remove_queues(topic, before)
 
