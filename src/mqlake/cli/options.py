@@ -35,7 +35,9 @@ Place = Annotated[
 Archive = Annotated[
     str | None,
     typer.Option(
-        "--archive", metavar="PLACE", help="Archive of the store; both are read as one log."
+        "--archive",
+        metavar="PLACE",
+        help="Archive of the store; STORE and the archive are read as one log.",
     ),
 ]
 ObjectStoreSettings = Annotated[

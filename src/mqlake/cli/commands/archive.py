@@ -47,7 +47,8 @@ def archive(
     verify: Annotated[
         bool,
         typer.Option(
-            "--verify", help="Read every object of the archive back, and compare its checksum."
+            "--verify",
+            help="After copying, read every object of the archive, and compare its checksum.",
         ),
     ] = False,
     override: shared.ObjectStoreSettings = None,

@@ -65,7 +65,12 @@ def follow(
     store: shared.Store,
     to: Annotated[
         Literal["delta", "iceberg", "parquet", "store"],
-        typer.Option("--to", help="Format of the target.", show_default=False),
+        typer.Option(
+            "--to",
+            help="Format of the table; store: write no table, but update the consume queues, index "
+            "and checkpoint of STORE itself.",
+            show_default=False,
+        ),
     ],
     out: lake.Out = None,
     checkpoint: lake.Checkpoint = None,

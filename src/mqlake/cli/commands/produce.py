@@ -44,7 +44,12 @@ def produce(
     ] = None,
     names: Names = DEFAULT_NAMES,
     ndjson: Annotated[
-        bool, typer.Option("--ndjson", help="Each line is a JSON object instead of a body.")
+        bool,
+        typer.Option(
+            "--ndjson",
+            help="Read each line as a JSON object, as consume --json writes it, instead of as a "
+            "body.",
+        ),
     ] = False,
     tags: Annotated[
         str | None, typer.Option("--tags", metavar="TAG", help="Tag for messages without a tag.")
@@ -70,7 +75,7 @@ def produce(
     progress: Progress = None,
     json: Json = False,
 ) -> int:
-    """Send each line as a message to a topic."""
+    """Send each line of a file, or of stdin, as a message to a topic."""
     from mqlake.client import Message
     from mqlake.client.message_json import message_from_json
 

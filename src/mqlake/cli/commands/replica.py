@@ -68,12 +68,16 @@ def replica(
     count: Annotated[
         bool,
         typer.Option(
-            "--count", help="Acknowledge what is copied, so that producers may wait for it."
+            "--count",
+            help="Acknowledge copied messages to the master, as a slave does; its producers may "
+            "then wait for this copy.",
         ),
     ] = False,
     once: Annotated[
         bool,
-        typer.Option("--once", help="Stop when the copy has what the master had at the start."),
+        typer.Option(
+            "--once", help="Stop when the copy has everything that the master had at the start."
+        ),
     ] = False,
     every: Annotated[
         float, typer.Option(metavar="SECONDS", min=0.1, help="Time between two lines of output.")

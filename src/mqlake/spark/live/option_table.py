@@ -117,8 +117,9 @@ LIVE_OPTIONS: tuple[Option, ...] = (
         whole(1),
         None,
         "both",
-        "The minimum number of tasks, approximately: long queues are split. Unset: one for each "
-        "core of the driver's machine, and more for many messages, at most one for each queue.",
+        "The minimum number of tasks, approximately; long queues are split to reach it. Unset: one "
+        "for each core of the driver's machine, or more if there are many messages, but never more "
+        "than there are queues.",
     ),
     Option(
         "maxRecordsPerPartition",
