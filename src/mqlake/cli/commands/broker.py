@@ -69,7 +69,7 @@ def broker(
             "--namesrv-port",
             min=1,
             max=65535,
-            help="Port of the name server that runs in this process if no other one is given.",
+            help="Port of the name server that runs in this process if no name servers are given.",
         ),
     ] = _NAMESRV_PORT,
     override: Override = None,

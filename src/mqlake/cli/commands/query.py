@@ -45,7 +45,9 @@ def query(
     ] = None,
     index_type: Annotated[
         Literal["K", "T"] | None,
-        typer.Option(help="Type of --key: a key (K) or a tag (T; RocketMQ 5.5 indexes tags)."),
+        typer.Option(
+            help="Whether --key is a key (K) or a tag (T), which only RocketMQ 5.5 indexes."
+        ),
     ] = None,
     unique_key: Annotated[
         str | None,
@@ -62,7 +64,7 @@ def query(
             metavar="N",
             min=0,
             max=shared.LONGEST_TIME,
-            help="Messages of the queue, starting at this queue offset.",
+            help="Messages of --queue, starting at this queue offset.",
         ),
     ] = None,
     time: Annotated[
@@ -71,14 +73,15 @@ def query(
             metavar="MS",
             min=0,
             max=shared.LONGEST_TIME,
-            help="Queue offset for this store time, in milliseconds since 1970.",
+            help="The message of --queue at this store time, in milliseconds since 1970.",
         ),
     ] = None,
     boundary: Annotated[
         Literal["lower", "upper", "nearest"] | None,
         typer.Option(
-            help="First message at or after that time (lower), last one at or before it (upper),"
-            " or the nearest; default: nearest in a store of RocketMQ 4.9, otherwise lower."
+            help="Which message --time finds: the first at or after it (lower), the last at or"
+            " before it (upper), or the nearest; default: nearest in a store of RocketMQ 4.9,"
+            " otherwise lower."
         ),
     ] = None,
     begin: shared.Begin = None,

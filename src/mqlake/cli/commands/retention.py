@@ -55,12 +55,14 @@ def retention(
         bool,
         typer.Option(
             "--plan",
-            help="Required: only show what would be removed. The command removes nothing.",
+            help="Required. It confirms that nothing is removed: the command only shows the plan.",
         ),
     ] = False,
     config: Annotated[
         Path | None,
-        typer.Option("--config", "-c", metavar="FILE", help="The broker's broker.conf."),
+        typer.Option(
+            "--config", "-c", metavar="FILE", help="The broker.conf with which the broker runs."
+        ),
     ] = None,
     override: Annotated[
         list[str] | None,

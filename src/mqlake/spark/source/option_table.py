@@ -27,9 +27,9 @@ SOURCE_OPTIONS: tuple[Option, ...] = (
         text,
         None,
         "both",
-        "Required. The store directory or its URL (`s3://…`, `hdfs://…`, `gs://…`). Several are "
-        "separated by commas, or match a pattern such as `/data/*/store`. To read a running "
-        "cluster, give `nameServer` instead (spark-live.md).",
+        "Required, unless `table` is set. The store directory or its URL (`s3://…`, `hdfs://…`, "
+        "`gs://…`). Several are separated by commas, or match a pattern such as `/data/*/store`. "
+        "To read a running cluster, give `nameServer` instead (spark-live.md).",
     ),
     Option(
         "paths",
@@ -153,8 +153,9 @@ SOURCE_OPTIONS: tuple[Option, ...] = (
         choice("error", LATEST),
         "error",
         "both",
-        "If a queue has no message at or after the starting time: fail (`error`), or start at the "
-        "latest offset (`latest`). A query that names no topics always starts at the latest.",
+        "If a queue has no message at or after the starting time: fail (`error`), or start this "
+        "queue at the latest offset (`latest`). A query that names no topics or queues never fails "
+        "because of this: it starts such a queue at the latest offset.",
     ),
     Option(
         "failOnDataLoss",

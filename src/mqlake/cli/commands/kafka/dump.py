@@ -49,9 +49,7 @@ def dump(
     ] = None,
     maximum: Annotated[
         int | None,
-        typer.Option(
-            "--max", metavar="N", min=1, help="Maximum number of records of each partition."
-        ),
+        typer.Option("--max", metavar="N", min=1, help="Maximum number of records per partition."),
     ] = None,
     isolation: arguments.Isolation = "read_uncommitted",
     control: Annotated[

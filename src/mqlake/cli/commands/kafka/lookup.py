@@ -36,7 +36,7 @@ def lookup(
             metavar="N",
             min=0,
             max=shared.LONGEST_TIME,
-            help="Find the batch of this offset.",
+            help="Find the batch of this offset, or of the next record if no record has it.",
         ),
     ] = None,
     time: Annotated[
