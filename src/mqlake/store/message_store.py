@@ -224,9 +224,7 @@ class MessageStore(Answers):
         Raises:
             PutError: the message was refused, or the disk failed.
         """
-        result = self.core.put(message)
-        if self.core.copies.are_counted:
-            result = waiting(result, message)
+        result = self._waiting(self.core.put(message), message)
         if self._must_wait(result):
             # As `wait` does: a coroutine would add a step to each answer.
             if (flushed := self._acknowledgements.flushed(result)) is not None:

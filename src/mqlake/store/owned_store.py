@@ -391,14 +391,27 @@ class OwnedStore:
         Yields:
             The waits for the disk; to be run, in any thread, before it continues.
         """
-        checksummed, begin_anew = self._checkpoint.checksummed, self.dispatcher.begin_anew
-        self._checkpoint.checksummed = None
-        self.dispatcher.begin_anew = self._begin_anew
+        yield from self._prepared(None, self._begin_anew)
+
+    def _prepared(
+        self,
+        checksummed: Checksummed | None,
+        begin_anew: Callable[[OwnedQueue], object] | None,
+    ) -> Generator[Job]:
+        """Expect the records of another role; if the disk refuses the checkpoint, those of the old
+        role again.
+
+        Args:
+            checksummed: which records have checksums from now on.
+            begin_anew: as in the dispatcher.
+        """
+        checkpoint, dispatcher = self._checkpoint, self.dispatcher
+        before = checkpoint.checksummed, dispatcher.begin_anew
+        checkpoint.checksummed, dispatcher.begin_anew = checksummed, begin_anew
         try:
             yield self._pending_checkpoint()
         except BaseException:
-            self._checkpoint.checksummed = checksummed
-            self.dispatcher.begin_anew = begin_anew
+            checkpoint.checksummed, dispatcher.begin_anew = before
             raise
 
     def leading(self) -> Generator[Job | None]:
@@ -424,15 +437,10 @@ class OwnedStore:
                     f"nothing is dispatched from physical offset {before} on"
                 )
             yield None
-        checksummed, self.dispatcher.begin_anew = self._checkpoint.checksummed, None
+        checksummed = self._checkpoint.checksummed
         if self.settings.enabled_append_prop_crc:
-            self._checkpoint.checksummed = Checksummed(self.log.end, STILL_OPEN)
-        try:
-            yield self._pending_checkpoint()
-        except BaseException:
-            self._checkpoint.checksummed = checksummed
-            self.dispatcher.begin_anew = self._begin_anew
-            raise
+            checksummed = Checksummed(self.log.end, STILL_OPEN)
+        yield from self._prepared(checksummed, None)
 
     def begin_at(self, physical_offset: int) -> None:
         """Let an empty log begin where a master's first file begins.

@@ -90,19 +90,17 @@ class TimerFiles:
         Raises:
             DiskError: the disk refused a file.
         """
-        position = self.wanted
+        units, position, has_log = units or [], self.wanted, False
         try:
-            has_log = bool(units) and self._write_log(units or [], now)
-        except DiskError:
-            # Without the position, the next start would deliver messages a second time.
-            if (pending := self.pending()) is not None:
+            has_log = bool(units) and self._write_log(units, now)
+        finally:
+            # Also if the disk refuses the timer log: without the position, the next start would
+            # deliver messages a second time.
+            if not has_log and (pending := self.pending()) is not None:
                 pending.complete()
-            raise
-        if units and has_log:
+        if has_log:
             size = len(units) * timer_log.UNIT_SIZE
             self._write(position, size, position.taken_in).complete()
-        elif (pending := self.pending()) is not None:
-            pending.complete()
 
     def _write(self, position: TimerPosition, log_size: int, queue_offset: int) -> ConfigWrite:
         fields, _ = content = self._content(position, log_size, queue_offset)
