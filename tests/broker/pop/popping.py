@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+import asyncio
+from collections.abc import Coroutine, Sequence
+from typing import Any, NamedTuple
 
 from mqlake.formats import record
 from mqlake.formats.record import Record
@@ -23,6 +24,11 @@ TOPIC, GROUP, RETRY = "Orders", "group", "%RETRY%group_Orders"
 
 LONG = 2 * int(PATIENCE * 1000)
 """Milliseconds that a pop waits which must be answered before they are over."""
+
+
+def run(test: Coroutine[Any, Any, None]) -> None:
+    """Run a test; it fails after a minute."""
+    asyncio.run(asyncio.wait_for(test, 60))
 
 
 class Popped(NamedTuple):

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Coroutine
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -29,16 +27,13 @@ from tests.broker.pop.popping import (
     change,
     header,
     pop,
+    run,
     send,
 )
 from tests.broker.running import PATIENCE, Running, running
 
 OUT = 60_000
 """Milliseconds that a popped message is out; tests put the clock forward by them."""
-
-
-def run(test: Coroutine[Any, Any, None]) -> None:
-    asyncio.run(asyncio.wait_for(test, 60))
 
 
 def offset(broker: Running, queue_id: int = 0, topic: str = TOPIC) -> int | None:

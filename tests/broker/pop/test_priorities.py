@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import random
 from collections import Counter
-from collections.abc import Coroutine, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -18,17 +16,13 @@ from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.headers.send import SendMessageResponseHeader
 from tests.broker.admin.asking import done, wanted
 from tests.broker.live.observing import until
-from tests.broker.pop.popping import GROUP, RETRY, TOPIC, Popped, pop
+from tests.broker.pop.popping import GROUP, RETRY, TOPIC, Popped, pop, run
 from tests.broker.running import Running, running, to
 
 QUEUES = 8
 SOON, LONG = 300, 600_000
 """Milliseconds that a popped message is out."""
 both_orders = pytest.mark.parametrize("is_ascending", [True, False])
-
-
-def run(test: Coroutine[Any, Any, None]) -> None:
-    asyncio.run(asyncio.wait_for(test, 60))
 
 
 async def make_topic(broker: Running, queues: int = QUEUES, kind: str = "PRIORITY") -> None:

@@ -5,9 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import logging
-from collections.abc import Coroutine
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -24,16 +22,13 @@ from tests.broker.pop.popping import (
     bodies,
     header,
     pop,
+    run,
     send,
 )
 from tests.broker.running import PATIENCE, Running, running
 
 INVISIBLE = 5000
 """Milliseconds; less than check points stay in memory."""
-
-
-def run(test: Coroutine[Any, Any, None]) -> None:
-    asyncio.run(asyncio.wait_for(test, 60))
 
 
 class FailingReads:

@@ -15,22 +15,9 @@ from mqlake.formats.checkpoint import decode_checksummed
 from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.store.replication.log_copying import LogCopying
 from tests.broker.controller.fake import controller
-from tests.broker.controller.test_membership import is_master, member
+from tests.broker.controller.test_membership import is_master, member, same, send
 from tests.broker.replication.slaves import FILES, SLAVE, end, follower, server, until
-from tests.broker.running import Running, running, to
-
-BODY = b"x" * 100
-
-
-async def send(broker: Running, count: int) -> None:
-    for _ in range(count):
-        answer = await broker.send(to("Orders"), BODY)
-        assert answer.code == ResponseCode.SUCCESS, answer.remark
-
-
-async def same(one: Running, two: Running) -> None:
-    await until(lambda: end(two) == end(one))
-    await until(lambda: two.parts.store.watermarks.dispatched == end(one))
+from tests.broker.running import Running, running
 
 
 async def promote(broker: Running) -> str:
