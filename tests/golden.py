@@ -12,10 +12,11 @@ import json
 import lzma
 import shutil
 import subprocess
-import tarfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from tests.unpacking import unpack
 
 ROOT = Path(__file__).parents[1]
 DATA = ROOT / "tests" / "golden_stores"
@@ -93,10 +94,7 @@ def _unpack(name: str) -> None:
     scratch = BUILD / f".{name}"
     shutil.rmtree(scratch, ignore_errors=True)
     packed = EXAMPLE if source == "rmq5-clean" else DATA / f"{source}.tar.xz"
-    with tarfile.open(packed) as archive:
-        # Early releases of Python 3.11 have no filters, and take no argument for one.
-        archive.extraction_filter = getattr(tarfile, "data_filter", None)
-        archive.extractall(scratch)
+    unpack(packed, scratch)
     if name in TORN_VARIANTS:
         _tear(scratch / source, _json(f"{name}.how.json"))
     (scratch / source).rename(BUILD / name)

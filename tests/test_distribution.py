@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import tarfile
 import tomllib
 import zipfile
 from pathlib import Path
@@ -15,6 +14,7 @@ import pytest
 import mqlake
 from mqlake.testing import broker
 from tests.golden import store
+from tests.unpacking import unpack
 
 ROOT = Path(__file__).parents[1]
 UNREACHABLE = (
@@ -88,8 +88,7 @@ def test_the_wheel_has_every_file_of_the_packages(distributions: Path) -> None:
 
 def test_the_source_distribution_builds_the_same_wheel(distributions: Path, tmp_path: Path) -> None:
     (source,) = distributions.glob("*.tar.gz")
-    with tarfile.open(source) as archive:
-        archive.extractall(tmp_path, filter="data")
+    unpack(source, tmp_path)
     tree = tmp_path / source.name.removesuffix(".tar.gz")
     run(sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", tmp_path, cwd=tree)
     assert wheel(tmp_path).read_bytes() == wheel(distributions).read_bytes()

@@ -13,11 +13,12 @@ import hashlib
 import json
 import os
 import shutil
-import tarfile
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
+
+from tests.unpacking import unpack
 
 DATA = Path(__file__).parent
 BUILD = Path(__file__).parents[2] / "build" / "golden-kafka"
@@ -147,7 +148,5 @@ def _unpack(place: Path) -> None:
     scratch = place.with_name(f".{place.name}.{os.getpid()}")
     shutil.rmtree(scratch, ignore_errors=True)
     for name in _ARCHIVES:
-        with tarfile.open(DATA / f"{name}.tar.xz") as archive:
-            safe: dict[str, Any] = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
-            archive.extractall(scratch, **safe)
+        unpack(DATA / f"{name}.tar.xz", scratch)
     scratch.rename(place)
