@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 import pytest
@@ -112,7 +113,7 @@ def test_living_records_live_and_those_before_a_restart_are_dead(
     log = history(steps)
     log.expire(expired)
     edges = [0, *sorted(min(cut, len(log.records)) for cut in cuts), len(log.records)]
-    stretches = [log.records[a:b] for a, b in zip(edges, edges[1:], strict=False)]
+    stretches = [log.records[a:b] for a, b in pairwise(edges)]
 
     before = found(stretches)
 
@@ -183,7 +184,8 @@ def test_queue_files_decide_what_was_written_twice() -> None:
 def test_a_record_that_is_not_dispatched_lives_without_queue_files() -> None:
     evidence = Evidence({}, existing_topics(["B"], ["C"]), dispatched=300)
 
-    assert [300, 0, 0] == [evidence.removed_before(topic) for topic in "ABC"]
+    removed = [evidence.removed_before(topic) for topic in "ABC"]
+    assert removed == [300, 0, 0]
 
 
 @pytest.mark.parametrize(("files", "settings"), [(["B"], None), ([], ["B"])])
