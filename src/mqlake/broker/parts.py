@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 
 from mqlake.broker.busy import Busy
 from mqlake.broker.clients.clients import Clients
+from mqlake.broker.endings import AllEndings
 from mqlake.broker.groups import Groups
 from mqlake.broker.locks.queue_locks import QueueLocks
 from mqlake.broker.registration import Registration
@@ -46,6 +47,7 @@ class Parts:
         stats: counts messages that were put, and that consumers got.
         repeating: the periodic functions.
         slices: runs long work, a slice at a time.
+        endings: told of each topic and group that is deleted.
         settings_file: the file to which changed settings are written.
         followed: tables of families that a slave copies: the function that applies the master's
             answer, by the request code.
@@ -64,6 +66,7 @@ class Parts:
         self.slices = Slices(
             lambda: (self.settings.long_request_queue_capacity, "longRequestQueueCapacity")
         )
+        self.endings = AllEndings()
         self.followed: dict[RequestCode, Callable[[Body], Job[None]]] = {}
         self.on_start: list[Callable[[], Awaitable[object]]] = []
         self.on_stop: list[Callable[[], Awaitable[object] | None]] = []
@@ -83,6 +86,7 @@ class Parts:
             store.reads.stored_bytes,
         )
         self.repeating.every(LOOK, lambda: self.slices.start(self.stats.look()))
+        self.endings.add(self.stats)
         self.clients = Clients(self)
         self.clients_now = store.clock.milliseconds
         self.locks = QueueLocks(lambda: int(store.clock.monotonic() * 1000))

@@ -134,6 +134,30 @@ class Stats:
         if key in counts or len(counts) < MOST_PAIRS:
             counts[key] += count
 
+    # Ends
+
+    def topic_ended(self, topic: str) -> Job[None]:
+        """Forget what was counted for a topic; if it is created again, its counts begin at 0."""
+        self._at_start.pop(topic, None)
+        suffix = f"{topic}@"
+        yield from self._drop(lambda key: key == topic or key.startswith(suffix))
+
+    def group_ended(self, group: str) -> Job[None]:
+        """Forget what was counted for a group."""
+        suffix = f"@{group}"
+        yield from self._drop(lambda key: key.endswith(suffix))
+
+    def _drop(self, is_over: Callable[[str], bool]) -> Job[None]:
+        for counts in self._counts.values():
+            for key in list(counts):
+                if is_over(key):
+                    del counts[key]
+                yield
+        for name, key in list(self._series):
+            if is_over(key):
+                self._series.pop((name, key), None)
+            yield
+
     # Totals
 
     @property

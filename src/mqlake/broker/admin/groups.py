@@ -155,6 +155,7 @@ class GroupAdmin:
         offsets = self._parts.store.config.consumer_offsets
         self._parts.groups.remove(name)
         if clean_offset:
+            yield from self._parts.endings.group_ended(name)
             for topic in offsets.topics_of(name):
                 offsets.remove(name, topic)
                 yield

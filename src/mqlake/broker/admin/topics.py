@@ -145,6 +145,7 @@ class TopicAdmin:
             with self._parts.topics.deleting(each):
                 self._parts.static_topics.remove(each)
                 self._parts.topics.remove(each)
+                await self._parts.slices.finish(self._parts.endings.topic_ended(each))
                 await self._parts.store.remove_topic(each)
         await once_kept(self._parts, self._parts.store.config.static_topics, None)
 

@@ -115,6 +115,22 @@ class AssignmentRequests:
             self._modes, self._count = modes, sum(map(len, modes.values()))
             self._file.change()
 
+    def topic_ended(self, topic: str) -> Job[None]:
+        """Forget how groups consume a topic."""
+        found = self._modes.pop(topic, None)
+        if found is not None:
+            self._count -= len(found)
+            self._file.change()
+        yield
+
+    def group_ended(self, group: str) -> Job[None]:
+        """Forget how a group consumes its topics."""
+        for topic in list(self._modes):
+            if self._modes.get(topic, {}).pop(group, None) is not None:
+                self._count -= 1
+                self._file.change()
+            yield
+
     def _gather(self) -> Job[Members]:
         table: dict[str, dict[str, object]] = {}
         for topic in list(self._modes):

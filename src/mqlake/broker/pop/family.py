@@ -45,6 +45,8 @@ class PopConsumption:
             parts, self._in_flight, self._revive_topic, ordered, waiting
         )
         self._assignment = AssignmentRequests(parts)
+        for part in (self._in_flight, ordered, waiting, self._assignment):
+            parts.endings.add(part)
         self._revival: Revival | None = None
         if parts.settings.timer_wheel_enable:
             parts.repeating.every(_LOOK_INTERVAL, self._look)

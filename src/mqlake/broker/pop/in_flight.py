@@ -14,6 +14,7 @@ from heapq import heappop, heappush
 from typing import NamedTuple
 
 from mqlake.broker.pop.check_points import CheckPoint, Key
+from mqlake.remoting.slices import Job
 from mqlake.store.config.consumer_offsets import ConsumerOffsetTable
 from mqlake.store.port import AfterFlush
 
@@ -136,8 +137,22 @@ class InFlight:
             if not queue.pops and not queue.waiting:
                 del self._queues[key]
 
+    def topic_ended(self, topic: str) -> Job[None]:
+        """Forget the pops of a topic; offsets of it are no longer committed."""
+        for key in list(self._queues):
+            if key.topic == topic:
+                self.forget(key)
+            yield
+
+    def group_ended(self, group: str) -> Job[None]:
+        """Forget the pops of a group; its messages are redelivered if it is created again."""
+        for key in list(self._queues):
+            if key.group == group:
+                self.forget(key)
+            yield
+
     def forget(self, key: QueueKey) -> None:
-        """Forget the pops of a queue: the group was reset or deleted."""
+        """Forget the pops of a queue: the group was reset, or the topic or the group deleted."""
         queue = self._queues.pop(key, None)
         for pop in queue.pops if queue else ():
             pop.settled_at = 0

@@ -106,12 +106,14 @@ class Ordered:
     def acknowledge(self, key: QueueKey, queue_offset: int, pop_time: int) -> int | None:
         """Note that a message was consumed; return the offset to commit.
 
-        None if another pop has the queue by now; -1 if the message is none of these.
+        None if this pop does not have the queue now: another one has it, or the topic or the group
+        was deleted since; -1 if the message is none of these.
+
+        Upstream commits the offset of any message if it knows no pop of the queue. That would skip
+        messages of a topic that was created again.
         """
         found = self._queues.get(key)
-        if found is None:
-            return queue_offset + 1
-        if pop_time != found.pop_time:
+        if found is None or pop_time != found.pop_time:
             return None
         if queue_offset not in found.offsets:
             return -1
@@ -130,6 +132,20 @@ class Ordered:
         """Release all messages of a queue."""
         if self._queues.pop(key, None) is not None:
             self._file.change()
+
+    def topic_ended(self, topic: str) -> Job[None]:
+        """Release the messages of a topic."""
+        for key in list(self._queues):
+            if key.topic == topic:
+                self.forget(key)
+            yield
+
+    def group_ended(self, group: str) -> Job[None]:
+        """Release the messages of a group."""
+        for key in list(self._queues):
+            if key.group == group:
+                self.forget(key)
+            yield
 
     def _gather(self) -> Job[Members]:
         oldest = self._now() - _FORGET_AFTER

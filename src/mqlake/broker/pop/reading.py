@@ -100,7 +100,9 @@ class Reading:
         key = QueueKey(topic, wanted.group, queue_id)
         self._take_reset(key)
         for number in range(1, _MOST_TRIES + 1):
-            # Start again each time: others may have popped meanwhile.
+            # Start again each time: others may have popped meanwhile, or deleted the topic.
+            if topic not in self._parts.topics or wanted.group not in self._parts.groups:
+                return
             following, is_done = self._try(wanted, key, taken)
             if is_done or number == _MOST_TRIES:
                 high = self._store.reads.queue(topic, queue_id).max_offset

@@ -263,6 +263,22 @@ class Waiting:
             return True
         return is_answered
 
+    def topic_ended(self, topic: str) -> Job[None]:
+        """Answer the requests that wait for a topic: there is nothing."""
+        yield from self._end([turn for turn in self._queues if turn[0] == topic])
+
+    def group_ended(self, group: str) -> Job[None]:
+        """Answer the requests of a group: there is nothing."""
+        yield from self._end([turn for turn in self._queues if turn[1] == group])
+
+    def _end(self, turns: list[Turn]) -> Job[None]:
+        for turn in turns:
+            waiting = self._queues.get(turn, {})
+            for waiter in [each for waiters in waiting.values() for each in waiters]:
+                if self._parking.leave(waiter):
+                    self._over(waiter)
+                yield
+
     def _over(self, waiter: _Waiter) -> None:
         self._remove(waiter)
         waiter.is_over = True

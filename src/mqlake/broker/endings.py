@@ -1,0 +1,52 @@
+"""What ends with a topic, a group or queues.
+
+A topic that is deleted and created again is another topic, although it has the same name. Whatever
+a broker knows of the first one must not hide messages of the second one, or bring messages back.
+So each part that keeps something under the name of a topic or a group takes part here, and is told
+of each deletion (docs/what-ends.md).
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from mqlake.remoting.slices import Job
+
+
+class Endings(Protocol):
+    """A part of the broker that keeps something under the names of topics and groups."""
+
+    def topic_ended(self, topic: str) -> Job[None]:
+        """Forget what belongs to a topic that is being deleted; nobody can use it any more."""
+        ...
+
+    def group_ended(self, group: str) -> Job[None]:
+        """Forget what belongs to a group that was deleted together with its offsets."""
+        ...
+
+
+class AllEndings:
+    """All parts of a broker that take part, in the order in which they were created."""
+
+    def __init__(self) -> None:
+        self._parts: list[Endings] = []
+
+    def add(self, part: Endings) -> None:
+        """Tell a part of each topic and group that ends."""
+        self._parts.append(part)
+
+    def topic_ended(self, topic: str) -> Job[None]:
+        """Tell all parts that a topic is being deleted.
+
+        The caller has removed the topic from the broker's topics, and prevents its creation until
+        this has ended (`Topics.deleting`), so no part learns anything new of it meanwhile.
+        """
+        for part in self._parts:
+            yield from part.topic_ended(topic)
+            yield
+
+    def group_ended(self, group: str) -> Job[None]:
+        """Tell all parts that a group was deleted together with its offsets."""
+        for part in self._parts:
+            yield from part.group_ended(group)
+            yield
