@@ -72,6 +72,7 @@ def test_nothing_reaches_into_the_core() -> None:
 ROLES: tuple[tuple[str, type], ...] = (
     ("config", port.ConfigTables),
     ("health", port.Health),
+    ("incarnations", port.Incarnations),
     ("reads", port.Reads),
     ("redelivery", port.Redelivery),
     ("retention", port.Retention),

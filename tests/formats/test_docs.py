@@ -38,6 +38,7 @@ PAGE_NAMES = sorted(path.name for path in PAGES.glob("*.md") if path.name != "RE
 WITHOUT_HEX = {
     "archive_manifest.md",
     "epoch_file.md",
+    "incarnations.md",
     "replication.md",
     "message_batch.md",
     "message_json.md",

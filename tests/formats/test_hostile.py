@@ -29,6 +29,7 @@ from mqlake.formats import (
     properties,
     record,
 )
+from mqlake.formats.incarnations import EndedIncarnations
 from mqlake.formats.record import Fault
 from tests.formats.golden_log import golden, records
 from tests.formats.java_answers import content
@@ -56,6 +57,7 @@ DECODERS: dict[str, Callable[[bytes], object]] = {
         f"config/{name}": lambda data, kind=kind: config.decode(data, kind)
         for name, kind in config.KINDS.items()
     },
+    "config/incarnations.json": lambda data: config.decode(data, EndedIncarnations),
 }
 
 

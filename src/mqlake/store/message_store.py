@@ -23,13 +23,13 @@ from mqlake.store.acknowledgements import Acknowledgements
 from mqlake.store.answers import Answers
 from mqlake.store.append.message import Message, MessageBatch
 from mqlake.store.append.put_result import PutError, PutResult, PutStatus
-from mqlake.store.config.config_entries import KeptTable
 from mqlake.store.config.config_store import ConfigStore
-from mqlake.store.config.keeping import Keeping
+from mqlake.store.config.keeping import Keeping, KeptTable
 from mqlake.store.delivery.redelivery import Redelivery
 from mqlake.store.delivery.timers import TimerMessages
 from mqlake.store.delivery.transactions import Ended, Transactions
 from mqlake.store.disk_threads import disk_threads
+from mqlake.store.incarnations.table import OwnedIncarnations
 from mqlake.store.live_settings import Current, GivenSettings, open_settings
 from mqlake.store.owned_store import LONGEST_TURN, OwnedStore
 from mqlake.store.port import Health
@@ -80,6 +80,7 @@ class MessageStore(Answers):
     watermarks: Watermarks
     reads: LiveReads
     config: ConfigStore
+    incarnations: OwnedIncarnations
     redelivery: Redelivery
     timers: TimerMessages
     transactions: Transactions
@@ -151,7 +152,7 @@ class MessageStore(Answers):
         self.reads, self.config, self.retention = core.reads, core.config, core.retention
         self.redelivery, self.timers = core.redelivery, core.timers
         self.transactions, self.health = core.transactions, core
-        self.copies = core.copies
+        self.copies, self.incarnations = core.copies, core.config.incarnations
         self.copying = LogCopying(core, self._sync, self._run, self._received)
 
     def _open(self) -> OwnedStore:

@@ -19,14 +19,10 @@ from mqlake.storage.clock import Clock
 from mqlake.storage.protocol import OwnedDirectory
 from mqlake.store.append.message import Message, MessageBatch
 from mqlake.store.append.put_result import PutResult
-from mqlake.store.config.config_entries import (
-    GroupTable,
-    KeptTable,
-    TopicMappingTable,
-    TopicTable,
-)
+from mqlake.store.config.config_entries import GroupTable, TopicMappingTable, TopicTable
 from mqlake.store.config.consumer_offsets import ConsumerOffsetTable
 from mqlake.store.config.delay_offsets import DelayOffsetTable
+from mqlake.store.config.keeping import KeptTable
 from mqlake.store.delivery.after_flush import AfterFlush
 from mqlake.store.delivery.transactions import CheckBack, Ended, EndStatus
 from mqlake.store.log.scan import Head
@@ -61,6 +57,8 @@ __all__ = [
     "Head",
     "Health",
     "InSyncSet",
+    "Incarnations",
+    "KeptTable",
     "Listener",
     "LiveGetResult",
     "LogCopying",
@@ -245,6 +243,35 @@ class ConfigTables(Protocol):
         ...
 
 
+class Incarnations(KeptTable, Protocol):
+    """Which records of a name that was deleted, and perhaps created again, are dead.
+
+    A number is a physical offset: records before it are dead. 0 for a name that was never deleted.
+    Compare it with the physical offset of a record, and not with another such number: a slave, or a
+    store that has lost the table, may have derived a later one.
+    """
+
+    def before(self, topic: str) -> int:
+        """Return the physical offset before which all records of a topic are dead."""
+        ...
+
+    def is_dead(self, topic: str, physical_offset: int) -> bool:
+        """Return whether a record of a topic belongs to an incarnation that was deleted."""
+        ...
+
+    def group_before(self, group: str) -> int:
+        """Return the physical offset before which all records of a group's state are dead."""
+        ...
+
+    def end_group(self, group: str, physical_offset: int) -> bool:
+        """Let all records of a group's state before a physical offset be dead.
+
+        For a group that is deleted: `watermarks.end`. `Store.keep` makes it durable. The
+        incarnation of a topic is ended by `Store.remove_topic`.
+        """
+        ...
+
+
 class Redelivery(Protocol):
     """Accepted messages that cannot be put to their topic."""
 
@@ -359,6 +386,11 @@ class Store(Protocol):
     @property
     def config(self) -> ConfigTables:
         """Topics, consumer groups and their offsets."""
+        ...
+
+    @property
+    def incarnations(self) -> Incarnations:
+        """Which records of deleted topics and groups are dead."""
         ...
 
     @property

@@ -10,7 +10,7 @@ from mqlake.errors import StoreError
 from mqlake.protocol.codes import ResponseCode
 from mqlake.protocol.errors import RemotingError
 from mqlake.remoting.route import Answer
-from mqlake.store.config.config_entries import KeptTable
+from mqlake.store.port import KeptTable
 
 
 async def once_kept(

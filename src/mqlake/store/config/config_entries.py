@@ -220,10 +220,6 @@ class TopicMappingTable(ConfigEntries[TopicQueueMappings, TopicQueueMapping]):
         self._put(mapping.topic, mapping)
 
 
-KeptTable = TopicTable | GroupTable | TopicMappingTable
-"""A table whose changes are acknowledged once they are durable."""
-
-
 def _merged(entry: msgspec.Struct, stored: Fields) -> Fields:
     """Return the members of an entry, with those in the file that this release does not know.
 

@@ -22,6 +22,7 @@ from mqlake.store.config.config_entries import GroupTable, TopicMappingTable, To
 from mqlake.store.config.config_file import ConfigFile
 from mqlake.store.config.consumer_offsets import ConsumerOffsetTable
 from mqlake.store.config.delay_offsets import DelayOffsetTable
+from mqlake.store.incarnations.table import OwnedIncarnations
 from mqlake.store.live_settings import Current
 from mqlake.store.services import Service
 from mqlake.store.settings import StoreSettings
@@ -31,7 +32,10 @@ _SOON = 100
 
 
 class ConfigStore:
-    """Topics, consumer groups, offsets, delay offsets and static topics of one store."""
+    """Topics, consumer groups, offsets, delay offsets and static topics of one store.
+
+    `incarnations` says which records of deleted topics and groups are dead.
+    """
 
     def __init__(
         self,
@@ -41,11 +45,12 @@ class ConfigStore:
         consumer_offsets: ConsumerOffsetTable,
         delay_offsets: DelayOffsetTable,
         static_topics: TopicMappingTable,
+        incarnations: OwnedIncarnations,
     ) -> None:
         self._settings = settings
         self.topics, self.groups = topics, groups
         self.consumer_offsets, self.delay_offsets = consumer_offsets, delay_offsets
-        self.static_topics = static_topics
+        self.static_topics, self.incarnations = static_topics, incarnations
 
     @classmethod
     def load(
@@ -67,6 +72,7 @@ class ConfigStore:
             TopicMappingTable(
                 ConfigFile[TopicQueueMappings].load(directory, TopicQueueMappings, clock)
             ),
+            OwnedIncarnations.load(directory, clock),
         )
 
     def services(self) -> list[Service]:
@@ -76,6 +82,7 @@ class ConfigStore:
         """
         settings = self._settings
         return [
+            Service(_SOON, self.incarnations.write, "incarnations"),
             Service(_SOON, self.topics.write, "topics"),
             Service(_SOON, self.groups.write, "groups"),
             Service(_SOON, self.static_topics.write, "staticTopics"),
@@ -99,6 +106,7 @@ class ConfigStore:
         """
         failures: list[DiskError] = []
         for table in (
+            self.incarnations,
             self.topics,
             self.groups,
             self.consumer_offsets,

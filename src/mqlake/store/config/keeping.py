@@ -4,11 +4,28 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Protocol
 
 from mqlake.errors import StoreError
-from mqlake.store.config.config_entries import ConfigEntries
+from mqlake.store.config.config_file import ConfigWrite
 from mqlake.store.services import Job
+
+
+class KeptTable(Protocol):
+    """A table whose changes are acknowledged once they are durable."""
+
+    @property
+    def changes(self) -> int:
+        """Count the changes since the start."""
+        ...
+
+    def is_kept(self, changes: int) -> bool:
+        """Return whether the first changes, so many of them, are durable."""
+        ...
+
+    def write(self) -> ConfigWrite | None:
+        """Return a job that writes the file, None if it is up to date."""
+        ...
 
 
 class Keeping:
@@ -20,10 +37,10 @@ class Keeping:
 
     def __init__(self, run: Callable[[Job], Awaitable[None]]) -> None:
         self._run = run
-        self._turns: dict[ConfigEntries[Any, Any], asyncio.Lock] = {}
+        self._turns: dict[KeptTable, asyncio.Lock] = {}
         self._has_ended = False
 
-    async def kept(self, table: ConfigEntries[Any, Any]) -> None:
+    async def kept(self, table: KeptTable) -> None:
         """Return once the current content of a table, or a newer one, is durable.
 
         Raises:

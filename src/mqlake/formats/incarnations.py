@@ -1,0 +1,31 @@
+"""Read `config/incarnations.json` (docs/formats/incarnations.md).
+
+mqlake's own file: RocketMQ ignores it.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar
+
+import msgspec
+
+from mqlake.formats.config.base import DataVersion
+
+Offset = Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
+"""A physical offset of the commit log."""
+
+
+class EndedIncarnations(msgspec.Struct, frozen=True, rename="camel"):
+    """Where the last deleted incarnation of each topic and consumer group ended.
+
+    Attributes:
+        topics: by topic, the physical offset before which its records belong to incarnations that
+            were deleted.
+        groups: by consumer group, the same for the records of its state.
+    """
+
+    file_name: ClassVar[str] = "incarnations.json"
+
+    topics: dict[str, Offset] = {}
+    groups: dict[str, Offset] = {}
+    data_version: DataVersion = DataVersion()

@@ -1,0 +1,192 @@
+"""Incarnations of topics and consumer groups (docs/formats/incarnations.md).
+
+A topic that is deleted and created again keeps its name and begins with queue offset 0, but its old
+records stay in the log. The table says which of them are dead: those before one physical offset.
+RocketMQ has no such table: its queue files alone say what exists.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple, Self
+
+from mqlake.errors import FormatError
+from mqlake.formats import config
+from mqlake.formats.incarnations import EndedIncarnations
+from mqlake.storage.clock import Clock
+from mqlake.storage.protocol import Directory, OwnedDirectory
+from mqlake.storage.read_file import read_file
+from mqlake.store.config.config_file import BACKUP, ConfigFile, ConfigWrite
+from mqlake.store.config.config_files import DIRECTORY
+
+
+class Incarnations:
+    """The physical offset at which the current incarnation of each name begins; 0 by default.
+
+    A name without an entry was never deleted, or the log has none of its old records any more. An
+    offset is derived again if the table was lost, and may then be greater than it was. So compare
+    the physical offset of a record with it, and not two of these offsets with each other.
+
+    Attributes:
+        topics, groups: by name, the physical offset before which records are dead; do not change
+            them.
+    """
+
+    def __init__(
+        self, topics: Mapping[str, int] | None = None, groups: Mapping[str, int] | None = None
+    ) -> None:
+        self.topics, self.groups = dict(topics or {}), dict(groups or {})
+
+    def before(self, topic: str) -> int:
+        """Return the physical offset before which all records of a topic are dead."""
+        return self.topics.get(topic, 0)
+
+    def is_dead(self, topic: str, physical_offset: int) -> bool:
+        """Return whether a record of a topic belongs to an incarnation that was deleted."""
+        return physical_offset < self.topics.get(topic, 0)
+
+    def group_before(self, group: str) -> int:
+        """Return the physical offset before which all records of a group's state are dead."""
+        return self.groups.get(group, 0)
+
+
+class FoundIncarnations(NamedTuple):
+    """The table in a store.
+
+    Attributes:
+        table: the content of the file, or of its backup; empty without both.
+        is_whole: whether it is the file's. If not, deletions may be missing.
+        version: how often it was changed.
+    """
+
+    table: Incarnations
+    is_whole: bool
+    version: config.DataVersion = config.DataVersion()
+
+
+def find_incarnations(directory: Directory) -> FoundIncarnations:
+    """Read the table of a store. A damaged file counts as a missing one: it can be derived again.
+
+    Raises:
+        StoreError: an existing file cannot be read.
+    """
+    for suffix in ("", BACKUP):
+        path = f"{DIRECTORY}/{EndedIncarnations.file_name}{suffix}"
+        if content := read_file(directory, path):
+            try:
+                found = config.decode(content, EndedIncarnations)
+            except FormatError:
+                continue
+            table = Incarnations(found.topics, found.groups)
+            return FoundIncarnations(table, not suffix, found.data_version)
+    return FoundIncarnations(Incarnations(), is_whole=False)
+
+
+class OwnedIncarnations(Incarnations):
+    """The table of a store that this process owns; `write` stores it. For the store's thread.
+
+    An offset never decreases, except where `follow` and `clamp` say so.
+    """
+
+    def __init__(self, directory: OwnedDirectory, clock: Clock, found: FoundIncarnations) -> None:
+        super().__init__(found.table.topics, found.table.groups)
+        known = EndedIncarnations(self.topics, self.groups, found.version)
+        self._file = ConfigFile(directory, EndedIncarnations, clock, (known, {}, found.is_whole))
+
+    @classmethod
+    def load(cls, directory: OwnedDirectory, clock: Clock) -> Self:
+        """Read the table of a store.
+
+        Raises:
+            StoreError: an existing file cannot be read.
+        """
+        return cls(directory, clock, find_incarnations(directory))
+
+    # Change
+
+    def end_topic(self, topic: str, physical_offset: int) -> bool:
+        """Let all records of a topic before a physical offset be dead; return whether more are."""
+        return self._end(self.topics, topic, physical_offset)
+
+    def end_group(self, group: str, physical_offset: int) -> bool:
+        """Let all records of a group's state before a physical offset be dead."""
+        return self._end(self.groups, group, physical_offset)
+
+    def _end(self, table: dict[str, int], name: str, physical_offset: int) -> bool:
+        if physical_offset <= table.get(name, 0):
+            return False
+        table[name] = physical_offset
+        self._file.next_version()
+        return True
+
+    def follow(self, topics: Mapping[str, int], groups: Mapping[str, int]) -> None:
+        """Replace all entries by those of a master."""
+        self._replace(dict(topics), dict(groups))
+
+    def clamp(self, log_end: int) -> int:
+        """Move offsets past the log's end to it; return how many.
+
+        The log lost its end, or an older copy of it was restored. All records that it has are dead
+        nevertheless, but records that are appended from now on are not.
+        """
+        most = sum(each > log_end for table in self._tables for each in table.values())
+        self._replace(*({k: min(v, log_end) for k, v in each.items()} for each in self._tables))
+        return most
+
+    def prune(
+        self,
+        min_offset: int,
+        has_topic: Callable[[str], bool],
+        has_group: Callable[[str], bool],
+    ) -> int:
+        """Forget names that do not exist and of which the log has no records; return how many.
+
+        Args:
+            min_offset: physical offset of the log's first byte.
+        """
+        before = len(self.topics) + len(self.groups)
+        kept = [
+            {name: each for name, each in table.items() if each > min_offset or exists(name)}
+            for table, exists in zip(self._tables, (has_topic, has_group), strict=True)
+        ]
+        self._replace(*kept)
+        return before - len(self.topics) - len(self.groups)
+
+    @property
+    def _tables(self) -> tuple[dict[str, int], dict[str, int]]:
+        return self.topics, self.groups
+
+    def _replace(self, topics: dict[str, int], groups: dict[str, int]) -> None:
+        if (topics, groups) != self._tables:
+            # The dicts stay: others look names up in them.
+            for old, new in zip(self._tables, (topics, groups), strict=True):
+                old.clear()
+                old.update(new)
+            self._file.next_version()
+
+    # Store
+
+    @property
+    def version(self) -> config.DataVersion:
+        """How often the table was changed, and when it was changed last."""
+        return self._file.version
+
+    @property
+    def changes(self) -> int:
+        """Count the changes since the start."""
+        return self._file.changes
+
+    def is_kept(self, changes: int) -> bool:
+        """Return whether the first changes, so many of them, are durable."""
+        return self._file.written >= changes
+
+    def complete(self) -> None:
+        """Note that the store needs the file, even an empty one: the table is complete."""
+        self._file.change()
+
+    def write(self) -> ConfigWrite | None:
+        """Return a job that writes the file, None if it is up to date."""
+        if not self._file.changed:
+            return None
+        topics, groups = dict(self.topics), dict(self.groups)
+        return self._file.write(lambda: {"groups": groups, "topics": topics})
