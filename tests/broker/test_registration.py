@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
 
 from mqlake.broker import registration
 from mqlake.broker.registration import Registration
+from mqlake.broker.topic_registrations import LONGEST_PART
 from mqlake.formats.config import DataVersion
 from mqlake.formats.config.topics import PERM_READ, Topic
 from mqlake.namesrv.name_server import NameServer
@@ -21,8 +24,9 @@ from mqlake.protocol.bodies.register import RegisterBody, TopicConfigs, body_crc
 from mqlake.protocol.bodies.route import TopicRouteData
 from mqlake.protocol.body import decode_body, encode_body
 from mqlake.protocol.codes import RequestCode, ResponseCode
-from mqlake.protocol.command import request
+from mqlake.protocol.command import Command, request
 from mqlake.protocol.headers.namesrv import (
+    BrokerNameHeader,
     GetRouteInfoHeader,
     PutKVConfigHeader,
     RegisterBrokerHeader,
@@ -30,6 +34,8 @@ from mqlake.protocol.headers.namesrv import (
 from mqlake.remoting.client import RemotingClient
 from mqlake.remoting.connection import Peer
 from mqlake.remoting.errors import RequestTimeoutError
+from mqlake.remoting.route import Route
+from mqlake.remoting.server import RemotingServer
 from tests.broker.admin.asking import done, wanted
 from tests.broker.running import PATIENCE, next_port, running, to
 
@@ -323,3 +329,153 @@ def test_whatever_fails_it_is_tried_again(
 
     asyncio.run(run())
     assert "not registered: UnicodeError: label too long" in caplog.text
+
+
+MANY = 12_000
+"""Topics of a broker whose registration has several parts."""
+
+
+def fill(store: Path, count: int) -> None:
+    """Write a table of topics with long names, as a store has them."""
+    names = [f"{'n' * 121}{number:06}" for number in range(count)]
+    table = {name: {"topicName": name, "readQueueNums": 4, "writeQueueNums": 4} for name in names}
+    (store / "config").mkdir(parents=True)
+    version = {"stateVersion": 0, "timestamp": 1, "counter": count}
+    content = {"topicConfigTable": table, "dataVersion": version}
+    (store / "config/topics.json").write_text(json.dumps(content))
+
+
+class Seen(NameServer):
+    """A name server that notes each registration: its code, its part, and its size in bytes.
+
+    Args:
+        without: request codes that it does not serve.
+    """
+
+    def __init__(self, *without: RequestCode, **settings: Any) -> None:
+        super().__init__({"bind_address": "127.0.0.1", "listen_port": 0, **settings})
+        self.seen: list[tuple[int, str, int]] = []
+        routes = [route for route in self.routes if route.code not in without]
+        self._server = RemotingServer(routes, checks=(self._note,))
+
+    def _note(self, _peer: Peer, command: Command, route: Route) -> None:
+        if route.code in (RequestCode.REGISTER_BROKER, RequestCode.REGISTER_TOPIC_IN_NAMESRV):
+            part = command.fields.get("registrationPart", "")
+            self.seen.append((command.code, part, len(command.body)))
+
+    @property
+    def topics(self) -> set[str]:
+        return set(self._state.routes.topics.queues)
+
+
+@pytest.mark.parametrize("settings", [{}, {"delete_topic_with_broker_registration": True}])
+def test_many_topics_are_registered_in_parts(tmp_path: Path, settings: dict[str, Any]) -> None:
+    async def run() -> None:
+        fill(tmp_path / "store", MANY)
+        async with (
+            Seen(**settings) as names,
+            running(tmp_path / "store", namesrvAddr=f"127.0.0.1:{names.port}") as broker,
+        ):
+            topics = broker.parts.topics
+            assert names.topics == set(topics)
+            parts = [part for _, part, _ in names.seen]
+            assert len(parts) > 1
+            assert parts == ["first", *["next"] * (len(parts) - 2), "last"]
+            longest = max(size for _, _, size in names.seen)
+            assert longest < LONGEST_PART * 1.01
+
+            # A topic that changes is registered alone, and the others stay.
+            names.seen.clear()
+            await done(broker, RequestCode.UPDATE_AND_CREATE_TOPIC, wanted("New"))
+            ((code, _, size),) = names.seen
+            assert code == RequestCode.REGISTER_TOPIC_IN_NAMESRV
+            assert size < 1000
+            assert names.topics == set(topics)
+            names.seen.clear()
+            await done(
+                broker,
+                RequestCode.UPDATE_BROKER_CONFIG,
+                body=b"enableSingleTopicRegister=false\n",
+            )
+            await done(broker, RequestCode.UPDATE_AND_CREATE_TOPIC, wanted("Newer"))
+            assert [(code, part) for code, part, _ in names.seen] == [
+                (RequestCode.REGISTER_BROKER, "changes")
+            ]
+            assert names.topics == set(topics)
+
+            # A name server that removes topics does so when all have been registered.
+            topics.remove("New")
+            broker.parts.names.changed()
+            await broker.parts.names.told()
+            assert ("New" in names.topics) != bool(settings)
+            assert names.topics - {"New"} == set(topics)
+
+    asyncio.run(run())
+
+
+def test_parts_are_registered_if_the_setting_says_so(tmp_path: Path) -> None:
+    async def run() -> None:
+        settings = {"enableSplitRegistration": True, "splitRegistrationSize": 4}
+        async with Seen() as names:
+            address = f"127.0.0.1:{names.port}"
+            async with running(tmp_path, namesrvAddr=address, **settings) as broker:
+                count = len(broker.parts.topics)
+                assert len(names.seen) == -(-count // 4)
+                assert names.topics == set(broker.parts.topics)
+
+    asyncio.run(run())
+
+
+def test_a_revoked_permission_stays_revoked_in_later_registrations(tmp_path: Path) -> None:
+    async def run() -> None:
+        settings = {"enableSplitRegistration": True, "splitRegistrationSize": 4}
+        async with Seen() as names:
+            address = f"127.0.0.1:{names.port}"
+            async with running(tmp_path, namesrvAddr=address, **settings) as broker:
+                header = BrokerNameHeader(broker_name="broker-a")
+                wipe = request(RequestCode.WIPE_WRITE_PERM_OF_BROKER, header)
+                await broker.client.call(address, wipe, PATIENCE)
+                names.seen.clear()
+                for name_server in broker.parts.names._name_servers.values():  # pyright: ignore[reportPrivateUsage]
+                    name_server.whole_at = 0.0
+                    name_server.stale.set()
+
+                async def are_seen() -> bool:
+                    return len(names.seen) >= len(broker.parts.topics) // 4
+
+                await until(are_seen)
+                found = await route(address, "BenchmarkTest")
+                assert found is not None
+                assert found.queue_datas[0].perm == PERM_READ
+
+    asyncio.run(run())
+
+
+def test_a_name_server_of_rocketmq_4_gets_changes_in_a_registration(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with Seen(RequestCode.REGISTER_TOPIC_IN_NAMESRV) as names:
+            address = f"127.0.0.1:{names.port}"
+            async with running(tmp_path, namesrvAddr=address, splitRegistrationSize=4) as broker:
+                names.seen.clear()
+                for topic in ("One", "Two"):
+                    await done(broker, RequestCode.UPDATE_AND_CREATE_TOPIC, wanted(topic))
+                    assert topic in names.topics
+                assert [part for _, part, _ in names.seen] == ["changes"] * 2
+
+    asyncio.run(run())
+
+
+def test_topics_created_one_by_one_cost_the_same_each(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with Seen() as names:
+            address = f"127.0.0.1:{names.port}"
+            async with running(tmp_path, namesrvAddr=address, splitRegistrationSize=20) as broker:
+                for number in range(100):
+                    await done(broker, RequestCode.UPDATE_AND_CREATE_TOPIC, wanted(f"T{number}"))
+                assert {f"T{number}" for number in range(100)} <= names.topics
+                late = names.seen[-80:]
+                assert len(names.seen) <= 103
+                assert {code for code, _, _ in late} == {RequestCode.REGISTER_TOPIC_IN_NAMESRV}
+                assert max(size for _, _, size in late) < 1000
+
+    asyncio.run(run())

@@ -76,7 +76,7 @@ def test_every_change_is_told_once(tmp_path: Path) -> None:
         async with running(tmp_path) as broker:
             told: list[int] = []
             topics = broker.parts.topics
-            topics.on_change = lambda: told.append(topics.version.counter)
+            topics.on_change = lambda _: told.append(topics.version.counter)
             await broker.send(to("Orders"))
             await broker.send(to("Orders"))
             assert len(told) == 1

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from contextlib import suppress
+from dataclasses import dataclass, field
 
 import msgspec
 
@@ -17,18 +18,18 @@ from mqlake.broker.named_masters import NamedMasters
 from mqlake.broker.replicas import Replicas
 from mqlake.broker.settings import BrokerSettings
 from mqlake.broker.static_topics.mappings import StaticTopics
-from mqlake.broker.topics import READ_WRITE, Topics
+from mqlake.broker.topic_registrations import TopicRegistrations
+from mqlake.broker.topics import Topics
 from mqlake.client.cluster import Cluster
 from mqlake.errors import MqlakeError
-from mqlake.formats.config.topics import Topic
-from mqlake.protocol.bodies.register import TopicConfigs, body_crc
-from mqlake.protocol.bodies.route import TopicQueueMappingInfo, TopicRouteData
-from mqlake.protocol.body import decode_body, encode_body
-from mqlake.protocol.codes import RequestCode
+from mqlake.formats.config import DataVersion
+from mqlake.protocol.bodies.route import TopicRouteData
+from mqlake.protocol.body import decode_body
+from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.command import ONEWAY, Command, request
+from mqlake.protocol.errors import RemotingError
 from mqlake.protocol.headers.namesrv import (
     BrokerHeartbeatHeader,
-    RegisterBrokerHeader,
     RegisterBrokerResponseHeader,
     UnregisterBrokerHeader,
 )
@@ -49,7 +50,41 @@ _CHANGE = 3.0
 _LAST = 0.5
 """Maximum seconds that a stop waits for the name servers."""
 
+_AT_ONCE = 100
+"""Maximum topics that are registered concurrently, each by a request of its own."""
+
 _log = logging.getLogger(__name__)
+
+
+@dataclass
+class _NameServer:
+    """What one name server knows.
+
+    Attributes:
+        stale: set if it must be notified of changes.
+        tried: the number of changes that it knows, or failed to take.
+        peer: the connection; None before the first one.
+        version: of the topics that it has; None if unknown.
+        changed: the topics that it does not know; None for all.
+        whole_at: the loop time at which all topics are registered again.
+        takes_single: whether it serves REGISTER_TOPIC_IN_NAMESRV: RocketMQ 4 does not.
+    """
+
+    stale: asyncio.Event = field(default_factory=asyncio.Event)
+    tried: int = -1
+    peer: Peer | None = None
+    version: DataVersion | None = None
+    changed: dict[str, None] | None = None
+    whole_at: float = 0.0
+    takes_single: bool = True
+
+    def note(self, topic: str | None) -> None:
+        """Note that a topic has changed, or anything (None)."""
+        if topic is None:
+            self.changed = self.version = None
+        elif self.changed is not None:
+            self.changed[topic] = None
+        self.stale.set()
 
 
 class _KVTable(msgspec.Struct):
@@ -62,7 +97,8 @@ class Registration:
     """Keeps a broker registered with its name servers, each independently.
 
     It registers every `registerNameServerPeriod`, at once when topics change or the connection is
-    lost, and every second while it fails.
+    lost, and every second while it fails. A registration contains all topics, in several parts if
+    they are many; if a broker with many topics changes a few, it contains only these.
 
     Attributes:
         on_stop: called, and awaited, before the broker unregisters.
@@ -77,16 +113,14 @@ class Registration:
         slices: Slices,
     ) -> None:
         self._settings, self._topics, self._slices = settings, topics, slices
-        self._static_topics, self._replicas = static_topics, replicas
+        self._replicas, self._loop = replicas, asyncio.get_running_loop()
+        self._registrations = TopicRegistrations(settings, topics, static_topics, replicas)
         self._cluster = Cluster(settings.now.namesrv_addr)
         self._client = self._cluster.client
-        self._stale = {address: asyncio.Event() for address in self._cluster.name_servers}
-        self._peers: dict[str, Peer] = {}
+        self._name_servers = {address: _NameServer() for address in self._cluster.name_servers}
         self._masters = NamedMasters(settings, replicas, self._cluster.name_servers)
         self._tasks: list[asyncio.Task[None]] = []
-        # The number of changes, and how many of them each name server knows, or failed to take.
         self._changes, self._is_stopped = 0, False
-        self._tried = dict.fromkeys(self._stale, -1)
         self._progress = asyncio.Condition()
         self.on_stop: list[Callable[[], Awaitable[None]]] = []
         topics.on_change = self.changed
@@ -95,14 +129,14 @@ class Registration:
 
     async def start(self) -> None:
         """Register; return as `told` does, but wait longer."""
-        self._tasks = [asyncio.create_task(self._keep(address)) for address in self._stale]
+        self._tasks = [asyncio.create_task(self._keep(address)) for address in self._name_servers]
         await self._all_tried(_FIRST)
 
-    def changed(self) -> None:
-        """Register again, because topics, or what name servers know about them, have changed."""
+    def changed(self, topic: str | None = None) -> None:
+        """Register a topic that has changed; None: whatever name servers know of this broker."""
         self._changes += 1
-        for stale in self._stale.values():
-            stale.set()
+        for name_server in self._name_servers.values():
+            name_server.note(topic)
 
     async def told(self) -> None:
         """Return once each name server knows of the changes so far, or cannot be reached.
@@ -115,7 +149,8 @@ class Registration:
         changes = self._changes
 
         def are_tried() -> bool:
-            return self._is_stopped or all(tried >= changes for tried in self._tried.values())
+            servers = self._name_servers.values()
+            return self._is_stopped or all(each.tried >= changes for each in servers)
 
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds), self._progress:
@@ -142,8 +177,9 @@ class Registration:
             broker_name=settings.broker_name,
             broker_id=settings.broker_id,
         )
-        for peer in self._peers.values():
-            if not peer.is_closed:
+        for name_server in self._name_servers.values():
+            peer = name_server.peer
+            if peer is not None and not peer.is_closed:
                 heartbeat = request(RequestCode.BROKER_HEARTBEAT, header)
                 heartbeat.flag |= ONEWAY
                 peer.send(heartbeat)
@@ -158,16 +194,16 @@ class Registration:
         async with self._progress:
             self._is_stopped = True
             self._progress.notify_all()
-        tasks = [asyncio.create_task(self._unregister(address)) for address in self._stale]
+        tasks = [asyncio.create_task(self._unregister(each)) for each in self._name_servers]
         if tasks:
             await asyncio.wait(tasks, timeout=_LAST)
         await self._cluster.close()
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _keep(self, address: str) -> None:
-        logged: str | None = None
+        name_server, logged = self._name_servers[address], None
         while True:
-            self._stale[address].clear()
+            name_server.stale.clear()
             changes = self._changes
             is_slow = False
             try:
@@ -179,10 +215,11 @@ class Registration:
                     failure = str(error)
                 elif failure != logged:
                     _log.error("name server %s: registration failed", address, exc_info=error)
-                self._stale[address].clear()  # Set by the connection that was lost just now.
+                name_server.note(None)
+                name_server.stale.clear()  # The connection that was lost just now has set it, too.
                 self._masters.failed(address)
             else:
-                failure, pause = "", self._period()
+                failure, pause = "", name_server.whole_at - self._loop.time()
             if failure != logged:
                 logged = failure
                 if failure:
@@ -191,93 +228,89 @@ class Registration:
                     _log.info("name server %s: registered", address)
             if not is_slow:
                 async with self._progress:
-                    self._tried[address] = changes
+                    name_server.tried = changes
                     self._progress.notify_all()
-            try:
+            with suppress(TimeoutError):
                 async with asyncio.timeout(pause):
-                    await self._stale[address].wait()
-            except TimeoutError:
-                pass
+                    await name_server.stale.wait()
 
     def _period(self) -> float:
-        """Return the seconds until the next registration, if nothing changes before."""
+        """Return the seconds until the next registration of all topics."""
         settings = self._settings.now
         if settings.is_slave and not self._replicas.master_address:
             return _WITHOUT_MASTER
         return min(max(settings.register_name_server_period / 1000, _SHORTEST), _LONGEST)
 
     async def _register(self, address: str) -> None:
-        timeout = self._settings.now.register_broker_timeout_mills / 1000
+        name_server = self._name_servers[address]
         peer = await self._client.connect(address)
-        if self._peers.get(address) is not peer:
+        if name_server.peer is not peer:
             # A restarted name server knows nothing: it is notified at once, not after the interval.
-            self._peers[address] = peer
-            peer.on_close(lambda _: self._stale[address].set())
-        registration = await self._slices.finish(self._registration())
-        answer = await self._client.call(address, registration, timeout)
-        if self._settings.now.enable_controller_mode and self._settings.now.is_slave:
+            name_server.peer, name_server.takes_single = peer, True
+            name_server.changed = name_server.version = None
+            peer.on_close(lambda _: name_server.stale.set())
+        changed, name_server.changed = name_server.changed, {}
+        is_due = self._loop.time() >= name_server.whole_at
+        if changed and not is_due and self._are_few(changed):
+            await self._register_changed(address, name_server, changed)
+        else:
+            await self._register_all(address, name_server)
+
+    def _are_few(self, changed: Collection[str]) -> bool:
+        """Return whether it is less work to register these topics alone."""
+        few = self._settings.now.split_registration_size
+        return len(changed) < few < len(self._topics)
+
+    async def _register_all(self, address: str, name_server: _NameServer) -> None:
+        version, names = self._topics.version, list(self._topics)
+        is_known = name_server.version == version
+        timeout = self._settings.now.register_broker_timeout_mills / 1000
+        first, is_last = 0, False
+        while not is_last:
+            encoding = self._registrations.part(names, first, version, is_known=is_known)
+            command, first, is_last = await self._slices.finish(encoding)
+            answer = await self._client.call(address, command, timeout)
+            await self._take_answer(address, answer)
+        name_server.whole_at = self._loop.time() + self._period()
+        if name_server.changed is not None:
+            name_server.version = version
+
+    async def _register_changed(
+        self, address: str, name_server: _NameServer, changed: Collection[str]
+    ) -> None:
+        settings, version = self._settings.now, self._topics.version
+        if settings.enable_single_topic_register and name_server.takes_single:
+            try:
+                await self._register_singles(address, list(changed))
+            except RemotingError as error:
+                if error.code != ResponseCode.REQUEST_CODE_NOT_SUPPORTED:
+                    raise
+                name_server.takes_single = False
+            else:
+                return
+        command = await self._slices.finish(self._registrations.changes(changed, version))
+        timeout = settings.register_broker_timeout_mills / 1000
+        await self._take_answer(address, await self._client.call(address, command, timeout))
+        if name_server.changed is not None:
+            name_server.version = version
+
+    async def _register_singles(self, address: str, topics: list[str]) -> None:
+        timeout = self._settings.now.register_broker_timeout_mills / 1000
+        for first in range(0, len(topics), _AT_ONCE):
+            some = map(self._registrations.single, topics[first : first + _AT_ONCE])
+            calls = [self._client.call(address, each, timeout) for each in some if each is not None]
+            await asyncio.gather(*calls)
+
+    async def _take_answer(self, address: str, answer: Command) -> None:
+        settings = self._settings.now
+        if settings.enable_controller_mode and settings.is_slave:
             return  # the controller says who the master is
-        if self._settings.now.is_slave:
+        if settings.is_slave:
             self._masters.note(address, answer.header(RegisterBrokerResponseHeader))
             return  # The master's table says which topics are ordered.
         if answer.body:
             table = decode_body(_KVTable, answer.body).table
             await self._slices.finish(self._take_order(table))
-
-    def _registration(self) -> Job[Command]:
-        settings, version = self._settings.now, self._topics.version
-        texts: list[bytes] = []
-        for name in list(self._topics):
-            topic = self._topics.get(name)
-            if topic is not None:
-                texts.append(encode_body(name) + b":" + encode_body(self._allowed(topic)))
-            yield
-        # Encoded like `RegisterBody`, whose topics are by far the largest part.
-        mappings: dict[str, TopicQueueMappingInfo] = {}
-        for name in list(self._static_topics):
-            if (info := self._static_topics.registered(name)) is not None:
-                mappings[name] = info
-            yield
-        wrapper = encode_body(
-            TopicConfigs(
-                data_version=version,
-                topic_queue_mapping_info_map=mappings,
-                mapping_data_version=self._static_topics.version,
-            )
-        )
-        table = b'{"topicConfigTable":{' + b",".join(texts) + b"}"
-        yield
-        empty = b'{"topicConfigTable":{}'
-        assert wrapper.startswith(empty)
-        body = b"".join(
-            (
-                b'{"topicConfigSerializeWrapper":',
-                table,
-                wrapper[len(empty) :],
-                b',"filterServerList":[]}',
-            )
-        )
-        yield
-        acts = settings.has_acting_master
-        header = RegisterBrokerHeader(
-            broker_name=settings.broker_name,
-            broker_addr=settings.broker_address,
-            cluster_name=settings.broker_cluster_name,
-            # Not None: Java's name server refuses that. A slave connects to no empty address.
-            ha_server_addr=self._replicas.ha_address,
-            broker_id=settings.broker_id,
-            heartbeat_timeout_millis=settings.broker_not_active_timeout_millis if acts else None,
-            enable_acting_master=acts,
-            body_crc32=body_crc(body),
-        )
-        return request(RequestCode.REGISTER_BROKER, header, body)
-
-    def _allowed(self, topic: Topic) -> Topic:
-        """Return a topic as clients may use it: with no more than `brokerPermission`."""
-        allowed = self._settings.now.broker_permission
-        if allowed & READ_WRITE == READ_WRITE:
-            return topic
-        return msgspec.structs.replace(topic, perm=topic.perm & allowed)
 
     def _take_order(self, table: dict[str, str]) -> Job[None]:
         """Note which topics are ordered (upstream: `updateOrderTopicConfig`)."""

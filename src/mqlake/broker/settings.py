@@ -83,6 +83,10 @@ WITHOUT_EFFECT = {
         "A master that starts with `enableSlaveActingMaster` asks all slaves that the name servers"
         " know for their offsets, however many there are."
     ),
+    "compressedRegister": (
+        "The compressed form lacks the flags of topics. Registrations that are too long for one"
+        " request are split."
+    ),
     "sendHeartbeatTimeoutMillis": "Name servers do not answer heartbeats.",
     "compatibleWithOldNameSrv": (
         "Name servers of RocketMQ 4 know no acting master, so no requests are adapted to them."
@@ -340,6 +344,15 @@ class BrokerSettings(StoreSettings, frozen=True, rename="camel", kw_only=True):
     register_name_server_period: Now[Count] = 30_000
     """The interval of registrations. Values below 10 seconds count as 10 seconds, values above 60
     as 60 seconds. A change of topics is registered at once."""
+    enable_split_registration: Now[bool] = False
+    """Whether registrations have at most `splitRegistrationSize` topics. Registrations of more than
+    4 MiB are split in any case."""
+    split_registration_size: Now[Annotated[int, Within(2, 1_000_000)]] = 800
+    """The maximum number of topics in one part of a registration, with `enableSplitRegistration`.
+    A broker with more topics registers a changed topic alone."""
+    enable_single_topic_register: Now[bool] = True
+    """Whether changed topics that are registered alone are sent in requests of their own, which a
+    name server with `deleteTopicWithBrokerRegistration` needs (RocketMQ's default: false)."""
     register_broker_timeout_mills: Now[Timeout] = 24_000
     """How long to wait for a name server's answer."""
 

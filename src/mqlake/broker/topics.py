@@ -57,13 +57,14 @@ class Topics:
 
     Attributes:
         get: returns a topic by name, None if it does not exist.
-        on_change: called after each change.
+        on_change: called after each change, with the name of the topic; None if several, or what
+            belongs to them, may have changed.
     """
 
     def __init__(self, settings: Current[BrokerSettings], table: TopicTable) -> None:
         self._settings, self._table = settings, table
         self.get = table.get
-        self.on_change: Callable[[], None] = lambda: None
+        self.on_change: Callable[[str | None], None] = lambda _: None
         self._being_deleted: set[str] = set()
         self._own = list(_own_topics(settings.now))
         self._system = _system(self._own)
@@ -172,7 +173,7 @@ class Topics:
     def put(self, topic: Topic) -> None:
         """Create or change a topic."""
         self._table.put(topic)
-        self.on_change()
+        self.on_change(topic.topic_name)
 
     def follow(self, topics: Mapping[str, Topic], version: DataVersion) -> Job[None]:
         """Replace all topics, and their version, by those of a master, a bit at a time."""
@@ -181,23 +182,23 @@ class Topics:
             bounded[name] = _bounded(topic)
             yield
         yield from self._table.follow(bounded, version)
-        self.on_change()
+        self.on_change(None)
 
     def count_change(self) -> None:
         """Count a change of what is registered in addition to the topics, and register it."""
         self._table.count_change()
-        self.on_change()
+        self.on_change(None)
 
     def begin_term(self, number: int) -> None:
         """Let name servers take this broker's topics for later than those of earlier masters."""
         self._table.begin_state(number)
-        self.on_change()
+        self.on_change(None)
 
     def remove(self, name: str) -> bool:
         """Remove a topic; return whether it existed."""
         was_there = self._table.remove(name)
         if was_there:
-            self.on_change()
+            self.on_change(name)
         return was_there
 
     def make_for_send(

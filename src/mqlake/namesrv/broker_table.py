@@ -32,7 +32,12 @@ class Place(NamedTuple):
 
 
 class LiveBroker(msgspec.Struct):
-    """The state of a live broker; times are milliseconds."""
+    """The state of a live broker; times are milliseconds.
+
+    Attributes:
+        registering: the topics of the parts of a registration so far, if more follow and topics
+            that a broker no longer registers are removed.
+    """
 
     last_heard: int
     timeout: int
@@ -40,6 +45,7 @@ class LiveBroker(msgspec.Struct):
     connection: object
     ha_address: str
     filter_servers: list[str]
+    registering: set[str] = msgspec.field(default_factory=set[str])
 
 
 class BrokerTable:

@@ -34,6 +34,7 @@ from mqlake.protocol.bodies.register import RegisterBody
 from mqlake.protocol.bodies.route import BrokerData, QueueData, TopicRouteData
 from mqlake.protocol.codes import ResponseCode
 from mqlake.protocol.errors import RemotingError
+from mqlake.protocol.headers.namesrv import RegistrationPart
 from mqlake.remoting.slices import Job
 
 T = TypeVar("T")
@@ -49,7 +50,11 @@ _MEMBER_GROUP_TOPIC: Final = "rmq_sys_SYNC_BROKER_MEMBER_"
 
 
 class Registration(NamedTuple):
-    """The content of a registration. `acting_master`: None from releases before 5."""
+    """The content of a registration. `acting_master`: None from releases before 5.
+
+    Attributes:
+        part: which of the broker's topics it contains; None for all.
+    """
 
     place: Place
     ha_address: str
@@ -58,6 +63,7 @@ class Registration(NamedTuple):
     acting_master: bool | None
     body: RegisterBody
     connection: object
+    part: RegistrationPart | None = None
 
 
 class Master(NamedTuple):
@@ -133,8 +139,10 @@ class Routes:
             return None
         data.broker_addrs[broker_id] = key.address
         is_prime_slave = new.acting_master is not None and broker_id == min(data.broker_addrs)
+        known = self.brokers.live.get(key)
+        registering = known.registering if known else set[str]()
         if broker_id == MASTER_ID or is_prime_slave:
-            yield from self._take_topics(new, settings, is_first=is_first)
+            yield from self._take_topics(new, settings, registering, is_first=is_first)
         if key not in self.brokers.live:
             _log.info(
                 "broker %s registered: %s, id %d, %s", name, key.address, broker_id, key.cluster
@@ -146,6 +154,7 @@ class Routes:
             new.connection,
             new.ha_address,
             new.body.filter_server_list,
+            registering,
         )
         if broker_id < smallest and data.enable_acting_master and len(data.broker_addrs) > 1:
             self.on_smallest_id(name, after_registration(data, new.ha_address))
@@ -272,12 +281,17 @@ class Routes:
         return route
 
     def _take_topics(
-        self, new: Registration, settings: NamesrvSettings, *, is_first: bool
+        self,
+        new: Registration,
+        settings: NamesrvSettings,
+        registering: set[str],
+        *,
+        is_first: bool,
     ) -> Job[None]:
         name, topics = new.place.name, new.body.topic_config_serialize_wrapper
         table, mappings = topics.topic_config_table, topics.topic_queue_mapping_info_map
-        if settings.delete_topic_with_broker_registration and not mappings:
-            yield from self.topics.keep_only(name, table)
+        if settings.delete_topic_with_broker_registration:
+            yield from self._forget_others(new, registering)
         is_changed = is_first or self.has_changed(new.place.key, topics.data_version)
         read_only = bool(new.acting_master) and new.place.id != MASTER_ID
         for topic in table.values():
@@ -288,6 +302,19 @@ class Routes:
             for topic, mapping in mappings.items():
                 self.topics.put_mapping(topic, mapping)
                 yield
+
+    def _forget_others(self, new: Registration, registering: set[str]) -> Job[None]:
+        """Remove the topics that a broker no longer registers, once it has registered all."""
+        topics = new.body.topic_config_serialize_wrapper
+        if new.part is RegistrationPart.CHANGES:
+            return
+        if new.part in (None, RegistrationPart.FIRST):
+            registering.clear()
+        registering.update(topics.topic_config_table)
+        if new.part in (None, RegistrationPart.LAST):
+            if not topics.topic_queue_mapping_info_map:  # As RocketMQ.
+                yield from self.topics.keep_only(new.place.name, registering)
+            registering.clear()
 
     def _master(self, key: BrokerKey, data: BrokerData) -> Master:
         address = data.broker_addrs.get(MASTER_ID, "")

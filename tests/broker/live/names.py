@@ -12,6 +12,7 @@ from mqlake.protocol.command import Command, response
 from mqlake.remoting.connection import Peer
 from mqlake.remoting.route import Route
 from mqlake.remoting.server import RemotingServer
+from tests.broker.admin.asking import done, wanted
 from tests.broker.live.observing import change, observes, until
 from tests.broker.running import Running, running
 
@@ -22,11 +23,20 @@ class Registered:
     def __init__(self) -> None:
         self.count = 0
         self.answers = True
-        codes = (RequestCode.REGISTER_BROKER, RequestCode.UNREGISTER_BROKER)
+        self.parts: list[str | None] = []
+        self.singles = 0
+        codes = (
+            RequestCode.REGISTER_BROKER,
+            RequestCode.UNREGISTER_BROKER,
+            RequestCode.REGISTER_TOPIC_IN_NAMESRV,
+        )
         self.server = RemotingServer([Route(code, self._serve) for code in codes])
 
     def _serve(self, _peer: Peer, request: Command) -> Command | None:
         self.count += 1
+        if request.code == RequestCode.REGISTER_BROKER:
+            self.parts.append(request.fields.get("registrationPart"))
+        self.singles += request.code == RequestCode.REGISTER_TOPIC_IN_NAMESRV
         return response(request) if self.answers else None
 
 
@@ -68,3 +78,32 @@ async def register_timeout(like: Running) -> None:
         count = names.count
         broker.parts.names.changed()
         await until(lambda: names.count >= count + 2)
+
+
+@observes("enableSplitRegistration")
+async def split_registration(like: Running) -> None:
+    async with registering(like, splitRegistrationSize=2) as (broker, names):
+        assert names.parts == [None]
+        await change(broker, enableSplitRegistration=True)
+        broker.parts.names.changed()
+        await broker.parts.names.told()
+        assert names.parts[-1] == "last"
+
+
+@observes("splitRegistrationSize")
+async def split_registration_size(like: Running) -> None:
+    async with registering(like) as (broker, names):
+        await done(broker, RequestCode.UPDATE_AND_CREATE_TOPIC, wanted("First"))
+        assert not names.singles
+        await change(broker, splitRegistrationSize=2)
+        await done(broker, RequestCode.UPDATE_AND_CREATE_TOPIC, wanted("Second"))
+        assert names.singles == 1
+
+
+@observes("enableSingleTopicRegister")
+async def single_topic_register(like: Running) -> None:
+    async with registering(like, splitRegistrationSize=2) as (broker, names):
+        await change(broker, enableSingleTopicRegister=False)
+        await done(broker, RequestCode.UPDATE_AND_CREATE_TOPIC, wanted("First"))
+        assert names.parts[-1] == "changes"
+        assert not names.singles

@@ -86,6 +86,7 @@ class BrokerRequests:
             header.enable_acting_master,
             (yield from _body(request, compressed=header.compressed)),
             peer,
+            header.registration_part,
         )
         state = self._state
         now = state.clock.milliseconds()

@@ -2,11 +2,26 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
+
 from mqlake.protocol.header import Header, Int32, Int64
 
 
+class RegistrationPart(StrEnum):
+    """Which topics a registration contains, if not all of them. RocketMQ ignores this field."""
+
+    FIRST = "first"
+    NEXT = "next"
+    LAST = "last"
+    CHANGES = "changes"
+
+
 class RegisterBrokerHeader(Header):
-    """REGISTER_BROKER."""
+    """REGISTER_BROKER.
+
+    Attributes:
+        registration_part: None: all topics, or a registration of RocketMQ.
+    """
 
     broker_name: str
     broker_addr: str
@@ -17,6 +32,7 @@ class RegisterBrokerHeader(Header):
     enable_acting_master: bool | None = None
     compressed: bool = False
     body_crc32: Int32 = 0
+    registration_part: RegistrationPart | None = None
 
 
 class RegisterBrokerResponseHeader(Header):
