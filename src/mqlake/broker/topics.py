@@ -278,6 +278,21 @@ class Topics:
             self.put(found)
         return found
 
+    def add_queues(self, topic: Topic, queues: int) -> Topic:
+        """Return a topic that has at least so many queues to read and to write.
+
+        The number of queues never decreases here: nobody would read the messages of the others.
+        """
+        read, write = topic.read_queue_nums, topic.write_queue_nums
+        if queues <= min(read, write):
+            return topic
+        raised = msgspec.structs.replace(
+            topic, read_queue_nums=max(read, queues), write_queue_nums=max(write, queues)
+        )
+        _log.info("topic %s gets %d queues", topic.topic_name, queues)
+        self.put(raised)
+        return raised
+
 
 def without_topic(topics: Topics, names: Iterable[str]) -> list[str]:
     """Return which names of topics with queue files have no topic configuration.

@@ -646,6 +646,7 @@ class OwnedStore:
             *self._of_master(self.timers.services(), self.timers.begin),
             self.timers.file_service(),
             *self._of_master(self.transactions.services(), self.transactions.begin),
+            *self.redelivery.services(),
             *self.config.services(),
         ]
 

@@ -273,11 +273,18 @@ class Incarnations(KeptTable, Protocol):
 
 
 class Redelivery(Protocol):
-    """Accepted messages that cannot be put to their topic."""
+    """Accepted messages that cannot be put where they were sent to."""
 
     @property
     def set_aside(self) -> int:
         """The number of them since the start."""
+        ...
+
+    @property
+    def moved(self) -> int:
+        """The number of messages that were put to another queue since the start: their topic has
+        lost the queue that they were sent to.
+        """
         ...
 
     def put_aside(self, source: Stored, why: str) -> bool:

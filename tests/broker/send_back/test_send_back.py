@@ -184,3 +184,29 @@ def test_what_an_ordered_consumer_sends_to_its_retry_topic_is_dead(tmp_path: Pat
             assert len(broker.records("%RETRY%group")) == 1
 
     asyncio.run(run())
+
+
+@pytest.mark.parametrize(("first", "then"), [(1, 2), (1, 7), (3, 1), (2, 5)])
+def test_no_message_is_put_to_a_queue_that_no_route_shows(
+    tmp_path: Path, first: int, then: int
+) -> None:
+    async def run() -> None:
+        async with running(tmp_path, messageDelayLevel="1s") as broker:
+            groups, topics = broker.parts.groups, broker.parts.topics
+            record = await put(broker)
+            for count in (first, then):
+                groups.put(SubscriptionGroup(group_name="group", retry_queue_nums=count))
+                for _ in range(20):
+                    answer = await give_back(broker, record, 1)
+                    assert answer.code == ResponseCode.SUCCESS
+            retry = topics.get("%RETRY%group")
+            assert retry is not None
+            # Queues that may have messages stay.
+            assert retry.read_queue_nums == retry.write_queue_nums == max(first, then)
+            asked = {
+                int(again.properties["REAL_QID"]) for again in broker.records(SCHEDULE_TOPIC, 0)
+            }
+            assert asked <= set(range(max(first, then)))
+            assert len(asked) > 1 or max(first, then) == 1
+
+    asyncio.run(run())

@@ -63,7 +63,9 @@ class Again:
         self.settings = msgspec.structs.replace(self.settings, **changes)
         self.store = self._open()
 
-    def send(self, kind: str, data: bytes, body: bytes = b"body", topic: str = "T") -> PutResult:
+    def send(
+        self, kind: str, data: bytes, body: bytes = b"body", topic: str = "T", queue_id: int = 2
+    ) -> PutResult:
         """Put a message on one of its ways, with these encoded properties besides."""
         extra = {
             "timer": "TIMER_DELAY_SEC\x0190\x02",
@@ -71,7 +73,7 @@ class Again:
             "half that waits": "CHECK_IMMUNITY_TIME_IN_SECONDS\x0110\x02",
             "half with a timer": "TIMER_DELAY_SEC\x0190\x02",
         }.get(kind, "")
-        message = Message(topic, body, queue_id=2, encoded_properties=extra.encode() + data)
+        message = Message(topic, body, queue_id=queue_id, encoded_properties=extra.encode() + data)
         if kind.startswith("half"):
             result = self.store.transactions.prepare(message, "producers")
         else:

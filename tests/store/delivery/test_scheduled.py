@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -394,3 +395,78 @@ def test_everything_comes_once_in_order_and_in_time(
     for level in range(1, 5):
         bodies = [body for body in live.bodies() if body.startswith(f"{level}:")]
         assert bodies == [body for found, _, body in sent if found == level]
+
+
+LEVELS = (1, 2, 3, 5, 8, 13, 21)
+
+
+def with_levels(text: str) -> StoreSettings:
+    return StoreSettings(
+        mapped_file_size_commit_log=1 << 20,
+        max_hash_slot_num=100,
+        max_index_num=400,
+        message_delay_level=text,
+    )
+
+
+@settings(deadline=None, max_examples=10)
+@given(
+    sent=st.lists(st.integers(1, len(LEVELS)), min_size=1, max_size=12),
+    kept=st.integers(1, len(LEVELS)),
+    waited=st.integers(0, 15),
+    set_back=st.sampled_from([0, 0, 1000]),
+)
+def test_messages_of_dropped_levels_are_delivered_at_their_time(
+    tmp_path_factory: pytest.TempPathFactory,
+    sent: list[int],
+    kept: int,
+    waited: int,
+    set_back: int,
+) -> None:
+    def levels(count: int) -> StoreSettings:
+        return with_levels(" ".join(f"{seconds}s" for seconds in LEVELS[:count]))
+
+    path, clock = tmp_path_factory.mktemp("store"), ManualClock(NOW)
+    with closing(
+        OwnedStore.open(LocalOwnedDirectory.make(path), levels(len(LEVELS)), clock)
+    ) as store:
+        for number, level in enumerate(sent):
+            assert store.put(Message("T", b"%d" % number, delay_level=level)).is_ok
+        store.tick()
+        clock.forward(waited * SECOND)
+        store.scheduled.deliver()
+        store.tick()
+    clock = ManualClock(clock.milliseconds() - set_back * SECOND)
+    with closing(OwnedStore.open(LocalOwnedDirectory.make(path), levels(kept), clock)) as store:
+        seen: dict[bytes, int] = {}
+        for second in range(waited, LEVELS[-1] + 2):
+            store.scheduled.deliver()
+            store.tick()
+            for record in store.reads.get("T", 0, 0, 1000).records:
+                seen.setdefault(record.body, second)
+            clock.forward(SECOND)
+    assert len(seen) == len(sent)
+    for number, level in enumerate(sent):
+        due = LEVELS[level - 1]
+        at = seen[b"%d" % number]
+        # A clock that was set back delivers at once what it cannot explain.
+        assert at == max(due, waited) or (set_back and at >= waited)
+
+
+def test_messages_of_dropped_levels_are_reported(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    clock = ManualClock(NOW)
+    with closing(
+        OwnedStore.open(LocalOwnedDirectory.make(tmp_path), with_levels("1s 5s 9s"), clock)
+    ) as store:
+        for level in (1, 2, 3, 3):
+            store.put(Message("T", b"", delay_level=level))
+        store.tick()
+    with closing(OwnedStore.open(LocalOwnedDirectory.make(tmp_path), with_levels("1s"), clock)):
+        pass
+    assert [text for text in caplog.messages if "wait" in text] == [
+        f"messageDelayLevel has 1 levels, and {count} messages of level {level} wait: each is "
+        "delivered at the time that it was given"
+        for level, count in ((2, 1), (3, 2))
+    ]

@@ -131,12 +131,13 @@ class RuntimeAdmin:
         """Return failures; empty without a failure, so that tools see what RocketMQ shows.
 
         For each service: how often it failed, and why it fails now. Also: how many messages were
-        set aside, and why messages are refused.
+        set aside or put to another queue, and why messages are refused.
         """
         health = self._store.health
         facts: dict[str, object] = {
             "failures_dispatch": health.dispatch_failures,
             "messagesSetAside": self._store.redelivery.set_aside,
+            "messagesMoved": self._store.redelivery.moved,
             "notWritable": health.not_writable,
         }
         for service in (*health.services, *self._parts.repeating):

@@ -133,12 +133,9 @@ class TopicAdmin:
 
     async def _remove(self, name: str) -> None:
         """Remove a topic and, if the settings say so, the retry topics of its popped messages."""
-        topics, store = self._parts.topics, self._parts.store
         names: list[str] = []
         if self._parts.settings.clear_retry_topic_when_delete_topic:
-            groups = store.config.consumer_offsets.groups_of(name)
-            retries = (retry for group in groups for retry in _pop_retry_topics(name, group))
-            names += [retry for retry in retries if retry in topics or store.reads.queues(retry)]
+            names = await self._parts.slices.finish(self._retry_topics(name))
         # The topic comes last: if the disk refuses something, its offsets still name the groups
         # when the request is repeated.
         for each in [*names, name]:
@@ -148,6 +145,16 @@ class TopicAdmin:
                 await self._parts.slices.finish(self._parts.endings.topic_ended(each))
                 await self._parts.store.remove_topic(each)
         await once_kept(self._parts, self._parts.store.config.static_topics, None)
+
+    def _retry_topics(self, name: str) -> Job[list[str]]:
+        """Return the retry topics of a topic's popped messages: its groups may be thousands."""
+        topics, store = self._parts.topics, self._parts.store
+        names: list[str] = []
+        for group in store.config.consumer_offsets.groups_of(name):
+            retries = _pop_retry_topics(name, group)
+            names += [retry for retry in retries if retry in topics or store.reads.queues(retry)]
+            yield
+        return names
 
     def _get(self, _peer: Peer, request: Command) -> Command:
         topic, mapping = self._topic(request), None

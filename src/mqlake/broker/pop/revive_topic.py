@@ -236,16 +236,7 @@ class ReviveTopic:
         if retry_topic_fault(name, is_v2_written=is_v2_written) is not None:
             return
         topic = self._parts.topics.make(name, queues)
-        fewest = min(topic.read_queue_nums, topic.write_queue_nums)
-        if queues > fewest:
-            # The number of queues never decreases, unlike in upstream: nobody would read the
-            # messages of the others.
-            read, write = (
-                max(queues, each) for each in (topic.read_queue_nums, topic.write_queue_nums)
-            )
-            self._parts.topics.put(
-                msgspec.structs.replace(topic, read_queue_nums=read, write_queue_nums=write)
-            )
+        self._parts.topics.add_queues(topic, queues)
         offsets = self._store.config.consumer_offsets
         if offsets.query(point.group, name, queue_id) is None and has_room(self._parts):
             offsets.commit(point.group, name, queue_id, 0)

@@ -105,6 +105,9 @@ class SendBack:
         if not topic.perm & PERM_WRITE:
             reason = f"the topic[{name}] sending message is forbidden"
             raise RemotingError(ResponseCode.NO_PERMISSION, reason)
+        # `retryQueueNums` may have been raised since the topic was created. Upstream then puts
+        # messages to queues that no route shows.
+        self._parts.topics.add_queues(topic, group.retry_queue_nums)
         return name
 
     @staticmethod

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 
 from mqlake.errors import DiskError, StoreError
+from mqlake.formats.config.topics import Topic
 from mqlake.formats.consume_queue import QueueEntry
 from mqlake.formats.file_name import is_safe_topic
 from mqlake.formats.properties import REAL_QID, REAL_TOPIC
@@ -52,6 +53,21 @@ def real_queue(properties: Mapping[str, str]) -> tuple[str, int] | None:
     if not topic or not _QUEUE_ID.fullmatch(queue_id):
         return None
     return topic, int(queue_id)
+
+
+def readable_queue(topic: Topic | None, queue_id: int) -> int:
+    """Return the queue in which consumers find a message that was sent to a queue.
+
+    A topic may have lost queues since then: the messages of such a queue go to one that is both
+    written and read, all to the same one, so that they keep their order. Upstream puts them to the
+    old queue, which nobody reads.
+    """
+    if topic is None:
+        return queue_id
+    read, write = topic.read_queue_nums, topic.write_queue_nums
+    # A topic that is being emptied has queues to read only.
+    count = min(read, write) or read
+    return queue_id % count if 0 < count <= queue_id else queue_id
 
 
 def is_usable_topic(topic: str, settings: StoreSettings) -> bool:

@@ -7,6 +7,7 @@ message blocks later ones, and none is dropped without a trace.
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Iterator
 
 import msgspec
@@ -22,11 +23,12 @@ from mqlake.formats.own_properties import (
 from mqlake.formats.properties import DELAY, INNER_NUM, REAL_QID, REAL_TOPIC
 from mqlake.formats.property_edits import edit
 from mqlake.formats.sys_flag import INNER_BATCH, TRANSACTION_MASK
-from mqlake.formats.topic_names import HALF_TOPIC, TIMER_TOPIC, UNDELIVERABLE_TOPIC
+from mqlake.formats.topic_names import HALF_TOPIC, TIMER_TOPIC, UNDELIVERABLE_TOPIC, WAITING
 from mqlake.store.append.message import Message
 from mqlake.store.append.put_result import PutResult
 from mqlake.store.config.config_entries import TopicTable
-from mqlake.store.delivery.put_again import Put
+from mqlake.store.delivery.put_again import Put, readable_queue
+from mqlake.store.services import Service
 from mqlake.store.stored import Stored, message_of
 
 _WHERE = frozenset((REAL_TOPIC, REAL_QID))
@@ -38,6 +40,7 @@ _NEEDED = {
 """Properties without which the messages of a topic cannot be delivered."""
 
 _LONGEST_NAME = 255
+_REPORT_INTERVAL = 1000
 
 _log = logging.getLogger(__name__)
 
@@ -50,6 +53,8 @@ class Redelivery:
 
     Attributes:
         set_aside: how many messages could not be put to their topic, since the start.
+        moved: how many messages were put to another queue than the one that they were sent to,
+            because their topic no longer has that queue, since the start.
 
     Args:
         append: appends a message as it is, whatever delay its properties ask for, and whatever
@@ -60,10 +65,52 @@ class Redelivery:
     def __init__(self, append: Put, append_without_crc: Put, topics: TopicTable) -> None:
         self._append, self._append_without_crc = append, append_without_crc
         self._topics = topics
-        self.set_aside = 0
+        self.set_aside = self.moved = 0
+        self._moves = Counter[tuple[str, int, int]]()
+
+    def services(self) -> list[Service]:
+        """Return a service that reports what happened to many messages in one line."""
+
+        def start() -> None:
+            self.report()
+
+        return [Service(_REPORT_INTERVAL, start, "redelivery")]
+
+    def report(self) -> None:
+        """Log what happened to messages since the last report."""
+        for (topic, queue_id, other), count in self._moves.items():
+            _log.warning(
+                "topic %s no longer has queue %d: %d messages that waited for it were put to "
+                "queue %d",
+                topic,
+                queue_id,
+                count,
+                other,
+            )
+        self._moves.clear()
 
     def put(self, message: Message) -> PutResult:
-        """Append a message, without optional properties if it is too long with them."""
+        """Append a message to its queue, or to another one if its topic has lost that queue.
+
+        It loses optional properties if it is too long with them.
+        """
+        placed = self._placed(message)
+        result = self._put(placed)
+        if result.count and placed is not message:
+            self.moved += 1
+            self._moves[message.topic, message.queue_id, placed.queue_id] += 1
+        return result
+
+    def _placed(self, message: Message) -> Message:
+        """Return a message in a queue that its consumers read."""
+        if message.topic in WAITING:
+            return message
+        queue_id = readable_queue(self._topics.get(message.topic), message.queue_id)
+        if queue_id == message.queue_id:
+            return message
+        return msgspec.structs.replace(message, queue_id=queue_id)
+
+    def _put(self, message: Message) -> PutResult:
         result = self._append(message)
         if not result.is_permanent:
             return result

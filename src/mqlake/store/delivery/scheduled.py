@@ -5,6 +5,8 @@ Upstream: `ScheduleMessageService`.
 
 from __future__ import annotations
 
+import logging
+
 from mqlake.formats.consume_queue import (
     ENTRY,
     SCHEDULE_TOPIC,
@@ -27,6 +29,8 @@ from mqlake.store.stored import message_of
 _INTERVAL = 100
 _MOST_MESSAGES = 1000
 _MOST_BYTES = 4 << 20
+
+_log = logging.getLogger(__name__)
 
 
 class ScheduledMessages:
@@ -65,12 +69,25 @@ class ScheduledMessages:
 
     def begin(self) -> None:
         """Continue where the table says, whichever broker has written it."""
-        self._next = [self._start(level) for level in self._levels]
-        self._delivered = [AfterFlush[int]() for _ in self._levels]
+        # Levels that `messageDelayLevel` no longer has may have messages; upstream never delivers
+        # them.
+        waiting = {queue_id + 1 for queue_id in self._queues.ids(SCHEDULE_TOPIC)}
+        self._levels = sorted(waiting.union(range(1, len(self._delays) + 1)))
+        self._next = {level: self._start(level) for level in self._levels}
+        self._delivered = {level: AfterFlush[int]() for level in self._levels}
+        self._report_dropped_levels()
 
-    @property
-    def _levels(self) -> range:
-        return range(1, len(self._delays) + 1)
+    def _report_dropped_levels(self) -> None:
+        for level in self._levels[len(self._delays) :]:
+            first = max(self._next[level], self._queues.min_offset(SCHEDULE_TOPIC, level - 1))
+            if count := self._queues.max_offset(SCHEDULE_TOPIC, level - 1) - first:
+                _log.warning(
+                    "messageDelayLevel has %d levels, and %d messages of level %d wait: each is "
+                    "delivered at the time that it was given",
+                    len(self._delays),
+                    count,
+                    level,
+                )
 
     def services(self) -> list[Service]:
         """Return a service that delivers at RocketMQ's interval."""
@@ -97,7 +114,7 @@ class ScheduledMessages:
 
     def keep(self) -> None:
         """Note as delivered what is durable; to be called before the table is written."""
-        for level, delivered in zip(self._levels, self._delivered, strict=True):
+        for level, delivered in self._delivered.items():
             offset = delivered.take(self._log.flushed)
             if offset is not None:
                 self._offsets.set(level, offset)
@@ -124,25 +141,29 @@ class ScheduledMessages:
 
     def _entries(self, level: int, count: int) -> list[QueueEntry]:
         """Return the next entries of a level; those that retention removed are skipped."""
-        start = self._next[level - 1]
+        start = self._next[level]
         if start >= self._queues.max_offset(SCHEDULE_TOPIC, level - 1):
             return []
         first = self._queues.min_offset(SCHEDULE_TOPIC, level - 1)
         if first > start:
             self.dropped += first - start
-            start = self._next[level - 1] = first
+            start = self._next[level] = first
         data = self._queues.entries(SCHEDULE_TOPIC, level - 1, start, count)
         return [QueueEntry(*entry) for entry in ENTRY.iter_unpack(data)]
 
     def _is_due(self, level: int, entry: QueueEntry, now: int) -> bool:
+        if entry.tags_code <= now:
+            return True
         # Later than any message of this level can be: the clock went back since it was put.
-        is_impossible = entry.tags_code > delivery_time(level, now, self._delays)
-        return entry.tags_code <= now or is_impossible
+        if level <= len(self._delays):
+            return entry.tags_code > delivery_time(level, now, self._delays)
+        stored = read_entry(self._log, entry)
+        return stored is None or stored.record.store_timestamp > now
 
     def _deliver(self, level: int, now: int, most: int) -> int:
         count = size = 0
         entries = self._entries(level, most)
-        first = self._next[level - 1]
+        first = self._next[level]
         try:
             for entry in entries:
                 if size > _MOST_BYTES or not self._is_due(level, entry, now):
@@ -150,12 +171,12 @@ class ScheduledMessages:
                 is_done = self._deliver_one(level, entry)
                 if is_done is None:
                     break
-                self._next[level - 1] += 1
+                self._next[level] += 1
                 count += is_done
                 size += entry.size
         finally:  # Also if the disk cannot read the next one.
-            if first != self._next[level - 1]:
-                self._delivered[level - 1].add(self._log.end, self._next[level - 1])
+            if first != self._next[level]:
+                self._delivered[level].add(self._log.end, self._next[level])
         return count
 
     def _deliver_one(self, level: int, entry: QueueEntry) -> bool | None:
@@ -163,7 +184,7 @@ class ScheduledMessages:
         redelivery, set_aside = self._redelivery, self._redelivery.set_aside
         stored = read_entry(self._log, entry)
         if stored is None:
-            redelivery.note_missing(SCHEDULE_TOPIC, level - 1, self._next[level - 1])
+            redelivery.note_missing(SCHEDULE_TOPIC, level - 1, self._next[level])
         else:
             target = real_queue(stored.record.properties)
             message = None

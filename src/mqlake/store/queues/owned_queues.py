@@ -55,6 +55,7 @@ class OwnedQueues:
         self.on_batches: Callable[[], object] = lambda: None
         self._directory = directory
         self._queues: dict[tuple[str, int], Queue] = {}
+        self._of_topic: dict[str, dict[int, Queue]] = {}
         self._open: OrderedDict[str, WritableFile] = OrderedDict()
         # Files to sync, with the number of the last sync that had begun when they were last
         # changed. They stay here until a sync that covers them has succeeded.
@@ -77,7 +78,8 @@ class OwnedQueues:
         Raises:
             FormatError: the topic cannot be the name of a directory.
         """
-        queue = self._queues[topic, queue_id] = OwnedQueue(self, topic, queue_id)
+        queue = OwnedQueue(self, topic, queue_id)
+        self._add(queue)
         queue.bases, queue.end = list(bases), end
         return queue
 
@@ -94,7 +96,8 @@ class OwnedQueues:
             FormatError: the topic cannot be the name of a directory.
             DiskError: the system refused to read the last unit.
         """
-        queue = self._queues[topic, queue_id] = OwnedBatchQueue(self, topic, queue_id)
+        queue = OwnedBatchQueue(self, topic, queue_id)
+        self._add(queue)
         queue.adopt(bases, count)
         return queue
 
@@ -111,8 +114,12 @@ class OwnedQueues:
                 self.on_batches()
             else:
                 queue = OwnedQueue(self, topic, queue_id)
-            self._queues[topic, queue_id] = queue
+            self._add(queue)
         return queue
+
+    def _add(self, queue: Queue) -> None:
+        self._queues[queue.topic, queue.queue_id] = queue
+        self._of_topic.setdefault(queue.topic, {})[queue.queue_id] = queue
 
     def batches(self, topic: str, queue_id: int) -> OwnedBatchQueue | None:
         """Return a batch consume queue, None if it does not exist."""
@@ -122,6 +129,10 @@ class OwnedQueues:
     def queues(self) -> list[tuple[str, int]]:
         """Return (topic, queue id) of each queue that has files, sorted."""
         return sorted(key for key, queue in self._queues.items() if queue.bases)
+
+    def ids(self, topic: str) -> list[int]:
+        """Return the ids of a topic's queues that have files, ascending."""
+        return sorted(queue.queue_id for queue in self._of(topic) if queue.bases)
 
     def sums(self) -> tuple[int, int]:
         """Return the sums, over all queues, of the positions at which their entries end and start.
@@ -222,10 +233,13 @@ class OwnedQueues:
             self._new_names[parent(path)] = self._syncs
         for queue in queues:
             if not queue.bases:  # The topic may be created again with queues of another kind.
-                del self._queues[queue.topic, queue.queue_id]
+                del self._queues[topic, queue.queue_id]
+                del self._of_topic[topic][queue.queue_id]
+        if not self._of_topic.get(topic, True):
+            del self._of_topic[topic]
 
     def _of(self, topic: str) -> list[Queue]:
-        return [queue for queue in self._queues.values() if queue.topic == topic]
+        return list(self._of_topic.get(topic, {}).values())
 
     # Files, for `OwnedQueue`
 

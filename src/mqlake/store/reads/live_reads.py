@@ -112,7 +112,7 @@ class LiveReads(Lookups):
     def queues(self, topic: str) -> list[int]:
         """Return the ids of a topic's queues, ascending."""
         check_topic_name(topic)
-        return [queue_id for name, queue_id in self._queues.queues() if name == topic]
+        return self._queues.ids(topic)
 
     def queue(self, topic: str, queue_id: int) -> QueueRange:
         """Return a queue's offsets; (0, 0) if there is no such queue."""
