@@ -11,6 +11,10 @@ Damage found while reading many records is not raised: it is reported
 (`mqlake.formats.damage.Damage`), because the records around it are still good.
 """
 
+import errno
+
+_PASSING = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN, errno.EINTR})
+
 
 class MqlakeError(Exception):
     """Root of all errors raised by mqlake."""
@@ -47,3 +51,15 @@ class SyncError(DiskError):
 
 class JobError(MqlakeError):
     """A rebuild, verify or export that could not be carried out."""
+
+
+def raise_passing(error: Exception) -> None:
+    """Raise an error again if the process lacked descriptors or memory for a file.
+
+    For whoever continues without a missing or damaged file: such an error says nothing of the file.
+
+    Raises:
+        DiskError: `error`.
+    """
+    if isinstance(error, DiskError) and error.errno in _PASSING:
+        raise error

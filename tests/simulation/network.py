@@ -56,6 +56,9 @@ class Listener:
     def fileno(self) -> int:
         return -1
 
+    async def start_serving(self) -> None:
+        """Do nothing: the port serves from the call that made it."""
+
     def close(self) -> None:
         if self.machine.listeners.get(self.port) is self:
             del self.machine.listeners[self.port]

@@ -424,8 +424,25 @@ class OwnedStore:
             StoreError: received records cannot be dispatched, or the disk failed.
         """
         self.received.drop()
-        self.copies.followed = None
         yield self.log.unsynced()
+        followed, self.copies.followed = self.copies.followed, None
+        try:
+            yield from self._dispatch_received()
+            checksummed = self._checkpoint.checksummed
+            if self.settings.enabled_append_prop_crc:
+                checksummed = Checksummed(self.log.end, STILL_OPEN)
+            yield from self._prepared(checksummed, None)
+        except BaseException:
+            # A slave again: it shows no more than its master confirms, except what is dispatched.
+            self.copies.followed = followed
+            raise
+
+    def _dispatch_received(self) -> Generator[None]:
+        """Dispatch all of the log; yield after each turn.
+
+        Raises:
+            StoreError: a record cannot be dispatched.
+        """
         stalls = 0
         while self.watermarks.dispatched < self.log.end:
             before = self.watermarks.dispatched
@@ -437,10 +454,6 @@ class OwnedStore:
                     f"nothing is dispatched from physical offset {before} on"
                 )
             yield None
-        checksummed = self._checkpoint.checksummed
-        if self.settings.enabled_append_prop_crc:
-            checksummed = Checksummed(self.log.end, STILL_OPEN)
-        yield from self._prepared(checksummed, None)
 
     def begin_at(self, physical_offset: int) -> None:
         """Let an empty log begin where a master's first file begins.

@@ -9,7 +9,7 @@ from collections import Counter, OrderedDict
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
-from mqlake.errors import FormatError, StoreError
+from mqlake.errors import FormatError, StoreError, raise_passing
 from mqlake.formats import abort_file, checkpoint
 from mqlake.formats.checkpoint import Checkpoint, Checksummed
 from mqlake.formats.dialect import Dialect
@@ -86,7 +86,8 @@ class Snapshot:
         """The process id in the abort file, or None if the file does not exist."""
         try:
             return abort_file.decode(_read(self.directory, ABORT_NAME))
-        except StoreError:
+        except StoreError as error:
+            raise_passing(error)
             return None
 
     @cached_property
@@ -94,7 +95,8 @@ class Snapshot:
         """The checkpoint, or None if it cannot be read."""
         try:
             return checkpoint.decode(_read(self.directory, CHECKPOINT_NAME))
-        except (StoreError, FormatError):
+        except (StoreError, FormatError) as error:
+            raise_passing(error)
             return None
 
     @cached_property
@@ -102,7 +104,8 @@ class Snapshot:
         """The part of the log in which mqlake wrote every record with its checksum, or None."""
         try:
             return checkpoint.decode_checksummed(_read(self.directory, CHECKPOINT_NAME))
-        except StoreError:
+        except StoreError as error:
+            raise_passing(error)
             return None
 
     @cached_property

@@ -9,8 +9,10 @@ import pytest
 
 from mqlake.broker.replication.ha_server import HaServer
 from mqlake.broker.replication.slave_log import SlaveLog
+from mqlake.broker.settings import BrokerSettings
 from mqlake.errors import MqlakeError
 from mqlake.protocol.codes import RequestCode, ResponseCode
+from mqlake.store.live_settings import LiveSettings
 from mqlake.store.settings import BrokerRole
 from tests.broker.live.observing import change
 from tests.broker.replication.slaves import (
@@ -122,7 +124,19 @@ def test_what_is_no_role_changes_nothing(tmp_path: Path, values: dict[str, objec
     asyncio.run(run())
 
 
-def test_a_broker_that_cannot_listen_for_slaves_stays_a_slave(tmp_path: Path) -> None:
+def test_a_broker_that_cannot_listen_for_slaves_stays_a_slave(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody sees it as a master: the port is bound before the role changes."""
+    roles: list[BrokerRole] = []
+    switch = LiveSettings.switch
+
+    def note(one: LiveSettings[BrokerSettings], settings: BrokerSettings) -> None:
+        roles.append(settings.broker_role)
+        switch(one, settings)
+
+    monkeypatch.setattr(LiveSettings, "switch", note)
+
     async def run() -> None:
         async with running(tmp_path / "one", **FILES) as one:
             taken = int(server(one).address.rpartition(":")[2])
@@ -137,6 +151,7 @@ def test_a_broker_that_cannot_listen_for_slaves_stays_a_slave(tmp_path: Path) ->
                 assert follower(two).problem is None
 
     asyncio.run(run())
+    assert {*roles} == {BrokerRole.SLAVE}
 
 
 def test_the_settings_file_keeps_the_old_role_if_nothing_works(

@@ -44,6 +44,7 @@ class HaServer:
         self.connections: list[HaConnection] = []
         self.address = ""
         self._server: asyncio.Server | None = None
+        self._is_bound = False
         self._tasks: set[asyncio.Task[None]] = set()
         self._allowed = networks(settings.now.ha_allowed_addresses)
         self._was_missing: str | None = None
@@ -54,26 +55,49 @@ class HaServer:
         """How many slaves are in sync."""
         return self._store.copies.in_sync
 
-    async def start(self) -> None:
-        """Listen for slaves.
+    async def bind(self, settings: BrokerSettings) -> None:
+        """Take the port for slaves, which `start` then serves.
+
+        Args:
+            settings: those of the master that this broker is, or is about to be.
 
         Raises:
             MqlakeError: the configured port is in use; or the port after `listenPort` is, and the
                 role is SYNC_MASTER.
         """
-        settings = self._settings.now
         wanted = settings.ha_listen_port
         port = wanted or min(settings.listen_port + 1, LAST_PORT)
+        self._is_bound = True
         try:
             self._server = await asyncio.start_server(
-                self._connected, settings.listen_address, port, limit=_ENOUGH
+                self._connected,
+                settings.listen_address,
+                port,
+                limit=_ENOUGH,
+                start_serving=False,
             )
         except OSError as error:
             reason = f"port {port} for slaves: {error.strerror or error}; set haListenPort"
             if wanted or settings.broker_role is BrokerRole.SYNC_MASTER:
                 raise MqlakeError(reason) from error
             _log.warning("%s: no slave can follow this broker", reason)
+
+    async def start(self) -> None:
+        """Listen for slaves, at the port that `bind` has taken or takes now.
+
+        Raises:
+            MqlakeError: as for `bind`.
+        """
+        settings = self._settings.now
+        if not self._is_bound:
+            await self.bind(settings)
+        if self._server is None:
             return
+        port = settings.ha_listen_port or min(settings.listen_port + 1, LAST_PORT)
+        try:
+            await self._server.start_serving()
+        except OSError as error:
+            raise MqlakeError(f"port {port} for slaves: {error.strerror or error}") from error
         host = settings.broker_ip2 or settings.broker_ip1
         self.address = f"{f'[{host}]' if ':' in host else host}:{port}"
         self._store.copying.grown = self._grown

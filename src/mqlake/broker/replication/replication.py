@@ -140,8 +140,11 @@ class Replication:
         self._was_made_to_lead = True
         if self.group is not None:
             await self._begin_term(self.group)
+        # Clients must not see a master that is a slave again because its port is in use.
+        server = self._make_server()
+        await server.bind(settings)
         self._settings.switch(settings)
-        self._make()
+        self.server, self.slave = server, None
         await self.start()
 
     async def _prepare_to_follow(self) -> None:

@@ -7,10 +7,9 @@ Index files are copied as they are: readers ignore entries past the log's end.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import suppress
 from typing import NamedTuple
 
-from mqlake.errors import FormatError, StoreError
+from mqlake.errors import StoreError, raise_passing
 from mqlake.formats import index_file
 from mqlake.formats.consume_queue import ENTRY_SIZE
 from mqlake.formats.damage import Damage
@@ -84,5 +83,9 @@ def _tree(directory: Directory, path: str, depth: int) -> Iterator[Derived]:
 
 
 def _whole(directory: Directory, path: str) -> Iterator[Derived]:
-    with suppress(StoreError, FormatError):  # The file was removed since it was listed.
-        yield Derived(path, directory.size(path), is_final=False)
+    try:
+        size = directory.size(path)
+    except StoreError as error:
+        raise_passing(error)
+        return  # The file was removed since it was listed.
+    yield Derived(path, size, is_final=False)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import msgspec
 
-from mqlake.errors import JobError, StoreError
+from mqlake.errors import JobError, StoreError, raise_passing
 from mqlake.formats import archive_manifest
 from mqlake.formats.archive_manifest import ArchivedFile, ArchivedSegment, Manifest
 from mqlake.jobs.archive.copying import copy_file, copy_segment
@@ -129,7 +129,8 @@ class _Run:
                 continue
             try:
                 file = directory.open(path)
-            except StoreError:
+            except StoreError as error:
+                raise_passing(error)
                 continue  # The file was removed since it was listed.
             try:
                 known[path] = copy_file(

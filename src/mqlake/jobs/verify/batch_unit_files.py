@@ -11,7 +11,7 @@ from collections import OrderedDict
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from mqlake.errors import StoreError
+from mqlake.errors import StoreError, raise_passing
 from mqlake.formats import batch_consume_queue
 from mqlake.formats.batch_consume_queue import UNIT_SIZE, BatchQueueUnit
 from mqlake.formats.file_name import check_topic_name, parse_segment_name, segment_name
@@ -160,7 +160,8 @@ class BatchUnitFiles:
             self.close()
         try:
             file = self._store.open(path)
-        except StoreError:
+        except StoreError as error:
+            raise_passing(error)
             return None  # The file was deleted since it was listed.
         self._open = path, file
         return file

@@ -6,7 +6,7 @@ from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Iterator
 
-from mqlake.errors import StoreError
+from mqlake.errors import StoreError, raise_passing
 from mqlake.formats.consume_queue import ENTRY_SIZE
 from mqlake.formats.file_name import segment_name
 from mqlake.jobs.queues.runs import Queue
@@ -79,7 +79,8 @@ class QueueBytes:
         if opened is None:
             try:
                 opened = self._store.open(path)
-            except StoreError:
+            except StoreError as error:
+                raise_passing(error)
                 return None  # The file was deleted since it was listed.
         self._files[path] = opened
         if len(self._files) > _OPEN_FILES:

@@ -20,7 +20,14 @@ from mqlake.dispatch.kernel import load
 from mqlake.errors import DiskError, MqlakeError, StoreError
 from mqlake.formats import record
 from mqlake.formats.consume_queue import SCHEDULE_TOPIC
-from mqlake.spark.sink.journal import Adding, Journal, read_journal, write_journal
+from mqlake.spark.sink.journal import (
+    Adding,
+    Journal,
+    read_journal,
+    restore_begun,
+    write_begun,
+    write_journal,
+)
 from mqlake.spark.sink.roll_back import roll_back
 from mqlake.spark.sink.staged import Frame, Part, read_frames
 from mqlake.storage.clock import Clock, SystemClock
@@ -119,7 +126,7 @@ def _add(
 ) -> int:
     adding = Adding(store.log.end, store.clock.milliseconds())
     begun = Journal(journal.epochs, adding)
-    write_journal(directory, begun)
+    write_begun(directory, begun)
     for part in parts:
         _append_part(store, staged, part, adding.store_timestamp)
         _name_topics(store, part)
@@ -129,13 +136,27 @@ def _add(
     taken = Adding(adding.start, adding.store_timestamp, is_taken=True)
     try:
         write_journal(directory, Journal(epochs, taken))
-    except DiskError:
+    except DiskError as error:
         # The new journal may be in place without being durable. The messages of a commit that
         # fails must not count as stored, or a repeated batch query would store them twice.
-        with suppress(DiskError):
-            write_journal(directory, begun)
+        _restore(directory, begun, error)
         raise
     return sum(part.rows for part in parts)
+
+
+def _restore(directory: OwnedDirectory, begun: Journal, reason: DiskError) -> None:
+    """Let a commit that fails be one that has only begun.
+
+    Raises:
+        StoreError: that is refused, too, and the messages count as stored.
+    """
+    with suppress(DiskError):
+        restore_begun(directory)
+    if read_journal(directory) != begun:
+        raise StoreError(
+            f"{directory.describe()}: all messages are stored, but not certainly durable: a query"
+            f" that is run again stores them twice: {reason}"
+        ) from reason
 
 
 def _append_part(store: OwnedStore, staged: Path, part: Part, now: int) -> None:

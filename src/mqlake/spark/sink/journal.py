@@ -16,6 +16,7 @@ from mqlake.storage.read_file import read_file
 
 DIRECTORY = ".mqlake-sink"
 _PATH = f"{DIRECTORY}/journal.json"
+_BEGUN = f"{DIRECTORY}/begun.json"
 
 
 class Adding(msgspec.Struct, frozen=True, rename="camel"):
@@ -61,11 +62,34 @@ def read_journal(directory: Directory) -> Journal:
         raise StoreError(f"{directory.describe(_PATH)}: {error}") from None
 
 
+def write_begun(directory: OwnedDirectory, journal: Journal) -> None:
+    """Write the journal of a commit that begins, and a copy that `restore_begun` needs.
+
+    Raises:
+        DiskError: the system refused the operation.
+    """
+    make_directories(directory, DIRECTORY)
+    replace_file(directory, _BEGUN, msgspec.json.encode(journal))
+    write_journal(directory, journal)
+
+
+def restore_begun(directory: OwnedDirectory) -> None:
+    """Replace the journal by the copy of `write_begun`, which takes neither room nor a descriptor.
+
+    Raises:
+        DiskError: the system refused the operation.
+    """
+    directory.replace(_BEGUN, _PATH)
+    directory.sync_directory(DIRECTORY)
+
+
 def write_journal(directory: OwnedDirectory, journal: Journal) -> None:
-    """Replace the journal; return once it is durable.
+    """Replace the journal; return once it is durable. If no commit is open, remove the copy.
 
     Raises:
         DiskError: the system refused the operation.
     """
     make_directories(directory, DIRECTORY)
     replace_file(directory, _PATH, msgspec.json.encode(journal))
+    if journal.adding is None:
+        directory.remove(_BEGUN)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from zlib import crc32
 
-from mqlake.errors import StoreError
+from mqlake.errors import StoreError, raise_passing
 from mqlake.formats import archive_manifest
 from mqlake.formats.archive_manifest import Manifest
 from mqlake.formats.file_name import parse_segment_name
@@ -41,7 +41,8 @@ class JoinedDirectory:
     def size(self, path: str) -> int:
         try:
             return self._live.size(path)
-        except StoreError:
+        except StoreError as error:
+            raise_passing(error)
             if not self._has(path):
                 raise
             return self._archived.size(path)
@@ -49,7 +50,8 @@ class JoinedDirectory:
     def open(self, path: str) -> ReadableFile:
         try:
             return self._live.open(path)
-        except StoreError:
+        except StoreError as error:
+            raise_passing(error)
             if not self._has(path):
                 raise
             return self._archived.open(path)
@@ -83,7 +85,8 @@ def check_same_log(live: Directory, manifest: Manifest, archive: str) -> None:
             continue
         try:
             file = live.open(segment.path)
-        except StoreError:
+        except StoreError as error:
+            raise_passing(error)
             continue  # The segment was removed since it was listed.
         length = min(archive_manifest.HEAD_BYTES, segment.size)
         head = file.read(0, length)

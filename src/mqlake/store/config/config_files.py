@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-from mqlake.errors import FormatError, StoreError
+from mqlake.errors import FormatError, StoreError, raise_passing
 from mqlake.formats.config import Config, Topics, load
 from mqlake.storage.protocol import Directory
 from mqlake.storage.read_file import read_file
@@ -19,7 +19,11 @@ C = TypeVar("C", bound=Config)
 
 
 def read_config(directory: Directory, kind: type[C]) -> C | None:
-    """Return a configuration file; None if it does not exist or cannot be read."""
+    """Return a configuration file; None if it does not exist or cannot be read.
+
+    Raises:
+        DiskError: the process has no descriptor or memory for it now.
+    """
 
     def read(name: str) -> bytes | None:
         path = f"{DIRECTORY}/{name}"
@@ -29,7 +33,8 @@ def read_config(directory: Directory, kind: type[C]) -> C | None:
 
     try:
         return load(read, kind)
-    except (FormatError, StoreError):
+    except (FormatError, StoreError) as error:
+        raise_passing(error)
         return None
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from mqlake.errors import FormatError, StoreError
+from mqlake.errors import FormatError, StoreError, raise_passing
 from mqlake.formats import index_file
 from mqlake.formats.damage import Damage
 from mqlake.formats.index_file import IndexEntry, IndexHeader
@@ -133,19 +133,25 @@ class IndexFiles:
         """Return the stretches of [start, end) that no file covers, ascending.
 
         A file's last record also counts as the first of the stretch after it: the end of the file
-        may have cut off some of its keys.
+        may have cut off some of its keys. A file's first record also counts as the last of the
+        stretch before it: its first keys may be in a file that is missing.
         """
         found: list[tuple[int, int]] = []
-        for file in self.files:
-            if file.header.begin_physical_offset > start:
-                found.append((start, min(file.header.begin_physical_offset, end)))
+        for number, file in enumerate(self.files):
+            begin = file.header.begin_physical_offset
+            if begin > start or (number == 0 and begin == start > 0):
+                found.append((start, min(begin + 1, end)))
             start = max(start, file.covered_end)
         found.append((start, end))
         return [(first, last) for first, last in found if first < last]
 
 
 def open_index_file(directory: Directory, name: str) -> IndexFile | Damage | None:
-    """Return a file, what is wrong with it, or None if it is empty."""
+    """Return a file, what is wrong with it, or None if it is empty.
+
+    Raises:
+        DiskError: the process has no descriptor or memory for it now: it is not damaged.
+    """
     path = f"{DIRECTORY}/{name}"
     if not name.isprintable():
         # Reports are text: a name with other bytes, or one that moves the cursor, is left out.
@@ -157,6 +163,7 @@ def open_index_file(directory: Directory, name: str) -> IndexFile | Damage | Non
         load(0, index_file.HEADER_SIZE)
         header = index_file.decode_header(view)
     except (StoreError, FormatError) as error:
+        raise_passing(error)
         return Damage(path, 0, 0, str(error))
     sizes = find_sizes(view, header, load)
     if sizes is None:

@@ -13,7 +13,7 @@ from contextlib import suppress
 from itertools import pairwise
 from typing import NamedTuple
 
-from mqlake.errors import DiskError, StoreError
+from mqlake.errors import DiskError, StoreError, raise_passing
 from mqlake.formats.file_name import segment_name
 from mqlake.storage.durable import make_directories
 from mqlake.storage.protocol import Directory, OwnedDirectory, ReadableFile, WritableFile
@@ -96,7 +96,8 @@ def report(directory: Directory) -> list[CutOffReport]:
     for kept in cut_off_files(directory):
         try:
             file = directory.open(kept.path)
-        except StoreError:
+        except StoreError as error:
+            raise_passing(error)
             continue  # The file was removed since it was listed.
         try:
             size, records = file.size, _count(file, kept.offset)

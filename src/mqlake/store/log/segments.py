@@ -14,7 +14,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from mqlake.dispatch.record_view import record_view
-from mqlake.errors import DiskError, FormatError, StoreError
+from mqlake.errors import DiskError, FormatError, StoreError, raise_passing
 from mqlake.formats import record
 from mqlake.formats.damage import Damage
 from mqlake.formats.file_name import parse_segment_name
@@ -125,10 +125,15 @@ class CommitLog:
         return self._segments[number] if number < len(self._segments) else None
 
     def file(self, segment: Segment) -> ReadableFile | None:
-        """Return the segment's open file, None if it no longer exists or cannot be opened."""
+        """Return the segment's open file, None if it no longer exists or cannot be opened.
+
+        Raises:
+            DiskError: the process has no descriptor for it now.
+        """
         try:
             return self._open_file(segment)
-        except StoreError:
+        except StoreError as error:
+            raise_passing(error)
             return None
 
     def mapped(self, segment: Segment) -> Bytes | None:
@@ -152,7 +157,9 @@ class CommitLog:
         if not segment or not file:
             return None
         at = offset - segment.base
-        return SegmentPosition(segment, record_view(file, at, segment.end - segment.base), at)
+        view = record_view(file, at, segment.end - segment.base)
+        # The file may have been cut since it was listed.
+        return SegmentPosition(segment, view, at) if at < len(view) else None
 
     def check(self, offset: int, *, crc: bool = True) -> tuple[Fault, Layout | None]:
         """Check the record at a physical offset; SHORT if there is no such byte."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from mqlake.errors import StoreError
+from mqlake.errors import DiskError, StoreError
 from mqlake.formats import batch_consume_queue
 from mqlake.formats.batch_consume_queue import UNIT_SIZE, BatchQueueUnit
 from mqlake.store.queues.owned_queue import MOST_BLANKS, OwnedQueue
@@ -135,6 +135,8 @@ class OwnedBatchQueue:
         for base in self.bases:
             try:
                 unit = self.unit(base // UNIT_SIZE)
+            except DiskError:
+                raise  # The file exists.
             except StoreError:
                 continue  # This file was removed, too.
             if unit is not None and unit.base_offset > queue_offset:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
-from mqlake.errors import FormatError, StoreError
+from mqlake.errors import FormatError, StoreError, raise_passing
 from mqlake.formats import consume_queue
 from mqlake.formats.consume_queue import ENTRY_SIZE, QueueEntry
 from mqlake.formats.damage import Damage
@@ -212,7 +212,8 @@ class QueueFiles:
     def _open(self, file: QueueFile) -> ReadableFile | None:
         try:
             return self._directory.open(f"{self._path}/{file.name}")
-        except StoreError:
+        except StoreError as error:
+            raise_passing(error)
             return None  # The file was deleted since it was listed.
 
     def _find_end(self) -> int:
@@ -233,7 +234,8 @@ def _queue_files(directory: Directory, path: str) -> Iterator[QueueFile]:
         if base is not None and base % ENTRY_SIZE == 0:
             try:
                 size = directory.size(f"{path}/{name}")
-            except StoreError:
+            except StoreError as error:
+                raise_passing(error)
                 continue  # The file was deleted since it was listed.
             yield QueueFile(name, base // ENTRY_SIZE, size)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
-from mqlake.errors import StoreError
+from mqlake.errors import DiskError, StoreError
 from mqlake.formats.consume_queue import BLANK_ENTRY, QueueEntry
 from mqlake.store.log.scan import Queue, head_of
 from mqlake.store.log.segments import CommitLog
@@ -198,6 +198,8 @@ class QueueRecovery:
     def _is_true(self, queue: FoundQueue, queue_offset: int) -> bool:
         try:
             entry = self._files.entry(queue, queue_offset)
+        except DiskError:
+            raise  # An entry that cannot be read now is not a wrong one.
         except StoreError:
             return False
         return entry is not None and self._is_right(queue, queue_offset, entry)
