@@ -21,11 +21,13 @@ class EndedIncarnations(msgspec.Struct, frozen=True, rename="camel"):
     Attributes:
         topics: by topic, the physical offset before which its records belong to incarnations that
             were deleted.
+        others: the same for all topics that are not in `topics`.
         groups: by consumer group, the same for the records of its state.
     """
 
     file_name: ClassVar[str] = "incarnations.json"
 
     topics: dict[str, Offset] = {}
+    others: Offset = 0
     groups: dict[str, Offset] = {}
     data_version: DataVersion = DataVersion()

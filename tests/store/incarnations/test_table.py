@@ -115,45 +115,61 @@ def test_a_deletion_that_the_disk_refuses_is_written_by_the_next_write(tmp_path:
     assert load(tmp_path).before("T") == 5
 
 
-@given(topics=Offsets, groups=Offsets, end=st.integers(0, 100))
-def test_offsets_past_a_shorter_log_move_to_its_end(
-    topics: dict[str, int], groups: dict[str, int], end: int
-) -> None:
-    found = FoundIncarnations(Incarnations(topics, groups), is_whole=True)
-    table = OwnedIncarnations(LocalOwnedDirectory("unused"), ManualClock(NOW), found)
-    offsets = [*topics.values(), *groups.values()]
+Tables = st.builds(Incarnations, Offsets, Offsets, st.integers(0, 100))
+
+
+def owned(found: Incarnations) -> OwnedIncarnations:
+    directory = LocalOwnedDirectory("unused")
+    return OwnedIncarnations(directory, ManualClock(NOW), FoundIncarnations(found, is_whole=True))
+
+
+@given(found=Tables, end=st.integers(0, 100))
+def test_offsets_past_a_shorter_log_move_to_its_end(found: Incarnations, end: int) -> None:
+    table = owned(found)
+    offsets = [*found.topics.values(), *found.groups.values(), found.others]
     assert table.clamp(end) == sum(each > end for each in offsets)
-    assert table.topics == {name: min(each, end) for name, each in topics.items()}
-    assert table.groups == {name: min(each, end) for name, each in groups.items()}
+    for name in "ABCDEF":
+        assert table.before(name) == min(found.before(name), end)
+        assert table.group_before(name) == min(found.group_before(name), end)
     assert (table.write() is not None) == any(each > end for each in offsets)
 
 
-@given(
-    topics=Offsets,
-    groups=Offsets,
-    start=st.integers(0, 100),
-    names=st.sets(st.sampled_from("ABCDE")),
-)
+@given(found=Tables, start=st.integers(0, 100), names=st.sets(st.sampled_from("ABCDE")))
 def test_names_are_forgotten_once_they_have_neither_records_nor_a_successor(
-    topics: dict[str, int], groups: dict[str, int], start: int, names: set[str]
+    found: Incarnations, start: int, names: set[str]
 ) -> None:
-    found = FoundIncarnations(Incarnations(topics, groups), is_whole=True)
-    table = OwnedIncarnations(LocalOwnedDirectory("unused"), ManualClock(NOW), found)
-    gone = table.prune(start, names.__contains__, names.__contains__)
-    for kept, old in ((table.topics, topics), (table.groups, groups)):
-        # No record that the log still has comes back to life.
-        assert all(kept.get(name, 0) == each for name, each in old.items() if each > start)
-        assert set(kept) == {name for name in old if old[name] > start or name in names}
-    assert gone == len(topics) + len(groups) - len(table.topics) - len(table.groups)
+    table = owned(found)
+    table.prune(start, names.__contains__, names.__contains__)
+    for name in "ABCDEF":
+        # No record that the log still has comes back to life, and none dies.
+        assert max(table.before(name), start) == max(found.before(name), start)
+        assert max(table.group_before(name), start) == max(found.group_before(name), start)
+        if name in names:
+            assert table.before(name) in (found.before(name), 0)
+            assert table.group_before(name) == found.group_before(name)
+    if not table.others:
+        assert all(found.before(name) > start or name in names for name in table.topics)
+    assert all(found.group_before(name) > start or name in names for name in table.groups)
+    assert table.others in (found.others, 0)
+
+
+def test_a_topic_that_is_unknown_is_dead_where_all_others_are(tmp_path: Path) -> None:
+    table = load(tmp_path)
+    table.follow(Incarnations({"T": 0}, {}, 50))
+    keep(table)
+    for found in (table, load(tmp_path)):
+        assert [found.is_dead(name, 49) for name in "TU"] == [False, True]
+        assert not found.is_dead("U", 50)
+    assert not table.end_topic("U", 50)
+    assert table.end_topic("T", 50)
 
 
 def test_a_slave_has_the_masters_table(tmp_path: Path) -> None:
     table = load(tmp_path)
     table.end_topic("T", 5)
     table.end_topic("Mine", 9)
-    topics = table.topics
-    table.follow({"T": 3, "U": 4}, {"G": 6})
-    assert table.topics == topics == {"T": 3, "U": 4}
+    table.follow(Incarnations({"T": 3, "U": 4}, {"G": 6}))
+    assert table.topics == {"T": 3, "U": 4}
     assert table.groups == {"G": 6}
     keep(table)
     assert load(tmp_path).topics == {"T": 3, "U": 4}

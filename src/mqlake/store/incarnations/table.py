@@ -23,27 +23,35 @@ from mqlake.store.config.config_files import DIRECTORY
 class Incarnations:
     """The physical offset at which the current incarnation of each name begins; 0 by default.
 
-    A name without an entry was never deleted, or the log has none of its old records any more. An
-    offset is derived again if the table was lost, and may then be greater than it was. So compare
+    A name with 0 was never deleted, or the log has none of its old records any more. An offset is
+    derived again if the table was lost, and may then be greater than it was. So compare
     the physical offset of a record with it, and not two of these offsets with each other.
 
     Attributes:
         topics, groups: by name, the physical offset before which records are dead; do not change
             them.
+        others: the same for topics that are not in `topics`.
     """
 
     def __init__(
-        self, topics: Mapping[str, int] | None = None, groups: Mapping[str, int] | None = None
+        self,
+        topics: Mapping[str, int] | None = None,
+        groups: Mapping[str, int] | None = None,
+        others: int = 0,
     ) -> None:
-        self.topics, self.groups = dict(topics or {}), dict(groups or {})
+        self.topics, self.groups, self.others = dict(topics or {}), dict(groups or {}), others
+
+    def __bool__(self) -> bool:
+        """Return whether any records of topics are dead."""
+        return bool(self.topics or self.others)
 
     def before(self, topic: str) -> int:
         """Return the physical offset before which all records of a topic are dead."""
-        return self.topics.get(topic, 0)
+        return self.topics.get(topic, self.others)
 
     def is_dead(self, topic: str, physical_offset: int) -> bool:
         """Return whether a record of a topic belongs to an incarnation that was deleted."""
-        return physical_offset < self.topics.get(topic, 0)
+        return physical_offset < self.topics.get(topic, self.others)
 
     def group_before(self, group: str) -> int:
         """Return the physical offset before which all records of a group's state are dead."""
@@ -77,7 +85,7 @@ def find_incarnations(directory: Directory) -> FoundIncarnations:
                 found = config.decode(content, EndedIncarnations)
             except FormatError:
                 continue
-            table = Incarnations(found.topics, found.groups)
+            table = Incarnations(found.topics, found.groups, found.others)
             return FoundIncarnations(table, not suffix, found.data_version)
     return FoundIncarnations(Incarnations(), is_whole=False)
 
@@ -85,12 +93,12 @@ def find_incarnations(directory: Directory) -> FoundIncarnations:
 class OwnedIncarnations(Incarnations):
     """The table of a store that this process owns; `write` stores it. For the store's thread.
 
-    An offset never decreases, except where `follow` and `clamp` say so.
+    No dead record comes back to life, except where `follow` and `clamp` say so.
     """
 
     def __init__(self, directory: OwnedDirectory, clock: Clock, found: FoundIncarnations) -> None:
-        super().__init__(found.table.topics, found.table.groups)
-        known = EndedIncarnations(self.topics, self.groups, found.version)
+        super().__init__(found.table.topics, found.table.groups, found.table.others)
+        known = EndedIncarnations(self.topics, self.others, self.groups, found.version)
         self._file = ConfigFile(directory, EndedIncarnations, clock, (known, {}, found.is_whole))
 
     @classmethod
@@ -106,22 +114,23 @@ class OwnedIncarnations(Incarnations):
 
     def end_topic(self, topic: str, physical_offset: int) -> bool:
         """Let all records of a topic before a physical offset be dead; return whether more are."""
-        return self._end(self.topics, topic, physical_offset)
-
-    def end_group(self, group: str, physical_offset: int) -> bool:
-        """Let all records of a group's state before a physical offset be dead."""
-        return self._end(self.groups, group, physical_offset)
-
-    def _end(self, table: dict[str, int], name: str, physical_offset: int) -> bool:
-        if physical_offset <= table.get(name, 0):
+        if physical_offset <= self.before(topic):
             return False
-        table[name] = physical_offset
+        self.topics[topic] = physical_offset
         self._file.next_version()
         return True
 
-    def follow(self, topics: Mapping[str, int], groups: Mapping[str, int]) -> None:
-        """Replace all entries by those of a master."""
-        self._replace(dict(topics), dict(groups))
+    def end_group(self, group: str, physical_offset: int) -> bool:
+        """Let all records of a group's state before a physical offset be dead."""
+        if physical_offset <= self.group_before(group):
+            return False
+        self.groups[group] = physical_offset
+        self._file.next_version()
+        return True
+
+    def follow(self, master: Incarnations) -> None:
+        """Have the entries of a master's table, and no others."""
+        self._replace(dict(master.topics), dict(master.groups), master.others)
 
     def clamp(self, log_end: int) -> int:
         """Move offsets past the log's end to it; return how many.
@@ -129,40 +138,45 @@ class OwnedIncarnations(Incarnations):
         The log lost its end, or an older copy of it was restored. All records that it has are dead
         nevertheless, but records that are appended from now on are not.
         """
-        most = sum(each > log_end for table in self._tables for each in table.values())
-        self._replace(*({k: min(v, log_end) for k, v in each.items()} for each in self._tables))
-        return most
+        offsets = (*self.topics.values(), *self.groups.values(), self.others)
+        count = sum(each > log_end for each in offsets)
+        if count:
+            topics, groups = (
+                {name: min(each, log_end) for name, each in table.items()}
+                for table in (self.topics, self.groups)
+            )
+            self._replace(topics, groups, min(self.others, log_end))
+        return count
 
     def prune(
         self,
         min_offset: int,
         has_topic: Callable[[str], bool],
         has_group: Callable[[str], bool],
-    ) -> int:
-        """Forget names that do not exist and of which the log has no records; return how many.
+    ) -> None:
+        """Forget names that do not exist and of which the log has no records.
+
+        Names that exist stay: somebody may have a position in a dead incarnation of them.
 
         Args:
             min_offset: physical offset of the log's first byte.
         """
-        before = len(self.topics) + len(self.groups)
-        kept = [
-            {name: each for name, each in table.items() if each > min_offset or exists(name)}
-            for table, exists in zip(self._tables, (has_topic, has_group), strict=True)
-        ]
-        self._replace(*kept)
-        return before - len(self.topics) - len(self.groups)
+        others = self.others if self.others > min_offset else 0
+        topics = {
+            name: each
+            for name, each in self.topics.items()
+            if each != others and (each > min_offset or others or has_topic(name))
+        }
+        groups = {
+            name: each for name, each in self.groups.items() if each > min_offset or has_group(name)
+        }
+        self._replace(topics, groups, others)
 
-    @property
-    def _tables(self) -> tuple[dict[str, int], dict[str, int]]:
-        return self.topics, self.groups
-
-    def _replace(self, topics: dict[str, int], groups: dict[str, int]) -> None:
-        if (topics, groups) != self._tables:
-            # The dicts stay: others look names up in them.
-            for old, new in zip(self._tables, (topics, groups), strict=True):
-                old.clear()
-                old.update(new)
-            self._file.next_version()
+    def _replace(self, topics: dict[str, int], groups: dict[str, int], others: int) -> None:
+        if (topics, groups, others) == (self.topics, self.groups, self.others):
+            return
+        self.topics, self.groups, self.others = topics, groups, others
+        self._file.next_version()
 
     # Store
 
@@ -181,12 +195,12 @@ class OwnedIncarnations(Incarnations):
         return self._file.written >= changes
 
     def complete(self) -> None:
-        """Note that the store needs the file, even an empty one: the table is complete."""
+        """Note that the table is complete: the store needs the file, even an empty one."""
         self._file.change()
 
     def write(self) -> ConfigWrite | None:
         """Return a job that writes the file, None if it is up to date."""
         if not self._file.changed:
             return None
-        topics, groups = dict(self.topics), dict(self.groups)
-        return self._file.write(lambda: {"groups": groups, "topics": topics})
+        topics, groups, others = dict(self.topics), dict(self.groups), self.others
+        return self._file.write(lambda: {"groups": groups, "others": others, "topics": topics})
