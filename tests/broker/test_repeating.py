@@ -7,11 +7,12 @@ import asyncio
 import pytest
 
 from mqlake.broker.repeating import Repeating
+from mqlake.remoting.slices import Slices
 
 
 def test_one_that_fails_is_counted_and_the_others_go_on(caplog: pytest.LogCaptureFixture) -> None:
     async def run() -> None:
-        repeating, enough = Repeating(), asyncio.Event()
+        repeating, enough = Repeating(Slices(lambda: (1, ""))), asyncio.Event()
         calls: list[int] = []
 
         def fail() -> None:

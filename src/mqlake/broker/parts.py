@@ -62,10 +62,10 @@ class Parts:
         settings_file: PropertiesFile,
     ) -> None:
         self.live, self.store, self.settings_file = live, store, settings_file
-        self.repeating = Repeating()
         self.slices = Slices(
             lambda: (self.settings.long_request_queue_capacity, "longRequestQueueCapacity")
         )
+        self.repeating = Repeating(self.slices)
         self.endings = AllEndings()
         self.followed: dict[RequestCode, Callable[[Body], Job[None]]] = {}
         self.on_start: list[Callable[[], Awaitable[object]]] = []

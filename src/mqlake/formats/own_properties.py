@@ -34,6 +34,11 @@ CHECK_TIMES = "TRANSACTION_CHECK_TIMES"
 FIRST_HALF_OFFSET = "TRAN_PREPARED_QUEUE_OFFSET"
 FIRST_POP_TIME = "1ST_POP_TIME"
 POP_RECEIPT = "POP_CK"
+POP_GROUP = "POP_RETRY_GROUP"
+"""The group that popped a message of a retry topic; mqlake's own.
+
+`%RETRY%g_a_t` is the retry topic of group g for topic a_t, and that of group g_a for topic t.
+"""
 MSG_REGION = "MSG_REGION"
 TRACE_ON = "TRACE_ON"
 CLUSTER = "CLUSTER"
@@ -63,6 +68,7 @@ _LONGEST_VALUES = {
     ORIGIN_MESSAGE_ID: _MESSAGE_ID,
     FIRST_POP_TIME: _LONG,
     POP_RECEIPT: _RECEIPT,
+    POP_GROUP: MAX_NAME_BYTES,
     # By a Java broker, in the dead-letter topic.
     "DLQ_ORIGIN_TOPIC": MAX_NAME_BYTES,
     "DLQ_ORIGIN_MESSAGE_ID": _MESSAGE_ID,
@@ -130,6 +136,7 @@ OPTIONAL = (
     CHECK_TIMES,
     FIRST_HALF_OFFSET,
     ORIGIN_MESSAGE_ID,
+    POP_GROUP,
     RETRY_TOPIC,
 )
 """Properties that are dropped, in this order, from a message that is too long to be put again.

@@ -172,6 +172,7 @@ class Acknowledging:
             group=key.group,
             distances=[0],
             broker_name=self._parts.settings.broker_name,
+            log_end=self._store.watermarks.end,
         )
         end = self._revive_topic.put_point(point, receipt.revive_queue_id)
         if end is None:

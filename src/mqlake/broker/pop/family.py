@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 
 from mqlake.broker.parts import Parts
@@ -17,13 +18,16 @@ from mqlake.broker.pop.revival import Revival
 from mqlake.broker.pop.revive_topic import ReviveTopic
 from mqlake.broker.pop.rounds import Rounds
 from mqlake.broker.pop.waiting import Waiting
-from mqlake.errors import DiskError
+from mqlake.errors import DiskError, MqlakeError
 from mqlake.protocol.codes import RequestCode
 from mqlake.protocol.permission import Permission
 from mqlake.remoting.route import Route
+from mqlake.remoting.slices import Job
 
 _LOOK_INTERVAL = 0.1
 _REVIVE_INTERVAL = 1.0
+
+_log = logging.getLogger(__name__)
 
 
 class PopConsumption:
@@ -49,9 +53,10 @@ class PopConsumption:
             parts.endings.add(part)
         self._revival: Revival | None = None
         if parts.settings.timer_wheel_enable:
-            parts.repeating.every(_LOOK_INTERVAL, self._look)
-            parts.repeating.every(_REVIVE_INTERVAL, self._revive)
+            parts.repeating.every_job(_LOOK_INTERVAL, self._look)
+            parts.repeating.every_job(_REVIVE_INTERVAL, self._revive)
             parts.on_stop.append(self._stop)
+            parts.live.on_change(self._end_term, "broker_role")
 
     def routes(self) -> Sequence[Route]:
         """Return the handler of each request code."""
@@ -82,25 +87,38 @@ class PopConsumption:
             ),
         )
 
-    def _look(self) -> None:
+    def _look(self) -> Job[None]:
         if not self._parts.settings.is_slave:
-            self._revive_topic.look(self._store.clock.milliseconds())
+            yield from self._revive_topic.look(self._store.clock.milliseconds())
 
-    def _revive(self) -> None:
+    def _revive(self) -> Job[None]:
         """Revive what is due; a slave leaves that to its master, and begins once it is a master."""
         if self._parts.settings.is_slave:
             self._revival = None
             return
         if self._revival is None:
             self._revival = Revival(self._parts, self._revive_topic)
-        self._revival.look()
+        yield from self._revival.look()
 
-    def _stop(self) -> None:
+    def _end_term(self) -> None:
+        """Forget all pops if this broker is not the master any more: they are the next one's."""
+        if self._parts.settings.is_slave:
+            self._in_flight.clear()
+
+    async def _stop(self) -> None:
         """Store what was known only in memory, and that the groups have passed it."""
-        for pop in self._in_flight.all():
-            self._revive_topic.keep(pop)
+        await self._parts.slices.finish(self._keep_all())
         try:
             self._store.sync_log()
         except DiskError:
             return  # The next start finds the groups' offsets before these pops.
-        self._in_flight.commit(self._store.watermarks.flushed)
+        await self._parts.slices.finish(self._in_flight.commit(self._store.watermarks.flushed))
+
+    def _keep_all(self) -> Job[None]:
+        for pop in self._in_flight.all():
+            try:
+                self._revive_topic.keep(pop)
+            except MqlakeError as error:
+                # The group's offset stays before it, so its messages are popped again.
+                _log.warning("a check point was not stored at the stop: %s", error)
+            yield

@@ -126,9 +126,12 @@ class InFlight:
         """Return all pops that are not settled."""
         return list(self._pops.values())
 
-    def commit(self, flushed: int) -> None:
+    def commit(self, flushed: int) -> Job[None]:
         """Advance the groups' offsets as far as the log is durable."""
         for key, queue in list(self._queues.items()):
+            yield
+            if self._queues.get(key) is not queue:
+                continue  # It was forgotten meanwhile.
             if queue.waiting:
                 offset = queue.kept.take(flushed)
                 if offset is not None:
@@ -150,6 +153,11 @@ class InFlight:
             if key.group == group:
                 self.forget(key)
             yield
+
+    def clear(self) -> None:
+        """Forget all pops."""
+        for key in list(self._queues):
+            self.forget(key)
 
     def forget(self, key: QueueKey) -> None:
         """Forget the pops of a queue: the group was reset, or the topic or the group deleted."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from mqlake.broker.parts import Parts
 from mqlake.broker.pop.in_flight import QueueKey
-from mqlake.broker.pop.reading import Reading
+from mqlake.broker.pop.reading import MOST_BYTES, Reading, is_of_other_group
 from mqlake.broker.pop.requests import CheckTopic, check_count
 from mqlake.broker.pop.rounds import Round, Rounds
 from mqlake.formats.config.topics import PERM_READ
@@ -15,6 +15,7 @@ from mqlake.protocol.codes import ResponseCode
 from mqlake.protocol.command import Command, response
 from mqlake.protocol.errors import RemotingError
 from mqlake.protocol.headers.pop import PeekHeader, PopAnswerHeader
+from mqlake.protocol.naming import RETRY_PREFIX
 from mqlake.remoting.connection import Peer
 from mqlake.remoting.route import Answer
 from mqlake.remoting.slices import Job, run_at_once
@@ -50,25 +51,34 @@ class Peeking:
 
     def _peek(self, request: Command, header: PeekHeader, round_: Round) -> Job[Answer]:
         found: list[memoryview] = []
-        rest = 0
+        rest = size = 0
         for name, queue_id in round_.queues():
             key = QueueKey(name, header.consumer_group, queue_id)
             offset, count = self._reading.unread(key)
             rest += count
-            if len(found) < header.max_msg_nums:
-                found += self._read(key, offset, header.max_msg_nums - len(found))
+            room = MOST_BYTES - size
+            if len(found) < header.max_msg_nums and room > 0:
+                more = self._read(key, offset, header.max_msg_nums - len(found), room)
+                if not found or sum(map(len, more)) <= room:
+                    found += more
+                    size = sum(map(len, found))
             yield
         code = ResponseCode.SUCCESS if found else ResponseCode.PULL_NOT_FOUND
         fields = PopAnswerHeader(pop_time=0, invisible_time=0, revive_qid=0, rest_num=rest)
         remark = "FOUND" if found else "NO_MESSAGE_IN_QUEUE"
         if found:
-            size = sum(map(len, found))
             self._parts.stats.got(header.consumer_group, header.topic, len(found), size)
         return response(request, code, fields, b"".join(found), remark)
 
-    def _read(self, key: QueueKey, offset: int, most: int) -> list[memoryview]:
+    def _read(self, key: QueueKey, offset: int, most: int, room: int) -> list[memoryview]:
         get = self._parts.store.reads.get
-        result = get(key.topic, key.queue_id, offset, most)
+        result = get(key.topic, key.queue_id, offset, most, max_bytes=room)
         if result.status in _WRONG_OFFSET and result.next_offset != offset:
-            result = get(key.topic, key.queue_id, result.next_offset, most)
-        return list(result.raw)
+            result = get(key.topic, key.queue_id, result.next_offset, most, max_bytes=room)
+        if not key.topic.startswith(RETRY_PREFIX):
+            return list(result.raw)
+        return [
+            data
+            for record, data in zip(result.records, result.raw, strict=True)
+            if not is_of_other_group(record.properties, key.group)
+        ]

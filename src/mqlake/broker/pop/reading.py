@@ -6,7 +6,7 @@ Upstream: `PopMessageProcessor.popMsgFromTopic`, `popMsgFromQueue`, `getPopOffse
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from struct import Struct
 
@@ -18,7 +18,7 @@ from mqlake.broker.pop.in_flight import InFlight, Pop, QueueKey
 from mqlake.broker.pop.ordered import Ordered
 from mqlake.broker.pop.revive_topic import ReviveTopic
 from mqlake.formats import record as records
-from mqlake.formats.own_properties import OPTIONAL, POP_RECEIPT
+from mqlake.formats.own_properties import OPTIONAL, POP_GROUP, POP_RECEIPT
 from mqlake.formats.properties import MAX_LENGTH
 from mqlake.formats.property_edits import edit
 from mqlake.formats.record import QUEUE_OFFSET_AT
@@ -33,6 +33,11 @@ from mqlake.store.stored import read_stored
 
 FROM_FIRST = 0
 """`initMode`: a group without an offset begins at the first message, otherwise at the last."""
+
+MOST_BYTES = 8 << 20
+"""Maximum bytes of the messages of one answer, unless it is a single message: clients accept frames
+of 16 MiB.
+"""
 
 _MOST_TRIES = 8
 _IN_MEMORY = 0.4
@@ -66,6 +71,8 @@ class Taken:
     """What a pop has read so far.
 
     Attributes:
+        size: bytes of the messages.
+        is_full: whether a message was left because of the size; it is still available.
         rest: the number of messages left in the queues that were read.
         free_at: when (ms) the first waiting queue is free; None if none waits.
         refusal: why messages of one of those queues were not popped; None if there is no reason.
@@ -75,6 +82,8 @@ class Taken:
     revive_queue_id: int
     bodies: list[bytes | memoryview] = field(default_factory=list[bytes | memoryview])
     info: PopInfo = field(default_factory=PopInfo)
+    size: int = 0
+    is_full: bool = False
     rest: int = 0
     free_at: int | None = None
     refusal: RemotingError | None = None
@@ -127,9 +136,13 @@ class Reading:
             free_at = self._ordered.free_at(key)
             taken.free_at = free_at if taken.free_at is None else min(taken.free_at, free_at)
             return None, True
-        if len(taken.bodies) >= wanted.most:
+        if len(taken.bodies) >= wanted.most or taken.is_full:
             return offset, True
-        result = self._read(wanted, key, offset, wanted.most - len(taken.bodies))
+        result = self._read(wanted, key, offset, taken)
+        if taken.bodies and taken.size + result.size > MOST_BYTES:
+            # The first message is read whatever its size. It is left for the next pop.
+            taken.is_full = True
+            return offset, True
         following = result.next_offset
         if result.status in _WRONG_OFFSET and following != offset:
             self._go_to(key, following)
@@ -194,18 +207,30 @@ class Reading:
 
     # What is available
 
-    def _read(self, wanted: PopRead, key: QueueKey, offset: int, most: int) -> LiveGetResult:
-        tags = wanted.choice.tags
-        return self._store.reads.get(key.topic, key.queue_id, offset, most, tags=tags)
+    def _read(self, wanted: PopRead, key: QueueKey, offset: int, taken: Taken) -> LiveGetResult:
+        settings = self._parts.settings
+        return self._store.reads.get(
+            key.topic,
+            key.queue_id,
+            offset,
+            wanted.most - len(taken.bodies),
+            tags=wanted.choice.tags,
+            max_bytes=min(
+                settings.max_transfer_bytes_on_message_in_memory,
+                max(1, MOST_BYTES - taken.size),
+            ),
+        )
 
     def _keep(
         self, wanted: PopRead, key: QueueKey, start: int, result: LiveGetResult, taken: Taken
     ) -> bool:
         """Note the messages as popped; return whether any is selected."""
-        chosen = self._chosen(wanted, result)
+        chosen = self._chosen(wanted, key, result)
         offsets = [offset for offset, _ in chosen]
         if offsets:
             start = min(start, offsets[0])  # An inner batch may begin before the requested offset.
+        # Nothing is noted as popped before all that may fail is done.
+        bodies = [self._body(wanted, key, data, start, taken) for _, data in chosen]
         if wanted.is_ordered:
             self._keep_ordered(wanted, key, start, offsets, result, taken)
         elif result.next_offset > start:
@@ -215,16 +240,20 @@ class Reading:
         size = sum(len(data) for _, data in chosen)
         self._parts.stats.got(key.group, key.topic, len(offsets), size)
         taken.info.add(key.topic, key.queue_id, start, offsets)
-        for _, data in chosen:
-            taken.bodies.append(self._body(wanted, key, data, start, taken))
+        taken.bodies += bodies
+        taken.size += sum(map(len, bodies))
         return True
 
-    def _chosen(self, wanted: PopRead, result: LiveGetResult) -> Sequence[tuple[int, memoryview]]:
+    def _chosen(
+        self, wanted: PopRead, key: QueueKey, result: LiveGetResult
+    ) -> Sequence[tuple[int, memoryview]]:
         """Return the queue offsets and the bytes of the selected messages.
 
-        Records are decoded only for a condition: to decode all would slow down every pop.
+        Records are decoded only for a condition, and those of retry topics: to decode all would
+        slow down every pop.
         """
-        if wanted.choice.condition is None:
+        is_retry = key.topic.startswith(RETRY_PREFIX)
+        if wanted.choice.condition is None and not is_retry:
             return [
                 (_QUEUE_OFFSET.unpack_from(data, QUEUE_OFFSET_AT)[0], data) for data in result.raw
             ]
@@ -232,6 +261,7 @@ class Reading:
             (record.queue_offset, data)
             for record, data in zip(result.records, result.raw, strict=True)
             if wanted.choice.holds(record.properties)
+            and not (is_retry and is_of_other_group(record.properties, wanted.group))
         ]
 
     def _keep_pop(
@@ -253,6 +283,7 @@ class Reading:
             group=key.group,
             distances=[offset - start for offset in offsets],
             broker_name=self._parts.settings.broker_name,
+            log_end=self._store.watermarks.end,
         )
         pop = Pop(point, taken.revive_queue_id, result.next_offset)
         self._in_flight.add(pop, self._revive_topic.look_at(point))
@@ -318,3 +349,12 @@ class Reading:
             reconsume_times=record.reconsume_times,
             prepared_transaction_offset=record.prepared_transaction_offset,
         )
+
+
+def is_of_other_group(properties: Mapping[str, str], group: str) -> bool:
+    """Return whether a message of a retry topic was popped by another group than this.
+
+    Retry topics of two groups may have the same name. Each group has its own offsets there, so one
+    passes the other's messages without taking them away.
+    """
+    return properties.get(POP_GROUP, group) != group

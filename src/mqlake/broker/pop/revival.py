@@ -1,22 +1,21 @@
-"""Read the revive topic: expired check points, and their acknowledgements.
+"""Read the revive topics: expired check points, and their acknowledgements.
 
 Upstream: `PopReviveService`. Check points of an earlier process, or of RocketMQ, are handled too.
 """
 
 from __future__ import annotations
 
+import logging
 from typing import NamedTuple
 
 from mqlake.broker.parts import Parts
-from mqlake.broker.pop.check_points import REVIVE_GROUP, Ack, CheckPoint, Key, read
+from mqlake.broker.pop.revive_queue import ReviveQueue
 from mqlake.broker.pop.revive_topic import ReviveTopic
-from mqlake.formats.record import Record
-from mqlake.store.port import AfterFlush
+from mqlake.errors import MqlakeError
+from mqlake.protocol.naming import REVIVE_PREFIX
+from mqlake.remoting.slices import Job
 
-_MOST_A_READ = 256
-_MOST_READS = 16
-_MOST_BYTES = 1 << 20
-_LONGEST_WAIT = 60_000
+_log = logging.getLogger(__name__)
 
 
 class _Horizon(NamedTuple):
@@ -26,96 +25,63 @@ class _Horizon(NamedTuple):
     log_end: int
 
 
-class _Point(NamedTuple):
-    """A check point that waits for its acknowledgements until `due` (ms)."""
-
-    point: CheckPoint
-    due: int
-    revive_offset: int
-
-
 class Revival:
-    """All queues of the revive topic."""
+    """All queues of all revive topics.
+
+    The revive topic has the cluster's name, and `revive_queue_num` queues. Check points that were
+    stored under other settings are handled where they are.
+    """
 
     def __init__(self, parts: Parts, revive_topic: ReviveTopic) -> None:
-        self._store = parts.store
-        count = max(1, parts.settings.revive_queue_num)
-        self._queues = [_ReviveQueue(parts, revive_topic, number) for number in range(count)]
+        self._parts, self._store, self._revive_topic = parts, parts.store, revive_topic
+        topics = {*parts.topics, *self._store.reads.topics()}
+        former = sorted(name for name in topics if name.startswith(REVIVE_PREFIX))
+        self._topics = dict.fromkeys((revive_topic.topic, *former))
+        self._queues: dict[tuple[str, int], ReviveQueue] = {}
         self._horizon = _Horizon(0, 0)
+        self._failures: dict[tuple[str, int], str] = {}
 
-    def look(self) -> None:
-        """Revive what is due; called once a second.
+    def look(self) -> Job[None]:
+        """Revive what is due; to be done once a second.
 
         A check point waits until the timer has delivered everything that is due before the check
-        point's time, and until all of that was read here.
+        point's time, and until all of that was read here. A queue that cannot be read does not keep
+        the others waiting.
         """
         horizon = self._horizon
         is_readable = self._store.watermarks.dispatched >= horizon.log_end
-        for queue in self._queues:
-            if queue.read() and is_readable:
-                queue.revive(horizon.time)
-            queue.commit()
+        self._find_queues()
+        for key, queue in self._queues.items():
+            try:
+                is_read = yield from queue.read()
+                if is_read and is_readable:
+                    yield from queue.revive(horizon.time)
+                queue.commit()
+            except MqlakeError as error:
+                self._failed(key, error)
+            else:
+                self._failures.pop(key, None)
+            yield
         if is_readable:
             self._horizon = _Horizon(
                 self._store.timers.delivered_before, self._store.watermarks.end
             )
 
+    def _find_queues(self) -> None:
+        count = max(1, self._parts.settings.revive_queue_num)
+        own = ((self._revive_topic.topic, number) for number in range(count))
+        reads = self._store.reads
+        stored = ((name, number) for name in self._topics for number in reads.queues(name))
+        for key in (*own, *stored):
+            if key not in self._queues:
+                self._queues[key] = ReviveQueue(self._parts, self._revive_topic, *key)
 
-class _ReviveQueue:
-    """One queue of the revive topic."""
-
-    def __init__(self, parts: Parts, revive_topic: ReviveTopic, queue_id: int) -> None:
-        self._store, self._revive_topic, self._queue_id = parts.store, revive_topic, queue_id
-        self._offsets = self._store.config.consumer_offsets
-        self._points: dict[Key, _Point] = {}
-        self._kept = AfterFlush[int]()
-        # As in upstream: the offset of the last finished message.
-        known = self._offsets.query(REVIVE_GROUP, revive_topic.topic, queue_id)
-        self._done = -1 if known is None else known
-        self._next = self._done + 1
-
-    def read(self) -> bool:
-        """Read what has arrived; return whether the end of the queue was reached."""
-        for _ in range(_MOST_READS):
-            found = self._store.reads.get(
-                self._revive_topic.topic,
-                self._queue_id,
-                self._next,
-                _MOST_A_READ,
-                max_bytes=_MOST_BYTES,
+    def _failed(self, key: tuple[str, int], error: MqlakeError) -> None:
+        reason = str(error)
+        if self._failures.get(key) != reason:  # The same failure recurs every second.
+            self._failures[key] = reason
+            _log.warning(
+                "%s, queue %d: its check points are not processed now, and are tried again: %s",
+                *key,
+                reason,
             )
-            for record in found.records:
-                self._take(read(record), record)
-            if found.next_offset == self._next:
-                return True
-            self._next = found.next_offset
-        return False
-
-    def _take(self, what: CheckPoint | Ack | None, record: Record) -> None:
-        if isinstance(what, CheckPoint):
-            # It left the timer a second before its time. One with another time is damaged.
-            due = min(what.revive_time, record.store_timestamp + _LONGEST_WAIT)
-            self._points[what.key] = _Point(what, due, record.queue_offset)
-        elif what is not None and (found := self._points.get(what.key)) is not None:
-            for offset in what.offsets:
-                found.point.acknowledge(offset)
-
-    def revive(self, until: int) -> None:
-        """Revive the check points that expired before `until` (ms)."""
-        for key, found in list(self._points.items()):
-            if found.due > until:
-                continue
-            if not self._revive_topic.revive(found.point):
-                break  # The store accepts no messages now.
-            del self._points[key]
-        waiting = (found.revive_offset for found in self._points.values())
-        done = min(waiting, default=self._next) - 1
-        if done > self._done:
-            self._done = done
-            self._kept.add(self._store.watermarks.end, done)
-
-    def commit(self) -> None:
-        """Commit the offset before which all is finished, once the revived messages are durable."""
-        done = self._kept.take(self._store.watermarks.flushed)
-        if done is not None:
-            self._offsets.commit(REVIVE_GROUP, self._revive_topic.topic, self._queue_id, done)

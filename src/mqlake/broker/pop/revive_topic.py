@@ -6,6 +6,7 @@ Upstream: `PopBufferMergeService`, `PopReviveService`.
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 
 import msgspec
 
@@ -15,7 +16,7 @@ from mqlake.broker.pop.check_points import CheckPoint, Key, ack_message, point_m
 from mqlake.broker.pop.in_flight import InFlight, Pop
 from mqlake.errors import MqlakeError
 from mqlake.formats.file_name import is_safe_topic
-from mqlake.formats.own_properties import FIRST_POP_TIME
+from mqlake.formats.own_properties import FIRST_POP_TIME, POP_GROUP
 from mqlake.formats.properties import DELAY
 from mqlake.formats.property_edits import edit
 from mqlake.protocol import naming
@@ -25,6 +26,7 @@ from mqlake.protocol.retry_topics import (
     retry_topic,
     retry_topic_fault,
 )
+from mqlake.remoting.slices import Job
 from mqlake.store.append.message import Message
 from mqlake.store.append.put_result import PutResult
 from mqlake.store.stored import Stored, message_of, read_stored, returned_once_more
@@ -59,17 +61,18 @@ class ReviveTopic:
         stay = self._parts.settings.pop_ck_stay_buffer_time
         return min(point.revive_time, point.pop_time + stay)
 
-    def look(self, now: int) -> None:
+    def look(self, now: int) -> Job[None]:
         """Settle what was in memory long enough; advance the groups' offsets."""
         if now >= self._rests_until:
-            self._settle_due(now)
-        self._in_flight.commit(self._store.watermarks.flushed)
+            yield from self._settle_due(now)
+        yield from self._in_flight.commit(self._store.watermarks.flushed)
 
-    def _settle_due(self, now: int) -> None:
+    def _settle_due(self, now: int) -> Job[None]:
         failed: list[tuple[CheckPoint, MqlakeError]] = []
         for pop in self._in_flight.due(now):
+            yield
             try:
-                is_accepted = self._settle(pop, now)
+                is_accepted = yield from self._settle(pop, now)
             except MqlakeError as error:
                 # Perhaps only the files of this queue cannot be read: the others do not wait.
                 failed.append((pop.point, error))
@@ -93,10 +96,14 @@ class ReviveTopic:
                 _AGAIN,
             )
 
-    def _settle(self, pop: Pop, now: int) -> bool:
+    def _settle(self, pop: Pop, now: int) -> Job[bool]:
         """Settle a pop, or look at it again later; return False if the store accepts nothing."""
+        if pop.settled_at is not None:
+            return True
         try:
-            return self.keep(pop) if pop.point.revive_time > now else self._revive(pop, now)
+            if pop.point.revive_time > now:
+                return self.keep(pop)
+            return (yield from self._revive(pop, now))
         except Exception:
             # `InFlight.due` has forgotten when to look at it: its messages would never be
             # redelivered, and the group's offset would not advance.
@@ -121,11 +128,12 @@ class ReviveTopic:
         self._in_flight.look_again(pop, max(again, pop.point.revive_time) if is_poison else again)
         return is_poison
 
-    def _revive(self, pop: Pop, now: int) -> bool:
-        if not self.revive(pop.point):
+    def _revive(self, pop: Pop, now: int) -> Job[bool]:
+        if not (yield from self.revive(pop.point, lambda: pop.settled_at is not None)):
             self._in_flight.look_again(pop, now + _AGAIN)
             return False
-        self._in_flight.settle(pop, self._store.watermarks.end)
+        if pop.settled_at is None:
+            self._in_flight.settle(pop, self._store.watermarks.end)
         return True
 
     def put_point(self, point: CheckPoint, revive_queue_id: int) -> int | None:
@@ -159,23 +167,29 @@ class ReviveTopic:
 
     # Revive
 
-    def revive(self, point: CheckPoint) -> bool:
-        """Put the unacknowledged messages to the group's retry topic.
+    def revive(self, point: CheckPoint, is_over: Callable[[], bool] = lambda: False) -> Job[bool]:
+        """Put the unacknowledged messages to the group's retry topic, one after another.
 
         Nothing is left to do if the topic or the group was deleted, or a message was removed.
+
+        Args:
+            is_over: returns whether nothing is left to do, because the pop was forgotten meanwhile.
 
         Returns:
             Whether everything is done; finished parts are not repeated.
         """
+        while (waiting := point.missing) and not is_over() and self._is_alive(point):
+            if not self._put_to_retry_topic(point, waiting[0]):
+                return False
+            point.acknowledge(waiting[0])
+            yield
+        return True
+
+    def _is_alive(self, point: CheckPoint) -> bool:
+        """Return whether the topic and the group of a check point exist."""
         topic, group = normal_topic(point.topic, point.group), point.group
         is_known = topic in self._parts.topics and group in self._parts.groups
-        if not is_known or not is_safe_topic(point.topic.encode("utf-8", "replace")):
-            return True
-        for queue_offset in point.missing:
-            if not self._put_to_retry_topic(point, queue_offset):
-                return False
-            point.acknowledge(queue_offset)
-        return True
+        return is_known and is_safe_topic(point.topic.encode("utf-8", "replace"))
 
     def _put_to_retry_topic(self, point: CheckPoint, queue_offset: int) -> bool:
         """Put a message again, or set it aside; return whether it is finished."""
@@ -186,6 +200,8 @@ class ReviveTopic:
         if stored is None:
             self._store.redelivery.note_missing(point.topic, point.queue_id, queue_offset)
             return True
+        if 0 < point.log_end <= stored.record.physical_offset:
+            return True  # Another message: its topic was deleted and created since the pop.
         message = self._again(point, stored)
         result = self._parts.store.append_again(message)
         if result.count:
@@ -206,8 +222,10 @@ class ReviveTopic:
         record = stored.record
         # A delay is not applied again (in upstream it is).
         is_first = FIRST_POP_TIME not in record.properties
-        added = {FIRST_POP_TIME: str(point.pop_time)} if is_first else None
-        data = edit(stored.properties, (DELAY,), added)
+        added = {FIRST_POP_TIME: str(point.pop_time)} if is_first else {}
+        if naming.group_fault(point.group) is None:
+            added[POP_GROUP] = point.group
+        data = edit(stored.properties, (DELAY, POP_GROUP), added)
         topic, queue_id = self._retry_queue(point, record.queue_id)
         message = message_of(record, topic, queue_id, data, record.sys_flag)
         return msgspec.structs.replace(message, reconsume_times=returned_once_more(record))
