@@ -43,7 +43,7 @@ DECODERS: dict[str, Callable[[bytes], object]] = {
     "batch_consume_queue": batch_consume_queue.decode,
     "index_file.decode_header": index_file.decode_header,
     "index_file.decode_entry": lambda data: index_file.decode_entry(data, 3, 1),
-    "index_file.walk_chain": lambda data: list(index_file.walk_chain(data, 3, 1 << 30, 1)),
+    "index_file.walk_slot": lambda data: list(index_file.walk_slot(data, 3, 1 << 30, 1)),
     "checkpoint": checkpoint.decode,
     "abort_file": abort_file.decode,
     "fastjson": fastjson.loads,
@@ -175,7 +175,7 @@ def test_lengths_of_gigabytes_allocate_nothing() -> None:
         for at in (0, body_length_at):
             data = good[:at] + b"\x7f\xff\xff\xff" + good[at + 4 :]
             assert not survives(record.decode, data)
-        assert list(index_file.walk_chain(bytes(100), 1 << 30, 1 << 30, 0)) == []
+        assert list(index_file.walk_slot(bytes(100), 1 << 30, 1 << 30, 0)) == []
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()

@@ -17,7 +17,7 @@ from mqlake.formats.index_file import (
     IndexHeader,
     entry_at,
     slot_at,
-    walk_chain,
+    walk_slot,
 )
 from mqlake.formats.java_string import index_key_hash
 from tests.formats.golden_log import golden, messages
@@ -84,7 +84,8 @@ def test_chains_lead_to_all_records_of_a_key(name: str) -> None:
         found = [
             entry.physical_offset
             for data in reversed(files)
-            for entry in walk_chain(data, SLOTS, MAX_ENTRIES, value)
+            for entry in walk_slot(data, SLOTS, MAX_ENTRIES, value)
+            if entry.key_hash == value
         ]
         assert found[: len(query["phyOffsets"])] == query["phyOffsets"]
 
@@ -116,24 +117,24 @@ def chain(*links: int) -> bytes:
 )
 def test_chains_that_are_damaged_end(links: tuple[int, ...], expected: list[int]) -> None:
     data = chain(*links)
-    assert [entry.physical_offset for entry in walk_chain(data, 1, len(links), 7)] == expected
+    assert [entry.physical_offset for entry in walk_slot(data, 1, len(links), 7)] == expected
 
 
-def test_other_hashes_of_a_slot_are_passed_over() -> None:
-    assert list(walk_chain(chain(3, 0, 1, 2), 1, 4, 8)) == []
+def test_other_hashes_of_a_slot_are_on_its_chain() -> None:
+    assert [entry.key_hash for entry in walk_slot(chain(3, 0, 1, 2), 1, 4, 8)] == [7, 7, 7]
 
 
 @given(st.binary(max_size=400), st.integers(-2, 40), st.integers(-2, 40), st.integers(-1, 1 << 31))
 def test_any_bytes_give_a_bounded_walk(data: bytes, slots: int, entries: int, value: int) -> None:
-    numbers = list(walk_chain(data, slots, entries, value))
+    numbers = list(walk_slot(data, slots, entries, value))
     assert len(numbers) <= len(data) // ENTRY_SIZE
 
 
 def test_a_short_file_gives_what_it_has() -> None:
     whole = chain(3, 0, 1, 2)
     for length in range(len(whole)):
-        assert list(walk_chain(whole[:length], 1, 4, 7)) == []
-    assert len(list(walk_chain(whole, 1, 4, 7))) == 3
+        assert list(walk_slot(whole[:length], 1, 4, 7)) == []
+    assert len(list(walk_slot(whole, 1, 4, 7))) == 3
 
 
 @given(st.builds(IndexHeader, LONG, LONG, LONG, LONG, INT, st.integers(1, (1 << 31) - 1)))

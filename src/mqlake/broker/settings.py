@@ -268,6 +268,12 @@ class BrokerSettings(StoreSettings, frozen=True, rename="camel", kw_only=True):
     max_answer_entries: Now[Annotated[int, Within(1_000, 1_000_000)]] = 100_000
     """The maximum number of queues or clients in the response to an administrative request, and of
     groups' settings to pull or to pop."""
+    max_query_entries: Now[Annotated[int, Within(1_000, 100_000_000)]] = 1_000_000
+    """The maximum number of index entries that one query by key examines; a message that it reads
+    counts as 16."""
+    max_query_scan_size: Now[Annotated[int, Within(1 << 20, 1 << 50)]] = 1 << 30
+    """The maximum size of the log that one query by key searches if the index does not answer it;
+    the file in which the limit is reached is searched to its end."""
     max_admin_body_size: Now[Annotated[int, Within(4_096, 16_777_216)]] = 2 << 20
     """The maximum size of an administrative request's body."""
     long_request_queue_capacity: Now[Annotated[int, Within(1, 100_000)]] = 1000

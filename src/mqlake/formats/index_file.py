@@ -148,14 +148,14 @@ def _all_is_here(start: int, end: int) -> None:
     pass
 
 
-def walk_chain(
+def walk_slot(
     buffer: bytes | memoryview,
     slots: int,
     max_entries: int,
     key_hash: int,
     load: Callable[[int, int], object] = _all_is_here,
 ) -> Iterator[IndexEntry]:
-    """Yield the entries of a key hash, newest first.
+    """Yield the entries of a key hash's slot, newest first; some have another hash.
 
     `buffer` is a whole file, or as much of it as there is. A link that leads outside of the file
     or not backwards ends the walk, so it is finite whatever the bytes are. The header's count is
@@ -172,6 +172,5 @@ def walk_chain(
     while 0 < number < limit:
         load(entry_at(slots, number), entry_at(slots, number) + ENTRY_SIZE)
         entry = IndexEntry(*ENTRY.unpack_from(buffer, entry_at(slots, number)))
-        if entry.key_hash == key_hash:
-            yield entry
+        yield entry
         limit, number = number, entry.previous

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Generator
 
 from mqlake.formats.file_name import check_topic_name
 from mqlake.formats.message_id import decode_message_id
 from mqlake.formats.record import Record
 from mqlake.store.index.key_query import TAG_TYPE, KeyQuery
 from mqlake.store.log.segments import CommitLog
-from mqlake.store.results import QueryResult
+from mqlake.store.results import FoundOffsets, QueryBudget, QueryResult
 
 LAST_TIME = (1 << 63) - 1
 DEFAULT_LIMIT = 64
@@ -50,8 +51,8 @@ class Lookups(ABC):
     def by_unique_key(self, topic: str, key: str) -> Record | None:
         """Return the message with a unique key; the newest if a producer retried."""
         query = KeyQuery(check_topic_name(topic), key, 0, LAST_TIME, is_unique=True)
-        found = self._by_key(query, 1).records
-        return found[0] if found else None
+        found = _result(self._search(query, 1, QueryBudget())).offsets
+        return self._log.record(found[0]) if found else None
 
     def by_key(
         self,
@@ -68,9 +69,39 @@ class Lookups(ABC):
         range contains messages stored in [begin, end] (ms), and those that RocketMQ, which stores
         only whole seconds, includes. What the index lacks is found in the log.
         """
+        job = self.search(topic, key, begin, end, max, index_type, QueryBudget())
+        offsets, is_truncated = _result(job)
+        records = (self._log.record(offset) for offset in offsets)
+        return QueryResult([record for record in records if record is not None], is_truncated)
+
+    def search(
+        self,
+        topic: str,
+        key: str,
+        begin: int,
+        end: int,
+        max: int,  # noqa: A002
+        index_type: str | None,
+        budget: QueryBudget,
+    ) -> Generator[None, None, FoundOffsets]:
+        """Find what `by_key` returns, in steps of less than a millisecond.
+
+        Args:
+            budget: what the query may look at.
+        """
         kind = TAG_TYPE if index_type == TAG_TYPE else None
         query = KeyQuery(check_topic_name(topic), key, begin, end, kind)
-        return self._by_key(query, max)
+        return self._search(query, max, budget)
 
     @abstractmethod
-    def _by_key(self, query: KeyQuery, limit: int) -> QueryResult: ...
+    def _search(
+        self, query: KeyQuery, limit: int, budget: QueryBudget
+    ) -> Generator[None, None, FoundOffsets]: ...
+
+
+def _result(search: Generator[None, None, FoundOffsets]) -> FoundOffsets:
+    while True:
+        try:
+            next(search)
+        except StopIteration as stop:
+            return stop.value

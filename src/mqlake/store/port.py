@@ -7,7 +7,7 @@ plain values: `tests/broker/test_store_port.py` checks that. Upstream: `MessageS
 from __future__ import annotations
 
 from asyncio import Future
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from typing import Protocol
 
 from mqlake.dispatch.batch import Bytes, Longs
@@ -35,7 +35,7 @@ from mqlake.store.replication.cut_log import cut_log
 from mqlake.store.replication.epochs import Epochs, common_end
 from mqlake.store.replication.in_sync_set import InSyncSet
 from mqlake.store.replication.log_copying import LogCopying
-from mqlake.store.results import QueryResult, QueueRange
+from mqlake.store.results import FoundOffsets, QueryBudget, QueueRange
 from mqlake.store.services import Service
 from mqlake.store.stored import Stored
 from mqlake.store.watermarks import Watermarks
@@ -189,20 +189,21 @@ class Reads(Protocol):
         """Return the message that starts at a physical offset."""
         ...
 
-    def raw_at(self, physical_offset: int) -> memoryview | None:
+    def raw_at(self, physical_offset: int, *, crc: bool = True) -> memoryview | None:
         """Return the bytes of the message that starts at a physical offset, not copied."""
         ...
 
-    def by_key(
+    def search(
         self,
         topic: str,
         key: str,
-        begin: int = ...,
-        end: int = ...,
-        max: int = ...,  # noqa: A002
-        index_type: str | None = None,
-    ) -> QueryResult:
-        """Return the newest `max` messages with a key that were stored in [begin, end] (ms)."""
+        begin: int,
+        end: int,
+        max: int,  # noqa: A002
+        index_type: str | None,
+        budget: QueryBudget,
+    ) -> Generator[None, None, FoundOffsets]:
+        """Find the newest `max` messages with a key that were stored in [begin, end] (ms)."""
         ...
 
     @property

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import builtins
 import os
+from collections.abc import Generator
 from typing import TYPE_CHECKING, Self
 
 from mqlake.errors import StoreError
@@ -26,7 +27,7 @@ from mqlake.store.queues.queue_files import queue_ids
 from mqlake.store.queues.tag_filter import TagFilter
 from mqlake.store.queues.time_range import TimeRange
 from mqlake.store.queues.time_search import Boundary, offset_by_time
-from mqlake.store.results import GetResult, QueryResult, QueueRange
+from mqlake.store.results import FoundOffsets, GetResult, QueryBudget, QueryResult, QueueRange
 from mqlake.store.snapshot import Snapshot, is_store
 
 if TYPE_CHECKING:
@@ -114,12 +115,14 @@ class StoreReader(Lookups):
         view = self._snapshot.view(check_topic_name(topic), queue_id)
         return queue_read.get(view, offset, max, TagFilter(tag))
 
-    def _by_key(self, query: KeyQuery, limit: int) -> QueryResult:
+    def _search(
+        self, query: KeyQuery, limit: int, budget: QueryBudget
+    ) -> Generator[None, None, FoundOffsets]:
         index = self._snapshot.index
         if query.index_type == TAG_TYPE and self.dialect is not Dialect.V5_5:
             index = IndexFiles([], [])  # Older releases do not index tags.
         scan = self._snapshot.key_scan
-        return QueryResult(*key_query.find(self._log, self.max_offset, index, scan, query, limit))
+        return key_query.find(self._log, self.max_offset, index, scan, query, limit, budget)
 
     def offset_by_time(
         self,

@@ -1,4 +1,4 @@
-"""The results of queries."""
+"""The results of queries, and what a query may look at."""
 
 from __future__ import annotations
 
@@ -43,3 +43,36 @@ class QueryResult(NamedTuple):
 
     records: list[Record]
     truncated: bool
+
+
+class QueryBudget:
+    """What a query may still look at; by default, everything.
+
+    Args:
+        entries: index entries; a record counts as 16 of them.
+        size: bytes of the log, where the index lacks entries. The file in which they end is
+            scanned to its end.
+    """
+
+    def __init__(self, entries: int = 1 << 62, size: int = 1 << 62) -> None:
+        self.entries, self.size = entries, size
+        self.is_exceeded = False
+        """Whether something was not looked at."""
+
+    def spend(self, entries: int) -> bool:
+        """Return whether so many index entries may be looked at."""
+        self.entries -= entries
+        self.is_exceeded = self.is_exceeded or self.entries < 0
+        return not self.is_exceeded
+
+
+class FoundOffsets(NamedTuple):
+    """The result of a query.
+
+    Attributes:
+        offsets: physical offsets of the newest records that match, ascending.
+        is_truncated: whether there are more, or may be: the budget was used up.
+    """
+
+    offsets: list[int]
+    is_truncated: bool

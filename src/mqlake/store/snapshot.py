@@ -28,7 +28,7 @@ from mqlake.store.queues.queue_kind import BATCH, batch_topics
 from mqlake.store.queues.queue_view import QueueView
 
 if TYPE_CHECKING:
-    from mqlake.store.index.key_query import KeyScan
+    from mqlake.store.index.key_scan import KeyScan
 
 ABORT_NAME = "abort"
 CHECKPOINT_NAME = "checkpoint"
@@ -161,7 +161,7 @@ class Snapshot:
     @cached_property
     def key_scan(self) -> KeyScan:
         """Searches keys in the parts of the log that the index lacks."""
-        from mqlake.store.index.key_query import KeyScan
+        from mqlake.store.index.key_scan import KeyScan
 
         return KeyScan(self.log)
 

@@ -106,6 +106,26 @@ async def messages_of_a_query(broker: Running) -> None:
     assert len(bodies(await query(broker, "k"))) == 3
 
 
+@observes("maxQueryEntries")
+async def entries_of_a_query(broker: Running) -> None:
+    for number in range(1200):
+        await broker.parts.store.put(Message("Orders", b"%d" % number, keys="k"))
+    never = {"begin_timestamp": 1, "end_timestamp": 2}
+    assert "maxQueryEntries" not in ((await query(broker, "k", **never)).remark or "")
+    await change(broker, maxQueryEntries=1000)
+    assert "maxQueryEntries" in ((await query(broker, "k", **never)).remark or "")
+
+
+@observes("maxQueryScanSize", messageIndexEnable=False)
+async def log_of_a_query(broker: Running) -> None:
+    for number in range(40):
+        await broker.parts.store.put(Message("Orders", bytes(64 << 10), keys=f"k{number}"))
+    assert (await query(broker, "k0")).code == ResponseCode.SUCCESS
+    await change(broker, maxQueryScanSize=1 << 20)
+    assert "maxQueryScanSize" in ((await query(broker, "k0")).remark or "")
+    assert (await query(broker, "k39")).code == ResponseCode.SUCCESS
+
+
 @observes("pullPollingSize")
 async def pull_polling_size(broker: Running) -> None:
     await fill(broker, 1)

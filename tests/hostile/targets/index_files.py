@@ -9,6 +9,7 @@ from mqlake.dispatch.kernel import Kernel, load
 from mqlake.errors import FormatError
 from mqlake.formats import index_file
 from mqlake.formats.index_file import ENTRY_SIZE, HEADER_SIZE
+from mqlake.formats.java_string import index_key_hash
 from mqlake.storage.memory import MemoryDirectory
 from mqlake.store.index.index_files import IndexFiles
 from tests.hostile.cases import Case, Target, require, same
@@ -76,7 +77,7 @@ def check(case: Case, data: bytes, slots: int, most: int) -> None:
     require(len(found[0][0]) <= len(hashes) * len(data) // ENTRY_SIZE + 1, "a chain without end")
     case.seen["matches"] += len(found[0][0])
     for key_hash in {*hashes.tolist()}:
-        chain = list(index_file.walk_chain(data, slots, most, key_hash))
+        chain = list(index_file.walk_slot(data, slots, most, key_hash))
         require(len(chain) <= len(data) // ENTRY_SIZE, "a chain without end")
     count = case.dice.choice((most, len(data), 1 << 31, 1, -5))
     links = [_relinked(data, slots, count, load(name)) for name in ("compiled", "reference")]
@@ -85,7 +86,7 @@ def check(case: Case, data: bytes, slots: int, most: int) -> None:
     case.seen["refused"] += len(files.damage)
     for file in files.files:
         case.seen["opened"] += 1
-        list(file.entries("Topic#key"))
+        list(file.slot(index_key_hash("Topic#key")))
         require(len(files.gaps(0, 1 << 40)) <= 2, "one file leaves two gaps at most")
     files.after_crash(0, 500)
 
@@ -111,7 +112,7 @@ def _relinked(data: bytes, slots: int, count: int, kernel: Kernel) -> object:
 TARGETS = (
     Target(
         "index",
-        "Lookups (`walk_chain`, `lookup_many`), `relink` and opening of mutated index files: the "
+        "Lookups (`walk_slot`, `lookup_many`), `relink` and opening of mutated index files: the "
         "compiled kernels and their twin agree, and every chain ends.",
         mutated,
         0.08,

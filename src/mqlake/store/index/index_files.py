@@ -12,7 +12,6 @@ from mqlake.errors import FormatError, StoreError, raise_passing
 from mqlake.formats import index_file
 from mqlake.formats.damage import Damage
 from mqlake.formats.index_file import IndexEntry, IndexHeader
-from mqlake.formats.java_string import index_key_hash
 from mqlake.storage.protocol import Directory
 from mqlake.storage.remote_file import Load, all_is_here, lasting_view
 from mqlake.store.index.index_sizes import Sizes, find_sizes
@@ -44,15 +43,10 @@ class IndexFile(NamedTuple):
     def path(self) -> str:
         return f"{DIRECTORY}/{self.name}"
 
-    def entries(self, text: str) -> Iterator[IndexEntry]:
-        """Yield the entries of an indexed text (`topic#key`), newest first.
-
-        They are those with the hash of the text.
-        """
+    def slot(self, key_hash: int) -> Iterator[IndexEntry]:
+        """Yield the entries of a key hash's slot, newest first; some have another hash."""
         sizes = self.sizes
-        return index_file.walk_chain(
-            self.view, sizes.slots, sizes.max_entries, index_key_hash(text), self.load
-        )
+        return index_file.walk_slot(self.view, sizes.slots, sizes.max_entries, key_hash, self.load)
 
     def entry(self, number: int) -> IndexEntry:
         """Return an entry by its number."""

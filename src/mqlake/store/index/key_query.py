@@ -1,11 +1,14 @@
 """Find messages by key, unique key or tag (docs/store-reader.md, "Keys").
 
+A query is a generator that yields wherever others may be served: after a few index entries, after
+each record, and after each step of a scan. So a server does it in slices of its event loop.
+
 Upstream: `DefaultMessageStore.queryMessage`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -13,16 +16,25 @@ from mqlake.formats import sys_flag
 from mqlake.formats.dialect import Dialect
 from mqlake.formats.index_file import IndexEntry, index_key
 from mqlake.formats.java_string import index_key_hash
-from mqlake.formats.record import Record
+from mqlake.formats.properties import TAGS, UNIQ_KEY, decode_properties, key_list
+from mqlake.formats.record import Fault, check
 from mqlake.store.index.index_files import IndexFile, IndexFiles
-from mqlake.store.log.scan import batches, is_small, walk
+from mqlake.store.index.key_scan import KeyScan
+from mqlake.store.log.scan import Head, WalkStep
 from mqlake.store.log.segments import CommitLog
+from mqlake.store.results import FoundOffsets, QueryBudget
 
 TAG_TYPE = "T"
 """Index type of tags, as `MessageConst.INDEX_TAG_TYPE`."""
 
 _REPLACEMENT = "\ufffd"
 _MOST_SECONDS = 0x7FFFFFFF
+_STEP = 64
+"""Index entries of a step."""
+_RECORD_COST = 16
+"""Index entries that take as long as one record."""
+_MOST_JUDGED = 1 << 16
+"""Records whose judgement is kept: the entries of one record nearly always follow each other."""
 
 
 @dataclass(frozen=True)
@@ -42,15 +54,27 @@ class KeyQuery:
         """The text that RocketMQ indexes."""
         return index_key(self.topic, self.key, self.index_type)
 
-    def matches(self, record: Record) -> bool:
-        """Return whether a record has the topic and the key; its time is not checked."""
-        if record.topic != self.topic or not sys_flag.is_indexed(record.sys_flag):
+    @property
+    def dialect(self) -> Dialect:
+        """The oldest release whose index has such keys."""
+        return Dialect.V5_5 if self.index_type == TAG_TYPE else Dialect.V5_3
+
+    def matches(self, head: Head, encoded: bytes) -> bool:
+        """Return whether a record has the topic and the key; its time is not checked.
+
+        Args:
+            encoded: the record's properties.
+        """
+        if head.topic != self.topic.encode("utf-8", "surrogatepass"):
             return False
+        if not sys_flag.is_indexed(head.sys_flag) or not self.may_be_in(encoded):
+            return False
+        properties = decode_properties(encoded)
         if self.index_type == TAG_TYPE:
-            return record.tags == self.key
-        if record.unique_key == self.key:
+            return properties.get(TAGS) == self.key
+        if properties.get(UNIQ_KEY) == self.key:
             return True
-        return not self.is_unique and self.key in record.keys
+        return not self.is_unique and self.key in key_list(properties)
 
     def may_be_in(self, properties: bytes) -> bool:
         """Return whether encoded properties can contain the key."""
@@ -63,6 +87,13 @@ class KeyQuery:
         return self.begin <= milliseconds <= self.end
 
 
+class _Candidate(NamedTuple):
+    """A record that may match; `is_in_time` if the index says so."""
+
+    offset: int
+    is_in_time: bool
+
+
 def find(
     log: CommitLog,
     log_end: int,
@@ -70,30 +101,63 @@ def find(
     scan: KeyScan,
     query: KeyQuery,
     limit: int,
-) -> tuple[list[Record], bool]:
-    """Return the newest `limit` records that match, ascending, and whether there are more."""
-    found: dict[int, Record] = {}
-    seen: set[int] = set()
-    for offset, is_in_time in _candidates(log, log_end, index, scan, query):
-        if offset in found or (offset in seen and not is_in_time):
+    budget: QueryBudget,
+) -> Generator[None, None, FoundOffsets]:
+    """Find the newest `limit` records that match."""
+    found: set[int] = set()
+    # The time of each record that has the key, None of those that do not.
+    judged: dict[int, int | None] = {}
+    for candidate in _candidates(log, log_end, index, scan, query, budget):
+        if budget.is_exceeded:
+            break
+        if candidate is None:
+            yield
             continue
-        seen.add(offset)
-        record = log.record(offset)
-        if record is None or not query.matches(record):
+        offset, is_in_time = candidate
+        if offset in found:
             continue
-        if is_in_time or query.has_time(record.store_timestamp):
+        if offset not in judged:
+            if not budget.spend(_RECORD_COST):
+                break
+            if len(judged) >= _MOST_JUDGED:
+                judged.clear()
+            judged[offset] = _time_of(log, offset, query)
+            yield
+        time = judged[offset]
+        if time is not None and (is_in_time or query.has_time(time)) and _is_good(log, offset):
             if len(found) == limit:
-                return [found[at] for at in sorted(found)], True
-            found[offset] = record
-    return [found[at] for at in sorted(found)], False
+                return FoundOffsets(sorted(found), True)
+            found.add(offset)
+            yield
+    return FoundOffsets(sorted(found), budget.is_exceeded)
+
+
+def _time_of(log: CommitLog, offset: int, query: KeyQuery) -> int | None:
+    """Return the store time of the record at a physical offset if it has the key."""
+    place = log.place(offset)
+    if place is None:
+        return None
+    fault, layout = check(place.view, place.at, place.end, offset, crc=False)
+    step = WalkStep(offset, fault, layout, place)
+    head = None if fault else step.head()
+    if head is None or not query.matches(head, step.properties()):
+        return None
+    return head.store_timestamp
+
+
+def _is_good(log: CommitLog, offset: int) -> bool:
+    return log.check(offset)[0] is Fault.GOOD
 
 
 def _candidates(
-    log: CommitLog, log_end: int, index: IndexFiles, scan: KeyScan, query: KeyQuery
-) -> Iterator[tuple[int, bool]]:
-    """Yield physical offsets, newest first, and whether the index says that the time is in
-    range.
-    """
+    log: CommitLog,
+    log_end: int,
+    index: IndexFiles,
+    scan: KeyScan,
+    query: KeyQuery,
+    budget: QueryBudget,
+) -> Iterator[_Candidate | None]:
+    """Yield candidates, newest first, and None wherever others may be served."""
     # Sources that end later come first; a scanned stretch contains everything that a file has
     # there.
     sources: list[tuple[int, int, IndexFile | tuple[int, int]]] = [
@@ -102,21 +166,25 @@ def _candidates(
     sources += [(file.header.end_physical_offset, 0, file) for file in index.files]
     for _, _, source in sorted(sources, key=lambda source: source[:2], reverse=True):
         if isinstance(source, IndexFile):
-            yield from _from_index(source, log, log_end, query)
+            yield from _from_index(source, log, log_end, query, budget)
         else:
-            for offset in reversed(scan.offsets(*source, query)):
-                yield offset, False
+            for offset in scan.offsets(*source, query, budget):
+                yield None if offset is None else _Candidate(offset, is_in_time=False)
 
 
 def _from_index(
-    file: IndexFile, log: CommitLog, log_end: int, query: KeyQuery
-) -> Iterator[tuple[int, bool]]:
-    for entry in file.entries(query.text):
-        if not log.min_offset <= entry.physical_offset < log_end:
+    file: IndexFile, log: CommitLog, log_end: int, query: KeyQuery, budget: QueryBudget
+) -> Iterator[_Candidate | None]:
+    wanted = index_key_hash(query.text)
+    for number, entry in enumerate(file.slot(wanted), 1):
+        if number % _STEP == 0:
+            budget.spend(_STEP)
+            yield None
+        if entry.key_hash != wanted or not log.min_offset <= entry.physical_offset < log_end:
             continue
         is_in_time = query.has_time(file.store_time(entry))
         if is_in_time or _may_be_in_time(file, entry, query):
-            yield entry.physical_offset, is_in_time
+            yield _Candidate(entry.physical_offset, is_in_time)
 
 
 def _may_be_in_time(file: IndexFile, entry: IndexEntry, query: KeyQuery) -> bool:
@@ -127,60 +195,3 @@ def _may_be_in_time(file: IndexFile, entry: IndexEntry, query: KeyQuery) -> bool
         return True  # The clock went back below the file's first entry, or far ahead.
     time = file.store_time(entry)
     return time <= query.end and time + 999 >= query.begin
-
-
-class KeyScan:
-    """Searches keys in stretches of the log, without an index.
-
-    Short stretches are scanned once, and cached by topic.
-    """
-
-    _KEPT = 8
-
-    def __init__(self, log: CommitLog) -> None:
-        self._log = log
-        self._kept: dict[tuple[int, int], dict[bytes, list[_Candidate]]] = {}
-
-    def offsets(self, start: int, end: int, query: KeyQuery) -> list[int]:
-        """Return the physical offsets in [start, end) of records that may have the key, ascending.
-
-        All of them were stored in the range of time.
-        """
-        if not is_small(self._log, start, end):
-            return list(self._scan(start, end, query))
-        return [
-            candidate.offset
-            for candidate in self._stretch(start, end).get(query.topic.encode(), ())
-            if query.has_time(candidate.store_timestamp) and query.may_be_in(candidate.properties)
-        ]
-
-    def _stretch(self, start: int, end: int) -> dict[bytes, list[_Candidate]]:
-        if (start, end) in self._kept:
-            return self._kept[start, end]
-        found: dict[bytes, list[_Candidate]] = {}
-        for step in walk(self._log, start, end):
-            head = None if step.fault else step.head()
-            if head is not None:
-                candidate = _Candidate(step.offset, head.store_timestamp, step.properties())
-                found.setdefault(head.topic, []).append(candidate)
-        if len(self._kept) >= self._KEPT:
-            self._kept.pop(next(iter(self._kept)))
-        self._kept[start, end] = found
-        return found
-
-    def _scan(self, start: int, end: int, query: KeyQuery) -> Iterator[int]:
-        from mqlake.dispatch.scan import Want
-
-        wanted = index_key_hash(query.text)
-        dialect = Dialect.V5_5 if query.index_type == TAG_TYPE else Dialect.V5_3
-        for batch in batches(self._log, start, end, Want.DISPATCH, dialect):
-            rows = batch.keys["record"][batch.keys["hash"] == wanted]
-            times = batch.records["store_timestamp"][rows]
-            rows = rows[(times >= query.begin) & (times <= query.end)]
-            yield from batch.records["physical_offset"][rows].tolist()
-
-
-class _Candidate(NamedTuple):
-    offset: int
-    store_timestamp: int
-    properties: bytes

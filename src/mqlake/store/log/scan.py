@@ -225,14 +225,14 @@ def _magics(file: ReadableFile, start: int, end: int) -> Iterator[int]:
             at = chunk.find(_MAGIC_START, at + 1)
 
 
-def is_small(log: CommitLog, start: int, end: int) -> bool:
-    """Return whether [start, end) contains so little data that the plain walk is faster."""
+def is_small(log: CommitLog, start: int, end: int, most: int = SMALL) -> bool:
+    """Return whether [start, end) contains at most `most` bytes of data."""
     size = 0
     for segment, first, last in pieces(log, start, end):
-        if end - start <= SMALL:
+        if end - start <= most:
             return True
         size += sum(hole - data for data, hole in _data(log, segment, first, last))
-        if size > SMALL:
+        if size > most:
             return False
     return True
 
@@ -273,9 +273,11 @@ def segment_scan(
     crc: bool,
     dialect: Dialect = Dialect.V5_3,
     exact: bool = True,
+    window: int | None = None,
 ) -> SegmentScan | None:
     """Return the compiled scan of a stretch of one segment, or None if the file is gone."""
     from mqlake.dispatch.scan import SegmentScan
+    from mqlake.dispatch.window import DEFAULT_WINDOW
 
     file = log.file(segment)
     if file is None:
@@ -290,4 +292,5 @@ def segment_scan(
         want=want,
         dialect=dialect,
         limit=segment.end,
+        window=window or DEFAULT_WINDOW,
     )

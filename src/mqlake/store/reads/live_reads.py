@@ -6,7 +6,7 @@ Upstream: `DefaultMessageStore`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
@@ -20,7 +20,8 @@ from mqlake.formats.file_name import check_topic_name
 from mqlake.store.dispatch.dispatcher import Dispatcher
 from mqlake.store.index import key_query
 from mqlake.store.index.index_files import IndexFiles
-from mqlake.store.index.key_query import TAG_TYPE, KeyQuery, KeyScan
+from mqlake.store.index.key_query import TAG_TYPE, KeyQuery
+from mqlake.store.index.key_scan import KeyScan
 from mqlake.store.index.owned_index import OwnedIndex
 from mqlake.store.live_settings import Current
 from mqlake.store.log.owned_log import OwnedCommitLog
@@ -39,12 +40,14 @@ from mqlake.store.reads.live_get import QueueReading
 from mqlake.store.reads.live_queue import LiveQueue
 from mqlake.store.reads.live_result import LiveGetResult
 from mqlake.store.reads.tail import Tail
-from mqlake.store.results import QueryResult, QueueRange
+from mqlake.store.results import FoundOffsets, QueryBudget, QueryResult, QueueRange
 from mqlake.store.settings import StoreSettings
 from mqlake.store.watermarks import Watermarks
 
 _MOST_BYTES = 128 << 20
 _KEPT_READINGS = 4096
+_SHORT = 64 << 10
+"""Bytes of log that are walked sooner than a compiled scan of them begins."""
 _ENTRY = np.dtype([("physical_offset", ">i8"), ("size", ">i4"), ("tags_code", ">i8")])
 
 
@@ -253,11 +256,15 @@ class LiveReads(Lookups):
         found = next(view.heads(offset, view.max_offset), None)
         return found[1] if found else None
 
-    def raw_at(self, physical_offset: int) -> memoryview | None:
-        """Return the bytes of the message that starts at a physical offset, not copied."""
+    def raw_at(self, physical_offset: int, *, crc: bool = True) -> memoryview | None:
+        """Return the bytes of the message that starts at a physical offset, not copied.
+
+        Args:
+            crc: check the CRC of its body.
+        """
         if not self.min_offset <= physical_offset < self.max_offset:
             return None
-        fault, layout = self._log.check(physical_offset)
+        fault, layout = self._log.check(physical_offset, crc=crc)
         place = self._log.place(physical_offset)
         if fault or layout is None or place is None:
             return None
@@ -277,11 +284,13 @@ class LiveReads(Lookups):
 
     # Keys
 
-    def _by_key(self, query: KeyQuery, limit: int) -> QueryResult:
+    def _search(
+        self, query: KeyQuery, limit: int, budget: QueryBudget
+    ) -> Generator[None, None, FoundOffsets]:
         index = self._index(query)
         # Not cached between queries: what it scans grows with each put.
-        scan = KeyScan(self._log)
-        return QueryResult(*key_query.find(self._log, self.max_offset, index, scan, query, limit))
+        scan = KeyScan(self._log, _SHORT)
+        return key_query.find(self._log, self.max_offset, index, scan, query, limit, budget)
 
     def _index(self, query: KeyQuery) -> IndexFiles:
         live = self._live

@@ -1,0 +1,153 @@
+"""Key queries: the newest matches, whatever the index lacks, within what may be looked at."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Generator
+from pathlib import Path
+from time import process_time
+
+import pytest
+
+from mqlake.formats.dialect import Dialect
+from mqlake.formats.java_string import index_key_hash
+from mqlake.storage.local_owned import LocalOwnedDirectory
+from mqlake.store.append.message import Message
+from mqlake.store.owned_store import OwnedStore
+from mqlake.store.results import FoundOffsets, QueryBudget
+from mqlake.store.settings import StoreSettings
+from tests.crash.clock import ManualClock
+
+LAST = (1 << 63) - 1
+KEYS = ("Aa", "BB", "k1", "k2", "AaBB", "BBAa")
+"""The first two have one hash, and so have the last two."""
+
+
+def open_store(path: Path, **changed: object) -> OwnedStore:
+    known: dict[str, object] = {
+        "mapped_file_size_commit_log": 64 << 10,
+        "max_hash_slot_num": 3,
+        "max_index_num": 64,
+    }
+    return OwnedStore.open(
+        LocalOwnedDirectory(path), StoreSettings(**(known | changed)), ManualClock()
+    )
+
+
+def steps(search: Generator[None, None, FoundOffsets]) -> tuple[FoundOffsets, int]:
+    """Return the result of a query, and how many steps it took."""
+    count = 0
+    while True:
+        try:
+            next(search)
+        except StopIteration as stop:
+            return stop.value, count
+        count += 1
+
+
+def test_keys_with_one_hash() -> None:
+    assert index_key_hash("T#Aa") == index_key_hash("T#BB")
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_query_finds_the_newest_matches_and_says_whether_it_saw_all(
+    tmp_path: Path, seed: int
+) -> None:
+    """Against a list of all messages; and a smaller budget leaves out older ones only."""
+    dice = random.Random(seed)
+    dialect, is_indexed = dice.choice(list(Dialect)), dice.random() < 0.7
+    store = open_store(tmp_path, index_dialect=dialect, message_index_enable=is_indexed)
+    put: list[tuple[int, str, list[str], str]] = []
+    for _ in range(150):
+        keys = [dice.choice(KEYS) for _ in range(dice.choice((0, 1, 3, 40)))]
+        topic, tags = dice.choice("TU"), dice.choice(("red", "Aa"))
+        body = bytes(dice.choice((0, 100, 5000)))
+        result = store.put(Message(topic, body, tags=tags, keys=keys))
+        put.append((result.physical_offset, topic, keys, tags))
+        if dice.random() < 0.3:
+            store.tick()
+    for topic in "TU":
+        for key, kind in [*((key, None) for key in KEYS), ("red", "T"), ("Aa", "T")]:
+            expected = [
+                at
+                for at, name, keys, tags in put
+                if name == topic and (key == tags if kind else key in keys)
+            ]
+            limit = dice.choice((1, 5, 1000))
+            found, count = steps(
+                store.reads.search(topic, key, 0, LAST, limit, kind, QueryBudget())
+            )
+            assert found.offsets == expected[-limit:]
+            assert found.is_truncated == (len(expected) > limit)
+            assert count >= len(found.offsets)
+            budget = QueryBudget(dice.choice((1, 50, 500)), dice.choice((1, 100_000)))
+            part, _ = steps(store.reads.search(topic, key, 0, LAST, limit, kind, budget))
+            assert part.offsets == found.offsets[len(found.offsets) - len(part.offsets) :]
+            if part.offsets != found.offsets:
+                assert part.is_truncated
+                assert budget.is_exceeded
+    store.close()
+
+
+def test_a_record_is_looked_at_once_however_many_of_its_keys_have_the_hash(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = open_store(tmp_path, max_hash_slot_num=100, max_index_num=100_000)
+    for _ in range(5):
+        store.put(Message("T", b"", keys=["Aa"] * 10_000))
+    store.tick()
+    looked: list[int] = []
+    record = store.log.place
+    monkeypatch.setattr(store.log, "place", lambda at: looked.append(at) or record(at))
+    found, count = steps(store.reads.search("T", "BB", 0, LAST, 64, None, QueryBudget()))
+    assert found == ([], False)
+    assert len(looked) == 5
+    assert count >= 50_000 // 64
+    found, _ = steps(store.reads.search("T", "Aa", 0, LAST, 64, None, QueryBudget()))
+    assert len(found.offsets) == 5
+    store.close()
+
+
+@pytest.mark.parametrize("is_indexed", [True, False])
+def test_no_step_of_a_query_is_long(tmp_path: Path, is_indexed: bool) -> None:
+    """In processor time; the least of three runs, since others share the processor's caches."""
+    store = open_store(
+        tmp_path,
+        mapped_file_size_commit_log=64 << 20,
+        max_hash_slot_num=1,
+        max_index_num=1_000_000,
+        message_index_enable=is_indexed,
+    )
+    store.put_many([Message("T", b"", keys=["Aa", "k1"])] * 50_000)
+    store.tick()
+    for key in ("none", "BB"):
+        longest: list[float] = []
+        for _ in range(3):
+            search = store.reads.search("T", key, 0, LAST, 64, None, QueryBudget())
+            worst = 0.0
+            while True:
+                begin = process_time()
+                if next(search, True):
+                    break
+                worst = max(worst, process_time() - begin)
+            longest.append(worst)
+        assert min(longest) < 0.005
+    store.close()
+
+
+def test_a_query_survives_what_is_removed_meanwhile(tmp_path: Path) -> None:
+    for is_indexed in (True, False):
+        (tmp_path / str(is_indexed)).mkdir()
+        store = open_store(tmp_path / str(is_indexed), message_index_enable=is_indexed)
+        for _ in range(1000):
+            store.put(Message("T", bytes(300), keys="k1"))
+        store.tick()
+        search = store.reads.search("T", "k1", 0, LAST, 2000, None, QueryBudget())
+        for _ in range(20):
+            next(search)
+        while store.log.remove_first() is not None:
+            store.index.trim(store.log.min_offset)
+        found, _ = steps(search)
+        last = store.reads.search("T", "k1", 0, LAST, 2000, None, QueryBudget())
+        assert set(steps(last)[0].offsets) <= set(found.offsets)
+        store.close()
