@@ -48,6 +48,10 @@ class LogWriter:
         self.offsets.append(offset)
         return offset
 
+    def forget(self, topic: str) -> None:
+        """Let the queues of a topic begin at queue offset 0 again, as after its deletion."""
+        self._next = {queue: offset for queue, offset in self._next.items() if queue[0] != topic}
+
     def raw(self, data: bytes) -> int:
         """Append bytes that are no record; return their physical offset."""
         offset = self.end

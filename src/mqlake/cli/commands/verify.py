@@ -6,14 +6,16 @@ Differences that are explained by a crash, or by RocketMQ's removal of expired f
 and noted, but are not damage.
 
 JSON: `store`, `ok`, `dialect`, `logEnd` (physical offset), `bytesScanned`, `records`,
-`recordsBeyond` (good records past the log's end), `damagedBodies`, `tornRecords` (records whose
-body is valid, but whose checksum over the whole record, which mqlake adds, is wrong), `queues`,
+`recordsBeyond` (good records past the log's end), `deletedTopicRecords` (records of topics that
+were deleted after they were put, which need no queue entries), `damagedBodies`, `tornRecords`
+(records whose body is valid, but whose checksum over the whole record, which mqlake adds, is
+wrong), `queues`,
 `indexFiles`, `queueEntries`, `indexEntries`, `damage` (objects with `file`, `offset`, `bytes`,
 `reason`), `notes`, `seconds`.
 
 `queueEntries` and `indexEntries` have the counts `good`, `undispatched`, `lost`, `expired`,
-`stale`, `blank` and `repeated`, and the objects `missing`, `wrong` and `dangling` with `count` and
-`examples`. docs/rebuild.md explains these kinds of entries.
+`stale`, `blank`, `dead` and `repeated`, and the objects `missing`, `wrong` and `dangling` with
+`count` and `examples`. docs/rebuild.md explains these kinds of entries.
 
 The exit code is 1 if damage was found.
 """

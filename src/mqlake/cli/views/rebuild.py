@@ -37,6 +37,9 @@ def view(report: RebuildReport, seconds: float) -> Iterator[RenderableType]:
     if report.records_beyond:
         beyond = count(report.records_beyond, "good record")
         values.append(("left out", f"{beyond} past the end of the log, as in RocketMQ"))
+    if report.deleted_topic_records:
+        dead = count(report.deleted_topic_records, "record")
+        values.append(("of a deleted topic", f"{dead}, which have no queue entries"))
     if report.refused:
         refused = count(report.refused, "record")
         values.append(("refused", f"{refused} whose queue offset is taken or impossible"))

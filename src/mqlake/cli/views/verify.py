@@ -26,6 +26,7 @@ def view(report: VerifyReport, seconds: float) -> Iterator[RenderableType]:
                 f"{size(report.bytes_scanned)} of commit log, up to offset {report.log_end:,}",
             ),
             ("records", _records(report)),
+            *_deleted(report),
             ("queues", f"{report.queues:,}: {_entries(report.queue_entries)}"),
             ("index files", f"{report.index_files:,}: {_entries(report.index_entries)}"),
             ("dialect", f"RocketMQ {report.dialect.value}"),
@@ -43,6 +44,11 @@ def _records(report: VerifyReport) -> str:
     bodies = f", {damaged:,} with a damaged body" if damaged else ""
     torn = f", {report.torn_records:,} torn" if report.torn_records else ""
     return f"{report.records:,}{bodies}{torn}"
+
+
+def _deleted(report: VerifyReport) -> list[tuple[str, str]]:
+    found = report.deleted_topic_records
+    return [("of a deleted topic", f"{found:,}")] if found else []
 
 
 def _entries(found: EntryFindings) -> str:

@@ -19,6 +19,7 @@ from mqlake.formats.batch_consume_queue import DEFAULT_FILE_SIZE, UNIT_SIZE, Bat
 from mqlake.formats.file_name import check_topic_name, parse_segment_name, segment_name
 from mqlake.jobs.queues.batch_units import units_of
 from mqlake.jobs.queues.carry_over import link
+from mqlake.jobs.queues.deletions import QueueTracer
 from mqlake.jobs.queues.runs import Queue, queues_of
 from mqlake.jobs.source import Source
 from mqlake.storage.read_file import read_file
@@ -40,14 +41,15 @@ class UnitPiece(msgspec.Struct, frozen=True):
 
 
 class UnitWriter:
-    """Write the units of a task's records to a scratch file in `directory`, if there are any.
+    """Write the units of a task's living records to a scratch file in `directory`, if any.
 
     Args:
         topics: those with batch consume queues.
     """
 
-    def __init__(self, directory: Path, topics: Collection[str]) -> None:
+    def __init__(self, directory: Path, topics: Collection[str], tracer: QueueTracer) -> None:
         self._path, self._topics = directory / uuid.uuid4().hex, topics
+        self._tracer = tracer
         self._held: dict[tuple[str, int], bytearray] = {}
         self._held_bytes = self._written = 0
         self._pieces: list[UnitPiece] = []
@@ -55,7 +57,8 @@ class UnitWriter:
     def take(self, batch: Batch) -> None:
         """Remove the records of batch consume queues from a scanned batch, and keep their units."""
         for queue, units in units_of(batch, self._topics):
-            encoded = b"".join(map(batch_consume_queue.encode, units))
+            living = self._tracer.living_units(queue, units)
+            encoded = b"".join(map(batch_consume_queue.encode, living))
             self._held.setdefault(queue, bytearray()).extend(encoded)
             self._held_bytes += len(encoded)
         if self._held_bytes > _MOST_HELD:

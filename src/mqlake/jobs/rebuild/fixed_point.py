@@ -1,8 +1,8 @@
 """Repeat stage one: a pass can show that it began with wrong assumptions.
 
 The log's end, a split that began in the middle of a body, a queue offset in two records or an
-implausible one: each shows only when all tasks have reported. Then the written files are removed,
-and stage one runs again with that knowledge. A sound store needs one pass.
+implausible one, a deleted topic: each shows only when all tasks have reported. Then the written
+files are removed, and stage one runs again with that knowledge. A sound store needs one pass.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import numpy as np
 from mqlake.dispatch.gap import Gap
 from mqlake.formats.record import MIN_SIZE
 from mqlake.jobs.engine import Engine
+from mqlake.jobs.queues.deletions import Deletions
 from mqlake.jobs.queues.intervals import Interval, Intervals
 from mqlake.jobs.queues.runs import Queue
 from mqlake.jobs.rebuild.stage_queues import QueueJob, QueuePart, build_queues
@@ -54,13 +55,13 @@ class Outcome(msgspec.Struct, frozen=True):
 
 
 def run_to_fixed_point(
-    engine: Engine, source: Source, jobs: list[Job], template: QueueJob
+    engine: Engine, source: Source, jobs: list[Job], template: QueueJob, deletions: Deletions
 ) -> Outcome:
     """Run stage one until a pass confirms its assumptions.
 
     `template` is a job without splits, whose two directories exist and are empty.
     """
-    stage = _Stage(engine, template)
+    stage = _Stage(engine, template, deletions)
     parts = run_until_met(stage.run, jobs)
     jobs = jobs_of(parts)
     gaps = join_gaps([part.scanned for part in parts])
@@ -68,6 +69,8 @@ def run_to_fixed_point(
     seen = _records(parts)
     if any(part.last_record >= end for part in parts):
         jobs = clip(jobs, end)
+        parts = stage.run(jobs)
+    if deletions.learn(part.traces for part in parts):
         parts = stage.run(jobs)
     lost = _lost(source.log, gaps, end)
     if believable := _believable(parts, lost):
@@ -79,9 +82,8 @@ def run_to_fixed_point(
 
 
 class _Stage:
-    def __init__(self, engine: Engine, template: QueueJob) -> None:
-        self._engine = engine
-        self._template = template
+    def __init__(self, engine: Engine, template: QueueJob, deletions: Deletions) -> None:
+        self._engine, self._template, self._deletions = engine, template, deletions
         self.passes = 0
 
     def run(
@@ -91,7 +93,9 @@ class _Stage:
         believable: dict[Queue, Interval] | None = None,
         taken: Sequence[Taken] | None = None,
     ) -> list[QueuePart]:
-        template = msgspec.structs.replace(self._template, believable=believable or {})
+        template = msgspec.structs.replace(
+            self._template, believable=believable or {}, dead=self._deletions.dead
+        )
         if self.passes:
             _empty(template.output)
             _empty(template.keys)

@@ -18,6 +18,7 @@ from mqlake.formats.damage import Damage
 from mqlake.formats.dialect import Dialect
 from mqlake.jobs.engine import Engine
 from mqlake.jobs.queues.carry_over import carry_over
+from mqlake.jobs.queues.deletions import Deletions
 from mqlake.jobs.queues.files import QueueFiles
 from mqlake.jobs.rebuild import stage_index
 from mqlake.jobs.rebuild.batch_queues import rebuild_batch_queues
@@ -48,6 +49,8 @@ class RebuildReport(msgspec.Struct, frozen=True, rename="camel"):
         bytes_scanned: bytes of the log, without holes.
         records: records that were dispatched.
         records_beyond: good records past the log's end, which are not dispatched.
+        deleted_topic_records: records of topics that were deleted after they were put, which get no
+            queue entries.
         queues: consume queues that were written.
         queues_kept: consume queues without records in the log, which are not changed.
         queue_entries: entries of records in the written queues.
@@ -66,6 +69,7 @@ class RebuildReport(msgspec.Struct, frozen=True, rename="camel"):
     bytes_scanned: int
     records: int
     records_beyond: int
+    deleted_topic_records: int
     queues: int
     queues_kept: int
     queue_entries: int
@@ -144,7 +148,8 @@ def _build(
     tasks: int | None,
 ) -> RebuildReport:
     new, work = directory.root / Exchange.new, directory.root / Exchange.work
-    keys = work / "keys"
+    keys, in_place = work / "keys", directory.root == source.directory.root
+    deletions = Deletions(source, source.undispatched_from)
     keys.mkdir()
     covered = spans(source.log)
     template = QueueJob(
@@ -156,12 +161,13 @@ def _build(
         settings.dialect,
         settings.delay_levels,
         source.batch_topics,
+        deletions.dead,
     )
-    outcome = run_to_fixed_point(engine, source, plan(covered, engine.parallelism, tasks), template)
+    jobs = plan(covered, engine.parallelism, tasks)
+    outcome = run_to_fixed_point(engine, source, jobs, template, deletions)
     parts = outcome.parts
     blanks = _fill(new, settings.queue_file_size, outcome)
     rebuilt = queue_offsets(parts)
-    in_place = directory.root == source.directory.root
     carried = carry_over(source, new, rebuilt) if in_place else 0
     (new / "consumequeue").mkdir(exist_ok=True)
     pieces = [piece for part in parts for piece in part.units]
@@ -179,6 +185,8 @@ def _build(
     (new / "checkpoint").write_bytes(checkpoint.encode(stamp, settings.dialect))
     fsync_file(new / "checkpoint")
     fsync_directory(new / "index")
+    if in_place:
+        deletions.keep(directory)
     last_record = max((part.last_record for part in parts), default=-1)
     return RebuildReport(
         store=source.path,
@@ -188,6 +196,7 @@ def _build(
         bytes_scanned=sum(span.data_end - span.base for span in covered),
         records=sum(part.records for part in parts),
         records_beyond=outcome.records_beyond,
+        deleted_topic_records=sum(part.dead for part in parts),
         queues=len(rebuilt) + batches.queues,
         queues_kept=carried + batches.kept,
         queue_entries=sum(part.entries for part in parts) + batches.units,

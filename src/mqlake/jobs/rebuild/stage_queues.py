@@ -10,6 +10,7 @@ import numpy as np
 from mqlake.dispatch.batch import Batch
 from mqlake.formats.dialect import Dialect
 from mqlake.formats.record import Fault
+from mqlake.jobs.queues.deletions import DeadRecords, QueueTracer
 from mqlake.jobs.queues.files import QueueFiles
 from mqlake.jobs.queues.intervals import Interval
 from mqlake.jobs.queues.offset_allocation import OffsetAllocation, Refused
@@ -18,6 +19,7 @@ from mqlake.jobs.rebuild.batch_queues import UnitPiece, UnitWriter
 from mqlake.jobs.rebuild.spill import Keys, Spill, SpillWriter
 from mqlake.jobs.splits.splits import Scanned, Split, scan_of
 from mqlake.storage.local import LocalDirectory
+from mqlake.store.incarnations.restarts import Trace
 
 
 class QueueJob(msgspec.Struct, frozen=True):
@@ -28,6 +30,7 @@ class QueueJob(msgspec.Struct, frozen=True):
         output: path of the directory for consumequeue/TOPIC/QUEUE/FILE.
         keys: path of the directory for the scratch file with the keys.
         batch_topics: topics with batch consume queues, whose units go to a scratch file.
+        dead: the records of deleted topics, which get no queue entries.
         believable: for some queues, the bounds of plausible queue offsets.
         taken: the queue offsets that earlier tasks found.
     """
@@ -40,6 +43,7 @@ class QueueJob(msgspec.Struct, frozen=True):
     dialect: Dialect
     delay_levels: tuple[int, ...]
     batch_topics: frozenset[str]
+    dead: DeadRecords
     believable: dict[Queue, Interval] = {}
     taken: dict[Queue, list[Interval]] = {}
 
@@ -47,8 +51,9 @@ class QueueJob(msgspec.Struct, frozen=True):
 class QueuePart(msgspec.Struct):
     """The result of one task of stage one.
 
-    `stated` are the queue offsets in its records. `refused` has the first few of the
-    `refused_count` records whose entry was not written. The other fields are the physical offset
+    `stated` are the queue offsets in its living records, `traces` describe its queues, `dead`
+    counts the records of deleted topics. `refused` has the first few of the `refused_count` records
+    whose entry was not written. The other fields are the physical offset
     (bytes; -1 without such a record) and the store time (milliseconds) of the last record, of the
     last record that belongs to a queue, and of the last record with an index key.
     """
@@ -68,6 +73,8 @@ class QueuePart(msgspec.Struct):
     last_queued_time: int = 0
     last_keyed: int = -1
     units: list[UnitPiece] = []
+    traces: dict[tuple[str, int], Trace] = {}
+    dead: int = 0
 
 
 def build_queues(job: QueueJob) -> QueuePart:
@@ -77,7 +84,8 @@ def build_queues(job: QueueJob) -> QueuePart:
         SpillWriter(Path(job.keys)) as spill,
         QueueFiles(Path(job.output), job.queue_file_size) as files,
     ):
-        units = UnitWriter(Path(job.keys), job.batch_topics)
+        tracer = QueueTracer(job.dead)
+        units = UnitWriter(Path(job.keys), job.batch_topics, tracer)
         allocation = OffsetAllocation(files, job.believable, job.taken)
         part = QueuePart([], Spill("", []), {})
         for split in job.splits:
@@ -90,25 +98,21 @@ def build_queues(job: QueueJob) -> QueuePart:
             ) as scan:
                 names = QueueNames(scan.table, job.batch_topics)
                 for batch in scan:
-                    _take(batch, names, part, allocation, spill)
+                    for run in runs(batch, names):
+                        if living := tracer.living(run):
+                            allocation.allocate(living)
+                    _take(batch, part, spill)
                     units.take(batch)
         part.spill, part.units = spill.finish(), units.finish()
         part.stated = allocation.stated()
         part.entries = allocation.written
         part.refused_count, part.refused = allocation.refused_count, allocation.refused
+        part.traces, part.dead = tracer.traces, tracer.dead
     return part
 
 
-def _take(
-    batch: Batch,
-    names: QueueNames,
-    part: QueuePart,
-    allocation: OffsetAllocation,
-    spill: SpillWriter,
-) -> None:
+def _take(batch: Batch, part: QueuePart, spill: SpillWriter) -> None:
     records, keys = batch.records, batch.keys
-    for run in runs(batch, names):
-        allocation.allocate(run)
     offsets, times, counts = (
         records[name] for name in ("physical_offset", "store_timestamp", "key_count")
     )

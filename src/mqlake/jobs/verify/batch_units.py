@@ -10,6 +10,7 @@ from itertools import islice
 import numpy as np
 
 from mqlake.formats.batch_consume_queue import MOST_QUEUE_OFFSET, UNIT_SIZE, BatchQueueUnit
+from mqlake.jobs.queues.deletions import DeadRecords
 from mqlake.jobs.queues.intervals import Interval, Intervals
 from mqlake.jobs.queues.offset_allocation import MOST_STRETCHES
 from mqlake.jobs.queues.runs import Queue
@@ -30,13 +31,19 @@ class UnitCheck:
     """Compares the units that records should have with those in the files.
 
     From physical offset `undispatched_from` on, a missing unit is not damage; nor is an incomplete
-    one while a broker `is_writing` the units.
+    one while a broker `is_writing` the units. No unit should name a record of `dead`.
     """
 
     def __init__(
-        self, store: LocalDirectory, log: CommitLog, undispatched_from: int, *, is_writing: bool
+        self,
+        store: LocalDirectory,
+        log: CommitLog,
+        undispatched_from: int,
+        dead: DeadRecords,
+        *,
+        is_writing: bool,
     ) -> None:
-        self._store, self._log = store, log
+        self._store, self._log, self._dead = store, log, dead
         self._undispatched_from, self._is_writing = undispatched_from, is_writing
         self._files: OrderedDict[Queue, BatchUnitFiles] = OrderedDict()
         self._stated: dict[Queue, Intervals] = {}
@@ -94,9 +101,11 @@ class UnitCheck:
         self, queue: Queue, expected: BatchQueueUnit, found: BatchQueueUnit | None
     ) -> bool:
         """Return whether an earlier record with a unit contains these or later queue offsets."""
-        if found is None or found.physical_offset >= expected.physical_offset:
+        if found is None:
             return False
-        at = found.physical_offset
+        at, dead_before = found.physical_offset, self._dead.before(queue.topic)
+        if not dead_before <= at < expected.physical_offset:
+            return False
         head = head_of(self._log, expected.physical_offset, queue, found.base_offset, at)
         return head is not None and head.size == found.size
 
@@ -114,8 +123,9 @@ def check_unit_files(job: QueueFilesJob) -> EntryFindings:
     for queue, stated in job.queues:
         with closing(BatchUnitFiles(LocalDirectory(job.store), queue)) as files:
             unknown = _unknown(files, Intervals(stated), findings)
+            dead_before = job.dead.before(queue.topic)
             while some := list(islice(unknown, _AT_ONCE)):
-                _sort_out(some, files, bounds, findings)
+                _sort_out(some, files, bounds, findings, dead_before)
     return findings
 
 
@@ -139,10 +149,12 @@ def _sort_out(
     files: BatchUnitFiles,
     bounds: LogBounds,
     findings: EntryFindings,
+    dead_before: int,
 ) -> None:
     """Find the origin of units that belong to no record."""
     offsets = np.array([unit.physical_offset for _, unit in unknown], np.int64)
-    for number in bounds.sort_out(offsets, np.ones(len(unknown), np.bool_), findings):
+    chosen = np.ones(len(unknown), np.bool_)
+    for number in bounds.sort_out(offsets, chosen, findings, dead_before):
         place, unit = unknown[number]
         if files.read(place) == unit:  # Otherwise a broker was writing it.
             reason = f"there is no record for the entry {tuple(unit)}"

@@ -48,6 +48,7 @@ class EntryFindings(msgspec.Struct):
         expired: entries of records before the log's beginning, which RocketMQ has deleted.
         stale: entries of records past the log's end, which RocketMQ's recovery leaves.
         blank: entries with which RocketMQ fills a queue's file before its first record.
+        dead: entries of records of deleted topics.
         repeated: records, or entries, that were dispatched a second time, and that RocketMQ dropped
             or kept twice.
     """
@@ -61,6 +62,7 @@ class EntryFindings(msgspec.Struct):
     expired: int = 0
     stale: int = 0
     blank: int = 0
+    dead: int = 0
     repeated: int = 0
 
     def merge(self, other: EntryFindings) -> None:
@@ -74,6 +76,7 @@ class EntryFindings(msgspec.Struct):
         self.expired += other.expired
         self.stale += other.stale
         self.blank += other.blank
+        self.dead += other.dead
         self.repeated += other.repeated
 
     @property

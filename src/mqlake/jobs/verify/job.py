@@ -18,6 +18,7 @@ from mqlake.formats.dialect import Dialect
 from mqlake.formats.record import FAULT_REASONS, Fault
 from mqlake.jobs.engine import Engine
 from mqlake.jobs.queues.carry_over import LIGHT_PREFIX
+from mqlake.jobs.queues.deletions import Deletions
 from mqlake.jobs.queues.intervals import Interval, Intervals
 from mqlake.jobs.queues.runs import Queue, queues_of
 from mqlake.jobs.source import Source, open_source
@@ -48,6 +49,8 @@ class VerifyReport(msgspec.Struct, frozen=True, rename="camel"):
         bytes_scanned: bytes of the log, without holes.
         records: good records before the log's end.
         records_beyond: good records past it.
+        deleted_topic_records: records of topics that were deleted after they were put, before the
+            log end; they need no queue entries.
         damaged_bodies: records whose body has the wrong checksum, before the log end.
         queues, index_files: the number of queues and index files.
         queue_entries, index_entries: the entries compared with the records.
@@ -65,6 +68,7 @@ class VerifyReport(msgspec.Struct, frozen=True, rename="camel"):
     bytes_scanned: int
     records: int
     records_beyond: int
+    deleted_topic_records: int
     damaged_bodies: int
     torn_records: int
     queues: int
@@ -114,6 +118,12 @@ class _Verification:
         self._settled: Settled | None = None
         if source.snapshot.owner is not None:
             self._settled = settle(source)
+        self._deletions = Deletions(source, self._dispatched)
+
+    @property
+    def _dispatched(self) -> int:
+        """Physical offset from which entries may be missing."""
+        return self._settled.dispatched if self._settled else self._source.undispatched_from
 
     def run(self, tasks: int | None) -> VerifyReport:
         source, settled = self._source, self._settled
@@ -134,6 +144,8 @@ class _Verification:
         seen = _records(parts)
         if last >= self._end:
             parts = self._scan(clip(jobs_of(parts), self._end))
+        if self._deletions.learn(part.traces for part in parts):
+            parts = self._scan(jobs_of(parts))
         queues, queue_entries = self._check_queue_files(parts, gaps)
         queue_entries.merge(merged(part.queue_entries for part in parts))
         index_entries = self._check_index_rest(parts)
@@ -154,6 +166,7 @@ class _Verification:
             bytes_scanned=sum(span.data_end - span.base for span in covered),
             records=_records(parts),
             records_beyond=seen - _records(parts),
+            deleted_topic_records=sum(part.dead for part in parts),
             damaged_bodies=sum(part.damaged_bodies for part in parts),
             torn_records=len(torn),
             queues=queues,
@@ -174,9 +187,10 @@ class _Verification:
                 self._delay_levels,
                 source.batch_topics,
                 self._index,
-                self._settled.dispatched if self._settled else source.undispatched_from,
+                self._dispatched,
                 snapshot.checksummed,
                 self._settled is not None,
+                self._deletions.dead,
             )
             for splits in jobs
         ]
@@ -208,11 +222,9 @@ class _Verification:
         self, queues: Sequence[tuple[Queue, list[Interval]]], damaged: list[Interval]
     ) -> list[QueueFilesJob]:
         share = -(-len(queues) // self._engine.parallelism) or 1
-        log = self._log.min_offset, self._end
-        return [
-            QueueFilesJob(self._source.path, log, damaged, list(queues[first : first + share]))
-            for first in range(0, len(queues), share)
-        ]
+        log, dead = (self._log.min_offset, self._end), self._deletions.dead
+        shares = (list(queues[first : first + share]) for first in range(0, len(queues), share))
+        return [QueueFilesJob(self._source.path, log, damaged, dead, each) for each in shares]
 
     def _check_index_rest(self, parts: Sequence[VerifyPart]) -> EntryFindings:
         scanned = (scanned for part in parts for scanned in part.scanned)
@@ -270,6 +282,7 @@ def _notes(queues: EntryFindings, index: EntryFindings, beyond: int) -> list[str
             (found.expired, "of records before the log's beginning"),
             (found.stale, "of records past the log's end, which RocketMQ's recovery leaves"),
             (found.blank, "before a queue's first record"),
+            (found.dead, "of records of deleted topics"),
             (found.repeated, "of an offset or key that was dispatched twice"),
         ):
             if count:

@@ -35,10 +35,21 @@ class LogBounds:
         self._damaged = Stretches(damaged)
 
     def sort_out(
-        self, offsets: NDArray[np.int64], chosen: NDArray[np.bool_], findings: EntryFindings
+        self,
+        offsets: NDArray[np.int64],
+        chosen: NDArray[np.bool_],
+        findings: EntryFindings,
+        dead_before: int = 0,
     ) -> list[int]:
-        """Count the chosen entries, by physical offset; return the numbers of the dangling ones."""
+        """Count the chosen entries, by physical offset; return the numbers of the dangling ones.
+
+        Args:
+            dead_before: records before this physical offset belong to a deleted topic.
+        """
         expired = chosen & (offsets < self._first)
+        dead = chosen & ~expired & (offsets < dead_before)
+        findings.dead += int(np.count_nonzero(dead))
+        chosen = chosen & ~dead
         stale = chosen & (offsets >= self._end)
         lost = chosen & ~expired & ~stale & self._damaged.hold(offsets)
         findings.expired += int(np.count_nonzero(expired))

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from mqlake.formats import consume_queue
 from mqlake.formats.consume_queue import BLANK_ENTRY, ENTRY_SIZE, QueueEntry
 from mqlake.formats.consume_queue_ext import is_address
+from mqlake.jobs.queues.deletions import DeadRecords
 from mqlake.jobs.queues.files import MAX_QUEUE_OFFSET
 from mqlake.jobs.queues.intervals import Interval, Intervals
 from mqlake.jobs.queues.offset_allocation import MOST_STRETCHES
@@ -30,14 +31,20 @@ class RunCheck:
     """Compare the entries that records should have with those in the files.
 
     `undispatched_from`: physical offset from which a missing entry is not damage; neither is an
-    incomplete one, if a broker `is_writing` the entries.
+    incomplete one, if a broker `is_writing` the entries. No entry should name a record of `dead`.
     """
 
     def __init__(
-        self, store: LocalDirectory, log: CommitLog, undispatched_from: int, *, is_writing: bool
+        self,
+        store: LocalDirectory,
+        log: CommitLog,
+        undispatched_from: int,
+        dead: DeadRecords,
+        *,
+        is_writing: bool,
     ) -> None:
         self._bytes = QueueBytes(store)
-        self._log = log
+        self._log, self._dead = log, dead
         self._undispatched_from, self._is_writing = undispatched_from, is_writing
         self._stated: dict[Queue, Intervals] = {}
         self.findings = EntryFindings()
@@ -92,7 +99,8 @@ class RunCheck:
         """Return whether an earlier record contains the same queue offset, and therefore owns
         it.
         """
-        if actual.physical_offset >= expected.physical_offset:
+        dead_before = self._dead.before(queue.topic)
+        if not dead_before <= actual.physical_offset < expected.physical_offset:
             return False
         head = head_at(self._log, actual.physical_offset)
         return (
@@ -114,12 +122,13 @@ class QueueFilesJob(msgspec.Struct, frozen=True):
     """The queues that one task searches for entries without a record.
 
     `log` is [first, end) of the log, physical offsets; `damaged` the stretches in it without a good
-    record. `queues` are those to check, each with the queue offsets in its records.
+    record. `queues` are those to check, each with the queue offsets in its living records.
     """
 
     store: str
     log: Interval
     damaged: list[Interval]
+    dead: DeadRecords
     queues: list[tuple[Queue, list[Interval]]]
 
 
@@ -129,12 +138,13 @@ def check_queue_files(job: QueueFilesJob) -> EntryFindings:
     bounds = LogBounds(job.log, job.damaged)
     findings = EntryFindings()
     for queue, stated in job.queues:
-        known = Intervals(stated)
+        known, dead_before = Intervals(stated), job.dead.before(queue.topic)
         for start, stop in source.written(queue):
             for first, end in known.missing(start, stop):
                 for at in range(first, end, _AT_ONCE):
                     data = source.read(queue, at, min(end, at + _AT_ONCE))
-                    _sort_out(queue, at, np.frombuffer(data, _ENTRY), bounds, source, findings)
+                    entries = np.frombuffer(data, _ENTRY)
+                    _sort_out(queue, at, entries, bounds, source, findings, dead_before)
     return findings
 
 
@@ -145,13 +155,14 @@ def _sort_out(
     bounds: LogBounds,
     source: QueueBytes,
     findings: EntryFindings,
+    dead_before: int,
 ) -> None:
     """Find the origin of entries that belong to no record."""
     offsets = entries["physical_offset"].astype(np.int64)
     written = (offsets >= 0) & (entries["size"] > 0)
     blank = entries == np.array(BLANK_ENTRY, _ENTRY)
     findings.blank += int(np.count_nonzero(blank))
-    for number in bounds.sort_out(offsets, written & ~blank, findings):
+    for number in bounds.sort_out(offsets, written & ~blank, findings, dead_before):
         if source.read(queue, first + number, first + number + 1) != entries[number].tobytes():
             continue  # A broker was writing it when it was read.
         place = source.place(queue, first + number)

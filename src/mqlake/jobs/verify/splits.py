@@ -12,6 +12,7 @@ from mqlake.formats.checkpoint import Checksummed
 from mqlake.formats.dialect import Dialect
 from mqlake.formats.record import Fault
 from mqlake.jobs.queues.batch_units import units_of
+from mqlake.jobs.queues.deletions import DeadRecords, QueueTracer
 from mqlake.jobs.queues.intervals import Interval
 from mqlake.jobs.queues.runs import Queue, QueueNames, runs
 from mqlake.jobs.splits.splits import Scanned, Split, scan_of
@@ -20,6 +21,7 @@ from mqlake.jobs.verify.findings import EntryFindings, merged
 from mqlake.jobs.verify.index import IndexPlan, KeyCheck
 from mqlake.jobs.verify.queues import RunCheck
 from mqlake.storage.local import LocalDirectory
+from mqlake.store.incarnations.restarts import Trace
 from mqlake.store.log.record_rules import ChecksumRule
 from mqlake.store.log.segments import open_log
 
@@ -35,6 +37,7 @@ class VerifyJob(msgspec.Struct, frozen=True):
         checksummed: the range of the log in which every record has a checksum of all its bytes;
             None without such a range.
         is_live: a broker is writing.
+        dead: the records of deleted topics.
     """
 
     store: str
@@ -46,11 +49,13 @@ class VerifyJob(msgspec.Struct, frozen=True):
     undispatched_from: int
     checksummed: Checksummed | None
     is_live: bool
+    dead: DeadRecords
 
 
 class VerifyPart(msgspec.Struct, frozen=True):
-    """The result of one task; `stated` are the queue offsets in its records.
+    """The result of one task; `stated` are the queue offsets in its living records.
 
+    `traces` describe its queues, `dead` counts the records of deleted topics.
     `stated_in_batches` are those of batch consume queues. `torn` are the records (physical offset,
     bytes) whose checksum of all bytes is wrong although lengths and body are valid.
     """
@@ -64,14 +69,18 @@ class VerifyPart(msgspec.Struct, frozen=True):
     damaged_bodies: int
     last_record: int
     torn: list[tuple[int, int]]
+    traces: dict[tuple[str, int], Trace]
+    dead: int
 
 
 def verify_splits(job: VerifyJob) -> VerifyPart:
     """Scan the splits of a job, and compare their records with the existing entries."""
     store = LocalDirectory(job.store)
     log = open_log(store)
-    queues = RunCheck(store, log, job.undispatched_from, is_writing=job.is_live)
-    units = UnitCheck(store, log, job.undispatched_from, is_writing=job.is_live)
+    tracer = QueueTracer(job.dead)
+    dispatched, dead = job.undispatched_from, job.dead
+    queues = RunCheck(store, log, dispatched, dead, is_writing=job.is_live)
+    units = UnitCheck(store, log, dispatched, dead, is_writing=job.is_live)
     keys = KeyCheck(store, log, job.index, job.undispatched_from)
     rule = job.checksummed and ChecksumRule(job.checksummed)
     scanned: list[Scanned] = []
@@ -86,9 +95,10 @@ def verify_splits(job: VerifyJob) -> VerifyPart:
             compared = None
             for batch in scan:
                 for run in runs(batch, names):
-                    queues.check(run)
+                    if living := tracer.living(run):
+                        queues.check(living)
                 for queue, expected in units_of(batch, job.batch_topics):
-                    units.check(queue, expected)
+                    units.check(queue, tracer.living_units(queue, expected))
                 keys.check(batch, compared or scan.start, scan.stop, scan.gaps)
                 compared = scan.stop
                 bad = int(np.count_nonzero(batch.records["fault"] == Fault.CRC))
@@ -108,6 +118,8 @@ def verify_splits(job: VerifyJob) -> VerifyPart:
         damaged,
         last,
         torn,
+        tracer.traces,
+        tracer.dead,
     )
 
 

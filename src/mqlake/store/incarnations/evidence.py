@@ -6,11 +6,12 @@ such table. The queue files are what the broker serves, so they weigh more than 
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections import defaultdict
+from collections.abc import Collection, Mapping
 
 import msgspec
 
-from mqlake.store.incarnations.restarts import Start, Starts, befores, is_restart
+from mqlake.store.incarnations.restarts import Start, Trace, befores, is_restart
 from mqlake.store.log.scan import Queue
 
 
@@ -18,14 +19,14 @@ class Evidence(msgspec.Struct, frozen=True):
     """What queue files and tables show.
 
     Attributes:
-        begins: the physical offset of the record with queue offset 0, of each queue whose files
-            begin with it: earlier records of the queue are dead.
+        begins: of each queue with files, the physical offset of the record with queue offset 0
+            with which they begin; None if they begin with another one.
         topics: the topics that exist: with queue files, or with settings; None if that is unknown,
             because a table is missing or there are no queue files at all.
         dispatched: records before this physical offset have been dispatched.
     """
 
-    begins: dict[Queue, int] = {}
+    begins: dict[Queue, int | None] = {}
     topics: frozenset[str] | None = None
     dispatched: int = 0
 
@@ -39,11 +40,48 @@ class Evidence(msgspec.Struct, frozen=True):
         is_removed = self.topics is not None and topic not in self.topics
         return self.dispatched if is_removed else 0
 
-    def befores(self, starts: Starts) -> dict[str, int]:
+    def befores(self, traces: Mapping[Queue, Trace]) -> dict[str, int]:
         """Return the physical offset before which the records of each topic are dead that was
-        deleted and created again; topics without a restart are left out.
+        deleted and created again; topics without dead records are left out.
+
+        Args:
+            traces: the queues in the whole log.
         """
-        return befores(starts, self._is_restart)
+        found = befores(traces, self._is_restart)
+        for topic, begin in self._first_begins().items():
+            own = [(queue, trace) for queue, trace in traces.items() if queue[0] == topic]
+            is_any_before = any(trace.first.physical_offset < begin for _, trace in own)
+            if is_any_before and all(self._may_be_deleted(*each, begin) for each in own):
+                found[topic] = max(begin, found.get(topic, 0))
+        return found
+
+    def _first_begins(self) -> dict[str, int]:
+        """Return the first record of each topic whose queue files all begin at queue offset 0."""
+        firsts: dict[str, list[int | None]] = defaultdict(list)
+        for (topic, _), begin in self.begins.items():
+            firsts[topic].append(begin)
+        known = {
+            topic: [first for first in found if first is not None]
+            for topic, found in firsts.items()
+        }
+        return {
+            topic: min(found) for topic, found in known.items() if len(found) == len(firsts[topic])
+        }
+
+    def _may_be_deleted(self, queue: Queue, trace: Trace, begin: int) -> bool:
+        """Return whether the records of a queue before a physical offset may all be dead.
+
+        The records of a queue without files are dead if the deletion came after all of them. If
+        others follow, the queue was not deleted, and its files are lost.
+        """
+        if not trace.first.physical_offset < begin <= trace.last.physical_offset:
+            return True
+        return any(
+            start.previous is not None
+            and start.previous.physical_offset < begin <= start.physical_offset
+            and self._is_restart(queue, start)
+            for start in trace.starts
+        )
 
     def _is_restart(self, queue: Queue, start: Start) -> bool:
         """Return whether a start is a restart: the queue's files decide if they begin with it.

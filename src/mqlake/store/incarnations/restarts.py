@@ -14,7 +14,7 @@ deleted after one record.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 import msgspec
@@ -56,9 +56,6 @@ class Trace(msgspec.Struct):
     starts: list[Start]
 
 
-Starts = Mapping[Queue, Sequence[Start]]
-
-
 class Tracer:
     """Trace the queues of a stretch of the log. Records are seen in the log's order."""
 
@@ -85,19 +82,21 @@ class Tracer:
         trace.last = last
 
 
-def join(stretches: Iterable[Mapping[Queue, Trace]]) -> Starts:
-    """Return the newest starts of each queue from the traces of consecutive stretches."""
-    starts: dict[Queue, list[Start]] = {}
-    last: dict[Queue, Position] = {}
+def join(stretches: Iterable[Mapping[Queue, Trace]]) -> dict[Queue, Trace]:
+    """Return the traces of queues in a whole log from those in its consecutive stretches."""
+    joined: dict[Queue, Trace] = {}
     for traces in stretches:
         for queue, trace in traces.items():
-            found = starts.setdefault(queue, [])
-            _follow(found, trace.first.queue_offset)
+            whole = joined.get(queue)
+            if whole is None:
+                joined[queue] = Trace(trace.first, trace.last, list(trace.starts))
+                continue
+            _follow(whole.starts, trace.first.queue_offset)
             for start in trace.starts:
-                previous = start.previous or last.get(queue)
-                _append(found, msgspec.structs.replace(start, previous=previous))
-            last[queue] = trace.last
-    return {queue: found for queue, found in starts.items() if found}
+                previous = start.previous or whole.last
+                _append(whole.starts, msgspec.structs.replace(start, previous=previous))
+            whole.last = trace.last
+    return joined
 
 
 def is_restart(start: Start) -> bool:
@@ -113,7 +112,8 @@ def is_restart(start: Start) -> bool:
 
 
 def befores(
-    starts: Starts, decide: Callable[[Queue, Start], bool] = lambda _, start: is_restart(start)
+    traces: Mapping[Queue, Trace],
+    decide: Callable[[Queue, Start], bool] = lambda _, start: is_restart(start),
 ) -> dict[str, int]:
     """Return the physical offset before which each topic's records are dead.
 
@@ -125,15 +125,15 @@ def befores(
         decide: whether a start of a queue is a restart.
     """
     newest_dead: dict[str, int] = {}
-    for queue, found in starts.items():
-        for start in found:
+    for queue, trace in traces.items():
+        for start in trace.starts:
             if start.previous is not None and decide(queue, start):
                 dead = start.previous.physical_offset
                 newest_dead[queue[0]] = max(dead, newest_dead.get(queue[0], -1))
     firsts: dict[str, list[int]] = defaultdict(list)
-    for (topic, _), found in starts.items():
+    for (topic, _), trace in traces.items():
         if topic in newest_dead:
-            firsts[topic] += [start.physical_offset for start in found]
+            firsts[topic] += [start.physical_offset for start in trace.starts]
     return {
         topic: min(first for first in firsts[topic] if first > dead)
         for topic, dead in newest_dead.items()
