@@ -112,9 +112,10 @@ class Dispatcher:
         self._queues = []
 
     def run(self, limit: int, until: float = inf) -> int:
-        """Dispatch all records before `limit`, which is the end of one; return how many.
+        """Dispatch all records that end at or before `limit`; return how many.
 
         Args:
+            limit: a physical offset. A master's confirm offset may be inside a record.
             until: a time of `perf_counter` at which it stops early; each call makes progress.
 
         Raises:
@@ -134,15 +135,15 @@ class Dispatcher:
         return self.count - count
 
     def step(self, limit: int, index_from: int = 0, index_skip: int = 0) -> bool:
-        """Dispatch some of the records before `limit`, which is the end of one.
+        """Dispatch some of the records that end at or before `limit`.
 
         Args:
             index_from: physical offset of the first record whose keys are inserted.
             index_skip: the number of keys of that record that are already in the index.
 
         Returns:
-            False if none was dispatched: at a file's end without a next file yet, or if the next
-            step reads a record longer than a window.
+            False if none was dispatched: at a file's end without a next file yet, if the next
+            record ends after `limit`, or if the next step reads a record longer than a window.
 
         Raises:
             DiskError: as for `run`.
@@ -152,11 +153,19 @@ class Dispatcher:
         if step.batch is not None:
             self.take(step.batch, index_from, index_skip)
         start, self.position = self.position, step.end
-        if step.fault is not Fault.GOOD:
+        if step.fault is not Fault.GOOD and not self._crosses(step.end, limit):
             raise StoreError(
                 f"the log has no record at physical offset {step.end}: {FAULT_REASONS[step.fault]}"
             )
         return step.end > start or step.batch is not None
+
+    def _crosses(self, start: int, limit: int) -> bool:
+        """Return whether a whole record starts here and ends after `limit`."""
+        log = self._own_log
+        if log is None or limit >= log.end:
+            return False
+        fault, layout = log.check(start, crc=False)
+        return fault is Fault.GOOD and layout is not None and start + layout.size <= log.end
 
     def _step_small(self, limit: int) -> bool:
         """Dispatch all records before `limit` if they are few, and in the last file.

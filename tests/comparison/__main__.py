@@ -1,0 +1,55 @@
+"""python -m tests.comparison: fail each operation of each workload once, or one of them again."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import multiprocessing
+import sys
+import time
+from concurrent.futures import ProcessPoolExecutor
+
+from tests.comparison import draw, page
+from tests.comparison.all import ALL
+from tests.comparison.draw import Single, Tally
+from tests.comparison.run import compare, refer
+from tests.crash.fleet import workers
+
+
+def main() -> int:
+    """Return 0 if everything held, else 1."""
+    parser = argparse.ArgumentParser(prog="python -m tests.comparison")
+    parser.add_argument("--nightly", action="store_true", help="write docs/reliability.md")
+    parser.add_argument("--workload", help="only this one")
+    parser.add_argument("single", nargs="*", help="one failure: its kind and its number")
+    arguments = parser.parse_args()
+    chosen = [each for each in ALL if arguments.workload in (None, each.name)]
+    if arguments.single:
+        failure, at = arguments.single
+        compare(chosen[0], refer(chosen[0]), *Single(failure, int(at)))
+        return 0
+    start, tallies = time.monotonic(), list[Tally]()
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(workers(), context, initializer=_quieten) as pool:
+        for tally in pool.map(_run, [each.name for each in chosen]):
+            tallies.append(tally)
+            told = f"{tally.failures.total():,} failures, {len(tally.violations)} violations"
+            print(f"{tally.name}: {told}", file=sys.stderr)
+    for tally in tallies:
+        for violation in tally.violations:
+            print(violation)
+    if arguments.nightly:
+        page.write(tallies, time.monotonic() - start)
+    return min(1, sum(len(tally.violations) for tally in tallies))
+
+
+def _quieten() -> None:
+    logging.disable(logging.CRITICAL)
+
+
+def _run(name: str) -> Tally:
+    return draw.run(next(each for each in ALL if each.name == name))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,65 @@
+"""Which failures a run of the comparison has: all of them, or a drawn part."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from tests.comparison.run import Reference, Workload, compare, refer
+
+
+class Single(NamedTuple):
+    """One failure: the kind, and which of the operations of that kind fails."""
+
+    failure: str
+    at: int
+
+
+@dataclass
+class Tally:
+    """What came of the failures of one workload."""
+
+    name: str
+    failures: Counter[str] = field(default_factory=Counter[str])
+    violations: list[str] = field(default_factory=list[str])
+
+
+def singles(reference: Reference) -> Iterator[Single]:
+    """Yield all failures of a workload."""
+    for failure, count in reference.operations.items():
+        for at in range(1, count + 1):
+            yield Single(failure, at)
+
+
+def drawn(workload: Workload, reference: Reference, count: int, seed: int) -> list[Single]:
+    """Return some failures of a workload, of each kind if there are enough."""
+    dice = random.Random(f"{workload.name}/{seed}")
+    kinds = {failure: [*range(1, most + 1)] for failure, most in reference.operations.items()}
+    chosen: list[Single] = []
+    while len(chosen) < count and any(kinds.values()):
+        for failure, left in kinds.items():
+            if left and len(chosen) < count:
+                chosen.append(Single(failure, left.pop(dice.randrange(len(left)))))
+    return chosen
+
+
+def run(workload: Workload, wanted: Sequence[Single] | None = None) -> Tally:
+    """Compare a workload's runs with the given failures, or with all."""
+    reference, tally = refer(workload), Tally(workload.name)
+    for single in singles(reference) if wanted is None else wanted:
+        try:
+            if not compare(workload, reference, *single):
+                continue
+        except Exception as error:  # noqa: BLE001 (whatever it is, it is what we look for)
+            what = f"{command(workload, single)}: {type(error).__name__}: {error}"
+            tally.violations.append(what)
+        tally.failures[single.failure] += 1
+    return tally
+
+
+def command(workload: Workload, single: Single) -> str:
+    """Return the command that runs one failure again."""
+    return f"python -m tests.comparison --workload {workload.name} {single.failure} {single.at}"

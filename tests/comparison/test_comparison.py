@@ -1,0 +1,73 @@
+"""A drawn part of the comparison; `make nightly` has every failure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from mqlake.errors import StoreError
+from tests.comparison import draw
+from tests.comparison.all import ALL
+from tests.comparison.disk_world import DiskWorld
+from tests.comparison.run import Step, Workload, refer
+from tests.comparison.store import StoreSubject, StoreWorkload
+
+LEAST = 500
+"""Failures over all workloads."""
+_SHARE = -(-LEAST // len(ALL)) + 5
+
+
+@pytest.mark.parametrize("workload", ALL, ids=lambda one: one.name)
+def test_a_failed_operation_changes_nothing_but_its_answer(workload: Workload) -> None:
+    wanted = draw.drawn(workload, refer(workload), _SHARE, seed=1)
+    tally = draw.run(workload, wanted)
+    assert not tally.violations, "\n".join(tally.violations)
+    # A failure that comes earlier may leave fewer operations of its kind.
+    assert tally.failures.total() > len(wanted) // 2
+
+
+def _puts(s: StoreSubject) -> Iterator[Step]:
+    for _ in range(3):
+        yield s.put()
+
+
+def _violations(workload: StoreWorkload) -> str:
+    return "\n".join(draw.run(workload).violations)
+
+
+def test_a_lost_message_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    workload = StoreWorkload("lost", _puts, failures=["FULL"])
+    monkeypatch.setattr(StoreSubject, "_acknowledge", lambda *_: None)  # a refusal is swallowed
+    assert "put 1, seen" in _violations(workload)
+
+
+def test_an_error_of_another_kind_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    workload = StoreWorkload("bare", _puts, failures=["FULL"])
+
+    def fail(subject: StoreSubject, results: object) -> None:
+        if subject.world.failure is not None:
+            raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(StoreSubject, "_acknowledge", fail)
+    assert "OSError" in _violations(workload)
+
+
+def test_a_refusal_that_stays_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    workload = StoreWorkload("stays", _puts, failures=["FULL"])
+
+    def fail(subject: StoreSubject, results: object) -> None:
+        if subject.world.failure is not None:
+            raise StoreError("No space left on device")
+
+    monkeypatch.setattr(StoreSubject, "_acknowledge", fail)
+    assert "refused" in _violations(workload)
+
+
+def test_worlds_count_what_can_fail() -> None:
+    world = DiskWorld("FULL", 1)
+    with pytest.raises(StoreError):
+        world.disk.make_directory("here")
+    assert world.failure == ("here", 28)
+    world.disk.make_directory("here")
+    assert world.operations == 2
