@@ -49,9 +49,14 @@ def index_name(milliseconds: int) -> str:
     return f"{time:%Y%m%d%H%M%S}".rjust(14, "0") + f"{time.microsecond // 1000:03d}"
 
 
+def is_index_name(name: str) -> bool:
+    """Return whether a name has the digits of an index file's name."""
+    return len(name) == INDEX_NAME_DIGITS and bool(_DIGITS.fullmatch(name))
+
+
 def parse_index_name(name: str) -> int | None:
     """Return the milliseconds since 1970 that an index file's name states as UTC, else None."""
-    if len(name) != INDEX_NAME_DIGITS or not _DIGITS.fullmatch(name):
+    if not is_index_name(name):
         return None
     year, month, day, hour, minute, second, millisecond = (
         int(name[start:end])

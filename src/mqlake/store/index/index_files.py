@@ -11,6 +11,7 @@ from typing import NamedTuple
 from mqlake.errors import FormatError, StoreError, raise_passing
 from mqlake.formats import index_file
 from mqlake.formats.damage import Damage
+from mqlake.formats.file_name import is_index_name
 from mqlake.formats.index_file import IndexEntry, IndexHeader
 from mqlake.storage.protocol import Directory
 from mqlake.storage.remote_file import Load, all_is_here, lasting_view
@@ -92,10 +93,10 @@ class IndexFiles:
 
     @classmethod
     def open(cls, directory: Directory) -> IndexFiles:
-        """Open all files of `index/`; implausible files are reported as damage."""
+        """Open the files of `index/` with names of index files; implausible ones are damage."""
         files: list[IndexFile] = []
         damage: list[Damage] = []
-        for name in directory.names(DIRECTORY):
+        for name in filter(is_index_name, directory.names(DIRECTORY)):
             found = open_index_file(directory, name)
             if isinstance(found, Damage):
                 damage.append(found)
@@ -147,11 +148,6 @@ def open_index_file(directory: Directory, name: str) -> IndexFile | Damage | Non
         DiskError: the process has no descriptor or memory for it now: it is not damaged.
     """
     path = f"{DIRECTORY}/{name}"
-    if not name.isprintable():
-        # Reports are text: a name with other bytes, or one that moves the cursor, is left out.
-        return Damage(
-            f"{DIRECTORY}/{ascii(name)[1:-1]}", 0, 0, "not a name that RocketMQ gives an index file"
-        )
     try:
         view, load = lasting_view(directory.open(path))
         load(0, index_file.HEADER_SIZE)

@@ -231,6 +231,9 @@ def _whole_size(segments: Sequence[Segment]) -> int | None:
 
 
 def _size_damage(segments: Sequence[Segment]) -> Iterator[Damage]:
+    # Empty files at the end were created, but never written: RocketMQ removes such a file.
+    used = [number for number, each in enumerate(segments, 1) if each.end > each.base]
+    segments = segments[: max(used, default=0)]
     whole = _whole_size(segments)
     for segment in segments:
         size = segment.end - segment.base
