@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import datetime as dt
+from decimal import Decimal
 from typing import Any
 
 import duckdb
 import polars as pl
+import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from hypothesis import given, settings
@@ -150,10 +152,47 @@ def expressions(draw: st.DrawFn, depth: int = 2) -> Any:
     if draw(st.integers(0, 3)) == 0:
         return field("topic").isin(draw(st.lists(st.sampled_from("ABCD"), min_size=1)))
     name = draw(st.sampled_from(sorted(COLUMNS)))
-    value = draw(st.integers(-1, COLUMNS[name]))
+    number = draw(st.integers(-1, COLUMNS[name]))
+    kinds = [lambda: number, lambda: number + 0.5, lambda: pa.scalar(number, pa.float32())]
+    kinds += [lambda: Decimal(f"{number}.5"), lambda: pa.scalar(number, pa.int32())]
+    value = draw(st.sampled_from(kinds))()
     column = field(name)
     choices = [column == value, column < value, column >= value, column != value]
     return draw(st.sampled_from(choices))
+
+
+@pytest.mark.parametrize("value", [3.5, pa.scalar(3.5, pa.float32()), Decimal("3.5")])
+def test_numbers_of_other_types_select_the_same_rows(grown: GrowingStore, value: Any) -> None:
+    table = mqlake.open(grown.path, columns=["topic", *COLUMNS])
+    for name in COLUMNS:
+        for expression in (field(name) > value, field(name) <= value, pc.scalar(5.5) > field(name)):
+            wanted = table.to_arrow().filter(expression)
+            assert table.dataset().to_table(filter=expression).equals(wanted)
+
+
+def test_a_filter_that_is_null_selects_no_row(grown: GrowingStore) -> None:
+    dataset = mqlake.open(grown.path).dataset()
+
+    assert dataset.to_table(filter=pc.scalar(None)).num_rows == 0
+
+
+def test_methods_of_datasets(grown: GrowingStore) -> None:
+    table = mqlake.open(grown.path, columns=["topic", *COLUMNS])
+    whole, dataset = table.to_arrow(), table.dataset()
+    first, second = field("topic") == whole["topic"][0], field("queueId") >= 1
+
+    chosen = dataset.filter(first).filter(second)
+    assert chosen.to_table().equals(whole.filter(first & second))
+    assert chosen.count_rows() == whole.filter(first & second).num_rows
+    assert chosen.to_table(filter=field("queueOffset") < 3).equals(
+        whole.filter(first & second & (field("queueOffset") < 3))
+    )
+    order = [("physicalOffset", "descending")]
+    assert (
+        dataset.filter(second).sort_by(order).to_table().equals(whole.filter(second).sort_by(order))
+    )
+    joined = dataset.filter(first).join(dataset, "physicalOffset", right_suffix="_r")
+    assert joined.count_rows() == whole.filter(first).num_rows
 
 
 @settings(max_examples=25, deadline=None)

@@ -5,7 +5,9 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable, Mapping
+from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 import pyarrow.dataset as datasets
@@ -25,8 +27,8 @@ class LogDataset(datasets.Dataset):
     It has no files or fragments, unlike a dataset of Parquet files.
     """
 
-    def __init__(self, table: LogTable) -> None:
-        self._table = table
+    def __init__(self, table: LogTable, chosen: Any = None) -> None:
+        self._table, self._chosen = table, chosen
 
     @property
     def schema(self) -> Any:
@@ -50,6 +52,7 @@ class LogDataset(datasets.Dataset):
         Raises:
             StoreError: there is no store, or a topic is missing.
         """
+        filter = _both(self._chosen, filter)  # noqa: A001
         if columns is not None and not isinstance(columns, Mapping):
             columns = list(columns)
         table = self._table.select(*_needed(self.schema.names, columns, filter))
@@ -66,6 +69,28 @@ class LogDataset(datasets.Dataset):
                 topics |= topics_of(store)
         return pruning.pushed(expression, pruning.columns_in(expression), topics)
 
+    # The methods of `pyarrow.dataset.Dataset` below need a dataset of C++, which this one lacks.
+
+    def filter(self, expression: Any) -> LogDataset:
+        """Return the dataset with only the rows that satisfy an expression."""
+        return LogDataset(self._table, _both(self._chosen, expression))
+
+    def sort_by(self, sorting: Any, **settings: Any) -> Any:
+        """Return the rows in an order, in memory."""
+        return datasets.InMemoryDataset(self.to_table().sort_by(sorting, **settings))
+
+    def join(self, right_dataset: Any, *keys: Any, **settings: Any) -> Any:
+        """Return the join with another dataset, in memory."""
+        return datasets.InMemoryDataset(
+            self.to_table().join(right_dataset.to_table(), *keys, **settings)
+        )
+
+    def join_asof(self, right_dataset: Any, *keys: Any, **settings: Any) -> Any:
+        """Return the as-of join with another dataset, in memory."""
+        return datasets.InMemoryDataset(
+            self.to_table().join_asof(right_dataset.to_table(), *keys, **settings)
+        )
+
     def count_rows(self, filter: Any = None, **settings: Any) -> int:  # noqa: A002
         """Return how many rows satisfy a filter."""
         return self.scanner([], filter, **settings).count_rows()
@@ -73,6 +98,12 @@ class LogDataset(datasets.Dataset):
     def to_table(self, columns: Any = None, filter: Any = None, **settings: Any) -> Any:  # noqa: A002
         """Return columns of the rows that satisfy a filter as a `pyarrow.Table`."""
         return self.scanner(columns, filter, **settings).to_table()
+
+
+def _both(one: Any, other: Any) -> Any:
+    """Return the expression that is true if two are; None counts as true."""
+    given = [pruning.boolean(each) for each in (one, other) if each is not None]
+    return reduce(operator.and_, given) if given else None
 
 
 def _needed(all_columns: list[str], columns: Any, expression: Any) -> list[str]:

@@ -43,6 +43,16 @@ def columns_in(expression: Any) -> frozenset[str]:
     return frozenset(name for name in COLUMNS if not _works(whole.drop_columns(name), expression))
 
 
+def boolean(expression: Any) -> Any:
+    """Return an expression as a filter: one that is always null is true for no row."""
+    empty = arrow_schema(COLUMNS).empty_table()
+    try:
+        found = datasets.dataset(empty).to_table({"value": expression})
+    except pa.ArrowException:
+        return expression  # The scan says what is wrong with it.
+    return expression.cast(pa.bool_()) if pa.types.is_null(found.schema.types[0]) else expression
+
+
 def _works(table: Any, expression: Any) -> bool:
     try:
         datasets.dataset(table).to_table({"value": expression})
@@ -117,4 +127,8 @@ def _possible(expression: Any, parts: Sequence[Any]) -> list[int]:
         for number, part in enumerate(parts)
     ]
     whole = datasets.FileSystemDataset(fragments, arrow_schema(COLUMNS), form, nowhere)
-    return sorted(int(fragment.path) for fragment in whole.get_fragments(filter=expression))
+    try:
+        return sorted(int(fragment.path) for fragment in whole.get_fragments(filter=expression))
+    except pa.ArrowInvalid:
+        # Arrow cannot compare a large integer with a floating-point number: nothing is excluded.
+        return list(range(len(parts)))

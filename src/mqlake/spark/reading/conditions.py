@@ -97,7 +97,28 @@ class InQueues(msgspec.Struct, frozen=True):
     """Whether queues that are not named are included, from their first offset on."""
 
 
-Condition = Between | AnyNumber | AnyText | TopicMatches | TopicShare | HasKey | InQueues
+class Living(msgspec.Struct, frozen=True):
+    """The message does not belong to a topic that was deleted after the message was put.
+
+    Attributes:
+        befores: by topic, the physical offset before which its messages are dead.
+        others: the same for other topics.
+    """
+
+    befores: dict[str, int]
+    others: int = 0
+
+    @property
+    def end(self) -> int:
+        """The physical offset from which on no message is dead."""
+        return max(self.others, *self.befores.values(), 0)
+
+    def before(self, topic: str) -> int:
+        """Return the physical offset before which a topic's messages are dead."""
+        return self.befores.get(topic, self.others)
+
+
+Condition = Between | AnyNumber | AnyText | TopicMatches | TopicShare | HasKey | InQueues | Living
 Selection = tuple[Condition, ...]
 
 

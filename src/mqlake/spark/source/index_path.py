@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from mqlake.formats.index_file import index_key
+from mqlake.formats.java_string import index_key_hash
 from mqlake.spark.reading.conditions import Selection, key_texts, wants_topic
 from mqlake.spark.source.boundaries import Boundaries
 from mqlake.spark.source.place import OpenStore
@@ -61,8 +62,11 @@ def _records(
     """Return the records that the index names for some texts, None if there are too many."""
     found: dict[int, Stretch] = {}
     for text in keys:
+        key_hash = index_key_hash(text)
         for file in index.files:
-            for entry in file.entries(text):
+            for entry in file.slot(key_hash):
+                if entry.key_hash != key_hash:
+                    continue
                 at = entry.physical_offset
                 is_new = stretch[0] <= at < stretch[1] and at not in found
                 head = head_at(store.log, at) if is_new else None

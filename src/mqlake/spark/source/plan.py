@@ -17,6 +17,7 @@ from mqlake.spark.source import access, stretches
 from mqlake.spark.source.access import Access
 from mqlake.spark.source.asked import check_asked
 from mqlake.spark.source.boundaries import Boundaries
+from mqlake.spark.source.living import living
 from mqlake.spark.source.offsets import batch_ranges, subscription
 from mqlake.spark.source.options import ReadOptions
 from mqlake.spark.source.place import OpenStore, open_store
@@ -79,6 +80,7 @@ def plan_batch(
         selection = (*subscription(options), *batch_ranges(store, options), *pushed)
         boundaries = Boundaries(store, store.snapshot.end.offset)
         found = access.choose(store, boundaries, selection, options.access_path)
+        selection = (*selection, *living(store))
         tasks = plan_tasks(store, boundaries, options, selection, found.stretches, task_bytes)
         plan = Plan(tasks, found)
     log.info("%s: %s", options.path, plan.explain())

@@ -8,7 +8,8 @@ The log is one sequence of bytes, so one number says what was read of all topics
 including later ones. `fingerprint` identifies the log before that offset, `subscription` contains
 the options that selected messages (`subscribed.described`); checkpoints of earlier versions lack
 one or both. `starts` are queue offsets at which options let the query start; they have no effect
-from the physical offset `startsEnd` on.
+from the physical offset `startsEnd` on. `deadBefore` and `othersDeadBefore` say which messages had
+been deleted with their topics when the query started: those before a physical offset, by topic.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from typing import Any
 import msgspec
 
 from mqlake.errors import StoreError
-from mqlake.spark.reading.conditions import MOST, InQueues, Selection
+from mqlake.spark.reading.conditions import MOST, InQueues, Living, Selection
 from mqlake.spark.reading.queue_json import Numbers
 
 
@@ -28,6 +29,8 @@ class _Written(msgspec.Struct, rename="camel", forbid_unknown_fields=True, omit_
     starts: dict[str, dict[int, int]] = {}
     starts_end: int = 0
     subscription: str | None = None
+    dead_before: dict[str, int] = {}
+    others_dead_before: int = 0
 
 
 class Position(msgspec.Struct, frozen=True):
@@ -36,6 +39,7 @@ class Position(msgspec.Struct, frozen=True):
     Attributes:
         fingerprint: of the log before the offset; None if unknown.
         subscription: the options that selected messages, as text; None if unknown.
+        living: which messages had been deleted when the query started; None if none.
     """
 
     physical_offset: int
@@ -43,6 +47,7 @@ class Position(msgspec.Struct, frozen=True):
     starts_end: int = 0
     fingerprint: int | None = None
     subscription: str | None = None
+    living: Living | None = None
 
     @classmethod
     def read(cls, written: dict[str, Any]) -> Position:
@@ -60,8 +65,14 @@ class Position(msgspec.Struct, frozen=True):
             for topic, queues in found.starts.items()
             for queue_id, offset in queues.items()
         }
+        living = Living(found.dead_before, found.others_dead_before)
         return cls(
-            found.physical_offset, starts, found.starts_end, found.fingerprint, found.subscription
+            found.physical_offset,
+            starts,
+            found.starts_end,
+            found.fingerprint,
+            found.subscription,
+            living if living.end else None,
         )
 
     def write(self) -> dict[str, Any]:
@@ -69,24 +80,33 @@ class Position(msgspec.Struct, frozen=True):
         starts: dict[str, dict[int, int]] = {}
         for (topic, queue_id), offset in sorted(self.starts.items()):
             starts.setdefault(topic, {})[queue_id] = offset
+        living = self.living or Living({})
         written = _Written(
-            self.physical_offset, self.fingerprint, starts, self.starts_end, self.subscription
+            self.physical_offset,
+            self.fingerprint,
+            starts,
+            self.starts_end,
+            self.subscription,
+            living.befores,
+            living.others,
         )
         return msgspec.to_builtins(written, str_keys=True)
 
     def at(
         self, physical_offset: int, fingerprint: int | None, subscription: str | None
     ) -> Position:
-        """Return the position at another physical offset, without starts that no longer matter."""
+        """Return the position at another physical offset, without what no longer matters."""
         is_past = physical_offset >= self.starts_end
         starts, starts_end = ({}, 0) if is_past else (self.starts, self.starts_end)
-        return Position(physical_offset, starts, starts_end, fingerprint, subscription)
+        living = self.living if self.living and physical_offset < self.living.end else None
+        return Position(physical_offset, starts, starts_end, fingerprint, subscription, living)
 
     @property
     def selection(self) -> Selection:
-        """The condition of the starts."""
+        """The conditions of the starts, and of deleted topics."""
         ranges = {queue: (offset, MOST) for queue, offset in self.starts.items()}
-        return (InQueues(ranges, others=True),) if ranges else ()
+        starts = (InQueues(ranges, others=True),) if ranges else ()
+        return starts if self.living is None else (*starts, self.living)
 
 
 def parse_position(text: str) -> dict[str, Any]:

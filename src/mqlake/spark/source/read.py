@@ -59,6 +59,8 @@ def read(task: Task, schema: Any, unread: list[Stretch] | None = None) -> Iterat
     )
     yield from put_together(made)
     losses.report()
+    if row_filter.dead:
+        log.info("%s: left out %d messages of deleted topics", task.store, row_filter.dead)
     if unread is not None:
         unread += losses.unread
 

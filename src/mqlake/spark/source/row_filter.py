@@ -30,6 +30,7 @@ from mqlake.spark.reading.conditions import (
     Between,
     HasKey,
     InQueues,
+    Living,
     Selection,
     TopicMatches,
     TopicShare,
@@ -64,13 +65,17 @@ class RowFilter:
             for one in selection
             if isinstance(one, AnyText | HasKey) and one not in self._by_topic
         ]
+        self._living = next((one for one in selection if isinstance(one, Living)), None)
+        self.dead = 0
+        """The messages of deleted topics that were left out."""
         self._table: QueueTable | None = None
         self._of_table: Mask = np.zeros(0, np.bool_)
 
     @property
     def want(self) -> Want:
         """The least that a scan must fill: to number the queues takes time."""
-        return Want.EXPORT if self._by_queue or self._by_topic else Want.LOCATE
+        is_by_name = self._by_queue or self._by_topic or self._living
+        return Want.EXPORT if is_by_name else Want.LOCATE
 
     def choose(self, batch: Batch) -> Batch:
         """Return the batch with the good records that are selected."""
@@ -83,6 +88,10 @@ class RowFilter:
             batch = _keep(batch, self._topic_mask(batch))
         for one in self._by_text:
             batch = _keep(batch, _text_mask(one, batch))
+        if self._living is not None:
+            living = _keep(batch, _living_mask(self._living, batch))
+            self.dead += len(batch.records) - len(living.records)
+            batch = living
         return batch
 
     def _topic_mask(self, batch: Batch) -> Mask:
@@ -95,10 +104,7 @@ class RowFilter:
         queued = queues >= 0
         mask[queued] = wanted[queues[queued]]
         for row in np.flatnonzero(~queued).tolist():
-            record = batch.records[row]
-            at = int(record["topic_at"])
-            topic = batch.buffer[at : at + int(record["topic_length"])].tobytes()
-            mask[row] = self._wants(topic)
+            mask[row] = self._wants(_topic(batch, row))
         return mask
 
     def _wanted_queues(self, table: QueueTable) -> Mask:
@@ -146,6 +152,25 @@ def _queue_mask(one: InQueues, batch: Batch) -> Mask:
     of_row = ranges[batch.records["queue"]]
     offsets = batch.records["queue_offset"]
     return (offsets >= of_row[:, 0]) & (offsets < of_row[:, 1])
+
+
+def _living_mask(one: Living, batch: Batch) -> Mask:
+    offsets = batch.records["physical_offset"]
+    if not len(offsets) or offsets[0] >= one.end:
+        return np.ones(len(offsets), np.bool_)
+    befores = np.array(
+        [one.before(java_string.decode(topic)) for topic, _ in batch.table] + [0], np.int64
+    )
+    of_row = befores[batch.records["queue"]]
+    for row in np.flatnonzero(batch.records["queue"] < 0).tolist():
+        of_row[row] = one.before(java_string.decode(_topic(batch, row)))
+    return offsets >= of_row
+
+
+def _topic(batch: Batch, row: int) -> bytes:
+    record = batch.records[row]
+    at = int(record["topic_at"])
+    return batch.buffer[at : at + int(record["topic_length"])].tobytes()
 
 
 def _text_mask(one: AnyText | HasKey, batch: Batch) -> Mask:

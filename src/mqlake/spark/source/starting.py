@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from mqlake.spark.reading.limits import LATEST
 from mqlake.spark.source.boundaries import Boundaries
+from mqlake.spark.source.living import living
 from mqlake.spark.source.offsets import offsets_of
 from mqlake.spark.source.options import ReadOptions
 from mqlake.spark.source.place import OpenStore
@@ -16,6 +19,12 @@ def starting_position(store: OpenStore, end: int, options: ReadOptions) -> Posit
     Raises:
         FormatError, StoreError: as for `offsets.offsets_of`.
     """
+    found = _start(store, end, options)
+    condition = next((one for one in living(store) if found.physical_offset < one.end), None)
+    return msgspec.structs.replace(found, living=condition)
+
+
+def _start(store: OpenStore, end: int, options: ReadOptions) -> Position:
     limit, first = options.starting, store.log.min_offset
     starts = offsets_of(store, options, limit, "starting")
     if not starts:

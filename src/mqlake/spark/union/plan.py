@@ -21,6 +21,7 @@ from mqlake.spark.source import access
 from mqlake.spark.source.asked import missing
 from mqlake.spark.source.boundaries import Boundaries
 from mqlake.spark.source.fingerprint import fingerprint
+from mqlake.spark.source.living import living
 from mqlake.spark.source.offsets import subscription
 from mqlake.spark.source.options import ReadOptions
 from mqlake.spark.source.place import OpenStore
@@ -136,6 +137,7 @@ def _log_tasks(
 ) -> list[Task]:
     boundaries = Boundaries(store, end)
     found = access.choose(store, boundaries, selection, options.access_path)
+    selection = (*selection, *living(store))
     return plan_tasks(store, boundaries, options, selection, found.stretches)
 
 
