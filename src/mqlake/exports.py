@@ -33,6 +33,8 @@ def lazy_exports(
     """
 
     def find(name: str) -> object:
+        if name == "__all__":  # For `from package import *`.
+            return sorted(modules)
         if name not in modules:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         try:

@@ -34,9 +34,9 @@ class Broker:
         return self.stored
 
 
-def settled(broker: Broker) -> int:
+def settled(broker: Broker, *, leaves: bool = True) -> int:
     offsets = GroupOffsets(cast("BrokerCalls", broker))
-    asyncio.run(offsets.settle(QUEUE, 10))
+    asyncio.run(offsets.settle(QUEUE, 10, leaves=leaves))
     return broker.stored
 
 
@@ -50,7 +50,17 @@ def test_a_late_pull_does_not_take_an_offset_back() -> None:
 def test_somebody_else_who_commits_ends_it(caplog: pytest.LogCaptureFixture) -> None:
     broker = Broker([4] * 100)
     assert (settled(broker), broker.commits) == (4, 3)
-    assert "another client also commits offsets of this group" in caplog.text
+    assert "the broker keeps offset 4 instead of 10" in caplog.text
+
+
+@pytest.mark.parametrize(("leaves", "commits"), [(True, 1), (False, 2)])
+def test_the_next_member_of_a_queue_may_have_committed_a_later_offset(
+    caplog: pytest.LogCaptureFixture, leaves: bool, commits: int
+) -> None:
+    broker = Broker([15])
+    settled(broker, leaves=leaves)
+    assert broker.commits == commits
+    assert not caplog.records
 
 
 @pytest.mark.parametrize("name", ["offsets.json", "offsets.json.bak"])

@@ -37,9 +37,17 @@ async def by_id(admin: Admin, message_id: str) -> Record:
     Raises:
         FormatError: the id is not an offset message id.
         RemotingError: the message does not exist.
+        ConnectionFailedError: there is no broker at the address, perhaps because it has moved.
     """
     host, offset = decode_message_id(message_id)
-    answer = await admin.ask(host, RequestCode.VIEW_MESSAGE_BY_ID, ViewMessageHeader(offset=offset))
+    code, header = RequestCode.VIEW_MESSAGE_BY_ID, ViewMessageHeader(offset=offset)
+    try:
+        answer = await admin.ask(host, code, header)
+    except ConnectionFailedError as error:
+        raise ConnectionFailedError(
+            f"{error}: message id {message_id} contains this broker's address, and the broker "
+            "cannot be reached there; if it has moved, ask by the unique key of the message"
+        ) from None
     return record.decode(answer.body)
 
 

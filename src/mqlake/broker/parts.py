@@ -9,6 +9,8 @@ from mqlake.broker.clients.clients import Clients
 from mqlake.broker.endings import AllEndings
 from mqlake.broker.groups import Groups
 from mqlake.broker.locks.queue_locks import QueueLocks
+from mqlake.broker.offsets.past_end import REPORT, PastEnd
+from mqlake.broker.offsets.restarts import Restarts
 from mqlake.broker.registration import Registration
 from mqlake.broker.repeating import Repeating
 from mqlake.broker.replicas import Replicas
@@ -38,6 +40,7 @@ class Parts:
         static_topics: the static topics whose logic queues this broker leads, or led.
         forwarder: requests stretches of logic queues from other brokers.
         clients: the connected producers and consumers, by group.
+        past_end: corrects offsets past the end of their queue.
         clients_now: returns the time (ms since 1970) as clients name it in requests.
         locks: the queues that consumers lock to keep their order.
         replicas: the other brokers of this broker's name.
@@ -88,6 +91,9 @@ class Parts:
         self.repeating.every(LOOK, lambda: self.slices.start(self.stats.look()))
         self.endings.add(self.stats)
         self.clients = Clients(self)
+        self.past_end = PastEnd(live, store)
+        self.repeating.every(REPORT, self.past_end.report)
+        self.endings.add(Restarts(store.config.consumer_offsets, self.clients))
         self.clients_now = store.clock.milliseconds
         self.locks = QueueLocks(lambda: int(store.clock.monotonic() * 1000))
         self.replicas = Replicas()

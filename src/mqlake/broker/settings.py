@@ -192,6 +192,12 @@ class BrokerSettings(StoreSettings, frozen=True, rename="camel", kw_only=True):
     use_server_side_reset_offset: Now[bool] = True
     """Whether a reset of a group's offsets takes effect at the broker, with the group's next
     pull."""
+    correct_offset_past_end: Now[bool] = True
+    """Whether a consumer that pulls from an offset past the end of a queue continues at its group's
+    committed offset, or at the beginning of the queue if the topic was created again or if the
+    group has no committed offset and the queue begins at 0; and whether commits of such offsets are
+    ignored. With `false`, as in RocketMQ 5, the consumer continues at the end. RocketMQ does not
+    have this setting."""
     slave_read_enable: Now[bool] = False
     """On a slave: whether it serves pulls. On a master: whether a lagging consumer is directed to
     a slave, the one whose id is `whichBrokerWhenConsumeSlowly` in the settings of its group."""

@@ -26,6 +26,8 @@ from mqlake.client.producer.producer import DEFAULT_GROUP
 from mqlake.client.producer.result import SendResult
 from mqlake.protocol.bodies.message_queue import MessageQueue
 
+__all__ = ["Consumer", "Producer"]
+
 T = TypeVar("T")
 
 Topics = Mapping[str, str] | Sequence[str] | str
@@ -54,7 +56,13 @@ class _OnThread:
         self.close()
 
     def close(self) -> None:
-        """Close the asynchronous client, and end the thread."""
+        """Close the asynchronous client, and end the thread.
+
+        In a forked child this does nothing: the client belongs to the parent.
+        """
+        thread = self._thread
+        if thread is not None and thread.fork_guard.is_child:
+            return  # The lock may be held by a thread that does not exist here.
         with self._closing:  # A second thread waits until the client is closed.
             if self._thread is not None:
                 try:

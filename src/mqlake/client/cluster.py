@@ -48,6 +48,7 @@ class Cluster:
 
     Attributes:
         client: the client for the connections.
+        silent: the name servers that did not answer the last request for a route, and why.
     """
 
     def __init__(
@@ -58,6 +59,7 @@ class Cluster:
     ) -> None:
         self.name_servers = [part.strip() for part in name_servers.split(";") if part.strip()]
         self.client = RemotingClient(handlers, opened=opened)
+        self.silent: dict[str, MqlakeError] = {}
 
     async def __aenter__(self) -> Self:
         return self
@@ -165,8 +167,13 @@ class Cluster:
             try:
                 code, header = RequestCode.GET_ROUTEINFO_BY_TOPIC, _route_of(topic)
                 answer = await self.ask(address, code, header, seconds=_ROUTE_TIMEOUT)
+                self.silent.pop(address, None)
                 return decode_answer(TopicRouteData, answer.body)
+            except (ConnectionFailedError, RequestTimeoutError) as error:
+                self.silent[address] = error
+                _log.debug("name server %s: no route of %s: %s", address, topic, error)
             except MqlakeError as error:
+                self.silent.pop(address, None)
                 _log.debug("name server %s: no route of %s: %s", address, topic, error)
         return None
 

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from mqlake.client.broker_requests import BrokerRequests
 from mqlake.client.cluster import MASTER, Cluster
+from mqlake.client.errors import ClosedError
 from mqlake.client.identity import DEFAULT_INSTANCE, client_id
 from mqlake.client.members import ConsumerMember, Members, ProducerMember
 from mqlake.client.routes import Routes
@@ -23,6 +24,7 @@ from mqlake.protocol.codes import RequestCode
 from mqlake.protocol.headers.clients import UnregisterClientHeader
 from mqlake.protocol.unique_keys import UniqueKeys
 from mqlake.storage.clock import SystemClock
+from mqlake.storage.fork_guard import ForkGuard
 
 ROUTE_INTERVAL = HEARTBEAT_INTERVAL = 30.0
 """Seconds."""
@@ -54,6 +56,7 @@ class ClientInstance:
         cluster: the connections.
         routes: the routes of topics.
         unique_keys: creates ids for messages.
+        fork_guard: refuses work in a forked child, which has neither the loop nor the connections.
     """
 
     def __init__(self, sharers: _Sharers) -> None:
@@ -69,6 +72,7 @@ class ClientInstance:
         address = self.client_id.partition("@")[0]
         self.unique_keys = UniqueKeys(f"{address}:0", SystemClock())
         self.users = 0
+        self.fork_guard = ForkGuard(self.client_id, kind="client", error=ClosedError)
         self._greeted: set[str] = set()
         self._greeting: set[str] = set()
         self._heartbeats = Timer(
@@ -227,7 +231,8 @@ def share_instance(
     sharers = _Sharers(name_servers, instance, unit, is_unique)
     for found in instances:
         is_free = consumer_group is None or consumer_group not in found.members.consumers
-        if found.sharers == sharers and (is_free or not is_unique):
+        is_own = not found.fork_guard.is_child
+        if is_own and found.sharers == sharers and (is_free or not is_unique):
             found.users += 1
             return found
     made = ClientInstance(sharers)

@@ -101,11 +101,20 @@ class Routes:
         """
         found = self._routes.get(topic) or await self.load(topic)
         if found is None:
-            raise NoRouteError(
-                f"topic {topic}: no name server of {';'.join(self._cluster.name_servers)} "
-                "knows the topic"
-            )
+            raise NoRouteError(f"topic {topic}: {self.why_unknown()}")
         return found
+
+    def why_unknown(self) -> str:
+        """Return why the last request for a route found none."""
+        silent, servers = self._cluster.silent, self._cluster.name_servers
+        why = "; ".join(str(error) for error in silent.values())
+        if not servers:
+            return 'no name server is given: pass "host:port"'
+        if len(silent) == len(servers):
+            return f"no name server answers: {why}"
+        answered = ";".join(server for server in servers if server not in silent)
+        unknown = f"no name server of {answered} knows the topic"
+        return f"{unknown} ({why})" if why else unknown
 
     async def to_publish(self, topic: str) -> TopicRoute:
         """Return the route for messages to a topic; a broker may have to create the topic first.

@@ -6,6 +6,9 @@ Upstream: `NettyRemotingClient`.
 from __future__ import annotations
 
 import asyncio
+import os
+import re
+import socket
 from collections.abc import Callable, Mapping
 
 from mqlake.protocol.codes import ResponseCode
@@ -19,6 +22,7 @@ from mqlake.remoting.route import Handler, Route
 from mqlake.remoting.shared import Shared
 
 _LONGEST_PORT, _SHOWN = 20, 300
+_ERRNO = re.compile(r"\[Errno ([0-9]{1,4})\]")
 
 
 class RemotingClient:
@@ -142,7 +146,7 @@ class RemotingClient:
                 f"{address}: no connection within {self._connect_timeout:g} s"
             ) from None
         except OSError as error:
-            raise ConnectionFailedError(f"{address}: {error.strerror or error}") from None
+            raise ConnectionFailedError(f"{address}: {_reason(error)}") from None
         except ValueError as error:  # A host name that cannot be encoded for DNS.
             raise ConnectionFailedError(f"{address}: {error}") from None
         self._connected[address] = peer
@@ -163,6 +167,16 @@ def split_address(address: str) -> tuple[str, int]:
     if not colon or not host or not is_number or int(port) > 65_535:
         raise ConnectionFailedError(f"{address[:_SHOWN]!r} is not an address of the form host:port")
     return host.strip("[]"), int(port)
+
+
+def _reason(error: OSError) -> str:
+    """Return the system's words: asyncio's own are calls and addresses."""
+    if isinstance(error, socket.gaierror):
+        return error.strerror or str(error)
+    number = error.errno
+    if number is None and (found := _ERRNO.search(str(error))):  # Of several addresses.
+        number = int(found[1])
+    return os.strerror(number) if number else str(error)
 
 
 def _look_at(task: asyncio.Task[Peer]) -> None:

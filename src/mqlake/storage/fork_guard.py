@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable
 from weakref import WeakSet
 
-from mqlake.errors import StoreError
+from mqlake.errors import MqlakeError, StoreError
 
 
 class ForkGuard:
@@ -20,6 +20,8 @@ class ForkGuard:
 
     Args:
         what: the file or directory, for messages.
+        kind: what was opened, for messages.
+        error: the error to raise.
         in_child: called in each child before `os.fork` returns there, while no other thread runs.
             It must wait for no lock: the thread that held it does not exist in the child.
 
@@ -27,8 +29,16 @@ class ForkGuard:
         is_child: whether this process is a child of the process that opened it.
     """
 
-    def __init__(self, what: object, in_child: Callable[[], object] | None = None) -> None:
+    def __init__(
+        self,
+        what: object,
+        in_child: Callable[[], object] | None = None,
+        *,
+        kind: str = "store",
+        error: type[MqlakeError] = StoreError,
+    ) -> None:
         self._what, self._in_child = what, in_child
+        self._kind, self._error = kind, error
         self._process = os.getpid()
         self.is_child = False
         _guards.add(self)
@@ -36,16 +46,19 @@ class ForkGuard:
     @property
     def reason(self) -> str:
         """Why it must not be used in a child."""
-        return f"this store was opened by process {self._process}; open it again in this process"
+        return (
+            f"this {self._kind} was opened by process {self._process}; open it again in this "
+            "process"
+        )
 
     def check(self) -> None:
         """Raise in a child of the process that opened it; do nothing elsewhere.
 
         Raises:
-            StoreError: this process is such a child.
+            MqlakeError: this process is such a child.
         """
         if self.is_child:
-            raise StoreError(f"{self._what}: {self.reason}")
+            raise self._error(f"{self._what}: {self.reason}")
 
     def enter_child(self) -> None:
         """Note that this process is a child."""

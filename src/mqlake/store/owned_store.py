@@ -144,7 +144,7 @@ class OwnedStore:
         self._put_sent = self._appender.sent.put
         self._schedule = Schedule(settings, clock)
         self.redelivery = again = Redelivery(
-            self._appender.put_again, self._appender.put_again_without_crc, self.config.topics
+            self._appender.put_again, self._appender.put_again_without_crc, self.config
         )
         self.scheduled = ScheduledMessages(
             self.log, self.queues, self.config.delay_offsets, again, settings.now, clock

@@ -288,6 +288,13 @@ class Redelivery(Protocol):
         """
         ...
 
+    @property
+    def dead(self) -> int:
+        """The number of messages that were dropped since the start: their topic was deleted while
+        they waited.
+        """
+        ...
+
     def put_aside(self, source: Stored, why: str) -> bool:
         """Put a message to the topic of undeliverable ones; return whether that is finished."""
         ...

@@ -68,8 +68,8 @@ def test_limits_of_bytes(tmp_path: Path) -> None:
     ("offset", "code", "remark", "next_offset"),
     [
         (50, ResponseCode.PULL_NOT_FOUND, "OFFSET_OVERFLOW_ONE", 50),
-        (51, ResponseCode.PULL_OFFSET_MOVED, "OFFSET_OVERFLOW_BADLY", 50),
-        (1 << 62, ResponseCode.PULL_OFFSET_MOVED, "OFFSET_OVERFLOW_BADLY", 50),
+        (51, ResponseCode.PULL_OFFSET_MOVED, "OFFSET_OVERFLOW_BADLY", 0),
+        (1 << 62, ResponseCode.PULL_OFFSET_MOVED, "OFFSET_OVERFLOW_BADLY", 0),
         (-1, ResponseCode.PULL_OFFSET_MOVED, "OFFSET_TOO_SMALL", 0),
     ],
 )

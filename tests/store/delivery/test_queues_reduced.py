@@ -6,7 +6,7 @@ import logging
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from mqlake.formats.config.topics import Topic
@@ -20,9 +20,7 @@ def topic(read: int, write: int) -> Topic:
     return Topic(topic_name="T", read_queue_nums=read, write_queue_nums=write)
 
 
-@settings(
-    deadline=None, max_examples=6, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(deadline=None, max_examples=4, phases=(Phase.generate,))
 @pytest.mark.parametrize("kind", KINDS)
 @given(
     before=st.integers(1, MOST),
@@ -81,5 +79,5 @@ def test_moves_are_reported_with_numbers(tmp_path: Path, caplog: pytest.LogCaptu
         again.pass_time(5)
     (line,) = [text for text in caplog.messages if "no longer has" in text]
     assert line == (
-        "topic T no longer has queue 3: 3 messages that waited for it were put to queue 1"
+        "topic T no longer has queue 3; messages that waited for it and were put to queue 1: 3"
     )

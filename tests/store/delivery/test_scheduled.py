@@ -44,7 +44,7 @@ class Delayed(LiveParts):
             self.log,
             self.queues,
             self.config.delay_offsets,
-            Redelivery(self.put_as_is, self.put_as_is, self.config.topics),
+            Redelivery(self.put_as_is, self.put_as_is, self.config),
             self.settings,
             self.time,
         )
@@ -294,7 +294,7 @@ def test_a_clock_that_went_back_delivers_at_once(live: Delayed) -> None:
         live.log,
         live.queues,
         live.config.delay_offsets,
-        Redelivery(live.put_as_is, live.put_as_is, live.config.topics),
+        Redelivery(live.put_as_is, live.put_as_is, live.config),
         live.settings,
         earlier,
     )
@@ -466,7 +466,7 @@ def test_messages_of_dropped_levels_are_reported(
     with closing(OwnedStore.open(LocalOwnedDirectory.make(tmp_path), with_levels("1s"), clock)):
         pass
     assert [text for text in caplog.messages if "wait" in text] == [
-        f"messageDelayLevel has 1 levels, and {count} messages of level {level} wait: each is "
-        "delivered at the time that it was given"
+        f"messageDelayLevel ends with level 1; messages of level {level} that wait, and are "
+        f"delivered at the time that they were given: {count}"
         for level, count in ((2, 1), (3, 2))
     ]

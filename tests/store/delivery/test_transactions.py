@@ -54,7 +54,7 @@ class Transacting(LiveParts):
             self.queues,
             self.config,
             self.put_as_is,
-            Redelivery(self.put_as_is, self.put_as_is, self.config.topics),
+            Redelivery(self.put_as_is, self.put_as_is, self.config),
             lambda message: self.put_as_is(schedule.apply(message)),
             current(self.settings),
             self.time,

@@ -138,6 +138,9 @@ class RuntimeAdmin:
             "failures_dispatch": health.dispatch_failures,
             "messagesSetAside": self._store.redelivery.set_aside,
             "messagesMoved": self._store.redelivery.moved,
+            "messagesOfDeletedTopics": self._store.redelivery.dead,
+            "offsetsPastEnd": self._parts.past_end.corrected,
+            "commitsPastEnd": self._parts.past_end.refused,
             "notWritable": health.not_writable,
         }
         for service in (*health.services, *self._parts.repeating):

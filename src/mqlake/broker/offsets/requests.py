@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from mqlake.broker.memory import bytes_in_memory
+from mqlake.broker.offsets.past_end import GroupQueue
 from mqlake.broker.offsets.resets import awaits_reset
 from mqlake.broker.offsets.room import check_offsets
 from mqlake.broker.parts import Parts
@@ -154,6 +155,8 @@ class OffsetRequests:
             check_offsets(self._parts, group, topic)
         if awaits_reset(self._parts, group, topic, queue_id):
             return response(request, remark="Offset has been previously reset")
+        if self._parts.past_end.refuses(GroupQueue(group, topic, queue_id), offset):
+            return response(request, remark="Offset is past the end of the queue, and is ignored")
         self._offsets.commit(group, topic, queue_id, offset)
         return response(request)
 

@@ -7,7 +7,10 @@ from mqlake.broker.parts import Parts
 
 def awaits_reset(parts: Parts, group: str, topic: str, queue_id: int) -> bool:
     """Return whether what a group commits for a queue is older than a reset (RocketMQ's
-    `useServerSideResetOffset`).
+    `useServerSideResetOffset`), or than the creation of the topic.
     """
-    is_reset = parts.store.config.consumer_offsets.has_reset(group, topic, queue_id)
-    return is_reset and parts.settings.use_server_side_reset_offset
+    offsets = parts.store.config.consumer_offsets
+    if not offsets.has_reset(group, topic, queue_id):
+        return False
+    is_applied_here = parts.settings.use_server_side_reset_offset
+    return is_applied_here or offsets.begins_anew(group, topic, queue_id)

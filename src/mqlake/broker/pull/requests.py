@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from mqlake.broker.offsets.past_end import GroupQueue
 from mqlake.broker.offsets.resets import awaits_reset
 from mqlake.broker.offsets.room import has_room
 from mqlake.broker.parts import Parts
@@ -40,7 +41,7 @@ from mqlake.protocol.permission import Permission
 from mqlake.remoting.connection import Peer
 from mqlake.remoting.route import Answer, Route
 from mqlake.remoting.slices import Job
-from mqlake.store.results import Status
+from mqlake.store.results import QueueRange, Status
 
 _TOO_MANY = "TOO_MANY_PULLS_WAIT"
 _PAUSE = 1.0
@@ -87,6 +88,7 @@ class PullRequests:
         self._disk = ThreadPoolExecutor(_READERS, "mqlake-read")
         self._waiting = LongPolls(self._reads.arrivals, parts.slices, self._serve_again)
         parts.static_topics.on_change.append(self._waiting.look_again)
+        parts.endings.add(self)
         parts.on_stop.append(self._stop)
 
     def routes(self) -> Sequence[Route]:
@@ -103,6 +105,15 @@ class PullRequests:
             ),
             Route(RequestCode.LITE_PULL_MESSAGE, self._pull, Permission.SUBSCRIBE),
         )
+
+    def topic_ended(self, topic: str) -> Job[None]:
+        """Answer the pulls that wait for a topic: it does not exist any more."""
+        self._waiting.look_again(topic)
+        yield
+
+    def group_ended(self, group: str) -> Job[None]:  # noqa: ARG002
+        """Do nothing: pulls of a group that was deleted are refused once their time is up."""
+        yield from ()
 
     def _stop(self) -> None:
         self._waiting.stop()
@@ -168,6 +179,8 @@ class PullRequests:
         group, topic = header.consumer_group, header.topic
         if awaits_reset(self._parts, group, topic, queue_id):
             return
+        if self._parts.past_end.refuses(GroupQueue(group, topic, queue_id), offset):
+            return
         if has_room(self._parts) or self._offsets.has(group, topic, queue_id):
             self._offsets.commit(group, topic, queue_id, offset)
 
@@ -230,8 +243,9 @@ class PullRequests:
             return None
         # The reset is taken after the read: if the disk refuses that, the next pull receives it.
         low, high = self._reads.queue(topic, queue_id)
+        is_restart = self._offsets.begins_anew(group, topic, queue_id)
         offset = self._offsets.take_reset(group, topic, queue_id)
-        if offset is None:
+        if offset is None or (is_restart and pull.wanted.offset == offset):
             return None
         found = Found(Status.OFFSET_OVERFLOW_BADLY, 0, [], offset, low, high)
         if (stretch := pull.stretch) is not None:
@@ -256,7 +270,7 @@ class PullRequests:
         """
         found = self._read(pull.wanted)
         header = pull.header
-        code, found = self._which_broker.judged(found, header.queue_offset)
+        code, found = self._judged(pull, found, header.queue_offset)
         stretch = pull.stretch
         may_wait = header.sys_flag & MAY_SUSPEND and not (stretch and stretch.has_next)
         if code == ResponseCode.PULL_NOT_FOUND and self._which_broker.is_redirected(found):
@@ -275,6 +289,17 @@ class PullRequests:
         if stretch is None and may_stand:
             self._standing.note(pull.request, header, pull.allowed, pull.wanted, found)
         return self._answer(pull, code, found, header.queue_offset)
+
+    def _judged(self, pull: _Pull, found: Found, offset: int) -> tuple[int, Found]:
+        """Return the response code for what was found from an offset on, and what to answer."""
+        code, found = self._which_broker.judged(found, offset)
+        is_past_end = found.status is Status.OFFSET_OVERFLOW_BADLY
+        if code == ResponseCode.PULL_OFFSET_MOVED and is_past_end:
+            at = GroupQueue(pull.header.consumer_group, pull.wanted.topic, pull.wanted.queue_id)
+            queue = QueueRange(found.min_offset, found.max_offset)
+            next_offset = self._parts.past_end.next_offset(at, offset, queue)
+            found = found._replace(next_offset=next_offset)
+        return code, found
 
     def _check_room(self, peer: Peer) -> None:
         """Refuse a pull, or older pulls of the largest connection, if too many pulls wait."""
@@ -353,7 +378,7 @@ class PullRequests:
         if reset is not None:
             return reset
         found = self._read(pull.wanted)
-        code, found = self._which_broker.judged(found, waiting.seen)
+        code, found = self._judged(pull, found, waiting.seen)
         if code not in (ResponseCode.PULL_NOT_FOUND, ResponseCode.PULL_RETRY_IMMEDIATELY):
             return self._answer(pull, code, found, waiting.seen)
         # The new messages do not match: they need not be examined again.

@@ -13,6 +13,7 @@ from time import perf_counter
 from typing import Final, NamedTuple
 
 from mqlake.broker.clients.members import ConsumerGroup
+from mqlake.broker.offsets.past_end import GroupQueue
 from mqlake.broker.offsets.room import has_room
 from mqlake.broker.parts import Parts
 from mqlake.broker.pull.answers import messages_template
@@ -160,6 +161,9 @@ class StandingPulls:
         """
         offsets, parts = self._offsets, self._parts
         has_both = has_room(parts, 2)
+        if commit is not None and commit > following:
+            refuses = parts.past_end.refuses(GroupQueue(group, topic, queue_id), commit)
+            commit = None if refuses else commit
         if commit is not None and (
             has_both or has_room(parts) or offsets.has(group, topic, queue_id)
         ):

@@ -23,6 +23,10 @@ _REFUSED = {
     EndStatus.NOT_FOUND: (_ERROR, "Find prepared transaction message failed"),
     EndStatus.WRONG_GROUP: (_ERROR, "The producer group wrong"),
     EndStatus.WRONG_OFFSET: (_ERROR, "The transaction state table offset wrong"),
+    EndStatus.TOPIC_DELETED: (
+        ResponseCode.TOPIC_NOT_EXIST,
+        "the topic was deleted after the message was sent: the message is dropped",
+    ),
     EndStatus.TOO_LATE: (
         ResponseCode.ILLEGAL_OPERATION,
         "CHECK_IMMUNITY_TIME_IN_SECONDS is over: only an answer to a check ends the transaction",

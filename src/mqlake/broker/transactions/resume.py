@@ -68,5 +68,10 @@ class ResumeChecks:
         if not is_half or not {REAL_TOPIC, PGROUP} <= record.properties.keys():
             # Upstream puts any message there; committed, it would be lost.
             raise RemotingError(_ERROR, f"{record.topic}: the message is not a half message")
+        topic = record.properties[REAL_TOPIC]
+        if self._store.incarnations.is_dead(topic, record.physical_offset):
+            # The new record would come after the end of its topic.
+            reason = f"topic[{topic}] was deleted after the message {message_id} was sent"
+            raise RemotingError(ResponseCode.TOPIC_NOT_EXIST, reason)
         properties = edit(stored.properties, add={CHECK_TIMES: "0"})
         return message_of(record, HALF_TOPIC, 0, properties, record.sys_flag)

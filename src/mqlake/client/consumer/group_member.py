@@ -22,7 +22,9 @@ from mqlake.client.consumer.workers import Workers
 from mqlake.client.errors import ClientError, ClosedError
 from mqlake.client.identity import DEFAULT_INSTANCE
 from mqlake.client.instance import ClientInstance, give_back, share_instance
+from mqlake.client.routes import Routes
 from mqlake.client.timers import Timer
+from mqlake.formats.topic_names import RETRY_PREFIX
 from mqlake.protocol.bodies.heartbeat import BROADCASTING, CLUSTERING, PASSIVE, ConsumerData
 from mqlake.protocol.bodies.message_queue import MessageQueue
 from mqlake.protocol.bodies.queue_tables import read_object, read_queue_table
@@ -137,6 +139,7 @@ class GroupMember:
         self._workers = Workers(self._parts.inbox, self._finishing)
         try:
             await asyncio.gather(*map(instance.routes.load, self._wanted))
+            self._report_unknown(instance.routes)
             await instance.heartbeat()
             await self._rebalance()
         except BaseException:
@@ -145,9 +148,23 @@ class GroupMember:
         for timer in self._timers:
             timer.start()
 
+    def _report_unknown(self, routes: Routes) -> None:
+        """Log the topics without a route: the consumer waits for them."""
+        for topic in self._wanted:
+            if routes.known(topic) is None and not topic.startswith(RETRY_PREFIX):
+                _log.warning(
+                    "group %s: topic %s: %s; it is read as soon as there is a route",
+                    self.group,
+                    topic,
+                    routes.why_unknown(),
+                )
+
     async def close(self) -> None:
-        """Let handlers finish, commit the offsets, and leave the group."""
-        if self._instance is not None:
+        """Let handlers finish, commit the offsets, and leave the group.
+
+        In a forked child this does nothing: the client belongs to the parent.
+        """
+        if self._instance is not None and not self._instance.fork_guard.is_child:
             caller = asyncio.current_task()
             await self._closing.run(lambda: self._close(caller))
 
@@ -336,6 +353,7 @@ class GroupMember:
             raise ClosedError(
                 "the consumer is closed, or was not started: use it inside `async with`"
             )
+        self._instance.fork_guard.check()
 
 
 def _home() -> Path:

@@ -6,7 +6,7 @@ import logging
 from pathlib import Path
 
 from mqlake.client.errors import ClientError
-from mqlake.errors import DiskError, FormatError
+from mqlake.errors import DiskError, FormatError, raise_passing
 from mqlake.protocol.bodies.message_queue import MessageQueue
 from mqlake.protocol.bodies.queue_tables import (
     encode_queue,
@@ -66,7 +66,7 @@ class LocalOffsets:
         self._set(queue, offset)
         self._write()
 
-    async def settle(self, queue: MessageQueue, offset: int) -> None:
+    async def settle(self, queue: MessageQueue, offset: int, *, leaves: bool) -> None:  # noqa: ARG002
         await self.commit(queue, offset)
 
     def flush(self) -> None:
@@ -95,12 +95,22 @@ class LocalOffsets:
     def _table(self) -> dict[MessageQueue, int]:
         """Return the offsets, which are read from the file once.
 
+        If the file cannot be read for a reason that does not pass, the offsets are those of its
+        backup, which are older: messages are delivered again.
+
         Raises:
-            DiskError: the file cannot be read now. To assume that it is empty would overwrite the
-                offsets in it.
+            DiskError: the file cannot be read now, or neither it nor its backup can be read. To
+                assume that it is empty would overwrite the offsets in it.
         """
         if self._offsets is None:
-            self._offsets = self._load(_FILE) or self._load(_BACKUP) or {}
+            try:
+                found = self._load(_FILE)
+            except DiskError as error:
+                raise_passing(error)
+                if (found := self._load(_BACKUP)) is None:
+                    raise
+                _log.warning("%s; continuing with the offsets of %s", error, _BACKUP)
+            self._offsets = found or self._load(_BACKUP) or {}
         return self._offsets
 
     def _load(self, name: str) -> dict[MessageQueue, int] | None:

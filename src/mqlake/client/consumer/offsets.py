@@ -40,8 +40,12 @@ class Offsets(Protocol):
         """
         ...
 
-    async def settle(self, queue: MessageQueue, offset: int) -> None:
-        """Store the offset of a queue that is no longer read, as `commit` does."""
+    async def settle(self, queue: MessageQueue, offset: int, *, leaves: bool) -> None:
+        """Store the offset of a queue that is not read now, as `commit` does.
+
+        Args:
+            leaves: whether another member reads the queue from now on.
+        """
         ...
 
     def flush(self) -> None:
@@ -73,14 +77,23 @@ class GroupOffsets:
         self._noted.pop(queue, None)
         await self._calls.commit_offset(queue, offset)
 
-    async def settle(self, queue: MessageQueue, offset: int) -> None:
+    async def settle(self, queue: MessageQueue, offset: int, *, leaves: bool) -> None:
         # RocketMQ serves the requests of a connection concurrently. The last pull, which commits an
         # older offset, may be served after the commit.
+        stored: int | None = None
         for _ in range(_SETTLE_TRIES):
             await self.commit(queue, offset)
-            if await self._calls.offset_of_group(queue) == offset:
+            stored = await self._calls.offset_of_group(queue)
+            # A later offset may be that of the next member, perhaps of this process.
+            if stored == offset or (leaves and stored is not None and stored > offset):
                 return
-        _log.warning("%s: another client also commits offsets of this group", queue)
+        _log.warning(
+            "%s: the broker keeps offset %s instead of %d: the group was reset, the topic was "
+            "created again, or a client commits offsets of a queue that it does not read",
+            queue,
+            stored,
+            offset,
+        )
 
     def flush(self) -> None:
         """Do nothing: the brokers have all offsets."""
@@ -98,7 +111,7 @@ class NoOffsets:
     async def commit(self, queue: MessageQueue, offset: int) -> None:
         """Do nothing."""
 
-    async def settle(self, queue: MessageQueue, offset: int) -> None:
+    async def settle(self, queue: MessageQueue, offset: int, *, leaves: bool) -> None:
         """Do nothing."""
 
     def flush(self) -> None:

@@ -116,7 +116,8 @@ class Ownership:
                 for queue, offset in mine.items():
                     await self._stop_reading(queue)
                     self._held[queue].restart(offset, handled)
-                await asyncio.gather(*(self._settle(self._held[queue]) for queue in mine))
+                stopped = [self._held[queue] for queue in mine]
+                await asyncio.gather(*(self._settle(held, leaves=False) for held in stopped))
             finally:
                 # A caller that gives up early has stopped some of the readers only.
                 for queue in mine:
@@ -171,10 +172,10 @@ class Ownership:
         if (offset := held.committed_offset) is not None:
             await self._parts.offsets.commit(held.queue, offset)
 
-    async def _settle(self, held: QueueMessages) -> None:
+    async def _settle(self, held: QueueMessages, *, leaves: bool) -> None:
         try:
             if (offset := held.committed_offset) is not None:
-                await self._parts.offsets.settle(held.queue, offset)
+                await self._parts.offsets.settle(held.queue, offset, leaves=leaves)
         except MqlakeError as error:
             _log.warning("the offset of %s is not committed: %s", held.queue, error)
 
@@ -184,7 +185,7 @@ class Ownership:
         async with self._changing:
             await self._parts.popping.close()
             await asyncio.gather(*map(self._stop_reading, list(self._readers)))
-            await asyncio.gather(*map(self._settle, self))
+            await asyncio.gather(*(self._settle(held, leaves=True) for held in self))
             if self._parts.settings.takes_locks:
                 await self._parts.locks.let_go(self._held)
             for held in self:
@@ -233,7 +234,7 @@ class Ownership:
             return False
         self._leaving_since.pop(queue, None)
         await self._stop_reading(queue)
-        await self._settle(held)
+        await self._settle(held, leaves=True)
         held.drop()
         self._held.pop(queue, None)
         if parts.settings.takes_locks:

@@ -97,9 +97,12 @@ class PullConsumer:
         )
 
     async def close(self) -> None:
-        """Stop reading. Only `commit` commits the offsets of polled messages."""
+        """Stop reading. Only `commit` commits the offsets of polled messages.
+
+        In a forked child this does nothing: the client belongs to the parent.
+        """
         instance, self._instance = self._instance, None
-        if instance is None:
+        if instance is None or instance.fork_guard.is_child:
             return
         try:
             self._inbox.close()
@@ -243,10 +246,16 @@ class PullConsumer:
         return Decoded(wanted.choose(messages), last)
 
     def _moved(self, held: QueueMessages, offset: int) -> None:
-        """Continue at the next existing messages, since those before are deleted. Keep what was
-        read.
+        """Continue at the offset that the broker names.
+
+        If messages were deleted, that is the next one that exists, and what was read before stays.
+        If the queue ends before the offset, its topic was created again, and what was read is of
+        the deleted one.
         """
         if held.queue in self._held:
+            if offset < (held.next_offset or 0):
+                held.restart(offset)
+                self._polled[held.queue] = offset
             held.next_offset = offset
             self._read(held, self._held[held.queue][1])
 
@@ -261,6 +270,7 @@ class PullConsumer:
             raise ClosedError(
                 "the consumer is closed, or was not started: use it inside `async with`"
             )
+        self._instance.fork_guard.check()
         return self._instance
 
     # Messages that were polled are finished.

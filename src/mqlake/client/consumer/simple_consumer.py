@@ -104,9 +104,12 @@ class SimpleConsumer:
         await self.close()
 
     async def close(self) -> None:
-        """Close the connections; messages that are not acknowledged go to other consumers."""
+        """Close the connections; messages that are not acknowledged go to other consumers.
+
+        In a forked child this does nothing: the client belongs to the parent.
+        """
         instance, self._instance = self._instance, None
-        if instance is not None:
+        if instance is not None and not instance.fork_guard.is_child:
             await give_back(instance)
 
     async def receive(self, most: int = 32, wait: float = 15.0) -> Sequence[PoppedMessage]:
@@ -179,6 +182,7 @@ class SimpleConsumer:
             raise ClosedError(
                 "the consumer is closed, or was not started: use it inside `async with`"
             )
+        self._instance.fork_guard.check()
         return self._instance
 
 

@@ -135,8 +135,11 @@ class Producer:
         instance.members.add_producer(self)
 
     async def close(self) -> None:
-        """Wait for sends in flight, and close the connections."""
-        if self._instance is not None:
+        """Wait for sends in flight, and close the connections.
+
+        In a forked child this does nothing: the client belongs to the parent.
+        """
+        if self._instance is not None and not self._instance.fork_guard.is_child:
             await self._closing.run(self._close)
 
     async def _close(self) -> None:
@@ -322,6 +325,7 @@ class Producer:
             raise ClosedError(
                 "the producer is closed, or was not started: use it inside `async with`"
             )
+        self._instance.fork_guard.check()
         return self._instance
 
     # The requests of its client instance

@@ -17,6 +17,9 @@ COMMITS_A_VERSION = 500
 (`consumerOffsetUpdateVersionStep`).
 """
 
+MOST_RESTARTS = 10_000
+"""The maximum number of topics of groups that start at 0 again; the oldest are forgotten."""
+
 _Table = dict[str, dict[int, int]]
 
 
@@ -30,6 +33,8 @@ class ConsumerOffsetTable:
         # RocketMQ keeps these only in memory: a reset that no consumer has applied is lost when it
         # stops.
         self._resets: _Table = {}
+        # The queues of deleted topics that running consumers start again, by topic and group.
+        self._restarts: dict[str, set[int]] = {}
         self._commits = 0
         self._count = 0
         self._topics_of: dict[str, set[str]] = {}
@@ -68,6 +73,8 @@ class ConsumerOffsetTable:
         """
         key = _key(topic, group)
         reset = self._resets.get(key, {}).get(queue_id)
+        if reset is None and queue_id in self._restarts.get(key, ()):
+            return 0
         return self._committed.get(key, {}).get(queue_id) if reset is None else reset
 
     def query_topic(self, group: str, topic: str) -> dict[int, int]:
@@ -98,26 +105,65 @@ class ConsumerOffsetTable:
     @property
     def has_resets(self) -> bool:
         """Return whether there is any reset that its group has not applied yet."""
-        return bool(self._resets)
+        return bool(self._resets or self._restarts)
 
     def has_reset(self, group: str, topic: str, queue_id: int) -> bool:
         """Return whether there is a reset that the group has not applied yet."""
-        if not self._resets:
+        if not self.has_resets:
             return False
-        return queue_id in self._resets.get(_key(topic, group), {})
+        return queue_id in self._resets.get(_key(topic, group), ()) or self.begins_anew(
+            group, topic, queue_id
+        )
 
     def take_reset(self, group: str, topic: str, queue_id: int) -> int | None:
         """Remove a reset; return its offset, or None if the queue has no reset."""
-        if not self._resets:
+        if not self.has_resets:
             return None
         key = _key(topic, group)
+        is_restart = self._take_restart(key, queue_id)
         resets = self._resets.get(key)
         if resets is None:
-            return None
+            return 0 if is_restart else None
         offset = resets.pop(queue_id, None)
         if not resets:
             del self._resets[key]
-        return offset
+        return 0 if offset is None and is_restart else offset
+
+    def begin_anew(self, group: str, topic: str) -> None:
+        """Start a group at 0 in the queues of a topic that is deleted, if it is created again.
+
+        This is a reset that survives the removal of the group's offsets, but not a restart.
+        """
+        key = _key(topic, group)
+        queue_ids = {
+            queue_id
+            for table in (self._committed, self._pulled)
+            for queue_id, offset in table.get(key, {}).items()
+            if offset
+        }
+        if not queue_ids:
+            return
+        self._restarts[key] = queue_ids | self._restarts.pop(key, set())
+        if len(self._restarts) > MOST_RESTARTS:
+            del self._restarts[next(iter(self._restarts))]
+
+    def begins_anew(self, group: str, topic: str, queue_id: int) -> bool:
+        """Return whether a group has not begun a queue of a topic that was created again."""
+        return queue_id in self._restarts.get(_key(topic, group), ())
+
+    def forget_restarts(self, group: str) -> None:
+        """Forget the queues that a group was to start again."""
+        for key in [key for key in self._restarts if (_pair(key) or ("", ""))[1] == group]:
+            del self._restarts[key]
+
+    def _take_restart(self, key: str, queue_id: int) -> bool:
+        queue_ids = self._restarts.get(key)
+        if queue_ids is None or queue_id not in queue_ids:
+            return False
+        queue_ids.discard(queue_id)
+        if not queue_ids:
+            del self._restarts[key]
+        return True
 
     def committed(self) -> Generator[tuple[str, dict[int, int]]]:
         """Yield each `topic@group` with its committed offsets by queue id; do not change them."""

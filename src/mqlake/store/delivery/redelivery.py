@@ -22,11 +22,12 @@ from mqlake.formats.own_properties import (
 )
 from mqlake.formats.properties import DELAY, INNER_NUM, REAL_QID, REAL_TOPIC
 from mqlake.formats.property_edits import edit
+from mqlake.formats.record import Record
 from mqlake.formats.sys_flag import INNER_BATCH, TRANSACTION_MASK
 from mqlake.formats.topic_names import HALF_TOPIC, TIMER_TOPIC, UNDELIVERABLE_TOPIC, WAITING
 from mqlake.store.append.message import Message
 from mqlake.store.append.put_result import PutResult
-from mqlake.store.config.config_entries import TopicTable
+from mqlake.store.config.config_store import ConfigStore
 from mqlake.store.delivery.put_again import Put, readable_queue
 from mqlake.store.services import Service
 from mqlake.store.stored import Stored, message_of
@@ -55,6 +56,8 @@ class Redelivery:
         set_aside: how many messages could not be put to their topic, since the start.
         moved: how many messages were put to another queue than the one that they were sent to,
             because their topic no longer has that queue, since the start.
+        dead: how many messages were dropped because their topic was deleted while they waited,
+            since the start.
 
     Args:
         append: appends a message as it is, whatever delay its properties ask for, and whatever
@@ -62,11 +65,12 @@ class Redelivery:
         append_without_crc: does the same for a message that leaves no room for the record CRC.
     """
 
-    def __init__(self, append: Put, append_without_crc: Put, topics: TopicTable) -> None:
+    def __init__(self, append: Put, append_without_crc: Put, config: ConfigStore) -> None:
         self._append, self._append_without_crc = append, append_without_crc
-        self._topics = topics
-        self.set_aside = self.moved = 0
+        self._topics, self._incarnations = config.topics, config.incarnations
+        self.set_aside = self.moved = self.dead = 0
         self._moves = Counter[tuple[str, int, int]]()
+        self._dead = Counter[str]()
 
     def services(self) -> list[Service]:
         """Return a service that reports what happened to many messages in one line."""
@@ -80,14 +84,22 @@ class Redelivery:
         """Log what happened to messages since the last report."""
         for (topic, queue_id, other), count in self._moves.items():
             _log.warning(
-                "topic %s no longer has queue %d: %d messages that waited for it were put to "
-                "queue %d",
+                "topic %s no longer has queue %d; messages that waited for it and were put to "
+                "queue %d: %d",
                 topic,
                 queue_id,
-                count,
                 other,
+                count,
+            )
+        for topic, count in self._dead.items():
+            _log.warning(
+                "topic %s was deleted after messages were sent that waited for it; dropped, but "
+                "still in the log: %d",
+                topic,
+                count,
             )
         self._moves.clear()
+        self._dead.clear()
 
     def put(self, message: Message) -> PutResult:
         """Append a message to its queue, or to another one if its topic has lost that queue.
@@ -122,6 +134,22 @@ class Redelivery:
         # RocketMQ, or an older mqlake, filled the whole record with the user's properties.
         bare = self._append_without_crc(shortest)
         return result if bare.is_permanent else bare
+
+    def drops(self, topic: str, source: Record) -> bool:
+        """Return whether a waiting message is dropped, and count it: its topic was deleted.
+
+        If a topic of this name was created again, it is another topic. Upstream delivers the
+        message.
+
+        Args:
+            topic: the topic that the message waits for.
+            source: the record that waits.
+        """
+        if not self._incarnations.is_dead(topic, source.physical_offset):
+            return False
+        self.dead += 1
+        self._dead[topic] += 1
+        return True
 
     def settle(self, message: Message | None, source: Stored, why: str = "") -> bool:
         """Put a message; if it can never be put, set its source aside.

@@ -82,11 +82,11 @@ class ScheduledMessages:
             first = max(self._next[level], self._queues.min_offset(SCHEDULE_TOPIC, level - 1))
             if count := self._queues.max_offset(SCHEDULE_TOPIC, level - 1) - first:
                 _log.warning(
-                    "messageDelayLevel has %d levels, and %d messages of level %d wait: each is "
-                    "delivered at the time that it was given",
+                    "messageDelayLevel ends with level %d; messages of level %d that wait, and are "
+                    "delivered at the time that they were given: %d",
                     len(self._delays),
-                    count,
                     level,
+                    count,
                 )
 
     def services(self) -> list[Service]:
@@ -187,6 +187,8 @@ class ScheduledMessages:
             redelivery.note_missing(SCHEDULE_TOPIC, level - 1, self._next[level])
         else:
             target = real_queue(stored.record.properties)
+            if target is not None and redelivery.drops(target[0], stored.record):
+                return False
             message = None
             if target is not None and target[0] not in WAITING:
                 flags = stored.record.sys_flag

@@ -18,7 +18,7 @@ from mqlake.formats.topic_names import TIMER_TOPIC
 from mqlake.storage.clock import Clock
 from mqlake.store.append.message import Message
 from mqlake.store.delivery.after_flush import AfterFlush
-from mqlake.store.delivery.put_again import read_entry
+from mqlake.store.delivery.put_again import read_entry, real_queue
 from mqlake.store.delivery.redelivery import Redelivery
 from mqlake.store.delivery.timer_files import TimerFiles
 from mqlake.store.delivery.timer_messages import (
@@ -305,7 +305,10 @@ class TimerMessages:
         out = due_slot(record.properties)
         if out is None:
             return self._put(None, stored, "it does not contain its delivery time")
-        if self._is_cancelled(record, out):
+        target = real_queue(record.properties)
+        if self._is_cancelled(record, out) or (
+            target is not None and self._redelivery.drops(target[0], record)
+        ):
             return True
         if self._wheel.slot_of(out) != slot:
             return self._roll(stored, out, now)

@@ -68,6 +68,9 @@ class EndStatus(enum.StrEnum):
     """Its own CHECK_IMMUNITY_TIME_IN_SECONDS is over: only the answer to a check counts."""
     ALREADY_ENDED = "ALREADY_ENDED"
     """It was committed or rolled back before; nothing was done."""
+    TOPIC_DELETED = "TOPIC_DELETED"
+    """The topic of the message was deleted after the half message was put: the transaction has
+    ended, and the message is dropped."""
     NOT_PUT = "NOT_PUT"
     """The message was not put: see the result of the put."""
 
@@ -215,8 +218,10 @@ class Transactions:
         refusal = self._why_not(half, queue_offset, group, is_answer=is_answer)
         if refusal is not None:
             return Ended(refusal)
-        put = None
-        if commit:
+        put, status = None, EndStatus.OK
+        if commit and self._is_dead(half):
+            status = EndStatus.TOPIC_DELETED
+        elif commit:
             message = committed(stored)
             if message is None:
                 return Ended(EndStatus.NOT_FOUND)
@@ -226,7 +231,12 @@ class Transactions:
         self._half_queue(half.queue_id).ended.add(queue_offset)
         self._unwritten.append((half.queue_id, queue_offset))
         self._write_ops()
-        return Ended(EndStatus.OK, put)
+        return Ended(status, put)
+
+    def _is_dead(self, half: Record) -> bool:
+        """Return whether the topic of a half message was deleted after it was put."""
+        target = real_queue(half.properties)
+        return target is not None and self._redelivery.drops(target[0], half)
 
     def _why_not(
         self, half: Record, queue_offset: int, group: str, *, is_answer: bool
@@ -324,7 +334,7 @@ class Transactions:
         age = now - half.born_timestamp
         times = number(half, CHECK_TIMES) or 0
         first = number(half, FIRST_OFFSET)
-        if first is not None and first in queue.ended:
+        if (first is not None and first in queue.ended) or self._is_dead(half):
             return True
         is_old = age > settings.file_reserved_time * _HOUR
         if times >= settings.transaction_check_max or is_old:
