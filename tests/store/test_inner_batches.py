@@ -298,7 +298,7 @@ def test_a_removed_topic_may_come_back_with_queues_of_another_kind(tmp_path: Pat
     store = opened(tmp_path)
     fill(store)
     store.tick()
-    store.remove_topic("Batches").run()
+    store.remove_topic("Batches")
     store.config.topics.remove("Batches")
     assert not (tmp_path / "batchconsumequeue/Batches").exists()
     store.config.topics.put(Topic("Batches"))

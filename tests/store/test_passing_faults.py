@@ -151,7 +151,7 @@ def test_a_deleted_topic_starts_at_zero_again_though_its_directory_stayed_at_fir
     with pytest.raises(DiskError, match="Too many open files"):
         store.remove_topic("Topic")
     monkeypatch.undo()
-    store.remove_topic("Topic").run()
+    store.remove_topic("Topic")
     assert not (tmp_path / "consumequeue/Topic").exists()
     fill(store, 1)
     assert store.reads.queue("Topic", 0) == (0, 1)

@@ -552,8 +552,8 @@ class MessageStore(Answers):
     async def remove_topic(self, topic: str, before: int | None = None) -> None:
         """Remove a topic's queues, as `OwnedStore.remove_topic` does, durably.
 
-        Others are served meanwhile. Messages that are put to the topic before it returns may also
-        be removed.
+        Others are served meanwhile. Messages that are put to the topic before it returns may be
+        removed, or belong to the topic's next incarnation.
 
         Args:
             before: as for `OwnedStore.removal`.
@@ -575,12 +575,11 @@ class MessageStore(Answers):
 
     async def _remove_queues(self, topic: str, before: int | None) -> None:
         removal, until = self.core.removal(topic, before), perf_counter() + _TURN
-        while True:
-            try:
-                next(removal)
-            except StopIteration as stop:
-                await self._run(stop.value)
-                break
+        for job in removal:
+            if job is not None:
+                await self._run(job)
+                if self.core.failure is not None:
+                    raise self.core.failure
             if perf_counter() >= until:
                 await asyncio.sleep(0)
                 until = perf_counter() + _TURN

@@ -29,6 +29,7 @@ from mqlake.store.append.checks import Refusal
 from mqlake.store.append.message import Message, MessageBatch
 from mqlake.store.append.put_result import PutResult
 from mqlake.store.append.sent_puts import Placed
+from mqlake.store.config.config_file import ConfigWrite
 from mqlake.store.config.config_store import ConfigStore
 from mqlake.store.delivery.redelivery import Redelivery
 from mqlake.store.delivery.schedule import Schedule, any_may_be_delayed
@@ -38,7 +39,6 @@ from mqlake.store.delivery.timers import TimerMessages
 from mqlake.store.delivery.transactions import Transactions
 from mqlake.store.live_settings import Current, current
 from mqlake.store.pending_sync import PendingSync
-from mqlake.store.queues.owned_queue import OwnedQueue
 from mqlake.store.reads.live_reads import Live, LiveReads
 from mqlake.store.recovery.abort_mark import mark_closed
 from mqlake.store.recovery.checkpoint_file import CheckpointFile, Reached, reached
@@ -61,6 +61,12 @@ _LONGEST_TICK = 4
 
 # Milliseconds between checks for removed files of the store.
 _LINKS_INTERVAL = 1000
+
+_BURIAL_INTERVAL, _BURIAL_TURN = 50, 0.002
+"""Milliseconds between turns in which files of deleted topics are removed, and seconds of each."""
+
+_PRUNE_INTERVAL = 60_000
+"""Milliseconds between checks for incarnations that may be forgotten."""
 
 _PAGE = 4096
 
@@ -136,7 +142,7 @@ class OwnedStore:
             )
         )
         self.dispatcher.arrived = self._arrived
-        self.dispatcher.begin_anew = self._begin_anew if settings.now.is_slave else None
+        self.dispatcher.on_restart = self._restarted if settings.now.is_slave else None
         self._appender = Appender(self.log, self.offsets, settings, clock, self._has_batches)
         self._append, self.answer_if_busy = self._appender.put, self._appender.answer_if_busy
         self._put_plain = self._appender.plain.put
@@ -209,7 +215,7 @@ class OwnedStore:
         with ExitStack() as held:
             held.enter_context(directory.own(LOCK_NAME))
             found = recover(directory, settings.now, clock, progress)
-            config = ConfigStore.load(directory, settings, clock)
+            config = ConfigStore.load(directory, settings, clock, found.incarnations)
             timer_files = TimerFiles.open(directory, settings.now)
             store = cls(directory, settings, clock, found, config, timer_files)
             store._held = held.pop_all()
@@ -349,24 +355,16 @@ class OwnedStore:
             self.offsets.set(topic, queue_id, end)
         self.reads.arrivals(topic, queue_id, end)
 
-    def _begin_anew(self, queue: OwnedQueue) -> None:
-        """Empty a queue that its master has started again: its topic was deleted and created
-        again.
-        """
+    def _restarted(self, topic: str, before: int) -> None:
+        """End the incarnation of a topic that its master has deleted and created again."""
+        ended = self.end_topic(topic, before)
         _log.warning(
-            "queue %d of %s starts again, and its %d entries are removed: the master has "
-            "deleted and created the topic again",
-            queue.queue_id,
-            queue.topic,
-            queue.end - queue.first,
+            "topic %s begins again: its messages before physical offset %d, in %d queues, are"
+            " removed: the master has deleted and created the topic again",
+            topic,
+            before,
+            ended,
         )
-        for base in list(queue.bases):
-            queue.remove_file(base)
-        queue.forget()
-        self.reads.forget()
-        self._last_checkpoint = (
-            -inf
-        )  # The next checkpoint is due now: nothing may derive the entries again.
 
     def receive(self, data: bytes | memoryview) -> None:
         """Append bytes of the master's log that begin at `received.expected`.
@@ -391,27 +389,27 @@ class OwnedStore:
         Yields:
             The waits for the disk; to be run, in any thread, before it continues.
         """
-        yield from self._prepared(None, self._begin_anew)
+        yield from self._prepared(None, self._restarted)
 
     def _prepared(
         self,
         checksummed: Checksummed | None,
-        begin_anew: Callable[[OwnedQueue], object] | None,
+        on_restart: Callable[[str, int], object] | None,
     ) -> Generator[Job]:
         """Expect the records of another role; if the disk refuses the checkpoint, those of the old
         role again.
 
         Args:
             checksummed: which records have checksums from now on.
-            begin_anew: as in the dispatcher.
+            on_restart: as in the dispatcher.
         """
         checkpoint, dispatcher = self._checkpoint, self.dispatcher
-        before = checkpoint.checksummed, dispatcher.begin_anew
-        checkpoint.checksummed, dispatcher.begin_anew = checksummed, begin_anew
+        before = checkpoint.checksummed, dispatcher.on_restart
+        checkpoint.checksummed, dispatcher.on_restart = checksummed, on_restart
         try:
             yield self._pending_checkpoint()
         except BaseException:
-            checkpoint.checksummed, dispatcher.begin_anew = before
+            checkpoint.checksummed, dispatcher.on_restart = before
             raise
 
     def leading(self) -> Generator[Job | None]:
@@ -562,64 +560,89 @@ class OwnedStore:
         """
         self._complete(self._pending_checkpoint())
 
-    def remove_topic(self, topic: str) -> PendingCheckpoint:
-        """Remove a topic's queues, and the groups' offsets in them; its messages stay in the log.
+    # Deleting topics
 
-        Once the returned job has run, nothing derives the queues again after a crash.
+    def end_topic(self, topic: str, before: int | None = None) -> int:
+        """Let the incarnation of a topic be dead: its queues are empty, and begin with 0 again.
+
+        The table of incarnations is to be written, and then the queues' files removed: `removal`
+        does all of it, and otherwise services do.
+
+        Args:
+            before: the physical offset before which records are dead; by default, the log's end.
+
+        Returns:
+            The number of the queues.
+
+        Raises:
+            StoreError: an entry of a queue cannot be read; nothing was done.
+        """
+        ended = self.queues.end(topic, before)
+        waiting = self._undispatched(topic)
+        if ended or waiting or before is not None:
+            self.config.incarnations.end_topic(topic, self.log.end if before is None else before)
+        if ended:
+            self.dispatcher.forget_queues()
+            self.reads.forget()
+        for queue_id in {*ended, *waiting}:
+            self.offsets.remove(topic, queue_id)
+        # Nothing may derive the entries again.
+        self._last_checkpoint = -inf
+        return len(ended)
+
+    def _undispatched(self, topic: str) -> list[int]:
+        """Return the queues of a topic that have been put messages which are not dispatched yet."""
+        if self.settings.is_slave or self.dispatcher.position >= self.log.end:
+            return []
+        return [queue_id for name, queue_id in self.offsets.table if name == topic]
+
+    def remove_topic(self, topic: str) -> None:
+        """Delete a topic's messages, its queues, and the groups' offsets in them, durably.
+
+        The records stay in the log, but nothing derives queues from them again.
 
         Raises:
             SyncError: the disk failed; the store accepts no more messages.
             DiskError: the disk refused an operation; the same call completes it.
         """
-        removal = self.removal(topic)
-        while True:
-            try:
-                next(removal)
-            except StopIteration as stop:
-                return stop.value
+        for job in self.removal(topic):
+            if job is not None:
+                self._complete(job)
 
-    def removal(
-        self, topic: str, before: int | None = None
-    ) -> Generator[None, None, PendingCheckpoint]:
+    def removal(self, topic: str, before: int | None = None) -> Generator[Job | None]:
         """Do what `remove_topic` does, one file at a time: thousands of queues take seconds.
 
-        Messages that are put to the topic meanwhile may be removed, too, or remain.
+        Messages that are put after the first step belong to the topic's next incarnation.
 
         Args:
             before: on a slave, the physical offset before which the master has deleted the topic:
                 queues with later messages stay, and the offsets of groups, which are the master's.
 
+        Yields:
+            The waits for the disk; to be run, in any thread, before it continues. None after each
+            other step, so that others are served.
+
         Raises:
             SyncError: as for `remove_topic`.
             DiskError: as for `remove_topic`.
         """
+        self.end_topic(topic, before)
+        # This comes first: a stop at any moment after it leaves a deleted topic, whatever is left
+        # of its files. The log comes before it: no power loss leaves a log that ends earlier.
+        yield self.log.unsynced()
+        if (table := self.config.incarnations.write()) is not None:
+            yield table
         consumer_offsets = self.config.consumer_offsets
         for group in consumer_offsets.groups_of(topic) if before is None else ():
             consumer_offsets.remove(group, topic)
-            yield
-        self.tick()
+            yield None
         try:
-            for removed in self.queues.removal(topic, before):
-                if removed is not None:
-                    self.reads.forget()
-                    self._start_anew(topic, *removed)
-                yield
-            self.dispatcher.forget_queues()
+            for _ in self.queues.burial(topic):
+                yield None
         except SyncError as error:
             self.fail(error)
             raise
-        return self._pending_checkpoint()
-
-    def _start_anew(self, topic: str, queue_id: int, end: int) -> None:
-        """Let a queue without files start at 0 again, unless messages of it are still to be
-        dispatched.
-
-        A message in the log that is not dispatched yet already has its queue offset: the queue
-        continues after it. Otherwise the next messages would get offsets that are taken, and no
-        entry.
-        """
-        if self.offsets.next(topic, queue_id) <= end:
-            self.offsets.remove(topic, queue_id)
+        yield self._pending_checkpoint()
 
     def _complete(self, job: Job) -> None:
         self.fork_guard.check()
@@ -639,8 +662,9 @@ class OwnedStore:
             self._last_checkpoint, self._entries_in_checkpoint = now, entries
 
         parts = [self.log.unsynced(), self.queues.pending_sync(), self.index.pending_sync()]
-        upto = reached(self.dispatcher, self.index)
-        return PendingCheckpoint(parts, self._checkpoint, upto, self._checkpoint.next_turn(), note)
+        ended, upto = self.config.incarnations.write(), reached(self.dispatcher, self.index)
+        turn = self._checkpoint.next_turn()
+        return PendingCheckpoint(parts, ended, self._checkpoint, upto, turn, note)
 
     # Services
 
@@ -654,6 +678,8 @@ class OwnedStore:
                 "checkpoint",
             ),
             Service(_LINKS_INTERVAL, self._check_links, "links"),
+            Service(self._burial_interval, self._bury, "deletedQueues"),
+            Service(_PRUNE_INTERVAL, self._prune, "incarnations"),
             *self.retention.services(),
             *self._of_master(self.scheduled.services(), self.scheduled.begin),
             *self._of_master(self.timers.services(), self.timers.begin),
@@ -709,6 +735,28 @@ class OwnedStore:
             self.index.check_linked()
         except SyncError as error:
             self.fail(error)
+
+    def _burial_interval(self) -> int:
+        return _BURIAL_INTERVAL if self.queues.has_dead else _LINKS_INTERVAL
+
+    def _bury(self) -> None:
+        """Remove files of dead queues, after the table of incarnations says that they are dead."""
+        incarnations = self.config.incarnations
+        if not self.queues.has_dead or not incarnations.is_kept(incarnations.changes):
+            return
+        until = perf_counter() + _BURIAL_TURN
+        for _ in self.queues.burial():
+            if perf_counter() >= until:
+                break
+
+    def _prune(self) -> None:
+        """Forget the incarnations of names that the log and the tables no longer have."""
+        config = self.config
+        config.incarnations.prune(
+            self.log.min_offset,
+            lambda topic: topic in config.topics or bool(self.queues.ids(topic)),
+            lambda group: group in config.groups or bool(config.consumer_offsets.topics_of(group)),
+        )
 
     def _derived_flush(self) -> Job | None:
         """Sync derived files once there are enough new entries, or they have waited long."""
@@ -784,6 +832,7 @@ class PendingCheckpoint:
     """All files of a store to sync, and the checkpoint that then records it."""
 
     parts: Sequence[PendingSync]
+    ended: ConfigWrite | None
     file: CheckpointFile
     reached: Reached
     turn: int
@@ -797,10 +846,17 @@ class PendingCheckpoint:
         """
         for part in self.parts:
             part.run()
+        if self.ended is not None:
+            # Without it, the next start would not know that records before the checkpoint are dead.
+            self.ended.run()
+            if self.ended.failure is not None:
+                raise self.ended.failure
         self.file.write(self.reached, self.turn)
 
     def done(self) -> None:
         """Note in the store's thread that everything is durable."""
         for part in self.parts:
             part.done()
+        if self.ended is not None:
+            self.ended.done()
         self.note()

@@ -172,7 +172,7 @@ def test_a_slave_reads_no_queue_again_when_its_time_is_up(
         return entry(queue, offset)
 
     monkeypatch.setattr(OwnedQueue, "entry", counted)
-    store.dispatcher.begin_anew = lambda queue: begun.append(queue.topic)
+    store.dispatcher.on_restart = lambda topic, _: begun.append(topic)
     store.appender.put_many([Message("Wide", b"x", queue_id=number) for number in range(600)])
     while store.dispatcher.position < store.log.end:
         store.dispatcher.run(store.log.end, until=0.0)

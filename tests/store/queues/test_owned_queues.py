@@ -12,6 +12,7 @@ from mqlake.formats.consume_queue import BLANK_ENTRY, QueueEntry
 from mqlake.storage.local_owned import LocalOwnedDirectory
 from mqlake.store.queues.owned_queue import MOST_BLANKS
 from mqlake.store.queues.owned_queues import OwnedQueues
+from mqlake.store.queues.queue_kind import SIMPLE
 from tests.crash.disk import RecordedDisk
 from tests.crash.faulty import Fault, FaultyDisk
 from tests.crash.trace import Sync, SyncNames
@@ -111,64 +112,89 @@ def test_trimming_removes_whole_files_but_the_last(tmp_path: Path) -> None:
     assert (queues.min_offset("Old", 0), queues.max_offset("Old", 0)) == (7, 7)
 
 
+def remove(queues: OwnedQueues, topic: str) -> None:
+    queues.end(topic)
+    for _ in queues.burial(topic):
+        pass
+
+
 def test_a_removed_topic_starts_again_at_zero(tmp_path: Path) -> None:
     queues = make(tmp_path)
     queues.append("T", 0, 0, entries(0, 7))
     queues.append("T", 1, 0, entries(0, 1))
 
-    list(queues.removal("T"))
+    assert queues.end("T") == [0, 1]
+    assert queues.queues() == queues.ids("T") == []
+    assert queues.sums() == (8, 0)  # as the files on the disk
+    assert len(list(queues.burial())) == 3
 
     assert not (tmp_path / "consumequeue/T").exists()
-    assert queues.queues() == []
+    assert queues.sums() == (0, 0)
+    assert not queues.has_dead
     queues.append("T", 0, 0, entries(0, 1))
     queues.sync()
     assert queues.max_offset("T", 0) == 1
 
 
-def test_a_topic_goes_a_file_at_a_time(tmp_path: Path) -> None:
+def test_a_topic_goes_a_file_at_a_time_and_its_successor_has_none_of_them(tmp_path: Path) -> None:
     queues = make(tmp_path)
-    queues.append("T", 0, 0, entries(0, 7))
+    queues.append("T", 0, 0, entries(0, 17))
     queues.append("T", 1, 0, entries(0, 1))
-    removal = queues.removal("T")
-    assert next(removal) is None
-    assert (queues.min_offset("T", 0), queues.max_offset("T", 0)) == (5, 7)
-    assert next(removal) == (0, 7)
-    queues.append("T", 0, 0, entries(0, 1))
-    assert list(removal) == [(1, 1)]
+    queues.end("T")
+    burial = queues.burial("T")
+    next(burial)
+    assert names(tmp_path / "consumequeue/T/0") == [5, 10, 15]
+    queues.append("T", 0, 0, entries(20, 21))
+    assert names(tmp_path / "consumequeue/T/0") == [0]
+    assert len(list(burial)) == 1
     queues.sync()
     assert queues.queues() == [("T", 0)]
-    assert (queues.min_offset("T", 0), queues.max_offset("T", 0)) == (0, 1)
+    assert not (tmp_path / "consumequeue/T/1").exists()
+    assert queues.entries("T", 0, 0, 9) == entries(20, 21)
 
 
-def test_the_end_of_a_removed_queue_is_reported_even_if_a_later_step_is_refused() -> None:
+def test_a_burial_that_the_disk_refuses_is_completed_by_the_next() -> None:
     counted = FaultyDisk(Fault.INPUT_OUTPUT, at=-1)
     queues = OwnedQueues(counted, PER_FILE * 20)
     queues.append("T", 0, 0, entries(0, 7))
     before = counted.operations
-    list(queues.removal("T"))
+    remove(queues, "T")
     for at in range(before + 1, counted.operations + 1):
-        queues = OwnedQueues(FaultyDisk(Fault.INPUT_OUTPUT, at), PER_FILE * 20)
+        disk = FaultyDisk(Fault.INPUT_OUTPUT, at)
+        queues = OwnedQueues(disk, PER_FILE * 20)
         queues.append("T", 0, 0, entries(0, 7))
-        steps: list[tuple[int, int] | None] = []
+        queues.end("T")
         with pytest.raises(DiskError):
-            steps.extend(queues.removal("T"))
-        steps.extend(queues.removal("T"))
-        assert next(step for step in steps if step is not None) == (0, 7)
+            list(queues.burial())
         assert queues.queues() == []
+        list(queues.burial())
+        assert not queues.has_dead
+        assert not disk.exists("consumequeue/T")
 
 
-def test_a_queue_stays_from_the_moment_when_it_has_later_messages(tmp_path: Path) -> None:
+def test_a_queue_with_later_messages_stays(tmp_path: Path) -> None:
     queues, before = make(tmp_path), entry(7).physical_offset
     queues.append("T", 0, 0, entries(0, 7))
     queues.append("T", 1, 0, entries(0, 8))
-    queues.append("T", 2, 0, entries(0, 7))
-    removal = queues.removal("T", before)
-    assert next(removal) is None
-    queues.append("T", 0, 7, entries(7, 8))
-    assert list(removal) == [None, (2, 7)]
-    assert queues.queues() == [("T", 0), ("T", 1)]
-    assert (queues.min_offset("T", 0), queues.max_offset("T", 0)) == (5, 8)
+    assert queues.end("T", before) == [0]
+    list(queues.burial())
+    assert queues.queues() == [("T", 1)]
     assert (queues.min_offset("T", 1), queues.max_offset("T", 1)) == (0, 8)
+    assert not (tmp_path / "consumequeue/T/0").exists()
+
+
+def test_files_of_several_dead_queues_of_one_name_go_together(tmp_path: Path) -> None:
+    queues = make(tmp_path)
+    queues.append("T", 0, 0, entries(0, 12))
+    queues.sync()
+    queues = make(tmp_path)
+    queues.adopt("T", 1, (), 0)
+    for base in (0, 100, 200):
+        queues.adopt_dead("T", 0, (base,), SIMPLE)
+    list(queues.burial())
+    # The topic still has a queue, even without files.
+    assert [path.name for path in (tmp_path / "consumequeue/T").iterdir()] == []
+    assert not queues.has_dead
 
 
 def test_a_topic_may_go_while_it_is_synced(tmp_path: Path) -> None:
@@ -176,7 +202,7 @@ def test_a_topic_may_go_while_it_is_synced(tmp_path: Path) -> None:
     queues.append("T", 0, 0, entries(0, 7))
 
     pending = queues.pending_sync()
-    list(queues.removal("T"))
+    remove(queues, "T")
     pending.complete()
 
     assert queues.queues() == []
@@ -187,7 +213,7 @@ def test_the_next_sync_covers_the_names_of_removed_topics() -> None:
     queues = OwnedQueues(disk, PER_FILE * 20)
     queues.append("T", 0, 0, entries(0, 7))
     queues.sync()
-    list(queues.removal("T"))
+    remove(queues, "T")
     assert queues.pending_sync().directories == ["consumequeue"]
 
 

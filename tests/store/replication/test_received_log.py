@@ -196,7 +196,7 @@ def test_a_topic_that_was_deleted_and_made_again(together: bool) -> None:
     if not together:
         slave.receive(stream(master.log))
         slave.tick()
-    master._complete(master.remove_topic("Topic0"))  # pyright: ignore[reportPrivateUsage]
+    master.remove_topic("Topic0")
     for _ in range(2):
         assert master.put(Message("Topic0", b"new")).is_ok
     slave.receive(stream(master.log, slave.log.end))

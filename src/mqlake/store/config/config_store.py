@@ -54,9 +54,16 @@ class ConfigStore:
 
     @classmethod
     def load(
-        cls, directory: OwnedDirectory, settings: Current[StoreSettings], clock: Clock
+        cls,
+        directory: OwnedDirectory,
+        settings: Current[StoreSettings],
+        clock: Clock,
+        incarnations: OwnedIncarnations | None = None,
     ) -> Self:
         """Read the files of a store's configuration.
+
+        Args:
+            incarnations: the table of incarnations if it was read already.
 
         Raises:
             StoreError: a file and its backup are both damaged, or cannot be read.
@@ -72,7 +79,7 @@ class ConfigStore:
             TopicMappingTable(
                 ConfigFile[TopicQueueMappings].load(directory, TopicQueueMappings, clock)
             ),
-            OwnedIncarnations.load(directory, clock),
+            OwnedIncarnations.load(directory, clock) if incarnations is None else incarnations,
         )
 
     def services(self) -> list[Service]:

@@ -6,7 +6,7 @@ Upstream: `ReputMessageService`, `CommitLogDispatcherBuildConsumeQueue`,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from math import inf
 from time import perf_counter
 from typing import NamedTuple
@@ -20,13 +20,14 @@ from mqlake.errors import StoreError
 from mqlake.formats.consume_queue import ENTRY, ENTRY_SIZE, parse_delay_levels
 from mqlake.formats.dialect import Dialect
 from mqlake.formats.record import FAULT_REASONS, Fault
+from mqlake.store.dispatch.arriving_starts import ArrivingRun, ArrivingStarts
 from mqlake.store.dispatch.batch_units import batch_units
+from mqlake.store.incarnations.table import Incarnations
 from mqlake.store.index.owned_index import OwnedIndex
 from mqlake.store.log.owned_log import OwnedCommitLog
 from mqlake.store.log.segments import CommitLog
 from mqlake.store.log.steps import LogSteps
 from mqlake.store.queues.owned_batch_queue import OwnedBatchQueue
-from mqlake.store.queues.owned_queue import OwnedQueue
 from mqlake.store.queues.owned_queues import OwnedQueues, Queue
 
 Arrived = Callable[[str, int, int], None]
@@ -54,6 +55,8 @@ class Dispatcher:
 
     Args:
         index: None if messages are not indexed (`messageIndexEnable`).
+        incarnations: records that are dead according to this table get no queue entries. They get
+            index entries as in RocketMQ: the index is a function of the log.
         dialect: decides which keys are indexed.
         message_delay_level: the setting of that name.
         position: physical offset at which a record starts; everything before it is dispatched.
@@ -62,11 +65,13 @@ class Dispatcher:
     Attributes:
         position: physical offset before which everything is dispatched.
         arrived: called for each queue that got messages, if not None.
-        begin_anew: if not None, called to empty a queue whose records have queue offset 0 once
-            more: their topic was deleted and created again where they were put. If None, such
-            records get no entries.
+        on_restart: if not None, called with a topic and the physical offset before which its
+            records are dead, since queues of it begin with queue offset 0 again: it was deleted and
+            created again where they were put. It must change `incarnations`. If None, such records
+            get no entries.
         last_record, last_queued: the last ones that were dispatched.
         refused: records without a queue entry, because their queue offset is implausible.
+        dead: records without a queue entry, because their topic was deleted.
         count, entries: the numbers of dispatched records, and of written queue entries.
     """
 
@@ -75,6 +80,7 @@ class Dispatcher:
         log: CommitLog,
         queues: OwnedQueues,
         index: OwnedIndex | None,
+        incarnations: Incarnations,
         *,
         dialect: Dialect,
         message_delay_level: str,
@@ -83,10 +89,11 @@ class Dispatcher:
     ) -> None:
         self.position = position
         self.arrived: Arrived | None = None
-        self.begin_anew: Callable[[OwnedQueue], object] | None = None
-        self._begun: dict[tuple[str, int], int] = {}
+        self.on_restart: Callable[[str, int], object] | None = None
+        self._arriving = ArrivingStarts(queues)
+        self._incarnations = incarnations
         self.last_record = self.last_queued = NONE
-        self.refused = self.count = self.entries = 0
+        self.refused = self.dead = self.count = self.entries = 0
         self._until = inf
         levels = parse_delay_levels(message_delay_level)
         index_tags = dialect is Dialect.V5_5
@@ -101,15 +108,15 @@ class Dispatcher:
         self._log = log
         self._kernel = load()
         # The queues by their numbers in the table of the batches.
-        self._table, self._queues = self._steps.table, list[Queue]()
+        self._table, self._queues = self._steps.table, dict[int, Queue]()
 
     def queue_sums(self) -> tuple[int, int]:
         """Return the sums, over all queues, of the max offsets and of the starts of their files."""
         return self._all_queues.sums()
 
     def forget_queues(self) -> None:
-        """Look up queues again, because the kind of some has changed."""
-        self._queues = []
+        """Look up queues again: the kind of some has changed, or their topic was deleted."""
+        self._queues = {}
 
     def run(self, limit: int, until: float = inf) -> int:
         """Dispatch all records that end at or before `limit`; return how many.
@@ -177,7 +184,7 @@ class Dispatcher:
         if log is None or digester is None:
             return False
         if self._steps.table is not self._table:
-            self._table, self._queues = self._steps.table, []
+            self._table, self._queues = self._steps.table, {}
         start = self.position
         found = digester.digest(log.array, log.base, start, limit, self._table)
         if found is None:
@@ -216,7 +223,7 @@ class Dispatcher:
             DiskError: as for `run`.
         """
         if batch.table is not self._table:
-            self._table, self._queues = batch.table, []
+            self._table, self._queues = batch.table, {}
         self._queue(batch)
         if self._index is not None:
             self._insert(self._index, batch, index_from, index_skip)
@@ -240,7 +247,8 @@ class Dispatcher:
             numbers = np.searchsorted(starts, edges, "right") - 1
             firsts = edges
         ends = [*firsts[1:].tolist(), len(offsets)]
-        runs = zip(numbers.tolist(), firsts.tolist(), ends, offsets[firsts].tolist(), strict=True)
+        columns = (numbers.tolist(), firsts.tolist(), ends, offsets[firsts].tolist())
+        runs = list(zip(*columns, strict=True))
         if batches := self._append(entries.data, runs):
             self._append_units(batch, batches)
         queued = np.flatnonzero(batch.records["queue"] >= 0)[-1]
@@ -248,7 +256,7 @@ class Dispatcher:
         self.last_queued = Last(int(last["physical_offset"]), int(last["store_timestamp"]))
 
     def _append(
-        self, data: memoryview, runs: Iterable[Sequence[int]]
+        self, data: memoryview, runs: Sequence[Sequence[int]]
     ) -> dict[int, OwnedBatchQueue]:
         """Append to simple queues; return the other ones, by their numbers.
 
@@ -257,44 +265,49 @@ class Dispatcher:
             runs: as in `Digest`.
         """
         batches: dict[int, OwnedBatchQueue] = {}
+        if self.on_restart is not None:
+            self._notice_restarts(data, runs, self.on_restart)
+        any_dead = bool(self._incarnations)
         for number, start, end, offset in runs:
+            entries = data[start * ENTRY_SIZE : end * ENTRY_SIZE]
+            if any_dead:
+                dead = _dead(entries, self._incarnations.before(self._table[number][0].decode()))
+                self.dead += dead
+                if start + dead == end:
+                    continue
+                offset, entries = offset + dead, entries[dead * ENTRY_SIZE :]
             queue = self._queue_of(number)
             if isinstance(queue, OwnedBatchQueue):
                 batches[number] = queue
                 continue
-            entries = data[start * ENTRY_SIZE : end * ENTRY_SIZE]
-            if offset == 0 and self.begin_anew is not None:
-                self._begin(queue, entries, self.begin_anew)
             written = queue.append(offset, entries)
             self.entries += written
             if written == 0 and offset >= queue.end:
-                self.refused += end - start
+                self.refused += len(entries) // ENTRY_SIZE
             elif self.arrived is not None and written:
                 self.arrived(queue.topic, queue.queue_id, queue.end)
             self._check_time(written)
         return batches
 
-    def _begin(
-        self, queue: OwnedQueue, entries: memoryview, begin_anew: Callable[[OwnedQueue], object]
+    def _notice_restarts(
+        self,
+        data: memoryview,
+        runs: Sequence[Sequence[int]],
+        on_restart: Callable[[str, int], object],
     ) -> None:
-        """Empty a queue if the record with its queue offset 0 is after the one that it has.
-
-        A step that ran out of time is repeated. It must not read the files of its queues again, or
-        a step with thousands of them never ends. So `_begun` contains the position of the first
-        record of each queue.
-        """
-        name, at = (queue.topic, queue.queue_id), int(ENTRY.unpack_from(entries)[0])
-        if self._begun.get(name) == at:
+        if not any(offset == 0 for *_, offset in runs):
             return
-        known = queue.entry(0) if queue.end else None
-        if queue.end and (known is None or known.physical_offset < at):
-            begin_anew(queue)
-        self._begun[name] = at
+        found = [ArrivingRun.of(self._table[run[0]], data, run) for run in runs]
+        for topic, before in self._arriving.befores(found).items():
+            if before > self._incarnations.before(topic):
+                on_restart(topic, before)
 
     def _append_units(self, batch: Batch, queues: dict[int, OwnedBatchQueue]) -> None:
         """Append to batch consume queues; the records' properties are read from the log."""
         for number, queue in queues.items():
             rows = batch.records[batch.records["queue"] == number][_OF_UNITS].tolist()
+            if before := self._incarnations.before(queue.topic):
+                rows = [row for row in rows if row[0] >= before]
             written, refused = queue.append(batch_units(self._log, rows))
             self.entries += written
             self.refused += refused
@@ -308,10 +321,11 @@ class Dispatcher:
             raise _TimeIsUpError
 
     def _queue_of(self, number: int) -> Queue:
-        while len(self._queues) <= number:
-            name, queue_id = self._table[len(self._queues)]
-            self._queues.append(self._all_queues.queue(name.decode(), queue_id))
-        return self._queues[number]
+        queue = self._queues.get(number)
+        if queue is None:
+            name, queue_id = self._table[number]
+            queue = self._queues[number] = self._all_queues.queue(name.decode(), queue_id)
+        return queue
 
     # Index
 
@@ -335,3 +349,15 @@ class Dispatcher:
             if is_last:
                 return
         index.take_record()
+
+
+def _dead(entries: memoryview, before: int) -> int:
+    """Return how many of the first entries point before a physical offset.
+
+    Args:
+        entries: queue entries, physical offsets ascending; at least one.
+    """
+    if not before or ENTRY.unpack_from(entries)[0] >= before:
+        return 0
+    offsets = np.frombuffer(entries, ">i8, >i4, >i8")["f0"]
+    return int(np.searchsorted(offsets, before))

@@ -57,6 +57,8 @@ class OwnedQueues:
         self._queues: dict[tuple[str, int], Queue] = {}
         self._of_topic: dict[str, dict[int, Queue]] = {}
         self._open: OrderedDict[str, WritableFile] = OrderedDict()
+        # Queues of deleted topics, by topic, until their files are removed.
+        self._dead: dict[str, dict[int, Queue]] = {}
         # Files to sync, with the number of the last sync that had begun when they were last
         # changed. They stay here until a sync that covers them has succeeded.
         self._dirty: dict[str, int] = {}
@@ -101,14 +103,27 @@ class OwnedQueues:
         queue.adopt(bases, count)
         return queue
 
+    def adopt_dead(self, topic: str, queue_id: int, bases: Iterable[int], kind: QueueKind) -> None:
+        """Take over files of a deleted topic, which `burial` removes.
+
+        Raises:
+            FormatError: the topic cannot be the name of a directory.
+        """
+        queues = self._dead.setdefault(topic, {})
+        queue = queues.setdefault(queue_id, OwnedQueue(self, topic, queue_id, kind))
+        queue.bases.extend(bases)
+
     def queue(self, topic: str, queue_id: int) -> Queue:
         """Return a queue, an empty one if it did not exist. It stays this object until its removal.
 
         Raises:
             FormatError: the topic cannot be the name of a directory.
+            DiskError: a dead queue has its files there, and the system refused to remove them.
         """
         queue = self._queues.get((topic, queue_id))
         if queue is None:
+            if topic in self._dead:
+                self._make_room(topic, queue_id)
             if self.has_batches(topic):
                 queue = OwnedBatchQueue(self, topic, queue_id)
                 self.on_batches()
@@ -116,6 +131,10 @@ class OwnedQueues:
                 queue = OwnedQueue(self, topic, queue_id)
             self._add(queue)
         return queue
+
+    def existing(self, topic: str, queue_id: int) -> Queue | None:
+        """Return a queue, None if it does not exist."""
+        return self._queues.get((topic, queue_id))
 
     def _add(self, queue: Queue) -> None:
         self._queues[queue.topic, queue.queue_id] = queue
@@ -139,7 +158,8 @@ class OwnedQueues:
 
         The position of an entry of a simple queue is its queue offset.
         """
-        places = [_places(queue) for queue in self]
+        dead = (queue for queues in self._dead.values() for queue in queues.values())
+        places = [_places(queue) for queue in (*self._queues.values(), *dead)]
         return sum(each.end for each in places), sum(each.first for each in places)
 
     def __iter__(self) -> Iterator[Queue]:
@@ -190,53 +210,78 @@ class OwnedQueues:
         queues = list(self._queues.values())
         return sum(queue.trim(min_physical_offset) for queue in queues if len(queue.bases) > 1)
 
-    def removal(self, topic: str, before: int | None = None) -> Iterator[tuple[int, int] | None]:
-        """Remove all queues of a topic, a file at a time; the next sync makes it durable.
+    def end(self, topic: str, before: int | None = None) -> list[int]:
+        """Let the queues of a topic be dead; `burial` removes their files.
 
-        Afterwards, holders of a queue object must look it up again.
+        Holders of a queue object must look it up again.
 
         Args:
-            before: if not None, a queue stays, or what is left of it, as soon as its last message
-                is at or after this physical offset.
+            before: if not None, a queue stays if its last message is at or after this physical
+                offset.
 
-        Yields:
-            The id of a queue once all its files are removed, and the queue offset at which it
-            ended; None after each earlier file.
+        Returns:
+            The ids of the dead queues.
 
         Raises:
-            DiskError: the system refused it. The same call completes it; queues whose files were
-                removed are yielded again, with the end 0 if they got no messages since.
+            StoreError: the last entry of a queue cannot be read; nothing was done.
         """
-        queues = self._of(topic)
-        for queue in queues:
-            # Others dispatch between two steps.
-            while len(queue.bases) > 1 and not _reaches(queue, before):
-                queue.remove_file(queue.bases[0])
-                yield None
-            if _reaches(queue, before):
-                continue
-            for base in list(queue.bases):
-                queue.remove_file(base)
-            end = queue.end
-            queue.forget()  # even if the next step fails: no file is left with its end
-            # This comes before the next step, too: if that fails, the next call no longer knows
-            # the end, and the caller could not tell that all messages of the queue are removed.
-            yield queue.queue_id, end
-            if not queue.bases:  # Messages that were dispatched meanwhile have created a file.
-                self._directory.remove_directory(queue.path)
-                self._new_names.pop(queue.path, None)
-        # Messages that were dispatched meanwhile have created files again.
-        if queues and not any(queue.bases for queue in self._of(topic)):
-            path = parent(queues[0].path)
-            self._directory.remove_directory(path)
-            self._new_names.pop(path, None)
-            self._new_names[parent(path)] = self._syncs
-        for queue in queues:
-            if not queue.bases:  # The topic may be created again with queues of another kind.
-                del self._queues[topic, queue.queue_id]
-                del self._of_topic[topic][queue.queue_id]
+        ended = [queue for queue in self._of(topic) if not _reaches(queue, before)]
+        for queue in ended:
+            del self._queues[topic, queue.queue_id]
+            del self._of_topic[topic][queue.queue_id]
+            self._dead.setdefault(topic, {})[queue.queue_id] = queue
         if not self._of_topic.get(topic, True):
             del self._of_topic[topic]
+        return [queue.queue_id for queue in ended]
+
+    @property
+    def has_dead(self) -> bool:
+        """Return whether there are queues that `burial` has to remove."""
+        return bool(self._dead)
+
+    def burial(self, topic: str | None = None) -> Iterator[None]:
+        """Remove the files of dead queues, one at a time; the next sync makes it durable.
+
+        Args:
+            topic: whose queues; by default, those of all topics.
+
+        Raises:
+            DiskError: the system refused it. The same call completes it.
+        """
+        for name in list(self._dead) if topic is None else [topic]:
+            for queue_id in list(self._dead.get(name, ())):
+                yield from self._bury(name, queue_id)
+
+    def _bury(self, topic: str, queue_id: int) -> Iterator[None]:
+        # The topic may be created again between two steps: see `_make_room`.
+        while queue := self._dead.get(topic, {}).get(queue_id):
+            if queue.bases:
+                queue.remove_file(queue.bases[0])
+                yield
+                continue
+            self._remove_directory(queue.path)
+            if topic not in self._of_topic and len(self._dead[topic]) == 1:
+                path = parent(queue.path)
+                self._remove_directory(path)
+                self._new_names[parent(path)] = self._syncs
+            self._drop_dead(topic, queue_id)
+
+    def _make_room(self, topic: str, queue_id: int) -> None:
+        """Remove the files of a dead queue now, since a new one gets its directory."""
+        queue = self._dead[topic].get(queue_id)
+        if queue is not None:
+            for base in list(queue.bases):
+                queue.remove_file(base)
+            self._drop_dead(topic, queue_id)
+
+    def _drop_dead(self, topic: str, queue_id: int) -> None:
+        del self._dead[topic][queue_id]
+        if not self._dead[topic]:
+            del self._dead[topic]
+
+    def _remove_directory(self, path: str) -> None:
+        self._directory.remove_directory(path)
+        self._new_names.pop(path, None)
 
     def _of(self, topic: str) -> list[Queue]:
         return list(self._of_topic.get(topic, {}).values())

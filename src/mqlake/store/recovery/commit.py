@@ -15,6 +15,7 @@ from mqlake.formats.record import FAULT_REASONS
 from mqlake.storage.clock import Clock
 from mqlake.storage.protocol import OwnedDirectory
 from mqlake.store.dispatch.dispatcher import Dispatcher, Last
+from mqlake.store.incarnations.table import OwnedIncarnations
 from mqlake.store.index.owned_index import OwnedIndex
 from mqlake.store.log import cut_off
 from mqlake.store.log.owned_log import OwnedCommitLog
@@ -43,6 +44,7 @@ class Committed:
     Attributes:
         cut_off: what was cut off the log although it has good records, and where it is kept.
         batch_topics: the topics with batch consume queues.
+        incarnations: which records of deleted topics are dead.
     """
 
     queues: OwnedQueues
@@ -52,6 +54,7 @@ class Committed:
     checkpoint: CheckpointFile
     cut_off: tuple[CutOffReport, ...]
     batch_topics: frozenset[str]
+    incarnations: OwnedIncarnations
 
 
 class Commit:
@@ -85,6 +88,8 @@ class Commit:
             directory, clock, settings.max_hash_slot_num, settings.max_index_num
         )
         self._index.is_used = settings.message_index_enable
+        self._incarnations = OwnedIncarnations(directory, clock, found.incarnations)
+        self._incarnations.follow(plan.incarnations)
         self._dispatcher = self._make_dispatcher()
 
     def run(self, syncing: Future[None] | None, progress: Progress | None) -> Committed:
@@ -99,6 +104,7 @@ class Commit:
         """
         plan, queues, index = self._plan, self._queues, self._index
         self._mark_open()
+        self._keep_incarnations()
         self._keep_index()
         self._keep_queues()
         self._dispatch(progress)
@@ -125,6 +131,7 @@ class Commit:
             self._checkpoint,
             kept_aside,
             self._found.batch_topics,
+            self._incarnations,
         )
 
     def _make_dispatcher(self) -> Dispatcher:
@@ -133,6 +140,7 @@ class Commit:
             self._log,
             self._queues,
             self._index if self._index.is_used else None,
+            self._incarnations,
             dialect=found.dialect,
             message_delay_level=self._settings.message_delay_level,
             position=plan.end,
@@ -155,6 +163,26 @@ class Commit:
         if is_clean:
             mark_open(self._directory)
 
+    def _keep_incarnations(self) -> None:
+        """Write which records are dead, before anything is changed because of it.
+
+        Raises:
+            DiskError: the disk failed.
+        """
+        table = self._incarnations
+        if self._owned is not None and (count := table.clamp(self._plan.end)):
+            _log.warning(
+                "%s: %d topics and groups were deleted after the log's end, physical offset %d: the"
+                " log is older than config/, or lost its end. All their messages in it are deleted",
+                self._directory.describe(),
+                count,
+                self._plan.end,
+            )
+        if not self._found.incarnations.is_whole:
+            table.complete()
+        if (job := table.write()) is not None:
+            job.complete()
+
     def _keep_index(self) -> None:
         kept = self._plan.index
         if not self._index.is_used:
@@ -175,6 +203,10 @@ class Commit:
                 queue.remove_file(base)
         for kept in self._plan.queues:
             self._places(kept.files, kept.end)
+        for dead in self._plan.dead:
+            self._queues.adopt_dead(*dead)
+        for _ in self._queues.burial():
+            pass
 
     def _places(self, files: FoundQueue, end: int) -> OwnedQueue:
         """Return a queue (of a batch consume queue, its units) up to its end."""

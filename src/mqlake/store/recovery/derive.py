@@ -4,24 +4,28 @@ computes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 
+from mqlake.dispatch.batch import Batch
 from mqlake.formats.consume_queue import parse_delay_levels
 from mqlake.formats.dialect import Dialect
+from mqlake.formats.record import Fault
 from mqlake.storage.protocol import Directory
+from mqlake.store.incarnations.table import Incarnations
 from mqlake.store.log.end import last_written_start, recovery_start
 from mqlake.store.log.record_rules import ChecksumRule, ForcedRule, RecordRule
 from mqlake.store.log.segments import CommitLog
 from mqlake.store.log.steps import LogSteps
 from mqlake.store.queues.queue_kind import BATCH, SIMPLE, QueueKind
 from mqlake.store.recovery.find import Found
-from mqlake.store.recovery.log_walk import LogWalk, Progress, Walked
+from mqlake.store.recovery.log_walk import LogWalk, Progress, Stretch, Walked
 from mqlake.store.recovery.queue_bytes import QueueBytes
 from mqlake.store.recovery.recovery_batches import BatchQueueRecovery
+from mqlake.store.recovery.recovery_incarnations import from_files, from_log
 from mqlake.store.recovery.recovery_index import UNUSED, IndexRecovery, KeptIndex
-from mqlake.store.recovery.recovery_queues import Judges, KeptQueues, QueueRecovery
+from mqlake.store.recovery.recovery_queues import Judges, KeptQueues, QueueBegin, QueueRecovery
 from mqlake.store.settings import StoreSettings
 
 Files = Mapping[QueueKind, QueueBytes]
@@ -36,6 +40,7 @@ class Facts:
         walked: what is to be dispatched, and where the log ends.
         index: the part of the index that stays.
         queues: the part of each queue that stays.
+        incarnations: which records of deleted topics are dead.
         is_broken: whether queues lack entries of records before `start`, so that `walked` and
             `queues` are those of the whole log.
         odd_files: paths of queue files that were read and differ in size from the others.
@@ -45,6 +50,7 @@ class Facts:
     walked: Walked
     index: KeptIndex
     queues: KeptQueues
+    incarnations: Incarnations
     is_broken: bool
     odd_files: frozenset[str]
 
@@ -91,6 +97,7 @@ class _Derivation:
     ) -> None:
         self._found, self._directory, self._log = found, directory, log
         self._settings, self._progress, self._owns_log = settings, progress, owns_log
+        self._incarnations = found.incarnations.table
 
     def facts(self, files: Files) -> Facts:
         """Return what follows from the log.
@@ -102,24 +109,107 @@ class _Derivation:
         lacks_files = found.is_clean and self._lacks_files(files)
         index = self._index()
         start = min(self._start(files), index.start.first)
-        walked = self._walk().to_first_fault(start)
+        self._learn_from_files(files, start)
+        walked = self._walk_living(files, start, lambda walk: walk.to_first_fault(start))
         kept = point.position if point else start
         judged = self._judge(files, start, kept).kept(found.queues, walked.firsts)
         lacks_ends = point is not None and judged.ends < point.queue_ends
         is_distrusted = found.checkpoint.distrusts_queues
         is_broken = is_distrusted or lacks_files or judged.is_broken or lacks_ends
-        if is_broken:
-            walked = self._walk().across_faults(walked.end, walked.fault)
+        if is_broken or self._lacks_begins(judged.begins_late):
+            is_broken, end, fault = True, walked.end, walked.fault
+            walked = self._walk_living(
+                files, self._log.min_offset, lambda walk: walk.across_faults(end, fault)
+            )
             queues = tuple(queue.files for queue in judged.queues)
+            dead = judged.dead
             judged = self._judge(files, self._log.min_offset).kept(queues, walked.firsts)
+            judged = judged._replace(dead=(*dead, *judged.dead))
         odd = frozenset(path for each in files.values() for path in each.odd)
-        return Facts(start, walked, index, judged, is_broken, odd)
+        return Facts(start, walked, index, judged, self._incarnations, is_broken, odd)
+
+    # Incarnations
+
+    def _learn_from_files(self, files: Files, start: int) -> None:
+        """Complete the table of incarnations, if it may lack deletions.
+
+        That is so if it was lost, or if another program has written the checkpoint.
+
+        Args:
+            start: physical offset before which everything is in the queues.
+        """
+        found = self._found
+        if found.incarnations.is_whole and found.point is not None:
+            return
+        self._incarnations = from_files(
+            self._incarnations,
+            self._directory,
+            found.queues,
+            self._judge(files, self._log.limit),
+            self._log.min_offset,
+            start,
+        )
+
+    def _walk_living(self, files: Files, start: int, run: Callable[[LogWalk], Walked]) -> Walked:
+        """Walk a part of the log, once more if topics begin again in it: some records are dead.
+
+        Args:
+            start: physical offset at which that part begins.
+            run: walks it.
+        """
+        walked = run(self._walk())
+        judges = self._judge(files, start)
+        before = {
+            (queue.topic, queue.queue_id): ends
+            for queue in self._found.queues
+            if walked.firsts.get((queue.topic, queue.queue_id)) == 0
+            and (ends := judges.ends(queue)) is not None
+        }
+        topics = walked.restarted.union(topic for topic, _ in before)
+        if not topics:
+            return walked
+        others = (queue for queue in self._found.queues if queue.topic in topics)
+        before |= {
+            (queue.topic, queue.queue_id): ends
+            for queue in others
+            if (ends := judges.ends(queue)) is not None
+        }
+        ended = from_log(
+            self._batches(walked.stretches),
+            topics,
+            self._incarnations,
+            before,
+            self._found.batch_topics,
+        )
+        ended = {name: at for name, at in ended.items() if at > self._incarnations.before(name)}
+        if not ended:
+            return walked
+        known = self._incarnations
+        self._incarnations = Incarnations({**known.topics, **ended}, known.groups, known.others)
+        return run(self._walk())
+
+    def _batches(self, stretches: Iterable[Stretch]) -> Iterator[Batch]:
+        for stretch in stretches:
+            yield from self._walk().batches(stretch.start, stretch.end)
+
+    def _lacks_begins(self, begins: Collection[QueueBegin]) -> bool:
+        """Return whether the log has records of queues before the first ones in their files.
+
+        Retention removes the first files of a queue after those of the log.
+        """
+        if not begins:
+            return False
+        end = max(begin.physical_offset for begin in begins)
+        firsts = self._walk().across_faults(end, Fault.GOOD).firsts
+        return any(
+            firsts.get(begin.queue, begin.queue_offset) < begin.queue_offset for begin in begins
+        )
 
     def _judge(self, files: Files, start: int, kept: int | None = None) -> Judges:
         return Judges(
             {
-                SIMPLE: QueueRecovery(files[SIMPLE], self._log, start, kept),
-                BATCH: BatchQueueRecovery(files[BATCH], self._log, start, kept),
+                SIMPLE: QueueRecovery(files[SIMPLE], self._log, start, self._incarnations, kept),
+                BATCH: BatchQueueRecovery(files[BATCH], self._log, start, self._incarnations, kept),
             },
             self._found.batch_topics,
         )
@@ -168,7 +258,7 @@ class _Derivation:
             rule=self._rule(),
             is_arriving=not self._owns_log,
         )
-        return LogWalk(self._log, steps, self._progress)
+        return LogWalk(self._log, steps, self._incarnations, self._progress)
 
     def _rule(self) -> RecordRule | None:
         """Return the requirements on records beyond RocketMQ's check."""

@@ -12,6 +12,7 @@ from mqlake.formats.file_name import parse_index_name, parse_segment_name
 from mqlake.formats.record import FRAME_SIZE
 from mqlake.storage.protocol import Directory
 from mqlake.store.detect import detect
+from mqlake.store.incarnations.table import FoundIncarnations, find_incarnations
 from mqlake.store.index import index_files
 from mqlake.store.index.index_files import IndexFiles
 from mqlake.store.log.scan import head_at
@@ -40,6 +41,7 @@ class Found:
         queue_file_sizes: bytes of each queue file, for each kind of queue.
         index_names: the names of the index files, ascending.
         batch_topics: the topics with batch consume queues.
+        incarnations: which records of deleted topics are dead.
     """
 
     is_clean: bool
@@ -52,6 +54,7 @@ class Found:
     queue_file_sizes: Mapping[QueueKind, int]
     index_names: tuple[str, ...]
     batch_topics: frozenset[str]
+    incarnations: FoundIncarnations
 
     @property
     def crosses_gaps(self) -> bool:
@@ -103,6 +106,7 @@ def find(directory: Directory, log: CommitLog, settings: StoreSettings, *, owns_
         sizes,
         tuple(name for name in names if parse_index_name(name) is not None),
         topics,
+        find_incarnations(directory),
     )
 
 

@@ -15,6 +15,7 @@ from mqlake.dispatch.batch import Batch, Longs
 from mqlake.dispatch.columns import RECORD, KeyColumns, RecordColumns
 from mqlake.dispatch.queue_table import QueueTable
 from mqlake.formats.record import Fault
+from mqlake.store.incarnations.table import Incarnations
 from mqlake.store.log.scan import Queue, search
 from mqlake.store.log.segments import CommitLog
 from mqlake.store.log.steps import LogSteps, Step
@@ -83,13 +84,15 @@ class Walked(NamedTuple):
         stretches: those with records, ascending.
         end: physical offset where the walk ended.
         fault: the result of the check at `end`.
-        firsts: the queue offset of each queue's first record.
+        firsts: the queue offset of each queue's first record, without dead records.
+        restarted: topics with a queue that has a record with queue offset 0 after other records.
     """
 
     stretches: tuple[Stretch, ...]
     end: int
     fault: Fault
     firsts: dict[Queue, int]
+    restarted: set[str]
 
 
 class LogWalk:
@@ -97,6 +100,7 @@ class LogWalk:
 
     Args:
         steps: reads the log.
+        incarnations: which records are dead.
         progress: called at intervals with the progress.
     """
 
@@ -104,13 +108,17 @@ class LogWalk:
         self,
         log: CommitLog,
         steps: LogSteps,
+        incarnations: Incarnations,
         progress: Progress | None = None,
     ) -> None:
         self._log, self._steps, self._progress = log, steps, progress
+        self._incarnations = incarnations
         self._firsts: dict[Queue, int] = {}
+        self._restarted = set[str]()
         self._room = _MOST_KEPT
-        # By the queue's number in the table of `steps`.
-        self._has_first = np.zeros(0, np.bool_)
+        # By the queue's number in the table of `steps`: where its first record lies, -1 without
+        # one, and before which physical offset its records are dead.
+        self._first_at, self._before = np.zeros(0, np.int64), np.zeros(0, np.int64)
 
     def to_first_fault(self, start: int) -> Walked:
         """Walk from the start of a record to the first bytes that are not a good record.
@@ -120,7 +128,7 @@ class LogWalk:
         """
         stretch, fault = self._walk(start, self._log.limit)
         stretches = (stretch,) if stretch.end > start else ()
-        return Walked(stretches, stretch.end, fault, self._firsts)
+        return Walked(stretches, stretch.end, fault, self._firsts, self._restarted)
 
     def across_faults(self, end: int, fault: Fault) -> Walked:
         """Walk the whole log up to its end, past damage and missing files, too.
@@ -145,7 +153,17 @@ class LogWalk:
                 # A file is missing, or shorter than it was: the log continues with the next one.
                 bases = (each.base for each in self._log.segments if each.base > stop)
                 start = next(bases, end)
-        return Walked(tuple(stretches), end, fault, self._firsts)
+        return Walked(tuple(stretches), end, fault, self._firsts, self._restarted)
+
+    def batches(self, start: int, limit: int) -> Iterator[Batch]:
+        """Yield the good records of a part of the log; each batch may overwrite the one before.
+
+        Raises:
+            StoreError: the log cannot be read.
+        """
+        for step in self._read(start, limit):
+            if step.batch is not None:
+                yield step.batch
 
     def _walk(self, start: int, limit: int) -> tuple[Stretch, Fault]:
         at = read_end = start
@@ -187,18 +205,26 @@ class LogWalk:
 
     def _note_firsts(self, batch: Batch) -> None:
         table, records = batch.table, batch.records
-        if len(table) > len(self._has_first):
-            self._has_first = np.pad(self._has_first, (0, len(table) - len(self._has_first)))
-        elif self._has_first.all():
+        if (new := len(table) - len(self._first_at)) > 0:
+            self._first_at = np.pad(self._first_at, (0, new), constant_values=-1)
+            names = (table[number][0].decode() for number in range(len(table) - new, len(table)))
+            befores = [self._incarnations.before(name) for name in names]
+            self._before = np.append(self._before, np.array(befores, np.int64))
+        numbers, offsets = records["queue"], records["queue_offset"]
+        begins = offsets == 0
+        if not len(table) or ((self._first_at >= 0).all() and not begins.any()):
             return
-        numbers = records["queue"]
-        rows = np.flatnonzero((numbers >= 0) & ~self._has_first[numbers])
+        at = records["physical_offset"]
+        living = (numbers >= 0) & (at >= self._before[numbers])
+        rows = np.flatnonzero(living & (self._first_at[numbers] < 0))
         found, firsts = np.unique(numbers[rows], return_index=True)
-        self._has_first[found] = True
-        offsets = records["queue_offset"][rows[firsts]]
-        for number, offset in zip(found.tolist(), offsets.tolist(), strict=True):
+        rows = rows[firsts]
+        self._first_at[found] = at[rows]
+        for number, offset in zip(found.tolist(), offsets[rows].tolist(), strict=True):
             topic, queue_id = table[number]
             self._firsts[topic.decode(), queue_id] = offset
+        again = numbers[living & begins & (at > self._first_at[numbers])]
+        self._restarted.update(table[number][0].decode() for number in np.unique(again).tolist())
 
 
 def _words(records: RecordColumns) -> Longs:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from mqlake.formats.checkpoint import STILL_OPEN, Checksummed
 from mqlake.formats.record import Fault
+from mqlake.store.incarnations.table import Incarnations
 from mqlake.store.recovery.derive import Facts
 from mqlake.store.recovery.find import Found
 from mqlake.store.recovery.log_walk import Stretch
@@ -27,6 +28,8 @@ class Plan:
         index: the part of the index that stays; the files in `removed` are removed.
         queues: the part of each queue that stays; all its other files are removed.
         removed: bases of the queue files that are removed.
+        dead: queues of deleted topics, with the files that are removed.
+        incarnations: which records of deleted topics are dead.
         odd_files: paths of queue files that get the size of the others.
         dispatch: the stretches of the log whose records get their entries.
         end: physical offset at which the log is cut; good records after it are copied first.
@@ -39,6 +42,8 @@ class Plan:
     index: KeptIndex
     queues: tuple[KeptQueue, ...]
     removed: dict[FoundQueue, tuple[int, ...]]
+    dead: tuple[FoundQueue, ...]
+    incarnations: Incarnations
     odd_files: frozenset[str]
     dispatch: tuple[Stretch, ...]
     end: int
@@ -54,6 +59,8 @@ def settle(found: Found, facts: Facts, settings: StoreSettings, *, owns_log: boo
         owns_log: as for `find`.
     """
     stays = {(files.topic, files.queue_id): set(files.bases) for files, *_ in facts.queues.queues}
+    for files in facts.queues.dead:
+        stays.setdefault((files.topic, files.queue_id), set()).update(files.bases)
     removed = {
         queue._replace(bases=()): tuple(
             base for base in queue.bases if base not in stays[queue.topic, queue.queue_id]
@@ -70,6 +77,8 @@ def settle(found: Found, facts: Facts, settings: StoreSettings, *, owns_log: boo
         index=facts.index,
         queues=facts.queues.queues,
         removed={queue: bases for queue, bases in removed.items() if bases},
+        dead=facts.queues.dead,
+        incarnations=facts.incarnations,
         odd_files=facts.odd_files,
         dispatch=facts.walked.stretches,
         end=end,

@@ -8,10 +8,11 @@ from __future__ import annotations
 from mqlake.formats import batch_consume_queue
 from mqlake.formats.batch_consume_queue import BatchQueueUnit
 from mqlake.store.dispatch.batch_units import batch_unit, properties_at
+from mqlake.store.incarnations.restarts import Position
 from mqlake.store.log.scan import head_at
 from mqlake.store.queues.owned_queue import MOST_BLANKS
 from mqlake.store.recovery.queue_bytes import FoundQueue
-from mqlake.store.recovery.recovery_queues import QueueRecovery
+from mqlake.store.recovery.recovery_queues import QueueBegin, QueueRecovery
 
 _CHUNK = 64
 
@@ -33,6 +34,20 @@ class BatchQueueRecovery(QueueRecovery):
         if 0 <= first - reached <= MOST_BLANKS:
             return queue, end, False
         return queue._replace(bases=()), 0, False
+
+    def begin(self, queue: FoundQueue) -> QueueBegin | None:
+        if self._files.entry(queue, queue.first) is None:
+            return None
+        unit = batch_consume_queue.decode(self._files.read(queue, queue.first, queue.first + 1))
+        if not self._is_right_unit(queue, unit):
+            return None
+        return QueueBegin(queue[:2], unit.base_offset, unit.physical_offset)
+
+    def _position(self, queue: FoundQueue, place: int) -> Position | None:
+        if self._files.entry(queue, place) is None:
+            return None
+        unit = batch_consume_queue.decode(self._files.read(queue, place, place + 1))
+        return Position(unit.physical_offset, unit.base_offset)
 
     def _offset_at(self, queue: FoundQueue, end: int) -> int:
         """Return the queue offset after so many units of a queue."""
@@ -60,6 +75,8 @@ class BatchQueueRecovery(QueueRecovery):
         """Return whether a unit's record is this batch, or was removed."""
         offset = unit.physical_offset
         if not batch_consume_queue.is_written(unit) or offset >= self._start:
+            return False
+        if self._incarnations.is_dead(queue.topic, offset):
             return False
         if offset < self._log.min_offset:
             return True

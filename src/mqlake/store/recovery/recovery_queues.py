@@ -11,6 +11,8 @@ from typing import NamedTuple
 
 from mqlake.errors import DiskError, StoreError
 from mqlake.formats.consume_queue import BLANK_ENTRY, QueueEntry
+from mqlake.store.incarnations.restarts import Position
+from mqlake.store.incarnations.table import Incarnations
 from mqlake.store.log.scan import Queue, head_of
 from mqlake.store.log.segments import CommitLog
 from mqlake.store.queues.queue_kind import BATCH, QueueKind
@@ -19,6 +21,7 @@ from mqlake.store.recovery.queue_bytes import FoundQueue, QueueBytes
 LIGHT_PREFIX = "%LMQ%"  # Upstream: MixAll.LMQ_PREFIX; its entries point to records of other topics
 
 _CHUNK = 64
+_UNWRITTEN = QueueEntry(0, 0, 0)
 
 
 class KeptQueue(NamedTuple):
@@ -37,17 +40,31 @@ class KeptQueue(NamedTuple):
     written: int
 
 
+class QueueBegin(NamedTuple):
+    """The first record that a queue's files have."""
+
+    queue: Queue
+    queue_offset: int
+    physical_offset: int
+
+
 class KeptQueues(NamedTuple):
     """The parts of all queues that stay.
 
     Attributes:
         ends: the sum of the queue offsets at which they end before the stretch that is dispatched.
         is_broken: whether a queue lacks entries of records before that stretch.
+        dead: queues, with the files whose entries are all of deleted incarnations. The other files
+            of the same queue are in `queues`.
+        begins_late: queues whose first file is not the first one of the queue, although its first
+            record is still in the log.
     """
 
     queues: tuple[KeptQueue, ...]
     ends: int
     is_broken: bool
+    dead: tuple[FoundQueue, ...] = ()
+    begins_late: tuple[QueueBegin, ...] = ()
 
 
 class QueueRecovery:
@@ -58,14 +75,21 @@ class QueueRecovery:
 
     Args:
         start: physical offset from which on all records are dispatched again.
+        incarnations: which records are dead; no entry of them is trusted.
         kept: physical offset before which the entries of all records, and their files' names, are
             durable, according to the checkpoint; `start` if it does not say so.
     """
 
     def __init__(
-        self, files: QueueBytes, log: CommitLog, start: int, kept: int | None = None
+        self,
+        files: QueueBytes,
+        log: CommitLog,
+        start: int,
+        incarnations: Incarnations,
+        kept: int | None = None,
     ) -> None:
         self._files, self._log, self._start = files, log, start
+        self._incarnations = incarnations
         self._kept = start if kept is None else kept
 
     def kept(self, queues: Iterable[FoundQueue], firsts: Mapping[Queue, int]) -> KeptQueues:
@@ -82,10 +106,19 @@ class QueueRecovery:
             (key, FoundQueue(*key, kind=self._files.kind)) for key in firsts if key not in found
         )
         kept: list[KeptQueue] = []
+        dead: list[FoundQueue] = []
+        late: list[QueueBegin] = []
         ends, is_broken = 0, False
         for key, queue in found.items():
-            mended, lacks_file = self.mend(queue)
+            living, lost = self._without_dead(queue)
             first = firsts.get(key)
+            if lost is not None:
+                dead.append(lost)
+                # The checkpoint may be older than the deletion, and counts them.
+                ends += self._end_of_dead(lost)
+                if first is None and not living.bases:
+                    continue
+            mended, lacks_file = self.mend(living)
             if first is None:
                 end = self._find_end(mended)
                 ends += end
@@ -96,7 +129,62 @@ class QueueRecovery:
             is_broken = is_broken or lacks_file
             written = self._files.written_end(mended)
             kept.append(KeptQueue(mended, end, first is not None, written))
-        return KeptQueues(tuple(kept), ends, is_broken)
+            if mended.first and (begin := self.begin(mended)) is not None:
+                late.append(begin)
+        in_log = tuple(each for each in late if each.physical_offset >= self._log.min_offset)
+        return KeptQueues(tuple(kept), ends, is_broken, tuple(dead), in_log)
+
+    def _without_dead(self, queue: FoundQueue) -> tuple[FoundQueue, FoundQueue | None]:
+        """Return a queue with its living files, and with the dead ones if it has any.
+
+        A file is dead if its first entry is. The files of two incarnations are together only after
+        a power loss, or if the process was killed while it removed them.
+
+        Raises:
+            StoreError: a file cannot be read.
+        """
+        before = self._incarnations.before(queue.topic)
+        if not before:
+            return queue, None
+
+        def first(base: int) -> QueueEntry:
+            entry = self._files.entry(queue, base // self._files.entry_size)
+            return entry or _UNWRITTEN
+
+        def is_dead(entry: QueueEntry) -> bool:
+            return entry.size > 0 and entry != BLANK_ENTRY and entry.physical_offset < before
+
+        if queue.bases and not (is_dead(first(queue.bases[0])) or is_dead(first(queue.bases[-1]))):
+            return queue, None
+        # A file after a dead one may have been created in advance.
+        living = tuple(
+            base for base in queue.bases if first(base).size > 0 and not is_dead(first(base))
+        )
+        dead = tuple(base for base in queue.bases if base not in living)
+        return queue._replace(bases=living), queue._replace(bases=dead)
+
+    def _end_of_dead(self, queue: FoundQueue) -> int:
+        """Return where the entries of a dead queue end that the checkpoint can have counted."""
+        end = self._files.written_end(queue)
+        while end > queue.first:
+            entry = self._files.entry(queue, end - 1)
+            if entry is not None and entry.physical_offset < self._kept:
+                break
+            end -= 1
+        return end
+
+    def begin(self, queue: FoundQueue) -> QueueBegin | None:
+        """Return the first record that the files of a queue have.
+
+        None if the queue begins with blank entries, or if the entry is not this record's.
+
+        Raises:
+            StoreError: a file cannot be read.
+        """
+        if not self._is_true(queue, queue.first):
+            return None
+        entry = self._files.entry(queue, queue.first)
+        return entry and QueueBegin(queue[:2], queue.first, entry.physical_offset)
 
     def mend(self, queue: FoundQueue) -> tuple[FoundQueue, bool]:
         """Return a queue with those of its files that are consecutive.
@@ -183,6 +271,27 @@ class QueueRecovery:
             stop = first
         return queue.first
 
+    def ends(self, queue: FoundQueue) -> tuple[Position, Position] | None:
+        """Return the first and the last record of a queue that its files correctly name.
+
+        None without such an entry.
+
+        Raises:
+            StoreError: a file cannot be read.
+        """
+        queue, _ = self.mend(self._without_dead(queue)[0])
+        end = self._find_end(queue)
+        if end == queue.first:
+            return None
+        first, last = self._position(queue, queue.first), self._position(queue, end - 1)
+        return (first or last, last) if last is not None else None
+
+    def _position(self, queue: FoundQueue, place: int) -> Position | None:
+        entry = self._files.entry(queue, place)
+        if entry is None or entry == BLANK_ENTRY:
+            return None
+        return Position(entry.physical_offset, place)
+
     def last_offset(self, queue: FoundQueue) -> int | None:
         """Return the physical offset that the queue's last entry names, or None without entries.
 
@@ -208,6 +317,8 @@ class QueueRecovery:
         """Return whether an entry's record is this message, or was removed."""
         offset = entry.physical_offset
         if entry.size <= 0 or not 0 <= offset < self._start or entry == BLANK_ENTRY:
+            return False
+        if self._incarnations.is_dead(queue.topic, offset):
             return False
         if offset < self._log.min_offset or queue.topic.startswith(LIGHT_PREFIX):
             return True
@@ -244,7 +355,27 @@ class Judges:
             tuple(queue for part in parts for queue in part.queues),
             sum(part.ends for part in parts),
             any(part.is_broken for part in parts),
+            tuple(queue for part in parts for queue in part.dead),
+            tuple(begin for part in parts for begin in part.begins_late),
         )
+
+    def ends(self, queue: FoundQueue) -> tuple[Position, Position] | None:
+        """Return the first and the last record of a queue that its files correctly name.
+
+        None without such an entry.
+
+        Raises:
+            StoreError: a file cannot be read.
+        """
+        return self._by_kind[queue.kind].ends(queue)
+
+    def begin(self, queue: FoundQueue) -> QueueBegin | None:
+        """Return the first record that the files of a queue have, None if they do not say so.
+
+        Raises:
+            StoreError: a file cannot be read.
+        """
+        return self._by_kind[queue.kind].begin(queue)
 
     def last_offset(self, queue: FoundQueue) -> int | None:
         """Return the physical offset that a queue's last entry names, or None without entries.

@@ -1,0 +1,203 @@
+"""Topics that are deleted and created again, beside a model of what lives.
+
+What dies stays dead and what lives stays, whatever happens in between: kills at any moment of a
+deletion, and the loss of queues, of the table, of the checkpoint, or of all of these.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mqlake.formats.config.topics import Topic
+from mqlake.storage.local_owned import LocalOwnedDirectory
+from mqlake.store.append.message import Message
+from mqlake.store.owned_store import OwnedStore
+from mqlake.store.reader import StoreReader
+from mqlake.store.settings import StoreSettings
+from tests.crash.clock import ManualClock
+
+SMALL = StoreSettings(
+    mapped_file_size_commit_log=4096,
+    mapped_file_size_consume_queue=80,
+    max_hash_slot_num=16,
+    max_index_num=32,
+)
+TOPICS, QUEUES = ("A", "B"), 2
+
+Queue = tuple[str, int]
+Bodies = dict[Queue, list[bytes]]
+
+
+class Lives:
+    """A store, and the bodies of the living messages of each queue."""
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.clock, self.count = path, ManualClock(), 0
+        self.lives: Bodies = {}
+        self.open()
+
+    def open(self) -> None:
+        self.clock.forward(1)
+        directory = LocalOwnedDirectory.make(self.path)
+        self.store = OwnedStore.open(directory, SMALL, self.clock)
+
+    # Steps
+
+    def put(self, topic: str, queue_id: int) -> None:
+        body = b"%d" % self.count
+        self.count += 1
+        if topic not in self.store.config.topics:
+            self.store.config.topics.put(Topic(topic, QUEUES, QUEUES))
+        result = self.store.put(Message(topic, body, keys="key", queue_id=queue_id))
+        bodies = self.lives.setdefault((topic, queue_id), [])
+        assert result.queue_offset == len(bodies)
+        bodies.append(body)
+
+    def delete(self, topic: str) -> None:
+        self.store.config.topics.remove(topic)
+        self.store.remove_topic(topic)
+        self._die(topic)
+
+    def _die(self, topic: str) -> None:
+        self.lives = {queue: each for queue, each in self.lives.items() if queue[0] != topic}
+
+    def delete_in_part(self, topic: str, steps: int, puts: list[int]) -> None:
+        """Kill the store in the middle of a deletion, after messages to the next incarnation."""
+        alive = {queue: list(each) for queue, each in self.lives.items()}
+        removal = self.store.removal(topic)
+        for _, job in zip(range(steps), removal, strict=False):
+            if job is not None:
+                job.run()
+                job.done()
+        is_durable = self.store.config.incarnations.is_kept(self.store.config.incarnations.changes)
+        self._die(topic)
+        for queue_id in puts:
+            self.put(topic, queue_id)
+        self.kill()
+        if not is_durable and self.found() != self.lives:
+            # The deletion had not returned. The topic did not die, and lost nothing.
+            for (name, queue_id), each in self.lives.items():
+                if name == topic:
+                    assert not alive.get((name, queue_id))
+                    alive[name, queue_id] = each
+            self.lives = alive
+
+    def tick(self) -> None:
+        self.store.tick()
+
+    def checkpoint(self) -> None:
+        self.store.checkpoint()
+
+    def close(self) -> None:
+        self.store.close()
+        self.check_offline()
+        self.open()
+
+    def kill(self) -> None:
+        self.store.config.persist()
+        self.store.abandon()
+        self.open()
+
+    def kill_and_lose(self, *names: str) -> None:
+        self.store.tick()
+        self.store.config.persist()
+        self.store.abandon()
+        self.lose(names)
+        self.open()
+
+    def close_and_lose(self, *names: str) -> None:
+        self.store.close()
+        self.lose(names)
+        self.open()
+
+    def lose(self, names: tuple[str, ...]) -> None:
+        for name in names:
+            for path in self.path.glob(name):
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+    # Checks
+
+    def found(self) -> Bodies:
+        self.store.tick()
+        reads = self.store.reads
+        return {
+            (topic, queue_id): [
+                record.body for record in reads.get(topic, queue_id, 0, 1000).records
+            ]
+            for topic in reads.topics()
+            for queue_id in reads.queues(topic)
+        }
+
+    def check(self) -> None:
+        assert self.found() == self.lives
+        reads = self.store.reads
+        for topic in TOPICS:
+            by_key = [record.body for record in reads.by_key(topic, "key", max=1000).records]
+            assert sorted(by_key) == sorted(self.bodies(topic))
+
+    def check_offline(self) -> None:
+        with StoreReader.open(self.path) as reader:
+            for topic in TOPICS:
+                for queue_id in range(QUEUES):
+                    records = reader.get(topic, queue_id, 0, 1000).records
+                    assert [r.body for r in records] == self.lives.get((topic, queue_id), [])
+                by_key = [record.body for record in reader.by_key(topic, "key", max=1000).records]
+                assert sorted(by_key) == sorted(self.bodies(topic))
+
+    def bodies(self, topic: str) -> list[bytes]:
+        return [body for queue, each in self.lives.items() if queue[0] == topic for body in each]
+
+
+TABLE = "config/incarnations.json*"
+# The queues and the table together say which topics are dead; without both of them, the log knows
+# only those that were created again.
+LOSSES: tuple[tuple[str, ...], ...] = (
+    ("consumequeue",),
+    ("index",),
+    ("checkpoint",),
+    ("consumequeue", "checkpoint"),
+    ("consumequeue", "index", "checkpoint"),
+    (TABLE,),
+    (TABLE, "checkpoint"),
+    ("consumequeue/A",),
+    ("consumequeue/*/0",),
+    ("consumequeue/*/0/00000000000000000000",),
+)
+
+Step = tuple[Any, ...]
+Steps = st.lists(
+    st.one_of(
+        st.tuples(st.just(Lives.put), st.sampled_from(TOPICS), st.integers(0, QUEUES - 1)),
+        st.tuples(st.just(Lives.put), st.sampled_from(TOPICS), st.integers(0, QUEUES - 1)),
+        st.tuples(st.just(Lives.delete), st.sampled_from(TOPICS)),
+        st.tuples(
+            st.just(Lives.delete_in_part),
+            st.sampled_from(TOPICS),
+            st.integers(1, 9),
+            st.lists(st.integers(0, QUEUES - 1), max_size=2),
+        ),
+        st.sampled_from([(step,) for step in (Lives.tick, Lives.checkpoint, Lives.close, Lives.kill)]),
+        st.builds(lambda names: (Lives.kill_and_lose, *names), st.sampled_from(LOSSES)),
+        st.builds(lambda names: (Lives.close_and_lose, *names), st.sampled_from(LOSSES)),
+    ),
+    max_size=25,
+)
+
+
+@settings(max_examples=60)
+@given(steps=Steps)
+def test_what_dies_stays_dead_and_what_lives_stays(steps: list[Step]) -> None:
+    with tempfile.TemporaryDirectory() as path:
+        run = Lives(Path(path))
+        try:
+            for step, *arguments in steps:
+                step(run, *arguments)
+                run.check()
+        finally:
+            run.store.abandon()
