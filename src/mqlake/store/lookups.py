@@ -8,6 +8,7 @@ from collections.abc import Generator
 from mqlake.formats.file_name import check_topic_name
 from mqlake.formats.message_id import decode_message_id
 from mqlake.formats.record import Record
+from mqlake.store.incarnations.table import Incarnations
 from mqlake.store.index.key_query import TAG_TYPE, KeyQuery
 from mqlake.store.log.segments import CommitLog
 from mqlake.store.results import FoundOffsets, QueryBudget, QueryResult
@@ -28,6 +29,11 @@ class Lookups(ABC):
 
     @property
     @abstractmethod
+    def incarnations(self) -> Incarnations:
+        """Which records of deleted topics are dead: no answer contains them."""
+
+    @property
+    @abstractmethod
     def max_offset(self) -> int:
         """Physical offset after the last message that may be read."""
 
@@ -35,7 +41,10 @@ class Lookups(ABC):
         """Return the message that starts at a physical offset."""
         if not self.min_offset <= physical_offset < self.max_offset:
             return None
-        return self._log.record(physical_offset)
+        record = self._log.record(physical_offset)
+        if record is not None and self.incarnations.is_dead(record.topic, physical_offset):
+            return None
+        return record
 
     def by_message_id(self, message_id: str) -> Record | None:
         """Return the message with an offset message id.
@@ -50,7 +59,8 @@ class Lookups(ABC):
 
     def by_unique_key(self, topic: str, key: str) -> Record | None:
         """Return the message with a unique key; the newest if a producer retried."""
-        query = KeyQuery(check_topic_name(topic), key, 0, LAST_TIME, is_unique=True)
+        dead_before = self.incarnations.before(check_topic_name(topic))
+        query = KeyQuery(topic, key, 0, LAST_TIME, is_unique=True, dead_before=dead_before)
         found = _result(self._search(query, 1, QueryBudget())).offsets
         return self._log.record(found[0]) if found else None
 
@@ -90,7 +100,8 @@ class Lookups(ABC):
             budget: what the query may look at.
         """
         kind = TAG_TYPE if index_type == TAG_TYPE else None
-        query = KeyQuery(check_topic_name(topic), key, begin, end, kind)
+        dead_before = self.incarnations.before(check_topic_name(topic))
+        query = KeyQuery(topic, key, begin, end, kind, dead_before=dead_before)
         return self._search(query, max, budget)
 
     @abstractmethod

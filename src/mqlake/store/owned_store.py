@@ -139,6 +139,7 @@ class OwnedStore:
                 self.watermarks,
                 self.tick,
                 found.report.dialect,
+                config.incarnations,
             )
         )
         self.dispatcher.arrived = self._arrived

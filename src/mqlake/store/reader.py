@@ -16,6 +16,7 @@ from mqlake.formats.dialect import Dialect
 from mqlake.formats.file_name import check_topic_name
 from mqlake.storage.local import LocalDirectory
 from mqlake.storage.protocol import Directory
+from mqlake.store.incarnations.table import Incarnations
 from mqlake.store.index import key_query
 from mqlake.store.index.index_files import IndexFiles
 from mqlake.store.index.key_query import TAG_TYPE, KeyQuery
@@ -81,6 +82,11 @@ class StoreReader(Lookups):
         self._snapshot = Snapshot(self._directory, self._log, self._dialect)
 
     @property
+    def incarnations(self) -> Incarnations:
+        """Which records of deleted topics are dead: no answer contains them."""
+        return self._snapshot.incarnations
+
+    @property
     def max_offset(self) -> int:
         """Physical offset of the log's end: the first byte after its last good record."""
         return self._snapshot.end.offset
@@ -93,7 +99,8 @@ class StoreReader(Lookups):
     def topics(self) -> list[str]:
         """Return the names of all topics that have a queue, sorted."""
         found = {topic for topic, _ in self._snapshot.undispatched.bounds}
-        return sorted(found.union(self._snapshot.topics_with_files))
+        with_files = self._snapshot.topics_with_files
+        return sorted(found.union(filter(self._snapshot.has_living_files, with_files)))
 
     def queues(self, topic: str) -> list[int]:
         """Return the ids of a topic's queues, ascending."""
@@ -163,7 +170,8 @@ class StoreReader(Lookups):
         missing = self._queues_without_files(topic, known) if known else None
         if missing is None or missing:
             found = time_range.in_log(self._log, self.max_offset, topic, missing, times)
-            sources.append(iter(sorted(found)))
+            dead_before = self.incarnations.before(topic)
+            sources.append(iter(sorted(each for each in found if each.physical_offset >= dead_before)))
         return QueryResult(*time_range.read(self._log, sources, max, tags))
 
     def _queues_without_files(self, topic: str, known: list[int]) -> set[int]:

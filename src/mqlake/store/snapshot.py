@@ -12,10 +12,14 @@ from typing import TYPE_CHECKING, NamedTuple
 from mqlake.errors import FormatError, StoreError, raise_passing
 from mqlake.formats import abort_file, checkpoint
 from mqlake.formats.checkpoint import Checkpoint, Checksummed
+from mqlake.formats.config import Topics
 from mqlake.formats.dialect import Dialect
 from mqlake.storage.owner_lock import LOCK_NAME
 from mqlake.storage.protocol import Directory
+from mqlake.store.config.config_files import read_config
 from mqlake.store.detect import Detected, detect
+from mqlake.store.incarnations.evidence import existing_topics
+from mqlake.store.incarnations.table import Incarnations, find_incarnations
 from mqlake.store.index.found_entries import Undispatched
 from mqlake.store.index.index_files import IndexFiles
 from mqlake.store.log import segments
@@ -138,7 +142,38 @@ class Snapshot:
             start = self.log.min_offset
         elif end - start < _ALWAYS_SCANNED:
             start = min(start, self._boundary_from(end - _ALWAYS_SCANNED))
-        return Undispatched(self.log, start, end)
+        return Undispatched(self.log, self.incarnations, start, end)
+
+    @cached_property
+    def incarnations(self) -> Incarnations:
+        """Which records of deleted topics are dead.
+
+        In a store without a table of incarnations, a topic that has neither queue files nor
+        settings was deleted, and topics that begin again are found by a scan.
+        """
+        table, is_whole, _ = find_incarnations(self.directory)
+        if is_whole or not self._dispatched[1]:
+            return table
+        settings = read_config(self.directory, Topics)
+        named = None if settings is None else settings.topic_config_table
+        existing = existing_topics(self.topics_with_files, named)
+        if existing is None:
+            return table
+        topics = {**table.topics, **{topic: table.before(topic) for topic in existing}}
+        return Incarnations(topics, table.groups, max(table.others, self._dispatched[0]))
+
+    def has_living_files(self, topic: str) -> bool:
+        """Return whether a topic has a queue directory that is not a deleted incarnation's."""
+        if not self.incarnations.before(topic):
+            return True
+        if queue_ids(self.directory, topic, BATCH):
+            return True
+        ids = queue_ids(self.directory, topic)
+        return not ids or any(self._open_queue(topic, queue_id).files for queue_id in ids)
+
+    def _begin(self, topic: str) -> int:
+        """Return the physical offset before which a topic's records are removed, or dead."""
+        return max(self.log.min_offset, self.incarnations.before(topic))
 
     def _boundary_from(self, physical_offset: int) -> int:
         """Return the start of a record at or shortly after a physical offset."""
@@ -230,7 +265,7 @@ class Snapshot:
         if bounds is None or not is_enough or self._has_batches(files, topic):
             view = self.view(topic, queue_id)
             return view.min_offset, view.max_offset
-        first = files.first_at_or_after(self.log.min_offset)
+        first = files.first_at_or_after(self._begin(topic))
         low = min(first, bounds.least) if first < ending.offset else bounds.least
         return low, max(ending.offset, bounds.greatest + 1)
 
@@ -252,7 +287,7 @@ class Snapshot:
         following = behind.first_from(ending.offset)
         if files.files and following and following[0] > ending.offset:
             # Entries are missing between the files and the scan.
-            source = Undispatched(self.log, ending.physical_offset, self.end.offset, topic)
+            source = self._after(ending.physical_offset, topic)
             behind = source.entries(topic, queue_id)
         return QueueView(
             self.log,
@@ -262,28 +297,35 @@ class Snapshot:
             files,
             ending.offset,
             behind,
+            begin=self._begin(topic),
             has_batches=self._has_batches(files, topic),
         )
 
     def _open_queue(self, topic: str, queue_id: int) -> QueueFiles:
-        return QueueFiles(self.directory, topic, queue_id, whole_size=self.queue_file_size)
+        return QueueFiles(
+            self.directory,
+            topic,
+            queue_id,
+            whole_size=self.queue_file_size,
+            dead_before=self.incarnations.before(topic),
+        )
 
     def _has_batches(self, files: QueueFiles, topic: str) -> bool:
         return not files.files and topic in self.batch_topics
 
     def _ending(self, files: QueueFiles, queue: Queue) -> _Ending:
         """Return the end of the entries of a queue's files that name the queue's own records."""
-        log, log_end = self.log, self.end.offset
+        log, log_end, begin = self.log, self.end.offset, self._begin(queue[0])
         is_whole, written = True, files.end
         for offset, entry in files.written_before(files.end):
-            if entry.physical_offset < log.min_offset:
-                return _Ending(offset + 1, log.min_offset, is_whole)
+            if entry.physical_offset < begin:
+                return _Ending(offset + 1, begin, is_whole)
             if head_of(log, log_end, queue, offset, entry.physical_offset):
                 return _Ending(offset + 1, entry.physical_offset, is_whole)
             # Entries past the log's end are dropped correctly: RocketMQ does so when it recovers.
             is_whole = is_whole and entry.physical_offset >= log_end
             written = offset
-        return _Ending(written, log.min_offset, is_whole)
+        return _Ending(written, begin, is_whole)
 
     def _source(self, files: QueueFiles, ending: _Ending, topic: str) -> Undispatched:
         """Return the stretch of the log with records that the files of a queue may lack."""
@@ -292,7 +334,11 @@ class Snapshot:
         is_enough = ending.is_whole and files.has_room
         if is_enough or ending.physical_offset >= self.undispatched.start:
             return self.undispatched
-        return Undispatched(self.log, ending.physical_offset, self.end.offset, topic)
+        return self._after(ending.physical_offset, topic)
+
+    def _after(self, physical_offset: int, topic: str) -> Undispatched:
+        end = self.end.offset
+        return Undispatched(self.log, self.incarnations, physical_offset, end, topic)
 
     def _whole(self, topic: str) -> Undispatched:
         """Return the whole log, queried for one topic."""
@@ -300,7 +346,7 @@ class Snapshot:
             return self.undispatched
         whole = self._whole_topics.get(topic)
         if whole is None:
-            whole = Undispatched(self.log, self.log.min_offset, self.end.offset, topic)
+            whole = self._after(self.log.min_offset, topic)
             self._whole_topics[topic] = whole
             if len(self._whole_topics) > _MOST_TOPICS:
                 self._whole_topics.popitem(last=False)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from mqlake.store.incarnations.table import Incarnations
 from mqlake.store.index import found_entries
 from mqlake.store.index.found_entries import Undispatched, scan_bounds, scan_entries
 from mqlake.store.log import beyond_end
@@ -14,6 +15,9 @@ from mqlake.store.log import scan as log_scan
 from mqlake.store.reader import StoreReader
 from tests.golden import store
 from tests.store.brute_force import assert_answers, messages_of
+
+ALL = Incarnations()
+"""All records live."""
 
 
 @pytest.fixture
@@ -35,15 +39,15 @@ def test_answers_without_derived_files(name: str, tmp_path: Path) -> None:
 def test_same_entries(monkeypatch: pytest.MonkeyPatch) -> None:
     with StoreReader.open(store("rmq5-clean").path) as reader:
         log, end = reader._log, reader.max_offset
-        plain = scan_entries(log, 100_000, end)
+        plain = scan_entries(log, ALL, 100_000, end)
         monkeypatch.setattr(log_scan, "SMALL", -1)
-        compiled = scan_entries(log, 100_000, end)
+        compiled = scan_entries(log, ALL, 100_000, end)
         assert compiled.keys() == plain.keys()
         for queue, entries in plain.items():
             assert [compiled[queue].get(n) for n in range(2000)] == [
                 entries.get(n) for n in range(2000)
             ]
-        assert scan_bounds(log, 100_000, end) == Undispatched(log, 100_000, end).bounds
+        assert scan_bounds(log, ALL, 100_000, end) == Undispatched(log, ALL, 100_000, end).bounds
 
 
 @pytest.mark.parametrize(

@@ -5,11 +5,14 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left
 from functools import cached_property
+from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from mqlake.formats import consume_queue, sys_flag
 from mqlake.formats.consume_queue import QueueEntry
 from mqlake.formats.properties import decode_properties
+from mqlake.store.incarnations.restarts import Position, Tracer, befores
+from mqlake.store.incarnations.table import Incarnations
 from mqlake.store.log.scan import SMALL, Queue, batches, is_small, walk
 from mqlake.store.log.segments import CommitLog
 
@@ -65,6 +68,21 @@ class FoundEntries:
         for queue_offset, *entry in rows[names].tolist():
             self.add(queue_offset, QueueEntry(*entry))
 
+    def extend(self, others: FoundEntries) -> None:
+        """Append later entries, as `add` does."""
+        for at in range(len(others)):
+            self.add(*others._entry(at))
+
+    def trace(self, queue: Queue, tracer: Tracer) -> None:
+        """Show the entries, of which there are some, to a tracer."""
+        at, offsets = self._physical_offsets, self._queue_offsets
+        end = offsets[1] if len(offsets) > 1 else offsets[0] + 1
+        tracer.see(queue, Position(at[0], offsets[0]), end, Position(at[-1], offsets[-1]))
+
+    def is_from(self, physical_offset: int) -> bool:
+        """Return whether there are entries, and all point at or after a physical offset."""
+        return bool(self._physical_offsets) and self._physical_offsets[0] >= physical_offset
+
     def get(self, queue_offset: int) -> QueueEntry | None:
         """Return the entry of a queue offset."""
         found = self.first_from(queue_offset)
@@ -85,23 +103,58 @@ class FoundEntries:
         return self._queue_offsets[at], entry
 
 
-def scan_entries(
-    log: CommitLog, start: int, end: int, topic: str | None = None, queue_id: int | None = None
-) -> dict[Queue, FoundEntries]:
-    """Return the entries of all records that start in [start, end), by queue.
+Lives = dict[Queue, list[FoundEntries]]
+"""The entries of each queue, divided before each record with queue offset 0."""
 
-    Only those of one topic, or one queue, if given.
+
+def living(lives: Lives) -> dict[Queue, FoundEntries]:
+    """Return the entries of each queue without those of topics that were deleted and created again.
+
+    Of a record that is no restart although it has queue offset 0, the earlier entries stay.
     """
-    if is_small(log, start, end):
-        return _walk_entries(log, start, end, topic, queue_id)
-    return _compiled_entries(log, start, end, topic, queue_id)
+    tracer = Tracer()
+    for queue, parts in lives.items() if any(len(each) > 1 for each in lives.values()) else ():
+        for part in parts:
+            if len(part):
+                part.trace(queue, tracer)
+    begins = befores(tracer.traces)
+    found: dict[Queue, FoundEntries] = {}
+    for queue, parts in lives.items():
+        kept = [part for part in parts if part.is_from(begins.get(queue[0], 0))]
+        for part in kept[1:]:
+            kept[0].extend(part)
+        if kept:
+            found[queue] = kept[0]
+    return found
+
+
+def scan_entries(
+    log: CommitLog,
+    incarnations: Incarnations,
+    start: int,
+    end: int,
+    topic: str | None = None,
+    queue_id: int | None = None,
+) -> dict[Queue, FoundEntries]:
+    """Return the entries of all living records that start in [start, end), by queue.
+
+    Only those of one topic, or one queue, if given. The records of a topic that begins again in the
+    stretch are dead before that.
+    """
+    scan = _walk_entries if is_small(log, start, end) else _compiled_entries
+    return living(scan(log, incarnations, start, end, topic, queue_id))
 
 
 def _walk_entries(
-    log: CommitLog, start: int, end: int, topic: str | None, queue_id: int | None
-) -> dict[Queue, FoundEntries]:
+    log: CommitLog,
+    incarnations: Incarnations,
+    start: int,
+    end: int,
+    topic: str | None,
+    queue_id: int | None,
+) -> Lives:
     wanted = None if topic is None else topic.encode()
-    found: dict[Queue, FoundEntries] = {}
+    found: Lives = {}
     for step in walk(log, start, end):
         head = None if step.fault else step.head()
         if head is None or not sys_flag.is_queued(head.sys_flag):
@@ -109,23 +162,33 @@ def _walk_entries(
         if wanted not in (None, head.topic) or queue_id not in (None, head.queue_id):
             continue
         name = head.topic.decode()
+        if incarnations.is_dead(name, head.physical_offset):
+            continue
         code = consume_queue.entry_tags_code(
             name, decode_properties(step.properties()), head.store_timestamp
         )
         entry = QueueEntry(head.physical_offset, head.size, code)
-        found.setdefault((name, head.queue_id), FoundEntries()).add(head.queue_offset, entry)
+        lives = found.setdefault((name, head.queue_id), [FoundEntries()])
+        if head.queue_offset == 0 and len(lives[-1]):
+            lives.append(FoundEntries())
+        lives[-1].add(head.queue_offset, entry)
     return found
 
 
 def _compiled_entries(
-    log: CommitLog, start: int, end: int, topic: str | None, queue_id: int | None
-) -> dict[Queue, FoundEntries]:
+    log: CommitLog,
+    incarnations: Incarnations,
+    start: int,
+    end: int,
+    topic: str | None,
+    queue_id: int | None,
+) -> Lives:
     import numpy as np
 
     from mqlake.dispatch.scan import Want
 
     wanted = None if topic is None else topic.encode()
-    found: dict[Queue, FoundEntries] = {}
+    found: Lives = {}
     for batch in batches(log, start, end, Want.EXPORT):
         for number in np.unique(batch.records["queue"]).tolist():
             if number < 0:
@@ -133,8 +196,15 @@ def _compiled_entries(
             name, queue = batch.table[number]
             if wanted not in (None, name) or queue_id not in (None, queue):
                 continue
-            entries = found.setdefault((name.decode(), queue), FoundEntries())
-            entries.add_rows(batch.records[batch.records["queue"] == number])
+            rows = batch.records[batch.records["queue"] == number]
+            rows = rows[rows["physical_offset"] >= incarnations.before(name.decode())]
+            lives = found.setdefault((name.decode(), queue), [FoundEntries()])
+            begins = np.flatnonzero(rows["queue_offset"] == 0).tolist()
+            for first, last in pairwise([0, *begins, len(rows)]):
+                if first < last:
+                    if rows["queue_offset"][first] == 0 and len(lives[-1]):
+                        lives.append(FoundEntries())
+                    lives[-1].add_rows(rows[first:last])
     return found
 
 
@@ -148,8 +218,10 @@ class Bounds(NamedTuple):
     records: int
 
 
-def scan_bounds(log: CommitLog, start: int, end: int) -> dict[Queue, Bounds]:
-    """Return the bounds of each queue that has records in a long stretch of the log."""
+def scan_bounds(
+    log: CommitLog, incarnations: Incarnations, start: int, end: int
+) -> dict[Queue, Bounds]:
+    """Return the bounds of each queue that has living records in a long stretch of the log."""
     import numpy as np
 
     from mqlake.dispatch.scan import Want
@@ -157,6 +229,10 @@ def scan_bounds(log: CommitLog, start: int, end: int) -> dict[Queue, Bounds]:
     found: dict[Queue, Bounds] = {}
     for batch in batches(log, start, end, Want.EXPORT):
         queued = batch.records[batch.records["queue"] >= 0]
+        if incarnations:
+            names = (batch.table[number][0].decode() for number in range(len(batch.table)))
+            befores = np.array([incarnations.before(name) for name in names], np.int64)
+            queued = queued[queued["physical_offset"] >= befores[queued["queue"]]]
         numbers, offsets = queued["queue"], queued["queue_offset"]
         least = np.full(len(batch.table), np.iinfo(np.int64).max)
         greatest = np.full(len(batch.table), np.iinfo(np.int64).min)
@@ -189,15 +265,23 @@ class Undispatched:
     _MOST_ENTRIES = 4_000_000
     _KEPT = 16
 
-    def __init__(self, log: CommitLog, start: int, end: int, topic: str | None = None) -> None:
+    def __init__(
+        self,
+        log: CommitLog,
+        incarnations: Incarnations,
+        start: int,
+        end: int,
+        topic: str | None = None,
+    ) -> None:
         self._log, self.start, self.end, self._topic = log, start, end, topic
+        self._incarnations = incarnations
         self._kept: dict[Queue, FoundEntries] = {}
 
     @cached_property
     def bounds(self) -> dict[Queue, Bounds]:
         """The bounds of each queue that has records in the stretch."""
         if self._topic is None and self.end - self.start > SMALL:
-            return scan_bounds(self._log, self.start, self.end)
+            return scan_bounds(self._log, self._incarnations, self.start, self.end)
         return {
             queue: Bounds(entries.min_offset, entries.max_offset - 1, len(entries))
             for queue, entries in self._all.items()
@@ -220,10 +304,11 @@ class Undispatched:
         if queue not in self._kept:
             if len(self._kept) >= self._KEPT:
                 self._kept.pop(next(iter(self._kept)))
-            found = scan_entries(self._log, self.start, self.end, topic, queue_id)
+            stretch = (self._log, self._incarnations, self.start, self.end)
+            found = scan_entries(*stretch, topic, queue_id)
             self._kept[queue] = found.get(queue) or FoundEntries()
         return self._kept[queue]
 
     @cached_property
     def _all(self) -> dict[Queue, FoundEntries]:
-        return scan_entries(self._log, self.start, self.end, self._topic)
+        return scan_entries(self._log, self._incarnations, self.start, self.end, self._topic)

@@ -48,6 +48,8 @@ class KeyQuery:
     index_type: str | None = None
     is_unique: bool = False
     """Whether the key is a unique key: then keys in KEYS do not count."""
+    dead_before: int = 0
+    """Physical offset before which all records of the topic belong to deleted incarnations."""
 
     @property
     def text(self) -> str:
@@ -160,27 +162,28 @@ def _candidates(
     """Yield candidates, newest first, and None wherever others may be served."""
     # Sources that end later come first; a scanned stretch contains everything that a file has
     # there.
+    first = max(log.min_offset, query.dead_before)
     sources: list[tuple[int, int, IndexFile | tuple[int, int]]] = [
-        (end, 1, (start, end)) for start, end in index.gaps(log.min_offset, log_end)
+        (end, 1, (start, end)) for start, end in index.gaps(first, log_end)
     ]
     sources += [(file.header.end_physical_offset, 0, file) for file in index.files]
     for _, _, source in sorted(sources, key=lambda source: source[:2], reverse=True):
         if isinstance(source, IndexFile):
-            yield from _from_index(source, log, log_end, query, budget)
+            yield from _from_index(source, first, log_end, query, budget)
         else:
             for offset in scan.offsets(*source, query, budget):
                 yield None if offset is None else _Candidate(offset, is_in_time=False)
 
 
 def _from_index(
-    file: IndexFile, log: CommitLog, log_end: int, query: KeyQuery, budget: QueryBudget
+    file: IndexFile, first: int, log_end: int, query: KeyQuery, budget: QueryBudget
 ) -> Iterator[_Candidate | None]:
     wanted = index_key_hash(query.text)
     for number, entry in enumerate(file.slot(wanted), 1):
         if number % _STEP == 0:
             budget.spend(_STEP)
             yield None
-        if entry.key_hash != wanted or not log.min_offset <= entry.physical_offset < log_end:
+        if entry.key_hash != wanted or not first <= entry.physical_offset < log_end:
             continue
         is_in_time = query.has_time(file.store_time(entry))
         if is_in_time or _may_be_in_time(file, entry, query):

@@ -76,6 +76,8 @@ class QueueFiles:
 
     Args:
         whole_size: the size of a whole file in bytes, if known.
+        dead_before: physical offset before which the topic's records belong to deleted
+            incarnations: files that begin with such an entry are left out.
     """
 
     def __init__(
@@ -85,15 +87,30 @@ class QueueFiles:
         queue_id: int,
         *,
         whole_size: int | None = None,
+        dead_before: int = 0,
     ) -> None:
         self._directory = directory
         self._path = f"{DIRECTORY}/{check_topic_name(topic)}/{queue_id}"
         self._views: OrderedDict[str, tuple[memoryview, Load]] = OrderedDict()
         self.files = list(_queue_files(directory, self._path))
         self._firsts = [file.first for file in self.files]
+        if dead_before:
+            self._leave_out(dead_before)
         self.first = self.files[0].first if self.files else 0
         self.end = self._find_end()
         self.whole_size = whole_size or _distance(self.files)
+
+    def _leave_out(self, dead_before: int) -> None:
+        """Leave out dead files, and those that were created in advance after them."""
+        begins = [self._read(first) for first in self._firsts]
+        if not any(_is_dead(begin, dead_before) for begin in begins):
+            return
+        self.files = [
+            file
+            for file, begin in zip(self.files, begins, strict=True)
+            if begin is not None and begin.size > 0 and not _is_dead(begin, dead_before)
+        ]
+        self._firsts = [file.first for file in self.files]
 
     @property
     def has_room(self) -> bool:
@@ -226,6 +243,12 @@ class QueueFiles:
                 if written:
                     return file.first + -(-written // ENTRY_SIZE)
         return self.first
+
+
+def _is_dead(entry: QueueEntry | None, dead_before: int) -> bool:
+    if entry is None or entry.size <= 0 or entry == consume_queue.BLANK_ENTRY:
+        return False
+    return entry.physical_offset < dead_before
 
 
 def _queue_files(directory: Directory, path: str) -> Iterator[QueueFile]:

@@ -13,6 +13,7 @@ from typing import NamedTuple, Protocol
 from mqlake.formats.batch_consume_queue import inner_batch
 from mqlake.formats.consume_queue import QueueEntry
 from mqlake.formats.record import Record
+from mqlake.store.incarnations.table import Incarnations
 from mqlake.store.index.found_entries import FoundEntries, scan_entries
 from mqlake.store.log.scan import Head, head_of, record_of
 from mqlake.store.log.segments import CommitLog
@@ -50,6 +51,7 @@ class QueueView:
     Args:
         end_of_files: queue offset after the last trusted entry of the files.
         behind: entries found by scanning, from there on.
+        begin: physical offset before which all records of the queue are removed or dead.
         has_batches: whether it is a batch consume queue, so that a record may have several queue
             offsets.
     """
@@ -64,13 +66,14 @@ class QueueView:
         end_of_files: int,
         behind: FoundEntries,
         *,
+        begin: int,
         has_batches: bool = False,
     ) -> None:
         self.topic, self.queue_id = topic, queue_id
-        self._log, self._log_end = log, log_end
+        self._log, self._log_end, self._begin = log, log_end, begin
         self._files, self._behind = files, behind
         self._end_of_files, self._has_batches = end_of_files, has_batches
-        self._first_in_files = min(files.first_at_or_after(log.min_offset), self._end_of_files)
+        self._first_in_files = min(files.first_at_or_after(begin), self._end_of_files)
         self._scanned: list[_Scanned] = []
         self.min_offset, self.max_offset = self._bounds()
         self._find_before()
@@ -90,10 +93,10 @@ class QueueView:
         """
         first = self._first_in_files
         entry = self._files.entry(first) if 0 < first < self._end_of_files else None
-        if entry is None or entry.physical_offset <= self._log.min_offset:
+        if entry is None or entry.physical_offset <= self._begin:
             return
         if first == self._files.first or self._files.is_hole(first - 1):
-            found = self._scan(self._log.min_offset, entry.physical_offset)
+            found = self._scan(self._begin, entry.physical_offset)
             # Records of a damaged log may have any queue offset.
             if len(found) and found.min_offset < first:
                 self._scanned.append(_Scanned(found.min_offset, first, found))
@@ -180,7 +183,7 @@ class QueueView:
 
     def _heal(self, queue_offset: int) -> _Scanned:
         """Scan for the records of the untrusted entries around `queue_offset`."""
-        before, start = self._first_in_files, self._log.min_offset
+        before, start = self._first_in_files, self._begin
         for offset, entry in self._files.written_before(queue_offset):
             if offset < self._first_in_files:
                 break
@@ -210,5 +213,6 @@ class QueueView:
         return scanned
 
     def _scan(self, start: int, end: int) -> FoundEntries:
-        found = scan_entries(self._log, start, end, self.topic, self.queue_id)
+        # What the caller scans begins where the queue does: all of it lives.
+        found = scan_entries(self._log, Incarnations(), start, end, self.topic, self.queue_id)
         return found.get((self.topic, self.queue_id)) or FoundEntries()

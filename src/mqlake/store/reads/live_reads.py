@@ -18,6 +18,7 @@ from mqlake.formats.consume_queue import ENTRY, ENTRY_SIZE, QueueEntry
 from mqlake.formats.dialect import Dialect
 from mqlake.formats.file_name import check_topic_name
 from mqlake.store.dispatch.dispatcher import Dispatcher
+from mqlake.store.incarnations.table import Incarnations
 from mqlake.store.index import key_query
 from mqlake.store.index.index_files import IndexFiles
 from mqlake.store.index.key_query import TAG_TYPE, KeyQuery
@@ -25,7 +26,7 @@ from mqlake.store.index.key_scan import KeyScan
 from mqlake.store.index.owned_index import OwnedIndex
 from mqlake.store.live_settings import Current
 from mqlake.store.log.owned_log import OwnedCommitLog
-from mqlake.store.log.scan import Head
+from mqlake.store.log.scan import Head, head_at
 from mqlake.store.lookups import DEFAULT_LIMIT, Lookups
 from mqlake.store.queues import time_range
 from mqlake.store.queues.owned_queues import OwnedQueues
@@ -59,6 +60,7 @@ class Live:
         watermarks: messages are read before `confirmed`.
         catch_up: dispatches what may be read but is not dispatched yet.
         dialect: decides which keys the index has.
+        incarnations: which records of deleted topics are dead.
     """
 
     log: OwnedCommitLog
@@ -68,7 +70,8 @@ class Live:
     settings: Current[StoreSettings]
     watermarks: Watermarks
     catch_up: Callable[[], object]
-    dialect: Dialect = Dialect.V5_5
+    dialect: Dialect
+    incarnations: Incarnations
 
 
 class LiveReads(Lookups):
@@ -94,6 +97,10 @@ class LiveReads(Lookups):
         live.settings.on_change(self.forget, "max_filter_message_size")
 
     # Queues
+
+    @property
+    def incarnations(self) -> Incarnations:
+        return self._live.incarnations
 
     @property
     def max_offset(self) -> int:
@@ -268,6 +275,10 @@ class LiveReads(Lookups):
         place = self._log.place(physical_offset)
         if fault or layout is None or place is None:
             return None
+        if self.incarnations:
+            head = head_at(self._log, physical_offset)
+            if head and self.incarnations.is_dead(head.topic.decode(), physical_offset):
+                return None
         return place.view[place.at : place.at + layout.size]
 
     def tail(
