@@ -13,7 +13,7 @@ from pyarrow import parquet
 from mqlake.errors import JobError
 from mqlake.spark.follow.compaction import LARGEST, merge, small_files
 from mqlake.spark.follow.data_file import DataFile
-from mqlake.spark.follow.iceberg_table import without_secrets
+from mqlake.spark.follow.iceberg_catalog import without_secrets
 from mqlake.spark.follow.options import Format
 from mqlake.spark.follow.table import LakeTable, open_table
 from tests.spark.follow.tables import add, iceberg, numbers, options, row

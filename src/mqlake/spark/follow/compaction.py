@@ -12,6 +12,7 @@ from posixpath import basename
 from typing import Any
 
 from mqlake.spark.follow.data_file import ROW_GROUP, DataFile, FileWriter
+from mqlake.spark.follow.field_ids import ids_of
 from mqlake.spark.follow.lake_files import LakeFiles
 from mqlake.storage.clock import SystemClock
 
@@ -30,11 +31,13 @@ class Merge:
         inputs: in the order of their rows in the result.
         directory: where to write the new files; "" for beside the first of the old ones.
         files: reads and writes them.
+        name_mapping: of an Iceberg table: the field ids of files that contain none.
     """
 
     inputs: tuple[DataFile, ...]
     directory: str = ""
     files: LakeFiles = LakeFiles()  # noqa: RUF009 (frozen)
+    name_mapping: str = ""
 
 
 @dataclass(frozen=True)
@@ -111,12 +114,23 @@ def merge(job: Merge) -> Merged:
     """
     if len(job.inputs) == 1:
         return Merged(job.inputs, job.inputs)
-    by_columns: dict[Any, list[DataFile]] = {}
+    by_columns: dict[Any, tuple[Any, list[DataFile]]] = {}
     for file in job.inputs:
-        schema = job.files.metadata(file.path).schema.to_arrow_schema().remove_metadata()
-        by_columns.setdefault(schema, []).append(file)
-    outputs = [_merged(job, schema, files) for schema, files in by_columns.items()]
+        schema = _schema(job, file)
+        _, files = by_columns.setdefault((schema, ids_of(schema)), (schema, []))
+        files.append(file)
+    outputs = [_merged(job, schema, files) for schema, files in by_columns.values()]
     return Merged(job.inputs, tuple(outputs))
+
+
+def _schema(job: Merge, file: DataFile) -> Any:
+    """Return the columns of a file, with their field ids if the table has any."""
+    schema = job.files.metadata(file.path).schema.to_arrow_schema().remove_metadata()
+    if not job.name_mapping or None not in ids_of(schema):
+        return schema
+    from mqlake.spark.follow.iceberg_columns import upgraded
+
+    return upgraded(schema, job.name_mapping) or schema
 
 
 def _merged(job: Merge, schema: Any, files: list[DataFile]) -> DataFile:

@@ -23,16 +23,18 @@ from mqlake.errors import JobError
 from mqlake.spark.follow.committed_end import CommittedEnd
 from mqlake.spark.follow.compaction import Merge, Merged, small_files, utc_day
 from mqlake.spark.follow.data_file import DataFile
-from mqlake.spark.follow.evolution import fit, wanted_schema
+from mqlake.spark.follow.delta_demands import check_protocol, check_replacing, row_checks
+from mqlake.spark.follow.evolution import UnwritableTableError, fit, wanted_schema
 from mqlake.spark.follow.lake_options import delta_options
 from mqlake.spark.follow.options import FollowOptions
 from mqlake.spark.follow.partition_writer import Shape
+from mqlake.spark.follow.row_checks import RowChecks
 from mqlake.spark.follow.table import PREFIX, stem_of
 from mqlake.storage.clock import SystemClock
 
 try:
-    from deltalake import DeltaTable, Field
-    from deltalake.exceptions import DeltaError
+    from deltalake import DeltaTable, Field, QueryBuilder
+    from deltalake.exceptions import DeltaError, DeltaProtocolError
     from deltalake.transaction import AddAction, CommitProperties, RemoveAction, Transaction
 except ImportError:
     raise JobError("deltalake is not installed: pip install 'mqlake[delta]'") from None
@@ -54,6 +56,7 @@ class DeltaLakeTable:
         storage = delta_options(options.url, options.storage) if options.url else None
         self._parts = list(options.partition_by)
         self._wanted = wanted_schema(options)
+        self._replaces = options.upsert_by is not None
         try:
             if not DeltaTable.is_deltatable(self._root, storage):
                 options.out.mkdir(parents=True, exist_ok=True)
@@ -78,14 +81,34 @@ class DeltaLakeTable:
 
     def shape(self, follower: str, batch: int) -> Shape:
         self._table.update_incremental()
+        check_protocol(self._table, self._root)
+        if self._replaces:
+            check_replacing(self._table, self._root)
         there = pa.schema(self._table.schema())
         there = pa.schema([field for field in there if field.name != DAY.name])
         schema, missing = fit(there, self._wanted, self._root)
+        checks = self._checks()
         if missing:
             self._table.alter.add_columns([Field.from_arrow(field) for field in missing])
         in_files = pa.schema([field for field in schema if field.name not in self._parts])
         stem = stem_of(follower, batch)
-        return Shape(self._root, in_files, False, stem, self._target, self._lake)
+        return Shape(self._root, in_files, False, stem, self._target, self._lake, checks)
+
+    def _checks(self) -> RowChecks | None:
+        """Return what the table demands of rows; None if that is nothing."""
+        written = frozenset((*self._wanted.names, *self._parts))
+        checks = row_checks(self._table, written, self._root)
+        schema = self._table.schema().to_json()
+        return RowChecks(checks, schema, written, self._root) if checks else None
+
+    @property
+    def _is_writable(self) -> bool:
+        self._table.update_incremental()
+        try:
+            check_protocol(self._table, self._root)
+        except UnwritableTableError:
+            return False
+        return True
 
     def commit(
         self,
@@ -107,7 +130,8 @@ class DeltaLakeTable:
 
         The table's `delta.logRetentionDuration` controls when the log of versions is cleaned up.
         """
-        self._table.update_incremental()
+        if not self._is_writable:
+            return
         try:
             self._table.vacuum(
                 int(keep // 3600), dry_run=False, enforce_retention_duration=False, full=True
@@ -128,15 +152,27 @@ class DeltaLakeTable:
     def scan(self, columns: Sequence[str]) -> Iterator[Any]:
         self._table.update_incremental()
         try:
-            yield from self._table.to_pyarrow_dataset().to_batches(columns=list(columns))
+            try:
+                yield from self._table.to_pyarrow_dataset().to_batches(columns=list(columns))
+            except DeltaProtocolError:
+                yield from self._queried(columns)
         except FAILURES as error:
             raise failure(self._root, error) from None
+
+    def _queried(self, columns: Sequence[str]) -> Iterator[Any]:
+        """Yield rows as the query engine of delta-rs reads them, which knows more features."""
+        names = ", ".join('"' + name.replace('"', '""') + '"' for name in columns)
+        query = QueryBuilder().register("lake", self._table)
+        for batch in query.execute(f"SELECT {names} FROM lake"):  # noqa: S608  names are quoted
+            yield pa.record_batch(batch)
 
     def column_names(self) -> list[str]:
         self._table.update_incremental()
         return [field.name for field in pa.schema(self._table.schema())]
 
     def merges(self, *, is_last: bool) -> list[Merge]:
+        if not self._is_writable:
+            return []
         groups = small_files(self._files(), self._target, utc_day(), is_last=is_last)
         return [Merge(group, files=self._lake) for group in groups]
 

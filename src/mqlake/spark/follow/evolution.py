@@ -10,12 +10,19 @@ from typing import Any
 import pyarrow as pa
 
 from mqlake.errors import JobError
-from mqlake.spark.follow.letters import EXTRA
+from mqlake.spark.follow.letters import EXTRA, FILLED
 from mqlake.spark.follow.options import FollowOptions
+
+_WIDENED = ((pa.int32(), pa.int64()), (pa.float32(), pa.float64()))
+"""Types of messages, and wider ones that a table may have instead."""
 
 
 class SchemaConflictError(JobError):
     """A table has a column that is incompatible with messages."""
+
+
+class UnwritableTableError(SchemaConflictError):
+    """A table demands of writers what its library cannot do, so nothing may be committed to it."""
 
 
 def table_schema(names: tuple[str, ...]) -> Any:
@@ -50,6 +57,7 @@ def fit(table: Any, wanted: Any, where: str) -> tuple[Any, list[Any]]:
             written may not be null.
     """
     known = {field.name.lower(): field for field in table}
+    filled = _filled(wanted)
     fields: list[Any] = []
     missing: list[Any] = []
     for field in wanted:
@@ -58,7 +66,12 @@ def fit(table: Any, wanted: Any, where: str) -> tuple[Any, list[Any]]:
             missing.append(field)
             fields.append(field)
         else:
-            fields.append(_as_there(field, there, where))
+            if not there.nullable and field.name not in filled:
+                raise SchemaConflictError(
+                    f"{where}: column {field.name} may not be null there, and is null in some "
+                    "messages; allow null there, or leave it out with --columns"
+                )
+            fields.append(_as_there(field, there, where).with_nullable(there.nullable))
     for field in known.values():
         if not field.nullable:
             raise SchemaConflictError(
@@ -68,6 +81,15 @@ def fit(table: Any, wanted: Any, where: str) -> tuple[Any, list[Any]]:
     return pa.schema(fields), missing
 
 
+def _filled(wanted: Any) -> frozenset[str]:
+    """Return the columns of messages, or of dead letters, that are never null."""
+    from mqlake.spark.source.columns import COLUMNS, NULLABLE
+
+    if "kind" in wanted.names:
+        return frozenset(FILLED)
+    return frozenset(COLUMNS) - NULLABLE
+
+
 def _as_there(field: Any, there: Any, where: str) -> Any:
     if field.name != there.name:
         raise SchemaConflictError(
@@ -75,8 +97,8 @@ def _as_there(field: Any, there: Any, where: str) -> Any:
         )
     if _kind(field.type) == _kind(there.type):
         return field
-    if field.type == pa.int32() and there.type == pa.int64():
-        return field.with_type(pa.int64())
+    if (field.type, there.type) in _WIDENED:
+        return field.with_type(there.type)
     raise SchemaConflictError(
         f"{where}: column {field.name} is {there.type} there, and {field.type} here; "
         "leave it out with --columns, or follow into another table"

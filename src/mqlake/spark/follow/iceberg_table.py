@@ -10,10 +10,9 @@ change was made meanwhile.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date, timedelta
-from posixpath import basename, dirname
+from posixpath import basename
 from typing import Any
 
 import msgspec
@@ -23,31 +22,42 @@ from mqlake.errors import JobError
 from mqlake.spark.follow.committed_end import CommittedEnd
 from mqlake.spark.follow.compaction import Merge, Merged, small_files, utc_day
 from mqlake.spark.follow.data_file import DataFile
-from mqlake.spark.follow.evolution import fit, wanted_schema
+from mqlake.spark.follow.evolution import UnwritableTableError, fit, wanted_schema
+from mqlake.spark.follow.iceberg_catalog import identifier_of, open_catalog, place_of, uri_of
+from mqlake.spark.follow.iceberg_columns import (
+    NAME_MAPPING,
+    add_columns,
+    column_ids,
+    columns_there,
+    file_schema,
+    names_there,
+    note_columns,
+)
 from mqlake.spark.follow.iceberg_expiry import expire
-from mqlake.spark.follow.lake_files import is_url
-from mqlake.spark.follow.lake_options import iceberg_options
+from mqlake.spark.follow.iceberg_files import described
 from mqlake.spark.follow.options import STATE, FollowOptions
 from mqlake.spark.follow.partition_writer import Shape
 from mqlake.spark.follow.table import PREFIX, stem_of
 from mqlake.storage.clock import SystemClock
 
 try:
-    from pyiceberg.catalog import Catalog, load_catalog
-    from pyiceberg.exceptions import NoSuchTableError
-    from pyiceberg.io.pyarrow import parquet_file_to_data_file
-    from pyiceberg.table import Table, Transaction
+    from pyiceberg.catalog import Catalog
+    from pyiceberg.exceptions import CommitFailedException, NoSuchTableError
+    from pyiceberg.table import Table
     from pyiceberg.transforms import DayTransform, IdentityTransform
 except ImportError:
     raise JobError("pyiceberg is not installed: pip install 'mqlake[iceberg]'") from None
 
-NAMESPACE = "mqlake"
-NAME_MAPPING = "schema.name-mapping.default"
+NEWEST_VERSION = 2
+"""The newest version of the format that PyIceberg writes."""
+
+ATTEMPTS = 10
+"""Attempts to commit a batch while other programs commit."""
+
 PROPERTIES = {
     "commit.manifest-merge.enabled": "true",
     "write.metadata.delete-after-commit.enabled": "true",
 }
-SCHEME = "file://"
 
 _SPEC: dict[str, tuple[str, Any]] = {
     "topic": ("topic", IdentityTransform()),
@@ -64,10 +74,10 @@ class IcebergTable:
         self._files_of, self._state = options.files, options.out / STATE
         self._parts = options.partition_by
         self._wanted = wanted_schema(options)
-        self._identifier = _identifier_of(options)
+        self._identifier = identifier_of(options)
         if "." not in self._identifier:
             raise JobError(f"{self._identifier}: give NAMESPACE.NAME as the table's name")
-        catalog = _open_catalog(options)
+        catalog = open_catalog(options)
         try:
             self._table = catalog.load_table(self._identifier)
         except NoSuchTableError:
@@ -87,17 +97,22 @@ class IcebergTable:
                 for part in self._parts:
                     column, transform = _SPEC[part]
                     spec.add_field(column, transform, part)
-            _map_names(transaction)
+            note_columns(transaction, self._wanted.names)
         return catalog.load_table(self._identifier)
 
     def _check(self) -> None:
-        if _place(self._table.location()) != self._root:
+        if place_of(self._table.location()) != self._root:
             raise JobError(
                 f"{self._identifier}: this table is at {self._table.location()}: give that as --out"
             )
-        spec, schema = self._table.spec(), self._table.schema()
-        parts = [(schema.find_column_name(part.source_id), part.transform) for part in spec.fields]
-        if parts != [_SPEC[part] for part in self._parts]:
+        self._check_partitions()
+
+    def _check_partitions(self) -> None:
+        """Check the partitions by field ids: other programs may have renamed their columns."""
+        spec, ids = self._table.spec(), column_ids(self._table.metadata, self._wanted.names)
+        parts = [(part.source_id, part.transform) for part in spec.fields]
+        wanted = [_SPEC[part] for part in self._parts]
+        if parts != [(ids.get(column), transform) for column, transform in wanted]:
             there = ",".join(field.name for field in spec.fields) or "none"
             raise JobError(
                 f"{self._identifier}: this table is partitioned by {there}: give that as "
@@ -110,15 +125,30 @@ class IcebergTable:
 
     def shape(self, follower: str, batch: int) -> Shape:
         self._table.refresh()
-        there = self._table.schema().as_arrow()
-        schema, missing = fit(there, self._wanted, self._identifier)
-        if missing:
-            with self._table.transaction() as transaction:
-                with transaction.update_schema() as update:
-                    update.union_by_name(pa.schema(missing))
-                _map_names(transaction)
+        self._check_version()
+        self._check_partitions()
+        metadata = self._table.metadata
+        there, dropped = columns_there(metadata, self._wanted.names)
+        wanted = pa.schema([field for field in self._wanted if field.name not in dropped])
+        schema, missing = fit(there, wanted, self._identifier)
+        with self._table.transaction() as transaction:
+            if missing:
+                add_columns(transaction, missing)
+            note_columns(transaction, self._wanted.names)
+        metadata = self._table.metadata
+        ids = column_ids(metadata, self._wanted.names)
+        schema = file_schema(schema, metadata.schema(), ids)
         directory, stem = f"{self._root}/data", stem_of(follower, batch)
         return Shape(directory, schema, False, stem, self._target, self._files_of)
+
+    def _check_version(self) -> None:
+        """Raise if PyIceberg cannot write what the table's format demands."""
+        version = self._table.format_version
+        if version > NEWEST_VERSION:
+            raise UnwritableTableError(
+                f"{self._identifier}: this table has format version {version}, and PyIceberg "
+                f"writes versions up to {NEWEST_VERSION}: follow into another table"
+            )
 
     def commit(
         self,
@@ -131,6 +161,25 @@ class IcebergTable:
         notes = {batch_property(follower): str(batch)}
         if end is not None:
             notes[_end_property(follower)] = msgspec.json.encode(end).decode()
+        for attempt in range(1, ATTEMPTS + 1):
+            try:
+                self._commit(notes, files, removed)
+            except CommitFailedException as error:
+                # Another program has committed since the table was loaded, or this one has, and
+                # the answer was lost.
+                if self.last_batch(follower) >= batch:
+                    return
+                if attempt == ATTEMPTS:
+                    raise JobError(
+                        f"{self._identifier}: other programs commit to this table all the time: "
+                        f"{error}"
+                    ) from None
+            else:
+                return
+
+    def _commit(
+        self, notes: dict[str, str], files: Sequence[DataFile], removed: Sequence[DataFile]
+    ) -> None:
         there = {file.path: found for file, found in self._files()} if removed else {}
         if any(file.path not in there for file in removed):
             raise JobError(
@@ -144,11 +193,11 @@ class IcebergTable:
                     for file in removed:
                         overwrite.delete_data_file(there[file.path])
                     for file in files:
-                        overwrite.append_data_file(self._described(transaction, file))
+                        overwrite.append_data_file(self._described(file))
             elif files:
                 with transaction.update_snapshot().merge_append() as append:
                     for file in files:
-                        append.append_data_file(self._described(transaction, file))
+                        append.append_data_file(self._described(file))
 
     def expire(self, keep: float) -> None:
         older_than = SystemClock().milliseconds() - int(keep * 1000)
@@ -163,17 +212,20 @@ class IcebergTable:
 
     def scan(self, columns: Sequence[str]) -> Iterator[Any]:
         self._table.refresh()
-        rows = self._table.scan(selected_fields=tuple(columns)).to_arrow_batch_reader()
-        for batch in rows:
-            yield batch.select(list(columns))  # They are in the table's order.
+        names = names_there(self._table.metadata, columns)
+        there = [names[column] for column in columns]
+        for batch in self._table.scan(selected_fields=tuple(there)).to_arrow_batch_reader():
+            # They are in the table's order.
+            yield batch.select(there).rename_columns(list(columns))
 
     def column_names(self) -> list[str]:
         self._table.refresh()
-        return [field.name for field in self._table.schema().fields]
+        return list(names_there(self._table.metadata, self._wanted.names))
 
     def merges(self, *, is_last: bool) -> list[Merge]:
         groups = small_files(self.files(), self._target, utc_day(), is_last=is_last)
-        return [Merge(group, files=self._files_of) for group in groups]
+        mapping = self._table.properties.get(NAME_MAPPING, "")
+        return [Merge(group, files=self._files_of, name_mapping=mapping) for group in groups]
 
     def replace(self, merged: Sequence[Merged]) -> None:
         there = {file.path: found for file, found in self._files()}
@@ -188,14 +240,14 @@ class IcebergTable:
                 for file in one.inputs:
                     overwrite.delete_data_file(there[file.path])
                 for file in one.outputs:
-                    overwrite.append_data_file(self._described(transaction, file))
+                    overwrite.append_data_file(self._described(file))
 
     def _files(self) -> Iterator[tuple[DataFile, Any]]:
         """Yield the files of followers, except those with deleted rows."""
         self._table.refresh()
         for task in self._table.scan().plan_files():
             file = task.file
-            path = _place(file.file_path)
+            path = place_of(file.file_path)
             is_ours = basename(path).startswith(PREFIX)
             is_ours = is_ours and file.spec_id == self._table.spec().spec_id
             if is_ours and not task.delete_files:
@@ -205,53 +257,8 @@ class IcebergTable:
                 size = file.file_size_in_bytes
                 yield DataFile(path, topic, text, file.record_count, size), file
 
-    def _described(self, transaction: Transaction, file: DataFile) -> Any:
-        io, metadata = self._table.io, transaction.table_metadata
-        return parquet_file_to_data_file(io, metadata, uri_of(file.path))
-
-
-def exists(options: FollowOptions) -> bool:
-    """Return whether a catalog has a table."""
-    return _open_catalog(options).table_exists(_identifier_of(options))
-
-
-def _identifier_of(options: FollowOptions) -> str:
-    return options.table or f"{NAMESPACE}.{options.out.name}"
-
-
-def _open_catalog(options: FollowOptions) -> Catalog:
-    given, state = dict(options.catalog_options), options.out / STATE
-    if options.url is not None and options.catalog is None and not given:
-        raise JobError(f"{options.url}: a table on an object store needs --catalog")
-    if options.catalog is not None:
-        given["uri"] = options.catalog
-    elif not given:
-        state.mkdir(parents=True, exist_ok=True)
-        given["uri"] = f"sqlite:///{state / 'catalog.db'}"
-    if given.get("type") != "rest" and not given.get("uri", "").startswith("http"):
-        given.setdefault("warehouse", uri_of(dirname(options.place)))  # REST servers name theirs
-    if options.url is not None:
-        given = {**iceberg_options(options.url, options.storage), **given}
-    try:
-        return load_catalog(options.catalog_name, **given)
-    except Exception as error:  # noqa: BLE001  catalogs raise whatever their libraries do
-        reason = without_secrets(str(error), given)
-        name = without_secrets(given.get("uri", options.catalog_name), given)
-        raise JobError(f"{name}: this catalog cannot be opened: {reason}") from None
-
-
-def without_secrets(text: str, given: Mapping[str, str]) -> str:
-    """Return a text without the values of options, and without the part before `@` in a URI."""
-    for name, value in given.items():
-        if name not in ("uri", "type", "warehouse") and value:
-            text = text.replace(value, "***")
-    return re.sub(r"(?<=://)[^/@\s]*@", "***@", text)
-
-
-def _map_names(transaction: Transaction) -> None:
-    """Let readers map columns by name in files whose columns have no ids."""
-    mapping = transaction.table_metadata.schema().name_mapping.model_dump_json()
-    transaction.set_properties({NAME_MAPPING: mapping})
+    def _described(self, file: DataFile) -> Any:
+        return described(self._table.io, self._table.metadata, uri_of(file.path))
 
 
 def batch_property(follower: str) -> str:
@@ -267,12 +274,3 @@ def noted_end(properties: Mapping[str, str], follower: str) -> CommittedEnd | No
     """Return where a follower's newest batch in a table ends; None if that is not recorded."""
     written = properties.get(_end_property(follower))
     return None if written is None else msgspec.json.decode(written, type=CommittedEnd)
-
-
-def uri_of(path: str) -> str:
-    """Return the URI of a path or URL."""
-    return path if is_url(path) else f"{SCHEME}{path}"
-
-
-def _place(uri: str) -> str:
-    return uri.removeprefix(SCHEME)

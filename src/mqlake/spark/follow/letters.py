@@ -36,6 +36,9 @@ EXTRA = {
 }
 """Columns that no message has: bytes of the log, what is wrong, and the raw bytes, if any."""
 
+FILLED = ("topic", "storeTimestamp", "physicalOffset", "length", "kind", "reason")
+"""Columns that are never null."""
+
 DAMAGE, DELETED, REFUSED = "damage", "deleted", "refused"
 """Kinds: bytes that are not a valid record, deleted bytes, rows that the table refuses."""
 

@@ -13,12 +13,12 @@ from mqlake.spark.follow.committed_end import CommittedEnd
 from mqlake.spark.follow.compaction import merge
 from mqlake.spark.follow.data_file import DataFile
 from mqlake.spark.follow.dead_letters import DeadLetters
-from mqlake.spark.follow.evolution import SchemaConflictError
+from mqlake.spark.follow.evolution import SchemaConflictError, UnwritableTableError
 from mqlake.spark.follow.log_positions import LogPositions
 from mqlake.spark.follow.log_writing import LogWriting
 from mqlake.spark.follow.partition_writer import Shapes, Written
+from mqlake.spark.follow.refusals import Refusal, refusal_of
 from mqlake.spark.follow.table import LakeTable
-from mqlake.spark.follow.topic_shapes import TopicShapes
 from mqlake.spark.follow.upserts import Upserting, to_write
 from mqlake.spark.source.position import Position
 from mqlake.spark.source.stretches import join
@@ -84,11 +84,13 @@ class MicroBatches:
                 raise
             self.totals.dead_letters += self._dead_letters.set_aside(number, rows, str(error))
             self._note_damage(number, stretch, None)
-            self._commit(number, [])
+            if not isinstance(error, UnwritableTableError):
+                self._commit(number, [])
             return
         is_noted = False
-        if isinstance(shape, TopicShapes) and shape.refused:
-            rows = self._set_refused_aside(number, rows, shape.refused)
+        refusal = refusal_of(rows, shape)
+        if refusal is not None:
+            rows = self._set_refused_aside(number, refusal)
             self._note_damage(number, stretch, None)
             is_noted = True
         removed: list[DataFile] = []
@@ -128,23 +130,15 @@ class MicroBatches:
             return _write(rows, shape)
         return self._log.write(stretch, shape)
 
-    def _set_refused_aside(
-        self,
-        number: int,
-        rows: DataFrame,
-        refused: dict[str, str],
-    ) -> DataFrame:
-        """Store rows of topics whose tables refuse them as dead letters; return the other rows."""
-        from pyspark.sql import functions as sql
-
-        reason = "; ".join(refused.values())
-        if self._dead_letters is None:
-            raise SchemaConflictError(reason)
-        is_refused = sql.col("topic").isin(list(refused))
-        self.totals.dead_letters += self._dead_letters.set_aside(
-            number, rows.where(is_refused), reason
-        )
-        return rows.where(~is_refused)
+    def _set_refused_aside(self, number: int, refusal: Refusal) -> DataFrame:
+        """Store rows that their tables refuse as dead letters; return the other rows."""
+        if self._dead_letters is not None:
+            self.totals.dead_letters += self._dead_letters.set_aside(
+                number, refusal.refused, refusal.reason
+            )
+        elif not refusal.refused.isEmpty():
+            raise SchemaConflictError(refusal.reason)
+        return refusal.taken
 
     def _commit(self, number: int, files: list[DataFile], removed: Sequence[DataFile] = ()) -> None:
         found = self._positions.end_of(number)

@@ -19,6 +19,7 @@ from mqlake.spark.failure import Attempt
 from mqlake.spark.follow.data_file import DataFile, FileWriter
 from mqlake.spark.follow.lake_files import LakeFiles
 from mqlake.spark.follow.partition_paths import path_of
+from mqlake.spark.follow.row_checks import RowChecks
 from mqlake.spark.follow.row_partitions import Partition, sort
 
 GATHERED = 128 << 20
@@ -65,6 +66,7 @@ class Shape:
         stem: the beginning of file names.
         target: bytes after which another file begins.
         files: writes them.
+        checks: what rows must satisfy before they are written, if anything.
     """
 
     directory: str
@@ -73,6 +75,7 @@ class Shape:
     stem: str
     target: int
     files: LakeFiles = LakeFiles()  # noqa: RUF009 (frozen)
+    checks: RowChecks | None = None
 
     def of(self, topic: str) -> Shape:  # noqa: ARG002 (`TopicShapes` has several)
         """Return the shape of a topic's files."""

@@ -24,8 +24,9 @@ from mqlake.spark.follow.identity import held
 from mqlake.spark.follow.lake_files import LakeFiles
 from mqlake.spark.follow.letters import COLUMNS, NO_TOPIC, messages
 from mqlake.spark.follow.options import NEEDED, FollowOptions
-from mqlake.spark.follow.partition_writer import write_all
+from mqlake.spark.follow.partition_writer import Shape, Shapes, write_all
 from mqlake.spark.follow.table import LakeTable, open_table, table_exists
+from mqlake.spark.follow.topic_shapes import TopicShapes
 from mqlake.spark.session import Session
 from mqlake.storage.durable import replace_file
 from mqlake.storage.local_owned import LocalOwnedDirectory
@@ -114,6 +115,7 @@ def _take(
 ) -> ReplayReport:
     options = decoder.options
     shape = table.shape(follower, begun.number)
+    _refuse_checks(options, shape)
     schema = table_schema((*options.columns, *decoder.needed))
     rest: list[pa.RecordBatch] = []
     taken = 0
@@ -141,12 +143,26 @@ def _take(
     return ReplayReport(options.place, taken, sum(batch.num_rows for batch in left))
 
 
+def _refuse_checks(options: FollowOptions, shapes: Shapes) -> None:
+    """Raise if rows would have to be checked, which only Spark can do."""
+    known = shapes.known.values() if isinstance(shapes, TopicShapes) else (shapes,)
+    found = [shape.checks.reason for shape in known if isinstance(shape, Shape) and shape.checks]
+    if found:
+        raise JobError(
+            f"{options.place}: dead letters are replayed into tables without rules for rows only: "
+            f"drop them first ({found[0]})"
+        )
+
+
 def _rows(lake: LakeFiles, files: list[DataFile]) -> Iterator[pa.RecordBatch]:
     """Yield the dead letters of files, with the columns in their directories' names."""
     schema = table_schema(COLUMNS)
     for file in files:
         with lake.parquet(file.path) as opened:
             for batch in opened.iter_batches(1000):
+                lacking = {*schema.names} - {*batch.schema.names, "topic"}
+                if lacking:
+                    raise JobError(f"{file.path}: lacks the columns {', '.join(sorted(lacking))}")
                 topic = pa.repeat(pa.scalar(file.topic or NO_TOPIC, pa.string()), batch.num_rows)
                 there = set(batch.schema.names)
                 columns = [

@@ -104,7 +104,7 @@ def table_exists(options: FollowOptions) -> bool:
     The bucket of a REST catalog may refuse requests for what is no table, so the catalog is asked.
     """
     if options.format is Format.ICEBERG and options.url is not None:
-        from mqlake.spark.follow.iceberg_table import exists
+        from mqlake.spark.follow.iceberg_catalog import exists
 
         return exists(options)
     return options.files.exists(options.place)

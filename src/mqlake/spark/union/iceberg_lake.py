@@ -16,7 +16,9 @@ from pyarrow import parquet
 
 from mqlake.errors import JobError
 from mqlake.spark.follow.committed_end import CommittedEnd
-from mqlake.spark.follow.iceberg_table import NAMESPACE, batch_property, noted_end, without_secrets
+from mqlake.spark.follow.iceberg_catalog import NAMESPACE, place_of, without_secrets
+from mqlake.spark.follow.iceberg_columns import names_there
+from mqlake.spark.follow.iceberg_table import batch_property, noted_end
 from mqlake.spark.follow.lake_files import LakeFiles
 from mqlake.spark.follow.lake_options import iceberg_options
 from mqlake.spark.follow.options import STATE
@@ -29,6 +31,7 @@ from mqlake.spark.reading.conditions import (
     named_queues,
     wants_topic,
 )
+from mqlake.spark.source.columns import COLUMNS
 from mqlake.spark.union.lake import LakeFile
 
 try:
@@ -42,7 +45,6 @@ except ImportError:
 
 ice: Any = importlib.import_module("pyiceberg.expressions")  # Its classes check types at run time.
 
-SCHEME = "file://"
 _FIRST_TIME, _LAST_TIME = -62_135_596_800_000, 253_402_300_799_999
 
 
@@ -79,11 +81,13 @@ class IcebergLake:
 
     def __init__(self, table: Table, files: LakeFiles) -> None:
         self._table, self._lake = table, files
-        self.root = _place(table.location())
+        # Files name their columns as messages do; other programs may rename the table's.
+        self._names = names_there(table.metadata, COLUMNS)
+        self.root = place_of(table.location())
 
     @property
     def columns(self) -> Sequence[str]:
-        return [field.name for field in self._table.schema().fields]
+        return list(self._names)
 
     def last_batch(self, follower: str) -> int:
         return int(self._table.properties.get(batch_property(follower), -1))
@@ -92,7 +96,7 @@ class IcebergLake:
         return noted_end(self._table.properties, follower)
 
     def files(self, selection: Selection) -> list[LakeFile]:
-        scan = self._table.scan(row_filter=_expression(selection))
+        scan = self._table.scan(row_filter=_expression(selection, self._names))
         return [
             self._file(task)
             for task in scan.plan_files()
@@ -100,20 +104,21 @@ class IcebergLake:
         ]
 
     def has_topic(self, topic: str) -> bool:
-        return any(self._table.scan(row_filter=ice.EqualTo("topic", topic)).plan_files())
+        found = _expression((AnyText("topic", (topic,)),), self._names)
+        return any(self._table.scan(row_filter=found).plan_files())
 
     def _topic(self, file: Any) -> str | None:
         """Return the topic of all rows of a file; None if its partition does not contain it."""
         spec = self._table.specs()[file.spec_id]
         for number, part in enumerate(spec.fields):
             name = self._table.schema().find_column_name(part.source_id)
-            if (name, part.transform) == ("topic", IdentityTransform()):
+            if (name, part.transform) == (self._names.get("topic"), IdentityTransform()):
                 return file.partition[number]
         return None
 
     def _file(self, task: Any) -> LakeFile:
         file = task.file
-        path = _place(file.file_path)
+        path = place_of(file.file_path)
         if file.file_format != FileFormat.PARQUET:
             raise JobError(f"{path}: {file.file_format} files cannot be read, only Parquet")
         return LakeFile(path, file.file_size_in_bytes, None, _deleted(task, self._lake))
@@ -123,7 +128,7 @@ def _deleted(task: Any, lake: LakeFiles) -> Any:
     """Return the numbers of the deleted rows of a file; None for none."""
     found: list[Any] = []
     for file in task.delete_files:
-        path = _place(file.file_path)
+        path = place_of(file.file_path)
         is_readable = file.file_format == FileFormat.PARQUET
         if not is_readable or file.content != DataFileContent.POSITION_DELETES:
             raise JobError(
@@ -137,23 +142,28 @@ def _deleted(task: Any, lake: LakeFiles) -> Any:
     return np.unique(np.concatenate(found)) if found else None
 
 
-def _expression(selection: Selection) -> Any:
+def _expression(selection: Selection, names: Mapping[str, str]) -> Any:
     """Return PyIceberg's filter for files; it lets all files through that may have selected
     rows.
+
+    Args:
+        names: the table's names of columns.
     """
     parts: list[Any] = []
     for name in NUMBERS:
         low, high = interval(selection, name)
+        column = names.get(name, name)
         if low > high:
             return ice.AlwaysFalse()
         if low > -MOST:
-            parts.append(ice.GreaterThanOrEqual(name, _value(name, low)))
+            parts.append(ice.GreaterThanOrEqual(column, _value(name, low)))
         if high < MOST:
-            parts.append(ice.LessThanOrEqual(name, _value(name, high)))
-    parts += [ice.In(one.column, one.values) for one in selection if isinstance(one, AnyText)]
+            parts.append(ice.LessThanOrEqual(column, _value(name, high)))
+    texts = (one for one in selection if isinstance(one, AnyText))
+    parts += [ice.In(names.get(one.column, one.column), one.values) for one in texts]
     queues = named_queues(selection)
     if queues is not None:
-        parts.append(ice.In("topic", {topic for topic, _ in queues}))
+        parts.append(ice.In(names.get("topic", "topic"), {topic for topic, _ in queues}))
     whole: Any = ice.AlwaysTrue()
     for part in parts:
         whole = ice.And(whole, part)
@@ -166,7 +176,3 @@ def _value(column: str, number: int) -> Any:
         return number
     clamped = min(max(number, _FIRST_TIME), _LAST_TIME)
     return (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=clamped)).isoformat()
-
-
-def _place(uri: str) -> str:
-    return uri.removeprefix(SCHEME)
