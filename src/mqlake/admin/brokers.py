@@ -21,7 +21,7 @@ from mqlake.protocol.headers.admin import (
     TimerEngineHeader,
 )
 from mqlake.remoting.errors import ConnectionFailedError, RequestTimeoutError
-from mqlake.store.settings import parse_properties
+from mqlake.store.settings import parse_properties, properties_text
 
 
 class BrokerRow(msgspec.Struct, rename="camel"):
@@ -106,7 +106,7 @@ async def update_config(
     admin: Admin, name: str, value: str, cluster: str | None, broker: str | None
 ) -> list[Changed]:
     """Change a setting of one broker, or of all brokers of a cluster."""
-    body = f"{name}={value}\n".encode()
+    body = properties_text([(name, value)]).encode()
     return await _tell(admin, RequestCode.UPDATE_BROKER_CONFIG, cluster, broker, body)
 
 

@@ -17,7 +17,7 @@ from typing import Annotated, Any, ClassVar, TypeVar, cast
 
 import msgspec
 
-from mqlake.errors import StoreError
+from mqlake.errors import FormatError, StoreError
 from mqlake.formats import batch_consume_queue
 from mqlake.formats.consume_queue import DEFAULT_DELAY_LEVELS_TEXT, DEFAULT_FILE_SIZE
 from mqlake.formats.dialect import Dialect
@@ -48,6 +48,7 @@ from mqlake.store.bounds import (
     check,
     refusal,
 )
+from mqlake.store.config import java_properties
 
 
 class FlushDiskType(Enum):
@@ -282,26 +283,52 @@ def settings_of(
 
 
 def read_properties(path: Path) -> dict[str, str]:
-    """Read a file of `name=value` lines, as Java's `Properties` does (without escapes over lines).
+    """Read a file of Java's `Properties`; warn of lines that a later one of the same name replaces.
 
     Raises:
-        StoreError: the file cannot be read.
+        StoreError: the file cannot be read, or Java would not read it.
     """
     try:
-        text = path.read_text("utf-8", "replace")
+        text = path.read_bytes().decode("utf-8", "replace")
     except OSError as error:
         raise StoreError(f"{path}: {error.strerror}") from error
-    return parse_properties(text)
+    found: dict[str, java_properties.Line] = {}
+    try:
+        for line in java_properties.lines(text):
+            if line.name is not None:
+                _warn_of_repetition(path, found.get(line.name), line)
+                found[line.name] = line
+    except FormatError as error:
+        raise StoreError(f"{path}: {error}") from None
+    return {name: line.value or "" for name, line in found.items()}
 
 
-def parse_properties(text: str) -> dict[str, str]:
-    """Return the pairs in lines of `name=value`; see `read_properties`."""
-    pairs: dict[str, str] = {}
-    for line in text.splitlines():
-        name, found, value = line.strip().partition("=")
-        if found and not name.startswith(("#", "!")):
-            pairs[name.strip()] = value.strip()
-    return pairs
+def _warn_of_repetition(
+    path: Path, earlier: java_properties.Line | None, line: java_properties.Line
+) -> None:
+    if earlier is not None:
+        warnings.warn(
+            f"{path}: line {earlier.number} is ignored: line {line.number} sets {line.name} again",
+            stacklevel=4,
+        )
+
+
+def parse_properties(text: str, *, is_strict: bool = False) -> dict[str, str]:
+    """Return the pairs in a request or an answer of a broker or a name server.
+
+    Args:
+        is_strict: whether a malformed escape is an error. Brokers in Java do not escape what they
+            answer, so it stays as it is there.
+
+    Raises:
+        FormatError: `is_strict`, and the text is malformed.
+    """
+    return java_properties.parse(text, is_strict=is_strict)
+
+
+def properties_text(pairs: Iterable[tuple[str, str]]) -> str:
+    """Return lines that `parse_properties` and Java's `Properties` read as these pairs."""
+    return java_properties.text_of(pairs)
 
 
 def texts(settings: msgspec.Struct) -> dict[str, str]:

@@ -15,11 +15,20 @@ from mqlake.spark.follow.options import FollowOptions, Format
 from mqlake.spark.follow.replaying import replay
 from mqlake.store import BlockingMessageStore, Message
 from tests.spark.follow.tables import iceberg, read
-from tests.spark.follow.test_demands import mapped, rewritten
+from tests.spark.follow.test_demands import Action, mapped, rewritten
 
 pytestmark = [pytest.mark.spark]
 
 SMALL = {"mappedFileSizeCommitLog": 1 << 16}
+
+
+def constrained(state: Action) -> None:
+    """Add constraints that delta-rs can read, but not add."""
+    state["protocol"] = {"minReaderVersion": 1, "minWriterVersion": 3}
+    state["metaData"]["configuration"] |= {
+        "delta.constraints.short": "length(body) < 3",
+        "delta.constraints.tagged": "tags <> 'x'",
+    }
 
 
 def put(path: Path, *bodies: bytes, topic: str = "A") -> None:
@@ -50,7 +59,7 @@ def test_rows_that_violate_a_constraint_become_dead_letters(
     given = options(path, Format.DELTA, out)
     put(path, b"1", b"2")
     follow(session, given)
-    DeltaTable(out).alter.add_constraint({"short": "length(body) < 3", "tagged": "tags <> 'x'"})
+    rewritten(out, constrained)
     put(path, b"3", b"four", b"x", b"none")  # the comparison with a null tag is null
     report = follow(session, given)
     assert (report.messages, report.dead_letters) == (1, 3)

@@ -58,30 +58,42 @@ traceOn=false
 
 @pytest.mark.parametrize(
     ("text", "expected"),
-    [("", "traceOn=1\n"), ("a=1", "a=1\ntraceOn=1\n"), ("#x\f", "#x\ftraceOn=1\n")],
+    [
+        ("", "traceOn=1\n"),
+        ("a=1", "a=1\ntraceOn=1\n"),
+        ("#x\f", "#x\f\ntraceOn=1\n"),
+        ("a=1\\", "a=1\\\n\ntraceOn=1\n"),
+        ("#x\\", "#x\\\ntraceOn=1\n"),
+    ],
 )
 def test_lines_that_are_added(text: str, expected: str) -> None:
     assert edited(text, BrokerSettings, {"traceOn": "1"}) == expected
 
 
-NAMES = st.sampled_from(["traceOn", "trace_on", "regionId", "maxTopicNums", "x", "#traceOn"])
-ENDS = st.sampled_from(["\n", "\r\n", "\r", "\f", "\u2028", ""])
-LINES = st.lists(st.tuples(NAMES, st.sampled_from([" = ", "=", ""]), st.text(max_size=3), ENDS))
+NAMES = st.sampled_from(["traceOn", "trace_on", "regionId", "maxTopicNums", "x", "#traceOn", "\\"])
+BETWEEN = st.sampled_from([" = ", "=", ":", " ", "\t: ", "\\\n  =", ""])
+ENDS = st.sampled_from(["\n", "\r\n", "\r", "\\\n", "\\\r\n ", "\f", "\u2028", ""])
+LINES = st.lists(st.tuples(NAMES, BETWEEN, st.text(max_size=3), ENDS))
+VALUES = st.text(st.characters(codec="utf-8"), max_size=9).map(lambda text: text.strip(BLANKS))
+BLANKS = "".join(map(chr, range(33)))
 
 
-@given(LINES)
-def test_what_is_written_is_what_is_read(lines: list[tuple[str, str, str, str]]) -> None:
+@given(LINES, VALUES)
+def test_what_is_written_is_what_is_read(
+    lines: list[tuple[str, str, str, str]], region: str
+) -> None:
     text = "".join("".join(line) for line in lines)
     before = parse_properties(text)
-    values = {"regionId": "here", "traceOn": "false"}
+    values = {"regionId": region, "traceOn": "false"}
     new = edited(text, BrokerSettings, values)
     after = parse_properties(new)
     for name, value in values.items():
         spellings = {name, {"regionId": "region_id", "traceOn": "trace_on"}[name]}
         assert {after[each] for each in spellings if each in after} == {value}
-    for name, value in before.items():
-        if name not in ("regionId", "traceOn", "region_id", "trace_on"):
-            assert after[name] == value
+    ours = ("regionId", "traceOn", "region_id", "trace_on")
+    assert {name: value for name, value in after.items() if name not in ours} == {
+        name: value for name, value in before.items() if name not in ours
+    }
     assert edited(new, BrokerSettings, values) == new, "once is enough"
 
 

@@ -17,7 +17,7 @@ import msgspec
 
 from mqlake.broker.parts import Parts
 from mqlake.broker.settings import NOW, RESTART, ROLE, BrokerSettings, make_broker_settings
-from mqlake.errors import StoreError
+from mqlake.errors import FormatError, StoreError
 from mqlake.formats.config import DataVersion
 from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.command import Command, response
@@ -26,7 +26,7 @@ from mqlake.protocol.headers.admin import ConfigVersionHeader
 from mqlake.protocol.permission import Permission
 from mqlake.remoting.connection import Peer
 from mqlake.remoting.route import Route
-from mqlake.store.settings import BrokerRole, parse_properties, texts
+from mqlake.store.settings import BrokerRole, parse_properties, properties_text, texts
 
 ABSENT = {
     "useTLS": "false",
@@ -65,7 +65,7 @@ class SettingsAdmin:
 
     def _get(self, _peer: Peer, request: Command) -> Command:
         values = {**texts(self._parts.settings), **ABSENT}
-        text = "".join(f"{name}={value}\n" for name, value in values.items())
+        text = properties_text(values.items())
         version = json.dumps(msgspec.to_builtins(self._version), separators=(",", ":"))
         return response(request, header=ConfigVersionHeader(version=version), body=text.encode())
 
@@ -79,7 +79,7 @@ class SettingsAdmin:
                 "fewer"
             )
             raise RemotingError(ResponseCode.INVALID_PARAMETER, reason)
-        changes = parse_properties(bytes(request.body).decode("utf-8", "replace"))
+        changes = _parsed(request)
         if refused := sorted(changes.keys() & RESTART):
             reason = f"{', '.join(refused)}: takes effect at a restart only; change it in the"
             raise RemotingError(
@@ -140,6 +140,15 @@ class SettingsAdmin:
         """Let changes end before the store, to whose directory they may write, is closed."""
         self._is_stopped = True
         await asyncio.gather(*self._changes, return_exceptions=True)
+
+
+def _parsed(request: Command) -> dict[str, str]:
+    try:
+        return parse_properties(bytes(request.body).decode("utf-8", "replace"), is_strict=True)
+    except FormatError as error:
+        raise RemotingError(
+            ResponseCode.INVALID_PARAMETER, f"the settings cannot be read: {error}"
+        ) from None
 
 
 def _with_id(settings: BrokerSettings, values: Mapping[str, str]) -> Mapping[str, str]:

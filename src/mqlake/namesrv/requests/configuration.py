@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Final
 
-from mqlake.errors import StoreError
+from mqlake.errors import FormatError, StoreError
 from mqlake.namesrv.kv_config import keep
-from mqlake.namesrv.settings import FIXED, as_properties, changed
+from mqlake.namesrv.settings import FIXED, NamesrvSettings, as_properties, changed
 from mqlake.namesrv.state import State
 from mqlake.protocol.bodies.route import KVTable
 from mqlake.protocol.body import encode_body
@@ -25,7 +26,8 @@ from mqlake.protocol.headers.namesrv import (
 from mqlake.protocol.permission import Permission
 from mqlake.remoting.connection import Peer
 from mqlake.remoting.route import Route
-from mqlake.store.settings import parse_properties
+from mqlake.store.config.properties_file import edited
+from mqlake.store.settings import parse_properties, properties_text
 
 _log: Final = logging.getLogger("mqlake.namesrv")
 
@@ -83,7 +85,7 @@ class ConfigurationRequests:
         return response(request, body=self._text())
 
     async def _update(self, peer: Peer, request: Command) -> Command:
-        values = parse_properties(bytes(request.body).decode("utf-8", "replace"))
+        values = _parsed(request)
         settings = self._state.settings
         if not (FIXED | set(settings.config_black_list.split(";"))).isdisjoint(values):
             raise RemotingError(ResponseCode.NO_PERMISSION, "Can not update config in black list.")
@@ -94,9 +96,30 @@ class ConfigurationRequests:
         _log.info("%s changed settings: %s", peer.address, ", ".join(values))
         if settings.config_store_path:
             async with self._writing:
-                await asyncio.to_thread(keep, settings.config_store_path, self._text())
+                shown = as_properties(self._state.settings)
+                kept = {name: shown[name] for name in values if name in shown}
+                await asyncio.to_thread(_keep, settings.config_store_path, kept, self._text())
         return response(request)
 
     def _text(self) -> bytes:
         pairs = as_properties(self._state.settings).items()
-        return "".join(f"{name}={value}\n" for name, value in pairs).encode()
+        return properties_text(pairs).encode()
+
+
+def _parsed(request: Command) -> dict[str, str]:
+    try:
+        return parse_properties(bytes(request.body).decode("utf-8", "replace"), is_strict=True)
+    except FormatError as error:
+        raise RemotingError(
+            ResponseCode.INVALID_PARAMETER, f"the settings cannot be read: {error}"
+        ) from None
+
+
+def _keep(name: str, changed: Mapping[str, str], whole: bytes) -> None:
+    """Write settings that were changed to a file, whose other lines stay; or all to a new one."""
+    path = Path(name).expanduser()
+    if not path.exists():
+        keep(name, whole)
+        return
+    text = path.read_bytes().decode("utf-8", "surrogateescape")
+    keep(name, edited(text, NamesrvSettings, changed).encode("utf-8", "surrogateescape"))

@@ -23,8 +23,9 @@ from mqlake.storage.protocol import Directory, OwnedDirectory
 from mqlake.storage.read_file import read_file
 from mqlake.store.bounds import Effect, effects, encoded_name
 from mqlake.store.config.config_files import DIRECTORY
+from mqlake.store.config.java_properties import lines, written
 from mqlake.store.live_settings import ROLE
-from mqlake.store.settings import attribute_of, parse_properties
+from mqlake.store.settings import attribute_of
 
 PATH = f"{DIRECTORY}/broker.properties"
 """The file in a store."""
@@ -39,7 +40,7 @@ _HEAD = """\
 
 
 class PropertiesFile:
-    """A file of `name=value` lines that is edited.
+    """A file of Java's `Properties` that is edited.
 
     Args:
         may_be_new: whether the file is created if it does not exist.
@@ -164,36 +165,45 @@ def read_changed(directory: Directory, kind: type[msgspec.Struct]) -> ChangedSet
     """
     text = (read_file(directory, PATH) or b"").decode("utf-8", "replace")
     found, ignored = ChangedSettings({}, []), set[str]()
-    for line in text.splitlines():
-        for name, value in parse_properties(line).items():
-            attribute = attribute_of(kind, name)
-            is_kept = attribute in ROLE or effects(kind).get(attribute or "") is Effect.NOW
-            if attribute is None or not is_kept:
-                ignored.add(name)
-            else:
-                found.values[encoded_name(kind, attribute)] = value
+    for line in lines(text, is_strict=False):
+        if line.name is None:
+            continue
+        attribute = attribute_of(kind, line.name)
+        is_kept = attribute in ROLE or effects(kind).get(attribute or "") is Effect.NOW
+        if attribute is None or not is_kept:
+            ignored.add(line.name)
+        else:
+            found.values[encoded_name(kind, attribute)] = line.value or ""
     return found._replace(ignored=sorted(ignored))
 
 
 def edited(text: str, kind: type[msgspec.Struct], values: Mapping[str, str]) -> str:
-    """Return lines of `name=value` with other values for some settings.
+    """Return the text of a file of Java's `Properties` with other values for some settings.
 
     A setting that has lines gets its value in each of them, as the last one counts. A setting
-    without a line is appended.
+    without a line is appended. All other lines stay as they are.
     """
     missing = {attribute_of(kind, name): name for name in values}
     names = dict(missing)
-    lines: list[str] = []
-    for line in text.splitlines(keepends=True):
-        found = next(iter(parse_properties(line)), None)
-        attribute = attribute_of(kind, found) if found is not None else None
-        if attribute is None or attribute not in names:
-            lines.append(line)
+    kept: list[str] = []
+    for line in lines(text, is_strict=False):
+        attribute = attribute_of(kind, line.name) if line.name is not None else None
+        if line.name is None or attribute is None or attribute not in names:
+            kept.append(line.raw)
             continue
         missing.pop(attribute, None)
-        (bare,) = line.splitlines()
-        lines.append(f"{found}={values[names[attribute]]}{line[len(bare) :]}")
-    if missing and lines and lines[-1].splitlines() == [lines[-1]]:
-        lines.append("\n")
-    lines += [f"{name}={values[name]}\n" for name in missing.values()]
-    return "".join(lines)
+        bare = line.raw.rstrip("\r\n")
+        kept.append(written(line.name, values[names[attribute]]) + line.raw[len(bare) :])
+    if missing and kept:
+        kept.append(_end(kept[-1]))
+    kept += [f"{written(name, values[name])}\n" for name in missing.values()]
+    return "".join(kept)
+
+
+def _end(last: str) -> str:
+    """Return what ends the last line of a text, so that others can follow."""
+    bare = last.rstrip("\r\n")
+    is_comment = last.lstrip(" \t\f").startswith(("#", "!"))
+    if not is_comment and (len(bare) - len(bare.rstrip("\\"))) % 2 == 1:
+        return "\n\n"  # The first may belong to a carriage return.
+    return "\n" if bare == last else ""
