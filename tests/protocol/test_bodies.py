@@ -114,3 +114,27 @@ def test_a_registration_with_a_static_topic_as_fastjson_writes_it() -> None:
     assert len(data) > 100_000
     assert b"{0:1,1:7}" in data
     assert run_at_once(decode_register(data, compressed=False)) == body
+
+
+@pytest.mark.parametrize("piece", [1, 7, 100, 2000])
+def test_a_long_registration_is_decoded_in_pieces(
+    monkeypatch: pytest.MonkeyPatch, piece: int
+) -> None:
+    """Wherever the text is split: within attributes, and in strings that look like JSON."""
+    monkeypatch.setattr(register, "_PIECE", piece)
+    odd = {"a": '},"b":{"', "c": '{"x":1},"y', "d\\": '\\"},"'}
+    topics = {
+        name: Topic(name, 4, 4, 6, attributes=odd if number % 3 else {})
+        for number, name in enumerate([*(f"T{n}" for n in range(200)), '},"', "größe"])
+    }
+    mappings = {
+        f"T{n}": TopicQueueMappingInfo(f"T{n}", total_queues=2, bname="a", curr_id_map={0: n})
+        for n in range(50)
+    }
+    body = RegisterBody(TopicConfigs(topics, DataVersion(5, 1, 1), mappings), ["h:1"])
+    assert run_at_once(decode_register(body.encode(), compressed=False)) == body
+    steps = sum(1 for _ in decode_register(body.encode(), compressed=False))
+    assert steps > len(topics) + len(mappings) + (piece < 2000)
+    for broken in (body.encode()[:-3], body.encode().replace(b'"T150":', b'"T150",')):
+        with pytest.raises(BodyError):
+            run_at_once(decode_register(broken, compressed=False))

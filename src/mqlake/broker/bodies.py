@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final, TypeVar
 
 from mqlake.protocol.body import decode_body
 from mqlake.protocol.codes import ResponseCode
 from mqlake.protocol.command import Command
 from mqlake.protocol.errors import RemotingError
+from mqlake.remoting.connection import LONGEST_ANSWER
 
 T = TypeVar("T")
 
@@ -15,6 +17,35 @@ MAX_LENIENT: Final = 16_384
 """Maximum length in bytes of a body that may be other than strict JSON: Python code parses
 fastjson's dialect.
 """
+
+
+class Members:
+    """The members of a list or table in an answer, encoded. They fit into one frame."""
+
+    def __init__(self) -> None:
+        self._members: list[bytes] = []
+        self._size = 0
+
+    def __len__(self) -> int:
+        return len(self._members)
+
+    def __iter__(self) -> Iterator[bytes]:
+        return iter(self._members)
+
+    def append(self, member: bytes) -> None:
+        """Append a member.
+
+        Raises:
+            RemotingError: clients would not read so long an answer.
+        """
+        self._size += len(member) + 1
+        if self._size > LONGEST_ANSWER:
+            raise RemotingError(
+                ResponseCode.SYSTEM_ERROR,
+                f"the answer would have more than {LONGEST_ANSWER} bytes, which no client reads:"
+                " ask for less, such as a page, one topic or one group",
+            )
+        self._members.append(member)
 
 
 def request_body(kind: type[T], request: Command, most: int, setting: str) -> T:

@@ -20,7 +20,7 @@ from mqlake.formats.topic_names import HALF_TOPIC, OP_TOPIC, TIMER_TOPIC
 from mqlake.protocol import naming
 from mqlake.protocol.codes import ResponseCode
 from mqlake.protocol.errors import RemotingError
-from mqlake.remoting.slices import Job
+from mqlake.remoting.slices import Job, sort
 from mqlake.store.config.config_entries import TopicTable
 from mqlake.store.live_settings import Current
 
@@ -101,9 +101,14 @@ class Topics:
         """How often the topics were changed, and when they were changed last."""
         return self._table.version
 
-    def system_names(self) -> list[str]:
+    def system_names(self) -> Job[list[str]]:
         """Return the names of the broker's own topics, including those that were never created."""
-        return sorted(self._system.union(filter(self.is_system, self)))
+        found = set(self._system)
+        for name in list(self):
+            if self.is_system(name):
+                found.add(name)
+            yield
+        return (yield from sort(found))
 
     def is_system(self, name: str) -> bool:
         """Return whether a topic is the broker's own."""

@@ -12,7 +12,8 @@ from itertools import count
 from time import perf_counter
 from typing import Any, Final, Protocol, cast
 
-from mqlake.protocol.command import ONEWAY, RESPONSE, Command
+from mqlake.protocol.codes import ResponseCode
+from mqlake.protocol.command import ONEWAY, RESPONSE, Command, response
 from mqlake.protocol.errors import FrameError
 from mqlake.protocol.frames import encode
 from mqlake.remoting.awaited import AwaitedResponses
@@ -35,6 +36,10 @@ _UNTIMED: Final = 4
 """Commands after which the end of a turn is checked."""
 _LARGE: Final = 1 << 15
 """Bytes of answers that are written before more is served."""
+LONGEST_ANSWER: Final = (16 << 20) - (256 << 10)
+"""Bytes of a response's body: RocketMQ's clients close a connection over which a longer frame than
+16 MiB, with the header, arrives.
+"""
 _CLOSING: Final = 1.0
 """Seconds within which data that was written before a close must reach the other side."""
 
@@ -158,14 +163,16 @@ class Peer(asyncio.BufferedProtocol):
         if self._out_size > _MUCH:
             self.flush()
 
-    def answer(self, request: Command, response: Command | bytes) -> None:
+    def answer(self, request: Command, answer: Command | bytes) -> None:
         """Send the response, or its frame, to a request that was not answered at once."""
         if request.flag & ONEWAY:
             return
         if self.in_flight:
             self.in_flight -= 1
             self.bodies -= len(request.body)
-        self.send(response)
+        if isinstance(answer, Command) and len(answer.body) > LONGEST_ANSWER:
+            answer = _too_long(request, len(answer.body))
+        self.send(answer)
 
     def drop_body(self, request: Command) -> None:
         """Release the body of a request that waits for its answer and no longer needs the body."""
@@ -499,6 +506,15 @@ class Peer(asyncio.BufferedProtocol):
         if opaque == _LAST_OPAQUE:
             self._opaques = count(1)
         return opaque
+
+
+def _too_long(request: Command, size: int) -> Command:
+    """Return the answer that replaces one that no client would read."""
+    remark = (
+        f"the answer would have {size} bytes, and clients read at most {LONGEST_ANSWER}: ask for"
+        " less, such as one topic or group"
+    )
+    return response(request, ResponseCode.SYSTEM_ERROR, remark=remark)
 
 
 def _address(name: Sequence[Any]) -> str:

@@ -10,7 +10,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Coroutine, Generator
+from collections.abc import Callable, Coroutine, Generator, Iterable
+from heapq import merge
+from itertools import islice
 from time import perf_counter
 from typing import Any, Final, TypeVar
 
@@ -30,6 +32,10 @@ OF_ONE: Final = 256
 """Maximum waiting long requests of one connection."""
 BODIES: Final = 64 << 20
 """Maximum bytes of the bodies of all waiting requests."""
+
+_SORTED: Final = 2000
+"""Names that are sorted in a single call."""
+_MERGED: Final = 100
 
 T = TypeVar("T")
 Job = Generator[None, None, T]
@@ -237,6 +243,20 @@ class Slices:
             self._admitted -= 1
             if self._queued:
                 self._admit(self._queued.popleft())
+
+
+def sort(names: Iterable[str]) -> Job[list[str]]:
+    """Return names in order; sorting very many of them in a single call would take too long."""
+    left, pieces = iter(names), list[list[str]]()
+    while piece := list(islice(left, _SORTED)):
+        pieces.append(sorted(piece))
+        yield
+    found: list[str] = []
+    for name in merge(*pieces):
+        found.append(name)
+        if len(found) % _MERGED == 0:
+            yield
+    return found
 
 
 def run_at_once(job: Job[T]) -> T:

@@ -11,6 +11,7 @@ import pytest
 
 from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.headers.clients import ConsumerGroupHeader, UnregisterClientHeader
+from mqlake.remoting.slices import run_at_once
 from tests.broker.consuming import Consumer, heartbeat, subscription
 from tests.broker.running import PATIENCE, Running, running
 
@@ -129,8 +130,8 @@ def test_subscriptions(tmp_path: Path) -> None:
             found = group.subscriptions
             assert list(found) == ["Orders"], "the last heartbeat says which topics"
             assert found["Orders"].sub_string == "a", "an older version does not replace a newer"
-            assert broker.parts.clients.groups_of("Orders") == {"readers"}
-            assert broker.parts.clients.groups_of("Old") == set()
+            assert run_at_once(broker.parts.clients.groups_of("Orders")) == {"readers"}
+            assert run_at_once(broker.parts.clients.groups_of("Old")) == set()
             await one.beat("readers", subscription("Orders", "c", 2))
             assert group.subscriptions["Orders"].sub_string == "c"
             await one.close()

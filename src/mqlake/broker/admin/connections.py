@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from mqlake.broker.bodies import Members
 from mqlake.broker.clients.members import Client
 from mqlake.broker.parts import Parts
 from mqlake.errors import FormatError
@@ -85,7 +86,7 @@ class ConnectionAdmin:
         return response(request, body=encode_with_table({"connectionSet": connections}))
 
     def _connections(self, clients: Iterable[Client]) -> Job[msgspec.Raw]:
-        found: list[bytes] = []
+        found = Members()
         for each in list(clients):
             self._check_room(len(found))
             one = Connection(each.client_id, each.peer.address, each.language, each.version)
@@ -106,7 +107,7 @@ class ConnectionAdmin:
         table: dict[str, msgspec.Raw] = {}
         count = 0
         for name, group in list(self._parts.clients.producers.items()):
-            found: list[bytes] = []
+            found = Members()
             for each in list(group):
                 self._check_room(count)
                 count += 1

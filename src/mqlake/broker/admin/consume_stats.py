@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Coroutine, Iterable, Sequence
 from typing import Any
 
+from mqlake.broker.bodies import Members
 from mqlake.broker.parts import Parts
 from mqlake.formats.config.topics import Topic
 from mqlake.protocol.bodies.connections import GroupList
@@ -31,7 +32,7 @@ from mqlake.protocol.headers.admin import (
 from mqlake.protocol.permission import Permission
 from mqlake.remoting.connection import Peer
 from mqlake.remoting.route import Answer, Route
-from mqlake.remoting.slices import Job
+from mqlake.remoting.slices import Job, sort
 
 Later = Answer | Coroutine[Any, Any, Answer]
 """An answer, which is returned at once if it is short."""
@@ -62,13 +63,13 @@ class ConsumeStatsAdmin:
 
     def _stats_of(self, request: Command) -> Job[Command]:
         header = request.header(ConsumeStatsHeader)
-        group, pairs, tps = header.consumer_group, list[bytes](), 0.0
-        for topic in self._wanted(header):
+        group, pairs, tps = header.consumer_group, Members(), 0.0
+        for topic in (yield from self._wanted(header)):
             yield from self._table(group, topic, topic.read_queue_nums, pairs, [0, 0])
             tps += self._parts.stats.got_tps(group, topic.topic_name)
         return response(request, body=_encode(pairs, tps))
 
-    def _wanted(self, header: ConsumeStatsHeader) -> list[Topic]:
+    def _wanted(self, header: ConsumeStatsHeader) -> Job[list[Topic]]:
         """Return the requested topics; by default, those for which the group has offsets.
 
         Topics to which its consumers no longer subscribe are left out (upstream:
@@ -79,22 +80,28 @@ class ConsumeStatsAdmin:
             names = [header.topic]
         if not names:
             known = self._offsets.topics_of(header.consumer_group)
-            return self._consumed(header.consumer_group, known)
-        return self._known(names)
+            return (yield from self._consumed(header.consumer_group, known))
+        return (yield from self._known(names))
 
-    def _consumed(self, group: str, names: Iterable[str]) -> list[Topic]:
+    def _consumed(self, group: str, names: Iterable[str]) -> Job[list[Topic]]:
         """Return the topics of these that the group's consumers, if any, subscribe to."""
-        online = self._parts.clients.consumers.get(group)
-        return self._known(
-            sorted(name for name in names if not online or name in online.subscriptions)
-        )
+        online, consumed = self._parts.clients.consumers.get(group), list[str]()
+        for name in names:
+            if not online or name in online.subscriptions:
+                consumed.append(name)
+            yield
+        return (yield from self._known((yield from sort(consumed))))
 
-    def _known(self, names: Iterable[str]) -> list[Topic]:
-        topics = self._parts.topics
-        return [topic for name in names if (topic := topics.get(name)) is not None]
+    def _known(self, names: Iterable[str]) -> Job[list[Topic]]:
+        known: list[Topic] = []
+        for name in names:
+            if (topic := self._parts.topics.get(name)) is not None:
+                known.append(topic)
+            yield
+        return known
 
     def _table(
-        self, group: str, topic: Topic, queues: int, pairs: list[bytes], sums: list[int]
+        self, group: str, topic: Topic, queues: int, pairs: Members, sums: list[int]
     ) -> Job[None]:
         """Append a group's offset in each queue of a topic.
 
@@ -147,16 +154,16 @@ class ConsumeStatsAdmin:
 
     def _all_stats(self, request: Command) -> Job[Command]:
         is_order = request.header(BrokerConsumeStatsHeader).is_order
-        groups: list[bytes] = []
+        groups = Members()
         sums, entries = [0, 0], 0
         for name in list(self._parts.groups):
             found: list[bytes] = []
-            for topic in self._consumed(name, self._offsets.topics_of(name)):
+            for topic in (yield from self._consumed(name, self._offsets.topics_of(name))):
                 if is_order and not topic.order:
                     continue
                 entries += topic.write_queue_nums
                 self._check_room(entries)
-                pairs: list[bytes] = []
+                pairs = Members()
                 yield from self._table(name, topic, topic.write_queue_nums, pairs, sums)
                 tps = self._parts.stats.got_tps(name, topic.topic_name)
                 found.append(_encode(pairs, tps))
@@ -180,7 +187,7 @@ class ConsumeStatsAdmin:
         topic = self._parts.topics.get(header.topic)
         if topic is None:
             raise RemotingError(ResponseCode.TOPIC_NOT_EXIST, f"topic[{header.topic}] not exist")
-        spans: list[bytes] = []
+        spans = Members()
         for each in range(topic.write_queue_nums):
             spans.append(encode_body(self._span(header.group, topic, each)))
             yield
@@ -199,14 +206,24 @@ class ConsumeStatsAdmin:
         queue = MessageQueue(name, self._parts.settings.broker_name, queue_id)
         return QueueTimeSpan(queue, first, last, consumed, now - waiting if waiting else 0)
 
-    def _who(self, _peer: Peer, request: Command) -> Command:
-        topic = request.header(TopicNameHeader).topic
-        names = self._parts.clients.groups_of(topic) | self._offsets.committed_groups_of(topic)
-        return response(request, body=encode_body(GroupList(sorted(names))))
+    def _who(self, peer: Peer, request: Command) -> Later:
+        return self._parts.slices.serve(peer, self._groups(request))
 
-    def _topics(self, _peer: Peer, request: Command) -> Command:
-        names = self._offsets.topics_of(request.header(GroupNameHeader).group)
-        body = TopicList(sorted(names), self._parts.settings.broker_address)
+    def _groups(self, request: Command) -> Job[Command]:
+        topic = request.header(TopicNameHeader).topic
+        names = yield from self._parts.clients.groups_of(topic)
+        for group in self._offsets.groups_of(topic):
+            if self._offsets.has_committed(group, topic):
+                names.add(group)
+            yield
+        return response(request, body=encode_body(GroupList((yield from sort(names)))))
+
+    def _topics(self, peer: Peer, request: Command) -> Later:
+        return self._parts.slices.serve(peer, self._topics_of(request))
+
+    def _topics_of(self, request: Command) -> Job[Command]:
+        names = yield from sort(self._offsets.topics_of(request.header(GroupNameHeader).group))
+        body = TopicList(names, self._parts.settings.broker_address)
         return response(request, body=encode_body(body))
 
     def _subscription(self, _peer: Peer, request: Command) -> Command:
@@ -219,6 +236,6 @@ class ConsumeStatsAdmin:
         return response(request, body=encode_body(body))
 
 
-def _encode(pairs: list[bytes], tps: float) -> bytes:
+def _encode(pairs: Members, tps: float) -> bytes:
     """Return a `ConsumeStats` whose table has these entries."""
     return encode_with_table({"consumeTps": tps, "offsetTable": join_queues(pairs)})

@@ -11,6 +11,7 @@ from mqlake.broker.admin.attributes import GROUP_ATTRIBUTES, changed
 from mqlake.broker.admin.bodies import admin_body
 from mqlake.broker.admin.kept import once_kept
 from mqlake.broker.admin.pages import page
+from mqlake.broker.bodies import Members
 from mqlake.broker.parts import Parts
 from mqlake.formats.config.subscription_group import SubscriptionGroup
 from mqlake.formats.config.topics import PERM_READ
@@ -203,7 +204,7 @@ class GroupAdmin:
 
     def _all(self, request: Command) -> Job[Command]:
         groups, version = self._parts.groups, self._parts.groups.version
-        asked, total, members = request.header(AllGroupsHeader), len(groups), list[bytes]()
+        asked, total, members = request.header(AllGroupsHeader), len(groups), Members()
         names, is_whole = page(
             groups, asked.group_seq, asked.max_group_num, asked.data_version, version
         )

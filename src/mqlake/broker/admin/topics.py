@@ -12,6 +12,7 @@ from mqlake.broker.admin.bodies import admin_body
 from mqlake.broker.admin.kept import once_kept
 from mqlake.broker.admin.pages import page
 from mqlake.broker.admin.topic_checks import check_topic, refuse_system
+from mqlake.broker.bodies import Members
 from mqlake.broker.parts import Parts
 from mqlake.formats.config.topics import Topic
 from mqlake.protocol import naming
@@ -179,12 +180,12 @@ class TopicAdmin:
         names, is_whole = page(
             topics, asked.topic_seq, asked.max_topic_num, asked.data_version, topics.version
         )
-        members: list[bytes] = []
+        members = Members()
         for name in names:
             if (topic := topics.get(name)) is not None:
                 members.append(encode_body(name) + b":" + encode_body(topic))
             yield
-        mappings: list[bytes] = []
+        mappings = Members()
         for name in list(static_topics) if is_whole else names:
             if (mapping := static_topics.get(name)) is not None:
                 mappings.append(encode_body(name) + b":" + encode_body(mapping))
@@ -213,7 +214,7 @@ class TopicAdmin:
     def _stats_of(self, request: Command) -> Job[Command]:
         topic = self._topic(request)
         name, broker = topic.topic_name, self._parts.settings.broker_name
-        pairs: list[bytes] = []
+        pairs = Members()
         for each in range(self._parts.topics.queues(name)):
             pairs.append(encode_queue(MessageQueue(name, broker, each), self._offsets(name, each)))
             yield
@@ -229,8 +230,12 @@ class TopicAdmin:
         last = reads.head_from(topic, queue_id, high - 1) if high > low else None
         return TopicOffset(low, high, last.store_timestamp if last else 0)
 
-    def _system_topics(self, _peer: Peer, request: Command) -> Command:
-        return response(request, body=encode_body(TopicList(self._parts.topics.system_names())))
+    def _system_topics(self, peer: Peer, request: Command) -> Later:
+        return self._parts.slices.serve(peer, self._system_list(request))
+
+    def _system_list(self, request: Command) -> Job[Command]:
+        names = yield from self._parts.topics.system_names()
+        return response(request, body=encode_body(TopicList(names)))
 
 
 def _pop_retry_topics(topic: str, group: str) -> tuple[str, str]:

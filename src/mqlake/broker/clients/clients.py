@@ -69,9 +69,14 @@ class Clients:
         """Return the producer of any group that has an id."""
         return next(iter(self._producers_with.get(client_id, {}).values()), None)
 
-    def groups_of(self, topic: str) -> set[str]:
+    def groups_of(self, topic: str) -> Job[set[str]]:
         """Return the groups with a consumer that subscribes to a topic."""
-        return {name for name, group in self.consumers.items() if topic in group.subscriptions}
+        found: set[str] = set()
+        for name, group in list(self.consumers.items()):
+            if topic in group.subscriptions:
+                found.add(name)
+            yield
+        return found
 
     # Come
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Coroutine, Sequence
 from typing import Any
 
+from mqlake.broker.bodies import Members
 from mqlake.broker.parts import Parts
 from mqlake.broker.slave.following import TableSync
 from mqlake.formats.config import DelayOffsets, TimerMetrics
@@ -47,7 +48,7 @@ class SlaveTables:
     def _all_consumer_offsets(self, request: Command) -> Job[Answer]:
         # If something changes meanwhile, the version is the older one: the slave copies again.
         version = encode_body(self._config.consumer_offsets.version)
-        texts: list[bytes] = []
+        texts = Members()
         for key, queues in self._config.consumer_offsets.committed():
             texts.append(encode_body(key) + b":" + encode_body(queues))
             yield

@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Generator
+from itertools import chain
 from typing import Final
 
 import msgspec
@@ -68,6 +69,13 @@ class RegisterBody(msgspec.Struct, rename="camel"):
         )
 
 
+_TABLES = (b'"topicConfigTable":{', b'"topicQueueMappingInfoMap":{')
+_BETWEEN = b'},"'
+_PIECE = 128 << 10
+"""Bytes of members that are decoded in a single call."""
+_MOST_TRIES = 32
+
+
 class _RawTopics(msgspec.Struct, rename="camel"):
     """`TopicConfigs` whose topics are not decoded yet."""
 
@@ -92,6 +100,10 @@ def decode_register(data: Body, *, compressed: bool) -> Generator[None, None, Re
         return RegisterBody()
     if compressed:
         return (yield from _Parts((yield from _inflate(data))).read())
+    taken: list[dict[str, msgspec.Raw]] = []
+    for key in _TABLES:
+        table, data = yield from _take_members(data, key)
+        taken.append(table)
     raw = _raw(data)
     if raw is None and len(data) <= MAX_QUOTED:
         raw = _raw(quoted_keys(bytes(data)))
@@ -101,17 +113,43 @@ def decode_register(data: Body, *, compressed: bool) -> Generator[None, None, Re
     yield
     topics = raw.topic_config_serialize_wrapper
     table: dict[str, Topic] = {}
-    for name, text in topics.topic_config_table.items():
+    for name, text in chain(taken[0].items(), topics.topic_config_table.items()):
         table[name] = decode_body(Topic, bytes(text), MAX_LENIENT)
         yield
     mappings: dict[str, TopicQueueMappingInfo] = {}
-    for name, text in topics.topic_queue_mapping_info_map.items():
+    for name, text in chain(taken[1].items(), topics.topic_queue_mapping_info_map.items()):
         mappings[name] = decode_body(TopicQueueMappingInfo, bytes(text), MAX_LENIENT)
         yield
     versions = topics.data_version, topics.mapping_data_version
     return RegisterBody(
         TopicConfigs(table, versions[0], mappings, versions[1]), raw.filter_server_list
     )
+
+
+def _take_members(
+    data: Body, key: bytes
+) -> Generator[None, None, tuple[dict[str, msgspec.Raw], Body]]:
+    """Return most members of a long object in a body, and the body without them.
+
+    Decoding megabytes in a single call would hold the event loop. The text is split where it may be
+    between two members, and is so if what is before is valid by itself.
+    """
+    taken: dict[str, msgspec.Raw] = {}
+    text = bytes(data)
+    start = at = text.find(key) + len(key)
+    if start < len(key):
+        return taken, data
+    cut, tries = at + _PIECE, 0
+    while tries < _MOST_TRIES and (cut := text.find(_BETWEEN, cut) + 1) > 0:
+        try:
+            taken |= _decode_members(b"".join((b"{", text[at:cut], b"}")))
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+            tries += 1  # This is within a member.
+        else:
+            at, tries = cut + 1, 0
+            cut = at + _PIECE
+        yield
+    return taken, text[:start] + text[at:]
 
 
 def _raw(data: Body) -> _RawBody | None:
@@ -142,6 +180,7 @@ def _inflate(data: Body) -> Generator[None, None, bytes]:
     return b"".join(pieces)
 
 
+_decode_members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _decode_raw = msgspec.json.Decoder(_RawBody, strict=False).decode
 
 

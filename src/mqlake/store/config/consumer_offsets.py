@@ -227,10 +227,9 @@ class ConsumerOffsetTable:
         """Return the groups that have offsets for a topic."""
         return set(self._groups_of.get(topic, ()))
 
-    def committed_groups_of(self, topic: str) -> set[str]:
-        """Return the groups that have committed offsets for a topic."""
-        groups = self._groups_of.get(topic, ())
-        return {group for group in groups if _key(topic, group) in self._committed}
+    def has_committed(self, group: str, topic: str) -> bool:
+        """Return whether a group has committed offsets for a topic."""
+        return _key(topic, group) in self._committed
 
     def remove(self, group: str, topic: str) -> None:
         """Remove a group's offsets for a topic."""

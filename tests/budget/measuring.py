@@ -1,0 +1,84 @@
+"""Measure every handler of a full broker, and of a name server that knows as many topics."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from mqlake.namesrv.name_server import NameServer
+from mqlake.protocol.codes import RequestCode
+from mqlake.remoting.server import RemotingServer
+from tests.budget.connection import Connection
+from tests.budget.full_broker import TOPICS, full_broker
+from tests.budget.meter import BUDGET, Meter, Piece
+from tests.budget.requests import BROKER, NAME_SERVER, Ask, registration
+
+AGAIN = 3
+"""Requests whose shortest time counts, if the first one takes too long: other processes share the
+processor's caches.
+"""
+LARGEST = 16 << 20
+"""Bytes of the largest frame that RocketMQ's clients read."""
+
+
+class Measured(NamedTuple):
+    """A request, its longest piece of work, all of its work in seconds, and its answer."""
+
+    name: str
+    longest: Piece
+    total: float
+    code: int
+    size: int
+    remark: str
+
+
+async def measure_broker(path: Path, meter: Meter, scale: float, share: int = 1) -> list[Measured]:
+    """Measure the handlers of a broker with an n-th of what the limits allow."""
+    async with full_broker(path, meter, share) as broker:
+        return await _measure(broker.broker._server, BROKER, meter, scale)
+
+
+async def measure_name_server(meter: Meter, scale: float, share: int = 1) -> list[Measured]:
+    """Measure the handlers of a name server."""
+    async with NameServer({"listen_port": 0}) as names:
+        server = names._server
+        asks = [
+            registration([f"T{n}" for n in range(TOPICS // share)], 0),
+            registration([f"U{n}" for n in range(TOPICS // share)], 1),
+        ]
+        table = dict(NAME_SERVER) | {RequestCode.REGISTER_BROKER: tuple(asks)}
+        return await _measure(server, table, meter, scale)
+
+
+async def _measure(
+    server: RemotingServer, table: Mapping[RequestCode, tuple[Ask, ...]], meter: Meter, scale: float
+) -> list[Measured]:
+    found: list[Measured] = []
+    for code, asks in table.items():
+        for ask in asks:
+            name = " ".join(filter(None, (code.name, ask.what)))
+            one = Connection(server, meter)
+            found.append(await _measure_one(one, name, ask, code, meter, scale))
+    return found
+
+
+async def _measure_one(
+    one: Connection, name: str, ask: Ask, code: int, meter: Meter, scale: float
+) -> Measured:
+    best: Measured | None = None
+    for _ in range(AGAIN):
+        command = ask.command(code)
+        meter.take()
+        try:
+            answer = await one.ask(command)
+        except TimeoutError:
+            raise AssertionError(f"{name}: no answer") from None
+        longest, total = meter.take()
+        size, remark = len(answer.body), answer.remark or ""
+        if best is None or longest.seconds < best.longest.seconds:
+            best = Measured(name, longest, total, answer.code, size, remark)
+        if best.longest.seconds <= BUDGET * scale:
+            break
+    assert best is not None
+    return best
