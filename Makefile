@@ -78,6 +78,7 @@ newest-python-test:  ## run the tests without Spark with another Python: PYTHON=
 
 nightly: $(STAMP)  ## run the long proofs; writes docs/reliability.md
 	$(BIN)/python -m tests.attacks --nightly
+	$(BIN)/python -m tests.budget --nightly
 	$(BIN)/python -m tests.hostile --nightly
 	$(BIN)/python -m tests.crash --nightly
 	$(BIN)/python -m tests.comparison --nightly

@@ -57,7 +57,7 @@ class Meter:
             try:
                 run(handle)
             finally:
-                meter.end(lambda: repr(handle))
+                meter.end(lambda: _callback(handle))
 
         def serve_measured(slices: Slices, peer: Any, job: Job[Any], **others: Any) -> Any:
             return serve(slices, peer, meter._measured(job), **others)
@@ -123,6 +123,18 @@ class Meter:
                     self.begin()
         finally:
             job.close()
+
+
+def _callback(handle: Any) -> str:
+    """Return the function that a handle calls; of a task, where it waits now."""
+    task = getattr(handle._callback, "__self__", None)
+    if not isinstance(task, asyncio.Task):
+        return repr(handle)
+    coroutine: Any = task.get_coro()
+    while getattr(coroutine.cr_await, "cr_frame", None) is not None:
+        coroutine = coroutine.cr_await
+    frame = coroutine.cr_frame
+    return f"{coroutine.__qualname__}, line {frame.f_lineno if frame else 'last'}"
 
 
 def _place(job: Any) -> str:

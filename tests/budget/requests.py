@@ -149,9 +149,7 @@ def _locks(start: int) -> bytes:
 
 def _acks() -> bytes:
     def make(number: int) -> BatchAck:
-        return BatchAck(
-            "g0", BIG, 0, number % QUEUES, 0, 1_700_000_000_000, 60_000, "0", b"\xff" * 8
-        )
+        return BatchAck("g0", BIG, 0, number % QUEUES, 0, 1_700_000_000_000, 60_000, "0", b"\x01")
 
     return _many(make, _BODY, lambda acks: BatchAcks("broker-a", acks))
 

@@ -19,18 +19,28 @@ fastjson's dialect.
 """
 
 
+_JOINED: Final = 512
+
+
 class Members:
-    """The members of a list or table in an answer, encoded. They fit into one frame."""
+    """The members of a list or table in an answer, encoded. They fit into one frame.
+
+    Iterating yields texts of one or more members, separated by commas: many are joined as they
+    come, so that joining the rest is little work.
+    """
 
     def __init__(self) -> None:
-        self._members: list[bytes] = []
-        self._size = 0
+        self._pieces: list[bytes] = []
+        self._last: list[bytes] = []
+        self._count = self._size = 0
 
     def __len__(self) -> int:
-        return len(self._members)
+        return self._count
 
     def __iter__(self) -> Iterator[bytes]:
-        return iter(self._members)
+        yield from self._pieces
+        if self._last:
+            yield b",".join(self._last)
 
     def append(self, member: bytes) -> None:
         """Append a member.
@@ -45,7 +55,11 @@ class Members:
                 f"the answer would have more than {LONGEST_ANSWER} bytes, which no client reads:"
                 " ask for less, such as a page, one topic or one group",
             )
-        self._members.append(member)
+        self._count += 1
+        self._last.append(member)
+        if len(self._last) >= _JOINED:
+            self._pieces.append(b",".join(self._last))
+            self._last.clear()
 
 
 def request_body(kind: type[T], request: Command, most: int, setting: str) -> T:

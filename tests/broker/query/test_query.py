@@ -77,3 +77,23 @@ def test_topics_that_are_no_name(tmp_path: Path, topic: str) -> None:
             assert (await query(broker, "k", topic=topic)).code == ResponseCode.SYSTEM_ERROR
 
     asyncio.run(main())
+
+
+def test_an_answer_that_no_client_reads_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever is asked; RocketMQ's clients close a connection over which a longer frame comes."""
+    monkeypatch.setattr("mqlake.remoting.connection.LONGEST_ANSWER", 1000)
+
+    async def main() -> None:
+        async with running(tmp_path) as broker:
+            put = await broker.parts.store.put(Message("Orders", bytes(1000)))
+            for offset in (put.physical_offset, 1):
+                header = ViewMessageHeader(offset=offset)
+                answer = await broker.ask(RequestCode.VIEW_MESSAGE_BY_ID, header)
+                assert answer.code == ResponseCode.SYSTEM_ERROR
+                assert not answer.body
+                if offset == put.physical_offset:
+                    assert "clients read at most 1000: ask for less" in (answer.remark or "")
+
+    asyncio.run(main())
