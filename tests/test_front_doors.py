@@ -233,3 +233,10 @@ def test_pages_and_examples_use_front_doors() -> None:
 )
 def test_what_goes_past_a_front_door(text: str, found: list[str]) -> None:
     assert past_front_doors(text) == found
+
+
+@pytest.mark.parametrize("package", EXPORTS)
+def test_a_star_imports_what_a_package_exports(package: str) -> None:
+    found: dict[str, object] = {}
+    exec(f"from {package} import *", found)
+    assert found.keys() - {"__builtins__"} == EXPORTS[package]

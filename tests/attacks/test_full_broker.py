@@ -113,7 +113,7 @@ def commits(start: int, count: int) -> Iterator[Command]:
             consumer_group=f"g{number % GROUPS}",
             topic=f"T{number * 7 % TOPICS}",
             queue_id=number % 4,
-            commit_offset=number,
+            commit_offset=0,  # the end of an empty queue
         )
         yield request(RequestCode.UPDATE_CONSUMER_OFFSET, header)
 

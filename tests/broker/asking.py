@@ -12,7 +12,7 @@ from tests.broker.running import Running
 
 async def commit(broker: Running, queue_id: int) -> str:
     header = UpdateConsumerOffsetHeader(
-        consumer_group="g", topic="T", queue_id=queue_id, commit_offset=queue_id
+        consumer_group="g", topic="T", queue_id=queue_id, commit_offset=0
     )
     return (await broker.ask(RequestCode.UPDATE_CONSUMER_OFFSET, header)).remark or ""
 

@@ -104,3 +104,40 @@ def test_local_offsets_survive_a_read_error_that_passes(
         assert await again.read(other) == (200 if name.endswith(".bak") else 201)
 
     asyncio.run(run())
+
+
+@pytest.mark.parametrize("reason", [errno.EIO, errno.EACCES, errno.EISDIR, None])
+@pytest.mark.parametrize("has_backup", [True, False])
+def test_local_offsets_that_stay_unreadable_are_those_of_the_backup(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    reason: int | None,
+    has_backup: bool,
+) -> None:
+    read_bytes = Path.read_bytes
+
+    def refused(path: Path) -> bytes:
+        if path.name == "offsets.json":
+            if reason is None:
+                return b"\x00" * 100
+            raise OSError(reason, "refused")
+        return read_bytes(path)
+
+    async def run() -> None:
+        before = LocalOffsets("c", "g", tmp_path)
+        await before.commit(QUEUE, 100)
+        if has_backup:
+            await before.commit(QUEUE, 101)
+        monkeypatch.setattr(Path, "read_bytes", refused)
+        offsets = LocalOffsets("c", "g", tmp_path)
+        if has_backup:
+            assert await offsets.read(QUEUE) == 100
+        elif reason is None:
+            assert await offsets.read(QUEUE) is None
+        else:
+            with pytest.raises(DiskError, match="refused"):
+                await offsets.read(QUEUE)
+        assert "offsets.json" in caplog.text or not has_backup
+
+    asyncio.run(run())

@@ -81,7 +81,7 @@ async def fill(address: str) -> None:
     await tell(RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, body=encode_body(group))
     for queue_id in range(2):
         header = UpdateConsumerOffsetHeader(
-            consumer_group="readers", topic="Orders", queue_id=queue_id, commit_offset=queue_id + 5
+            consumer_group="readers", topic="Orders", queue_id=queue_id, commit_offset=0
         )
         await tell(RequestCode.UPDATE_CONSUMER_OFFSET, header)
     mode = RequestMode("Orders", "readers", "POP", 2)

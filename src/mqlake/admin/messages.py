@@ -72,14 +72,20 @@ async def by_any_id(admin: Admin, topic: str | None, message_id: str) -> list[Re
 
     Args:
         topic: the topic; without it, the id is an offset message id.
+
+    Raises:
+        ConnectionFailedError: without a topic: the id names a broker that cannot be reached.
     """
     found = await by_unique_key(admin, topic, message_id) if topic else None
     if found is None:
         try:
             found = await by_id(admin, message_id)
-        except (RemotingError, ConnectionFailedError):
-            # The id does not name a broker that has the message.
+        except RemotingError:
             return []
+        except ConnectionFailedError:
+            if topic is None:
+                raise
+            return []  # A unique key may look like an id of a broker that never existed.
     return [found]
 
 

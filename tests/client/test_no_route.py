@@ -1,0 +1,100 @@
+"""Name servers and brokers that cannot be reached: every client says which, and why."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from collections.abc import Iterator
+
+import pytest
+
+from mqlake.admin import Admin, messages
+from mqlake.cli.app import run as program
+from mqlake.client import (
+    Consumer,
+    Message,
+    NoRouteError,
+    Producer,
+    PullConsumer,
+    SimpleConsumer,
+)
+from mqlake.errors import MqlakeError
+from mqlake.formats.host import encode_host
+from mqlake.formats.message_id import encode_message_id
+from mqlake.testing import broker
+
+
+@pytest.fixture
+def closed() -> Iterator[str]:
+    """Return an address at which nobody listens."""
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        yield f"127.0.0.1:{held.getsockname()[1]}"
+
+
+def refused(address: str, topic: str = "t") -> str:
+    return f"topic {topic}: no name server answers: {address}: Connection refused"
+
+
+def test_each_client_names_the_name_server_that_does_not_answer(
+    closed: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def run() -> None:
+        async with Producer(closed) as producer:
+            for send in (producer.send, producer.send_oneway):
+                with pytest.raises(NoRouteError) as sent:
+                    await send(Message(topic="t", body=b"x"))
+                assert str(sent.value) == refused(closed)
+        async with PullConsumer(closed, "g") as puller:
+            with pytest.raises(NoRouteError) as asked:
+                await puller.queues_of("t")
+            assert str(asked.value) == refused(closed)
+        async with SimpleConsumer(closed, "g", "t") as popper:
+            with pytest.raises(NoRouteError) as popped:
+                await popper.receive(wait=0.1)
+            assert str(popped.value) == refused(closed)
+        with caplog.at_level(logging.WARNING):
+            async with Consumer(closed, "g", "t") as consumer:
+                assert await consumer.receive(0.1) is None
+        assert f"group g: {refused(closed)}; it is read as soon as there is a route" in caplog.text
+        async with Admin(closed) as admin:
+            with pytest.raises(MqlakeError, match=f"{closed}: Connection refused"):
+                await admin.cluster_info()
+
+    asyncio.run(run())
+
+
+def test_a_name_server_that_does_not_know_the_topic_is_told_from_one_that_is_silent(
+    closed: str,
+) -> None:
+    with broker() as running:
+
+        async def run() -> str:
+            async with PullConsumer(f"{closed};{running.name_server}", "g") as puller:
+                with pytest.raises(NoRouteError) as asked:
+                    await puller.queues_of("nowhere")
+                return str(asked.value)
+
+        assert asyncio.run(run()) == (
+            f"topic nowhere: no name server of {running.name_server} knows the topic "
+            f"({closed}: Connection refused)"
+        )
+
+
+def test_a_message_id_of_a_broker_that_has_moved(
+    closed: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    host, port = closed.split(":")
+    message_id = encode_message_id(encode_host(f"{host}:{port}"), 0)
+
+    async def run() -> None:
+        async with Admin(closed) as admin:
+            with pytest.raises(MqlakeError, match=f"{closed}: Connection refused: message id"):
+                await messages.by_id(admin, message_id)
+
+    asyncio.run(run())
+    assert program(["admin", "queryMsgById", "-n", closed, "-i", message_id]) == 2
+    said = capsys.readouterr().err
+    assert "Connection refused" in said
+    assert "if it has moved, ask by the unique key" in said
