@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tests.comparison.broker import WIRE_WORKLOADS
 from tests.comparison.roles import ROLE_WORKLOADS
 from tests.comparison.run import Workload
 from tests.comparison.store import STORE_WORKLOADS
 
-ALL: Sequence[Workload] = [*STORE_WORKLOADS, *ROLE_WORKLOADS]
+ALL: Sequence[Workload] = [*STORE_WORKLOADS, *ROLE_WORKLOADS, *WIRE_WORKLOADS]

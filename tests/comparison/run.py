@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
@@ -89,6 +90,10 @@ class Subject(Protocol):
         """Start the next process, after `World.restart`."""
         ...
 
+    def close(self) -> None:
+        """End the run."""
+        ...
+
 
 class Workload(Protocol):
     """A workload: `failures` are the kinds of operations that can fail in it."""
@@ -129,11 +134,12 @@ def refer(workload: Workload) -> Reference:
     reference = Reference()
     for number, failure in enumerate(workload.failures):
         world, subject = workload.begin(failure, 0)
-        for step in subject.steps():
-            step.act()
-            seen = subject.look()
-            if number == 0:
-                reference.moments.append(Moment(step.name, seen, subject.left()))
+        with closing(subject):
+            for step in subject.steps():
+                step.act()
+                seen = subject.look()
+                if number == 0:
+                    reference.moments.append(Moment(step.name, seen, subject.left()))
         reference.operations[failure] = world.operations
     return reference
 
@@ -145,13 +151,13 @@ def compare(workload: Workload, reference: Reference, failure: str, at: int) -> 
         Exception: a violation.
     """
     world, subject = workload.begin(failure, at)
-    run = _Run(world, subject)
-    before = Moment("nothing", {}, {})
-    for number, step in enumerate(subject.steps()):
-        after = reference.moments[number]
-        require(step.name == after.step, f"{step.name} instead of {after.step}")
-        run.do(step, before, after)
-        before = after
+    run, before = _Run(world, subject), Moment("nothing", {}, {})
+    with closing(subject):
+        for number, step in enumerate(subject.steps()):
+            after = reference.moments[number]
+            require(step.name == after.step, f"{step.name} instead of {after.step}")
+            run.do(step, before, after)
+            before = after
     return world.failure is not None
 
 

@@ -73,6 +73,7 @@ class Network:
     Attributes:
         connections: those whose ends are not both gone.
         ended: the processes that have ended.
+        on_write: called before each write to a connection.
     """
 
     def __init__(self, loop: SimulatedLoop, dice: random.Random) -> None:
@@ -80,6 +81,7 @@ class Network:
         self.machines: dict[str, Machine] = {}
         self.connections: dict[Connection, None] = {}
         self.ended: list[Process] = []
+        self.on_write: Callable[[Connection], object] = lambda _: None
         self._blocked: dict[tuple[str, str], float] = {}
         self._slow: dict[tuple[str, str], float] = {}
         self._median = dice.choice((0.0001, 0.0005, 0.003))

@@ -163,6 +163,9 @@ class End(asyncio.Transport):
     def write(self, data: bytes | bytearray | memoryview) -> None:
         if self._is_closing or self.process.is_doomed:
             return
+        self._network.on_write(self.connection)
+        if self._is_closing:
+            return
         self._unsent += data
         self._send()
         if len(self._unsent) > self._high and not self._is_choked:

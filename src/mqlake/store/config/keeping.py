@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Protocol
 
-from mqlake.errors import StoreError
+from mqlake.errors import DiskError, StoreError
 from mqlake.store.config.config_file import ConfigWrite
 from mqlake.store.services import Job
 
@@ -47,13 +47,19 @@ class Keeping:
             StoreError: the disk refused it, or the store is being closed. The table's service, or
                 the close, tries again.
         """
-        changes = table.changes
+        changes, failure = table.changes, None
         async with self._turns.setdefault(table, asyncio.Lock()):
             is_wanted = not self._has_ended and not table.is_kept(changes)
             if is_wanted and (pending := table.write()) is not None:
-                await self._run(pending)
+                try:
+                    await self._run(pending)
+                except DiskError as error:
+                    failure = error
+                else:
+                    failure = pending.failure
             if not table.is_kept(changes):
-                raise StoreError("the change is made, but is not durable")
+                reason = failure or "the store is being closed"
+                raise StoreError(f"the change is made, but is not durable: {reason}") from failure
 
     async def end(self) -> None:
         """Write nothing more; return once the current write is durable."""
