@@ -22,6 +22,7 @@ from mqlake.spark.live.group import GroupOffsets
 from mqlake.spark.live.options import LiveOptions
 from mqlake.spark.live.plan import brokers_of, plan_tasks, reached
 from mqlake.spark.live.position import Offsets, Position
+from mqlake.spark.live.replaced import replaced_queues
 from mqlake.spark.live.scope import Spans, starts_of, wanted_queues
 from mqlake.spark.live.task import Range
 from mqlake.spark.reading.conditions import MOST
@@ -97,7 +98,12 @@ class LiveStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         spans = await self._look(brokers, before.offsets)
         self._seen = {queue: end for queue, (_, end) in spans.items()}
         starts = {queue: before.offsets.get(queue, low) for queue, (low, _) in spans.items()}
+        replaced = await replaced_queues(brokers, before, spans)
+        for queue, one in replaced.items():
+            data_loss(self._options, one.describe(queue))
         ends = self._ends(before, starts, spans)
+        # The query goes back, and the next micro-batch reads the queue from there.
+        ends |= {queue: one.start for queue, one in replaced.items()}
         if is_limited:
             ends = self._trigger.admit(starts, ends, waits=self._target is None)
         moved = {queue: end for queue, end in ends.items() if end != before.offsets.get(queue)}
@@ -114,12 +120,6 @@ class LiveStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 # A new queue is noted with its first offset, so that a batch that is planned again
                 # begins there, too. The next batch reads it.
                 end = start
-            elif end < start:
-                data_loss(
-                    self._options,
-                    f"{name_of(queue)} ends at offset {end}, but the query is at {start}: the "
-                    "topic was deleted and created again, or the broker has lost messages",
-                )
             elif self._target is not None:
                 end = max(start, min(end, self._target.get(queue, start)))
             ends[queue] = end
