@@ -8,10 +8,16 @@ Everything happens inside the target directory, below `.mqlake-rebuild/`:
 
 Without `ready`, new/ is left from a job that was killed: it is removed. With `ready`, an exchange
 was interrupted: `begin` completes it. A directory is exchanged by two renames; a file is replaced.
+
+A part that is a symbolic link to a directory stays one, although the directory may be on another
+disk. So new/ and work/ have links to a scratch directory inside that directory, and its entries are
+exchanged one by one: all old ones are moved away, then `emptied-PART` is made, then the new ones
+are moved into their place.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from mqlake.errors import DiskError, JobError
@@ -44,8 +50,8 @@ class Exchange:
     _ready = f"{SCRATCH}/{_READY}"
     _old = f"{SCRATCH}/old"
 
-    def __init__(self, directory: OwnedDirectory) -> None:
-        self._directory = directory
+    def __init__(self, directory: OwnedDirectory, linked: Sequence[str] = ()) -> None:
+        self._directory, self._linked = directory, linked
 
     def begin(self) -> None:
         """Complete what an interrupted rebuild left, and create empty `new` and `work` directories.
@@ -56,7 +62,9 @@ class Exchange:
         if self._directory.exists(self._ready):
             self._exchange()
         self._discard()
-        for path in (SCRATCH, self.new, self.work):
+        inside = (f"{part}/{SCRATCH}" for part in self._linked)
+        linked = (path for each in inside for path in (each, f"{each}/new", f"{each}/work"))
+        for path in (SCRATCH, self.new, self.work, *linked):
             self._directory.make_directory(path)
 
     def commit(self) -> None:
@@ -72,7 +80,8 @@ class Exchange:
             if not self._directory.exists(path):
                 where = self._directory.describe(path)
                 raise JobError(f"{where}: the rebuild has not built this part")
-        for path in (self.new, SCRATCH, ""):
+        linked = (path for part in self._linked for path in (f"{part}/{SCRATCH}", part))
+        for path in (*linked, self.new, SCRATCH, ""):
             self._directory.sync_directory(path)
         create_file(self._directory, self._ready, 0).close()
         self._exchange()
@@ -88,6 +97,8 @@ class Exchange:
         if self._directory.exists(self._ready):
             self._directory.remove(self._ready)
             self._directory.sync_directory(SCRATCH)
+        for part in self._linked:
+            remove_tree(self._directory, f"{part}/{SCRATCH}")
         remove_tree(self._directory, SCRATCH)
 
     def _exchange(self) -> None:
@@ -97,6 +108,9 @@ class Exchange:
         for part in _OPTIONAL + PARTS:
             new, aside = f"{self.new}/{part}", f"{self._old}/{part}"
             if not directory.exists(new):
+                continue
+            if part in self._linked:
+                self._exchange_entries(part)
                 continue
             if not directory.is_directory(new):
                 # The file is replaced in its own directory, so it exists at every moment.
@@ -110,10 +124,31 @@ class Exchange:
                 self._move(part, aside)
             self._move(new, part)
 
+    def _exchange_entries(self, part: str) -> None:
+        directory, emptied = self._directory, f"{SCRATCH}/emptied-{part}"
+        new, old = f"{part}/{SCRATCH}/new", f"{part}/{SCRATCH}/old"
+        if not directory.exists(emptied):
+            directory.make_directory(old)
+            for name in directory.names(part):
+                if name != SCRATCH:
+                    remove_tree(directory, f"{old}/{name}")
+                    directory.replace(f"{part}/{name}", f"{old}/{name}")
+            directory.sync_directory(part)
+            create_file(directory, emptied, 0).close()
+        for name in directory.names(new):
+            directory.replace(f"{new}/{name}", f"{part}/{name}")
+        directory.sync_directory(part)
+
     def _move(self, source: str, target: str) -> None:
         self._directory.replace(source, target)
         self._directory.sync_directory(parent(target))
         self._directory.sync_directory(parent(source))
+
+
+def linked_parts(root: Path) -> list[str]:
+    """Return the parts of a store that are symbolic links to directories."""
+    parts = (*_OPTIONAL, *PARTS)
+    return [part for part in parts if (root / part).is_symlink() and (root / part).is_dir()]
 
 
 def require_empty(directory: Path, besides: str = SCRATCH) -> None:

@@ -171,7 +171,9 @@ class StoreReader(Lookups):
         if missing is None or missing:
             found = time_range.in_log(self._log, self.max_offset, topic, missing, times)
             dead_before = self.incarnations.before(topic)
-            sources.append(iter(sorted(each for each in found if each.physical_offset >= dead_before)))
+            sources.append(
+                iter(sorted(each for each in found if each.physical_offset >= dead_before))
+            )
         return QueryResult(*time_range.read(self._log, sources, max, tags))
 
     def _queues_without_files(self, topic: str, known: list[int]) -> set[int]:

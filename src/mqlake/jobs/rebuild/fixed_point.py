@@ -173,5 +173,10 @@ def _taken(parts: Sequence[QueuePart]) -> list[Taken]:
 
 
 def _empty(directory: str) -> None:
-    shutil.rmtree(directory)
-    Path(directory).mkdir()
+    for path in Path(directory).iterdir():
+        if path.is_symlink():  # To a scratch directory on another disk.
+            _empty(str(path))
+        elif path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink()

@@ -29,7 +29,7 @@ from mqlake.jobs.rebuild.stage_queues import QueueJob, QueuePart
 from mqlake.jobs.source import Source, open_source
 from mqlake.jobs.splits.log_end import damage
 from mqlake.jobs.splits.splits import plan, spans
-from mqlake.jobs.swap import Exchange, require_empty
+from mqlake.jobs.swap import SCRATCH, Exchange, linked_parts, require_empty
 from mqlake.storage.local_owned import LocalOwnedDirectory
 from mqlake.storage.local_write import fsync_directory, fsync_file
 from mqlake.storage.owner_lock import LOCK_NAME
@@ -129,9 +129,11 @@ def rebuild(
         target = source.directory.root if out is None else out
         directory = LocalOwnedDirectory(target)
         with directory.own(LOCK_NAME) if out is None else nullcontext():
-            exchange = Exchange(directory)
+            linked = linked_parts(target)
+            exchange = Exchange(directory, linked)
             exchange.begin()
             try:
+                _link_scratch(target, linked)
                 report = _build(engine, source, settings, directory, tasks)
                 exchange.commit()
             except BaseException:
@@ -209,6 +211,14 @@ def _build(
     )
 
 
+def _link_scratch(root: Path, parts: Sequence[str]) -> None:
+    """Have parts that are links to other disks built there."""
+    for part in parts:
+        inside = (root / part).resolve() / SCRATCH
+        (root / Exchange.new / part).symlink_to(inside / "new")
+        (root / Exchange.work / part).symlink_to(inside / "work")
+
+
 def _refused(log: CommitLog, parts: Sequence[QueuePart]) -> Iterator[Damage]:
     for refused in (refused for part in parts for refused in part.refused):
         segment = log.segment_at(refused.physical_offset)
@@ -247,8 +257,8 @@ def _index(
     target: Path,
     settings: Settings,
 ) -> list[IndexPart]:
-    scratch.mkdir()
-    target.mkdir()
+    scratch.mkdir(exist_ok=True)
+    target.mkdir(exist_ok=True)
     last_record = max((part.last_record for part in parts), default=-1)
     last_keyed = max((part.last_keyed for part in parts), default=-1)
     jobs = stage_index.plan(
