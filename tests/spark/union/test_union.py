@@ -32,6 +32,7 @@ from mqlake.spark.union import followed
 from mqlake.spark.union.plan import plan_union
 from mqlake.spark.union.read import LakeTask
 from mqlake.storage.object_target import LocalTarget
+from tests.spark.follow.tables import iceberg
 from tests.spark.source.growing import GrowingStore
 from tests.spark.source.rows import Row
 from tests.spark.union.kept_lake import FOLLOWER, KeptLake, rows_of, union_rows
@@ -307,6 +308,28 @@ def test_rows_that_a_deletion_vector_names(tmp_path: Path) -> None:
     marked = replace(whole.files[0], deleted=np.array([0, 3]))
     found = rows_of([replace(whole, files=(marked,))], given)
     assert found == [row for number, row in enumerate(rows) if number not in (0, 3)]
+
+
+@pytest.mark.parametrize("is_rewritten", [False, True])
+def test_columns_that_another_program_renamed(tmp_path: Path, is_rewritten: bool) -> None:
+    lake = KeptLake(tmp_path, Format.ICEBERG, parts=("topic",))
+    lake.take(12)
+    with iceberg(lake.out).update_schema() as update:
+        update.rename_column("body", "payload")
+        update.rename_column("topic", "subject")
+        update.rename_column("queueOffset", "body")
+    if is_rewritten:
+        table = iceberg(lake.out)
+        table.overwrite(table.scan().to_arrow())
+    lake.take(4)
+    lake.grow(5)
+    assert lake.rows() == lake.expected()
+    wanted = [
+        row for row in lake.expected() if row["topic"] == "A" and row["queueOffset"] in (2, 3)
+    ]
+    pushed = (AnyText("topic", ("A",)), Between("queueOffset", 2, 3))
+    assert wanted
+    assert lake.rows(pushed) == wanted
 
 
 def test_wrong_options(tmp_path: Path) -> None:

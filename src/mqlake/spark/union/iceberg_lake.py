@@ -17,7 +17,7 @@ from pyarrow import parquet
 from mqlake.errors import JobError
 from mqlake.spark.follow.committed_end import CommittedEnd
 from mqlake.spark.follow.iceberg_catalog import NAMESPACE, place_of, without_secrets
-from mqlake.spark.follow.iceberg_columns import names_there
+from mqlake.spark.follow.iceberg_columns import column_ids, names_there
 from mqlake.spark.follow.iceberg_table import batch_property, noted_end
 from mqlake.spark.follow.lake_files import LakeFiles
 from mqlake.spark.follow.lake_options import iceberg_options
@@ -81,8 +81,8 @@ class IcebergLake:
 
     def __init__(self, table: Table, files: LakeFiles) -> None:
         self._table, self._lake = table, files
-        # Files name their columns as messages do; other programs may rename the table's.
-        self._names = names_there(table.metadata, COLUMNS)
+        self._ids = column_ids(table.metadata, COLUMNS)
+        self._names = names_there(table.metadata, COLUMNS)  # Other programs may rename columns.
         self.root = place_of(table.location())
 
     @property
@@ -121,7 +121,8 @@ class IcebergLake:
         path = place_of(file.file_path)
         if file.file_format != FileFormat.PARQUET:
             raise JobError(f"{path}: {file.file_format} files cannot be read, only Parquet")
-        return LakeFile(path, file.file_size_in_bytes, None, _deleted(task, self._lake))
+        deleted = _deleted(task, self._lake)
+        return LakeFile(path, file.file_size_in_bytes, None, deleted, ids=self._ids)
 
 
 def _deleted(task: Any, lake: LakeFiles) -> Any:

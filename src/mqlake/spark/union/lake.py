@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -23,6 +23,7 @@ class LakeFile:
         topic: the topic of all its rows, if the file has no such column.
         deleted: numbers of rows that were deleted, ascending; None without any.
         later: the path to which the file may be moved.
+        ids: field ids of columns. A file that has ids is read by them, whatever its names are.
     """
 
     path: str
@@ -30,6 +31,7 @@ class LakeFile:
     topic: str | None = None
     deleted: Any = None
     later: str | None = None
+    ids: Mapping[str, int] | None = None
 
 
 class Lake(Protocol):

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ import pyarrow.dataset as datasets
 
 from mqlake.errors import StoreError
 from mqlake.spark.follow.evolution import table_schema
+from mqlake.spark.follow.field_ids import id_of, ids_of
 from mqlake.spark.follow.lake_files import LakeFiles
 from mqlake.spark.reading.conditions import Selection
 from mqlake.spark.reading.hang_up import expect_hang_up
@@ -72,20 +73,25 @@ def _rows(file: LakeFile, needed: Any, task: LakeTask) -> Iterator[Any]:
     wanted = expression(task.selection)
     try:
         fragment = _fragment(file, task.lake)
+        inside = _names_inside(fragment, needed.names, file.ids)
+        # The expression has the names of messages: they are the file's, unless another program
+        # wrote it.
+        is_pushed = file.deleted is None and inside == needed.names
         batches = fragment.to_batches(
-            schema=needed,
-            columns=needed.names,
-            filter=None if file.deleted is not None else wanted,
+            schema=pa.schema(map(pa.Field.with_name, needed, inside)),
+            columns=inside,
+            filter=wanted if is_pushed else None,
             batch_size=_batch_rows(fragment),
             batch_readahead=1,
             fragment_readahead=0,
             use_threads=False,
         )
-        if file.deleted is None:
+        if is_pushed:
             yield from batches
-        else:
-            for batch in _kept(batches, file.deleted):
-                yield batch if wanted is None else batch.filter(wanted)
+            return
+        for batch in batches if file.deleted is None else _kept(batches, file.deleted):
+            named = batch.rename_columns(needed.names)
+            yield named if wanted is None else named.filter(wanted)
     except FileNotFoundError:
         raise StoreError(
             f"{file.path}: the file was removed while the query ran: old versions of the table "
@@ -93,6 +99,15 @@ def _rows(file: LakeFile, needed: Any, task: LakeTask) -> Iterator[Any]:
         ) from None
     except (OSError, pa.ArrowException) as error:
         raise StoreError(f"{file.path}: {error}") from None
+
+
+def _names_inside(fragment: Any, names: list[str], ids: Mapping[str, int] | None) -> list[str]:
+    """Return the names that a file has for columns; those that it lacks get a name of their own."""
+    schema = fragment.physical_schema if ids else None
+    if ids is None or schema is None or None in ids_of(schema):
+        return names
+    there = {id_of(field): field.name for field in schema}
+    return [there.get(ids.get(name), f"{name} is not in this file") for name in names]
 
 
 def _fragment(file: LakeFile, lake: LakeFiles) -> Any:
