@@ -220,7 +220,35 @@ class OwnedStore:
             timer_files = TimerFiles.open(directory, settings.now)
             store = cls(directory, settings, clock, found, config, timer_files)
             store._held = held.pop_all()
+        if not settings.now.is_slave:
+            for _ in store._clamp_offsets():
+                pass
         return store
+
+    def _clamp_offsets(self) -> Generator[None]:
+        """Let no offset be past the end of its queue: the log may be older than the tables.
+
+        On a slave, which has its master's offsets, the queues may only lag.
+        """
+
+        def end_of(topic: str, queue_id: int) -> int | None:
+            if topic in self.config.static_topics:
+                return None
+            return self.offsets.next(topic, queue_id)
+
+        count = yield from self.config.consumer_offsets.clamp(end_of)
+        delays = self.config.delay_offsets
+        for level, offset in delays.items():
+            if offset > (end := self.offsets.next(SCHEDULE_TOPIC, level - 1)):
+                delays.set(level, end)
+                count += 1
+        if count:
+            _log.warning(
+                "%s: %d offsets of consumer groups and delay levels were past the end of their"
+                " queues, and are moved to it: the log is older than config/, or lost its end",
+                self.directory.describe(),
+                count,
+            )
 
     @property
     def settings(self) -> StoreSettings:
@@ -427,6 +455,7 @@ class OwnedStore:
         followed, self.copies.followed = self.copies.followed, None
         try:
             yield from self._dispatch_received()
+            yield from self._clamp_offsets()
             checksummed = self._checkpoint.checksummed
             if self.settings.enabled_append_prop_crc:
                 checksummed = Checksummed(self.log.end, STILL_OPEN)

@@ -14,6 +14,7 @@ from mqlake.dispatch.batch import Bytes, Longs
 from mqlake.dispatch.drafts import Drafts
 from mqlake.errors import StoreError
 from mqlake.formats.consume_queue import QueueEntry
+from mqlake.formats.incarnations import EndedIncarnations
 from mqlake.formats.record import Record
 from mqlake.storage.clock import Clock
 from mqlake.storage.protocol import OwnedDirectory
@@ -264,11 +265,22 @@ class Incarnations(KeptTable, Protocol):
         """Return the physical offset before which all records of a group's state are dead."""
         ...
 
+    def ended(self) -> EndedIncarnations:
+        """Return a copy of the table."""
+        ...
+
+    def end_topic(self, topic: str, physical_offset: int) -> bool:
+        """Let all records of a topic that has none in queues be dead before a physical offset.
+
+        Return whether more are.
+        """
+        ...
+
     def end_group(self, group: str, physical_offset: int) -> bool:
         """Let all records of a group's state before a physical offset be dead.
 
         For a group that is deleted: `watermarks.end`. `Store.keep` makes it durable. The
-        incarnation of a topic is ended by `Store.remove_topic`.
+        incarnation of a topic with queues is ended by `Store.remove_topic`.
         """
         ...
 

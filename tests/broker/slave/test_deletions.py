@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 from functools import partial
 from pathlib import Path
 
 import pytest
 
-from mqlake.broker.slave import following
+from mqlake.broker.slave import answers, following
 from mqlake.protocol.codes import RequestCode
 from mqlake.protocol.headers.admin import TopicNameHeader
 from mqlake.store.settings import BrokerRole
@@ -114,5 +115,48 @@ def test_queues_stay_whose_messages_are_younger_than_the_table(tmp_path: Path) -
             assert len(broker.records("Orders", 1)) == 1
             offset = broker.parts.store.config.consumer_offsets.query("readers", "Orders", 1)
             assert offset == 1
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("is_told", [True, False])
+def test_queues_without_new_messages_go_too_if_a_topic_is_created_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_told: bool
+) -> None:
+    """RocketMQ's masters do not say which topics they have deleted: the log shows it."""
+    if not is_told:
+        monkeypatch.setattr(answers, "incarnations", lambda _: None)
+
+    async def run() -> None:
+        async with pair(tmp_path) as (master, slave):
+            await fill(master, "Orders", "Others")
+            await copied(master, slave)
+            await delete(master, "Orders")
+            await master.send(to("Orders", queue_id=1), b"new")
+            await copied(master, slave)
+            await until(lambda: slave.parts.store.reads.queues("Orders") == [1])
+            switch(slave, BrokerRole.ASYNC_MASTER, 0)
+            assert [each.body for each in slave.records("Orders", 1)] == [b"new"]
+        async with running(tmp_path / "slave") as promoted:
+            assert promoted.records("Orders", 0) == []
+            assert [each.body for each in promoted.records("Orders", 1)] == [b"new"]
+            assert len(promoted.records("Others")) == 1
+
+    asyncio.run(run())
+
+
+def test_a_slave_knows_which_incarnations_have_ended(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with pair(tmp_path) as (master, slave):
+            await fill(master, "Orders", "Others")
+            await copied(master, slave)
+            await delete(master, "Orders")
+            end = master.parts.store.incarnations.before("Orders")
+            assert end == master.parts.store.watermarks.end
+            await until(lambda: slave.parts.store.incarnations.before("Orders") == end)
+            assert slave.parts.store.incarnations.before("Others") == 0
+        shutil.rmtree(tmp_path / "slave" / "consumequeue")
+        async with running(tmp_path / "slave") as promoted:
+            assert queues(promoted) == ["Others"]
 
     asyncio.run(run())

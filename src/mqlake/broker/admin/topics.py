@@ -190,9 +190,14 @@ class TopicAdmin:
             if (mapping := static_topics.get(name)) is not None:
                 mappings.append(encode_body(name) + b":" + encode_body(mapping))
             yield
+        ended = b""
+        if asked.incarnations and not asked.topic_seq:
+            ended = b'"incarnations":' + encode_body(self._parts.store.incarnations.ended()) + b","
         body = b"".join(
             (
-                b'{"topicConfigTable":{',
+                b"{",
+                ended,
+                b'"topicConfigTable":{',
                 b",".join(members),
                 b'},"dataVersion":',
                 version,

@@ -19,6 +19,7 @@ from mqlake.formats.config.subscription_group import SubscriptionGroup
 from mqlake.formats.config.topic_queue_mapping import TopicQueueMapping
 from mqlake.formats.config.topics import Topic
 from mqlake.formats.file_name import is_safe_topic
+from mqlake.formats.incarnations import EndedIncarnations
 from mqlake.protocol.body import decode_body, quoted_keys
 from mqlake.protocol.command import Body
 from mqlake.protocol.errors import BodyError
@@ -90,6 +91,16 @@ def named(members: Members, table: NamedTable[T]) -> Job[dict[str, T]]:
         _check_name(name, table.own(entry))
         yield
     return found
+
+
+def incarnations(members: Members) -> EndedIncarnations | None:
+    """Return which topics and groups a master has deleted, None if it does not say so.
+
+    Raises:
+        BodyError: the table is malformed.
+    """
+    found = members.get("incarnations")
+    return None if found is None else decode_body(EndedIncarnations, bytes(found))
 
 
 def forbidden(members: Members) -> Job[dict[str, dict[str, int]]]:

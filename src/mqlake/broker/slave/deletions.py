@@ -1,7 +1,8 @@
 """Remove from a slave what its master has deleted: the queues of topics.
 
 The log does not say that a topic was deleted, and RocketMQ's slaves keep its queues. A slave that
-is promoted would create the topic again, since it has messages.
+is promoted would create the topic again, since it has messages. A master of this project says which
+topics it has deleted; RocketMQ's masters only say which topics they have.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from mqlake.broker.parts import Parts
 from mqlake.broker.slave.master import MasterClient
 from mqlake.broker.topics import without_topic
 from mqlake.formats.config import DataVersion
+from mqlake.formats.incarnations import EndedIncarnations
 from mqlake.protocol.errors import RemotingError
 
 _TURN: Final = 1.0
@@ -52,9 +54,18 @@ class TopicDeletions:
         self._parts, self._master, self._follows = parts, master, follows
         self._due: _Table | None = None
         self._done: tuple[str, DataVersion] | None = None
+        self._ended = "", EndedIncarnations()
 
-    def copied(self, address: str, version: DataVersion, end: int) -> None:
-        """Note that the topics of a master were copied."""
+    def copied(
+        self, address: str, version: DataVersion, end: int, ended: EndedIncarnations | None
+    ) -> None:
+        """Note that the topics of a master were copied.
+
+        Args:
+            end: as in `_Table`.
+            ended: which topics and groups the master has deleted; None if it does not say so.
+        """
+        self._ended = address, ended or EndedIncarnations()
         if self._done != (address, version):
             self._due = _Table(address, version, end)
 
@@ -64,6 +75,7 @@ class TopicDeletions:
         Raises:
             MqlakeError: the master does not answer, or the disk failed.
         """
+        await self._follow_incarnations(address)
         store, topics, due = self._parts.store, self._parts.topics, self._due
         if due is None or due.address != address or store.watermarks.dispatched < due.end:
             return
@@ -85,6 +97,43 @@ class TopicDeletions:
         self._due = None
         if is_complete:
             self._done = address, due.version
+
+    async def _follow_incarnations(self, address: str) -> None:
+        """End the incarnations that the master has ended.
+
+        One that ends after what this slave has dispatched is left to a later call: its last records
+        have yet to arrive, and the log may be cut before them.
+        """
+        whose, ended = self._ended
+        store, deadline = self._parts.store, monotonic() + _TURN
+        incarnations, dispatched = store.incarnations, store.watermarks.dispatched
+        if whose != address:
+            return
+        before = incarnations.changes
+        for group, offset in ended.groups.items():
+            if offset <= dispatched:
+                incarnations.end_group(group, offset)
+        for topic, offset in list(ended.topics.items()):
+            if monotonic() > deadline or not self._follows(address):
+                break
+            if not incarnations.before(topic) < offset <= dispatched:
+                continue
+            if self._has_before(topic, offset):
+                await store.remove_topic(topic, offset)
+                _log.info("topic %s: its old queues are removed: the master has deleted it", topic)
+            else:
+                incarnations.end_topic(topic, offset)
+        if incarnations.changes != before:
+            await store.keep(incarnations)
+
+    def _has_before(self, topic: str, physical_offset: int) -> bool:
+        """Return whether a queue of a topic begins before a physical offset."""
+        reads = self._parts.store.reads
+        firsts = (
+            reads.entries(topic, queue_id, reads.queue(topic, queue_id).min_offset, 1)
+            for queue_id in reads.queues(topic)
+        )
+        return any(each.physical_offset < physical_offset for first in firsts for each in first)
 
     async def _are_kept(self, address: str, topic: str, queue_ids: list[int]) -> bool:
         """Return whether the master has one of these queues, or refuses to say so."""

@@ -156,7 +156,7 @@ class TableSync:
             await self._finish(address, following)
             await self._parts.store.keep(self._config.static_topics)
         if is_same_log and self._follows(address) and found.version == topics.version:
-            self._deletions.copied(address, found.version, end)
+            self._deletions.copied(address, found.version, end, found.incarnations)
 
     async def _groups(self, address: str) -> None:
         found, groups = await self._master.groups(address), self._parts.groups

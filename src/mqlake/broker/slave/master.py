@@ -15,6 +15,7 @@ from mqlake.formats.config import DataVersion
 from mqlake.formats.config.subscription_group import SubscriptionGroup
 from mqlake.formats.config.topic_queue_mapping import TopicQueueMapping
 from mqlake.formats.config.topics import Topic
+from mqlake.formats.incarnations import EndedIncarnations
 from mqlake.protocol.body import encode_body
 from mqlake.protocol.codes import RequestCode
 from mqlake.protocol.command import Body, Command, request
@@ -49,6 +50,8 @@ class TopicTables(NamedTuple):
     version: DataVersion
     mappings: dict[str, TopicQueueMapping]
     mapping_version: DataVersion
+    incarnations: EndedIncarnations | None
+    """Which topics and groups were deleted; None from RocketMQ's brokers."""
 
 
 class GroupTables(NamedTuple):
@@ -81,21 +84,24 @@ class MasterClient:
     async def topics(self, address: str) -> TopicTables:
         """Return all topics."""
         mappings: dict[str, TopicQueueMapping] = {}
-        mapping_version = DataVersion()
+        mapping_version, incarnations = DataVersion(), None
 
         def read(members: Members) -> Job[dict[str, Topic]]:
-            nonlocal mapping_version
+            nonlocal mapping_version, incarnations
+            incarnations = answers.incarnations(members) or incarnations
             if "topicQueueMappingDetailMap" in members:  # Since 5.0.
                 mappings.update((yield from answers.named(members, MAPPINGS)))
                 mapping_version = answers.version(members, "mappingDataVersion")
             return (yield from answers.named(members, TOPICS))
 
         async def ask(first: int, version: str) -> Command:
-            header = AllTopicsHeader(topic_seq=first, max_topic_num=_A_PAGE, data_version=version)
+            header = AllTopicsHeader(
+                topic_seq=first, max_topic_num=_A_PAGE, data_version=version, incarnations=True
+            )
             return await self._ask(address, RequestCode.GET_ALL_TOPIC_CONFIG, header)
 
         topics, version = await self._paged(ask, "totalTopicNum", read, mappings.clear)
-        return TopicTables(topics, version, mappings, mapping_version)
+        return TopicTables(topics, version, mappings, mapping_version, incarnations)
 
     async def groups(self, address: str) -> GroupTables:
         """Return all consumer groups."""

@@ -12,11 +12,14 @@ class AllTopicsHeader(Header):
         topic_seq: how many topics are known already.
         max_topic_num: how many are to be answered.
         data_version: of those that are known, as JSON; "" for none.
+        incarnations: whether the answer is to say which topics and groups were deleted. RocketMQ
+            ignores it.
     """
 
     topic_seq: Int32 | None = None
     max_topic_num: Int32 | None = None
     data_version: str | None = None
+    incarnations: bool | None = None
 
 
 class AllGroupsHeader(Header):

@@ -6,7 +6,7 @@ themselves. Upstream: `ConsumerOffsetManager`.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 
 from mqlake.formats.config import ConsumerOffsets, DataVersion
 from mqlake.formats.config.consumer_offset import TOPIC_GROUP_SEPARATOR
@@ -188,6 +188,31 @@ class ConsumerOffsetTable:
             yield
         if self._file.version != version:
             self._file.follow_version(version)
+
+    def clamp(self, end_of: Callable[[str, int], int | None]) -> Generator[None, None, int]:
+        """Move offsets past the end of their queue to the end, a topic of a group at a time.
+
+        Otherwise a group would skip the messages that are put there next.
+
+        Args:
+            end_of: returns the end of a topic's queue; None if its offsets are not its own.
+
+        Returns:
+            How many were moved.
+        """
+        count = 0
+        for table in (self._committed, self._pulled):
+            for key in list(table):
+                topic, _ = _pair(key) or ("", "")
+                for queue_id, offset in list(table.get(key, {}).items()) if topic else ():
+                    end = end_of(topic, queue_id)
+                    if end is not None and offset > end:
+                        self._set(table, key, queue_id, end)
+                        count += 1
+                yield
+        if count:
+            self._file.next_version()
+        return count
 
     def advance(self, group: str, topic: str, queues: Mapping[int, int]) -> None:
         """Set a group's committed offsets to those by queue id that are larger."""

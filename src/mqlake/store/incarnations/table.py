@@ -53,6 +53,10 @@ class Incarnations:
         """Return whether a record of a topic belongs to an incarnation that was deleted."""
         return physical_offset < self.topics.get(topic, self.others)
 
+    def ended(self) -> EndedIncarnations:
+        """Return a copy of the table."""
+        return EndedIncarnations(dict(self.topics), self.others, dict(self.groups))
+
     def group_before(self, group: str) -> int:
         """Return the physical offset before which all records of a group's state are dead."""
         return self.groups.get(group, 0)
@@ -93,7 +97,7 @@ def find_incarnations(directory: Directory) -> FoundIncarnations:
 class OwnedIncarnations(Incarnations):
     """The table of a store that this process owns; `write` stores it. For the store's thread.
 
-    No dead record comes back to life, except where `follow` and `clamp` say so.
+    No dead record comes back to life, except where `replace` and `clamp` say so.
     """
 
     def __init__(self, directory: OwnedDirectory, clock: Clock, found: FoundIncarnations) -> None:
@@ -128,9 +132,9 @@ class OwnedIncarnations(Incarnations):
         self._file.next_version()
         return True
 
-    def follow(self, master: Incarnations) -> None:
-        """Have the entries of a master's table, and no others."""
-        self._replace(dict(master.topics), dict(master.groups), master.others)
+    def replace(self, table: Incarnations) -> None:
+        """Have the entries of another table, and no others."""
+        self._replace(dict(table.topics), dict(table.groups), table.others)
 
     def clamp(self, log_end: int) -> int:
         """Move offsets past the log's end to it; return how many.
