@@ -112,16 +112,17 @@ class TopicTable:
 
     def _chosen(self, is_chosen: Callable[[dict[str, QueueData]], bool]) -> Job[list[str]]:
         chosen: list[str] = []
-        for topic, found in list(self.queues.items()):
-            if is_chosen(found):
+        for topic in list(self.queues):
+            found = self.queues.get(topic)
+            if found is not None and is_chosen(found):
                 chosen.append(topic)
             yield
         return chosen
 
     def _change_perm(self, broker_name: str, change: Callable[[int], int]) -> Job[int]:
         count = 0
-        for on in list(self.queues.values()):
-            data = on.get(broker_name)
+        for topic in list(self.queues):
+            data = self.queues.get(topic, {}).get(broker_name)
             if data is not None:
                 data.perm = change(data.perm)
                 count += 1

@@ -333,8 +333,8 @@ def properties_text(pairs: Iterable[tuple[str, str]]) -> str:
 
 def texts(settings: msgspec.Struct) -> dict[str, str]:
     """Return the values of settings as texts of a `broker.conf`, by their names there."""
-    fields = msgspec.structs.fields(type(settings))
-    return {field.encode_name: _text(getattr(settings, field.name)) for field in fields}
+    names = _names(type(settings))
+    return {name: _text(getattr(settings, attribute)) for name, attribute in names.items()}
 
 
 def _text(value: Any) -> str:

@@ -67,7 +67,9 @@ class ConsumeStatsAdmin:
         for topic in (yield from self._wanted(header)):
             yield from self._table(group, topic, topic.read_queue_nums, pairs, [0, 0])
             tps += self._parts.stats.got_tps(group, topic.topic_name)
-        return response(request, body=_encode(pairs, tps))
+        body = _encode(pairs, tps)
+        yield
+        return response(request, body=body)
 
     def _wanted(self, header: ConsumeStatsHeader) -> Job[list[Topic]]:
         """Return the requested topics; by default, those for which the group has offsets.
@@ -169,6 +171,7 @@ class ConsumeStatsAdmin:
                 found.append(_encode(pairs, tps))
             groups.append(encode_with_table({name: encode_array(found)}))
             yield
+        yield
         body = encode_with_table(
             {
                 "brokerAddr": self._parts.settings.broker_address,
@@ -177,6 +180,7 @@ class ConsumeStatsAdmin:
                 "totalInflightDiff": sums[1],
             }
         )
+        yield
         return response(request, body=body)
 
     def _time_span(self, peer: Peer, request: Command) -> Later:

@@ -215,4 +215,6 @@ class GroupAdmin:
         header = GroupCountHeader(total_group_num=len(members) if is_whole else total)
         table = groups.forbidden_table()
         forbidden = table if is_whole else {name: table[name] for name in names if name in table}
-        return response(request, header=header, body=join_groups(members, version, forbidden))
+        body = join_groups(members, version, forbidden)
+        yield
+        return response(request, header=header, body=body)

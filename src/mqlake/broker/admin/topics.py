@@ -208,6 +208,7 @@ class TopicAdmin:
                 b"}",
             )
         )
+        yield
         # What was removed meanwhile has changed the version, too.
         total = len(members) if is_whole else total
         header = TopicCountHeader(total_topic_num=total)

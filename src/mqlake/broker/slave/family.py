@@ -53,6 +53,7 @@ class SlaveTables:
             texts.append(encode_body(key) + b":" + encode_body(queues))
             yield
         body = b"".join((b'{"offsetTable":{', b",".join(texts), b'},"dataVersion":', version, b"}"))
+        yield
         return response(request, body=body)
 
     def _delay_offsets(self, _peer: Peer, request: Command) -> Command:

@@ -10,7 +10,7 @@ from mqlake.namesrv.broker_table import BrokerKey, Place
 from mqlake.namesrv.kv_config import ORDERED_TOPICS
 from mqlake.namesrv.routes import Registration
 from mqlake.namesrv.state import State
-from mqlake.protocol.bodies.register import RegisterBody, TopicConfigs, body_crc, decode_register
+from mqlake.protocol.bodies.register import RegisterBody, TopicConfigs, decode_register, has_crc
 from mqlake.protocol.bodies.route import (
     BrokerMemberGroup,
     BrokerMemberGroupBody,
@@ -75,7 +75,8 @@ class BrokerRequests:
 
     def _take(self, peer: Peer, request: Command) -> Job[Command]:
         header = request.header(RegisterBrokerHeader)
-        if header.body_crc32 and body_crc(request.body) != header.body_crc32:
+        crc = header.body_crc32
+        if crc and not (yield from has_crc(request.body, crc)):
             raise RemotingError(ResponseCode.SYSTEM_ERROR, "crc32 not match")
         key = BrokerKey(header.cluster_name, header.broker_addr)
         new = Registration(

@@ -38,6 +38,10 @@ V4_9_4: Final = 401
 _ANY_CLIENT: Final = Permission.PUBLISH | Permission.SUBSCRIBE | Permission.READ
 
 
+_PIECE = 1000
+"""Names of topics that are encoded in a single call."""
+
+
 class TopicRequests:
     """Serves requests about topics."""
 
@@ -86,11 +90,7 @@ class TopicRequests:
         if not self._state.settings.enable_all_topic_list:
             raise RemotingError(ResponseCode.SYSTEM_ERROR, "disable")
 
-        def answer() -> Job[Command]:
-            yield
-            return _list(request, self._topics.queues)
-
-        return self._state.slices.serve(peer, answer())
+        return self._state.slices.serve(peer, _list(request, self._topics.queues))
 
     def _by_cluster(self, peer: Peer, request: Command) -> Later:
         self._check_lists()
@@ -100,7 +100,7 @@ class TopicRequests:
 
     def _chosen(self, peer: Peer, request: Command, topics: Job[list[str]]) -> Later:
         def answer() -> Job[Command]:
-            return _list(request, (yield from topics))
+            return (yield from _list(request, (yield from topics)))
 
         return self._state.slices.serve(peer, answer())
 
@@ -154,5 +154,9 @@ class TopicRequests:
             raise RemotingError(ResponseCode.SYSTEM_ERROR, "disable")
 
 
-def _list(request: Command, topics: Iterable[str]) -> Command:
-    return response(request, body=encode_body(TopicList(list(topics))))
+def _list(request: Command, topics: Iterable[str]) -> Job[Command]:
+    names, pieces = list(topics), list[bytes]()
+    for at in range(0, len(names), _PIECE):
+        pieces.append(encode_body(names[at : at + _PIECE])[1:-1])
+        yield
+    return response(request, body=b"".join((b'{"topicList":[', b",".join(pieces), b"]}")))

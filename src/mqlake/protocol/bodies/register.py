@@ -32,6 +32,15 @@ def body_crc(body: Body) -> int:
     return zlib.crc32(body) & CRC_MASK
 
 
+def has_crc(body: Body, stated: int) -> Generator[None, None, bool]:
+    """Return whether a body, which may be long, has the CRC that its header states."""
+    crc, view = 0, memoryview(body)
+    for at in range(0, len(view), _CHECKED):
+        crc = zlib.crc32(view[at : at + _CHECKED], crc)
+        yield
+    return crc & CRC_MASK == stated
+
+
 class TopicConfigs(msgspec.Struct, rename="camel"):
     """A broker's topics, and where it has them, its queues of static topics."""
 
@@ -74,6 +83,7 @@ _BETWEEN = b'},"'
 _PIECE = 128 << 10
 """Bytes of members that are decoded in a single call."""
 _MOST_TRIES = 32
+_CHECKED = 1 << 20
 
 
 class _RawTopics(msgspec.Struct, rename="camel"):
@@ -135,7 +145,10 @@ def _take_members(
     between two members, and is so if what is before is valid by itself.
     """
     taken: dict[str, msgspec.Raw] = {}
+    if len(data) <= _PIECE:
+        return taken, data
     text = bytes(data)
+    yield
     start = at = text.find(key) + len(key)
     if start < len(key):
         return taken, data
