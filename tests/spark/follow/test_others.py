@@ -14,6 +14,7 @@ from pyarrow import parquet
 from pyiceberg.types import StringType
 
 from mqlake.spark.follow import iceberg_table
+from mqlake.spark.follow.compaction import merge
 from mqlake.spark.follow.evolution import SchemaConflictError, UnwritableTableError
 from mqlake.spark.follow.field_ids import ids_of
 from mqlake.spark.follow.iceberg_columns import COLUMNS as NOTED
@@ -169,10 +170,32 @@ def test_a_batch_is_committed_although_others_commit_meanwhile(tmp_path: Path) -
 
 def test_a_newer_format_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table = open_table(options(tmp_path / "table", Format.ICEBERG))
-    add(table, 0, [row(0)])
+    for number in range(3):
+        add(table, number, [row(number)])
+    assert len(table.merges(is_last=True)) == 1
     monkeypatch.setattr(iceberg_table, "NEWEST_VERSION", 1)
+    before = sorted((tmp_path / "table").rglob("*"))
+    table.expire(0)
+    assert table.merges(is_last=True) == []
+    assert sorted((tmp_path / "table").rglob("*")) == before
     with pytest.raises(UnwritableTableError, match="format version 2, and PyIceberg writes"):
-        table.shape(FOLLOWER, 1)
+        table.shape(FOLLOWER, 3)
+
+
+def test_the_first_batch_of_a_topic_may_be_written_before_its_table(tmp_path: Path) -> None:
+    given = options(tmp_path / "topics", Format.ICEBERG, columns=COLUMNS, is_per_topic=True)
+    tables = open_table(given)
+    for number in range(3):
+        add(tables, number, [row(number, "A"), row(10 + number, "B")], COLUMNS)
+    one = tmp_path / "topics" / "A"
+    with iceberg(one).update_schema() as update:
+        update.rename_column("body", "payload")
+    add(tables, 3, [row(3, "A")], COLUMNS)
+    assert sorted(read(Format.ICEBERG, one)["payload"].to_pylist()) == [b"0", b"1", b"2", b"3"]
+    tables.replace([merge(job) for job in tables.merges(is_last=True)])
+    assert sorted(read(Format.ICEBERG, one)["payload"].to_pylist()) == [b"0", b"1", b"2", b"3"]
+    found = [one for batch in tables.scan(("topic", "body")) for one in batch.to_pylist()]
+    assert sorted(one["body"] for one in found) == [b"0", b"1", b"10", b"11", b"12", b"2", b"3"]
 
 
 def test_a_column_that_must_not_be_null_is_refused_if_messages_lack_it(tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ from mqlake.spark.follow.committed_end import CommittedEnd
 from mqlake.spark.follow.compaction import Merge, Merged, small_files, utc_day
 from mqlake.spark.follow.data_file import DataFile
 from mqlake.spark.follow.evolution import UnwritableTableError, fit, wanted_schema
+from mqlake.spark.follow.field_ids import ids_of
 from mqlake.spark.follow.iceberg_catalog import identifier_of, open_catalog, place_of, uri_of
 from mqlake.spark.follow.iceberg_columns import (
     NAME_MAPPING,
@@ -43,7 +44,7 @@ from mqlake.storage.clock import SystemClock
 try:
     from pyiceberg.catalog import Catalog
     from pyiceberg.exceptions import CommitFailedException, NoSuchTableError
-    from pyiceberg.table import Table
+    from pyiceberg.table import Table, Transaction
     from pyiceberg.transforms import DayTransform, IdentityTransform
 except ImportError:
     raise JobError("pyiceberg is not installed: pip install 'mqlake[iceberg]'") from None
@@ -188,18 +189,32 @@ class IcebergTable:
             )
         with self._table.transaction() as transaction:
             transaction.set_properties(notes)
+            if self._table.current_snapshot() is None:
+                self._map_names(transaction, files)
+            added = [self._described(transaction, file) for file in files]
             if removed:
                 with transaction.update_snapshot().overwrite() as overwrite:
                     for file in removed:
                         overwrite.delete_data_file(there[file.path])
-                    for file in files:
-                        overwrite.append_data_file(self._described(file))
+                    for file in added:
+                        overwrite.append_data_file(file)
             elif files:
                 with transaction.update_snapshot().merge_append() as append:
-                    for file in files:
-                        append.append_data_file(self._described(file))
+                    for file in added:
+                        append.append_data_file(file)
+
+    def _map_names(self, transaction: Transaction, files: Sequence[DataFile]) -> None:
+        """Let readers find columns by name if files were written before the table had ids."""
+        has_mapping = NAME_MAPPING in self._table.properties
+        schemas = (self._files_of.metadata(file.path).schema for file in files)
+        if not has_mapping and any(None in ids_of(one.to_arrow_schema()) for one in schemas):
+            mapping = self._table.schema().name_mapping.model_dump_json()
+            transaction.set_properties({NAME_MAPPING: mapping})
 
     def expire(self, keep: float) -> None:
+        self._table.refresh()
+        if self._table.format_version > NEWEST_VERSION:
+            return
         older_than = SystemClock().milliseconds() - int(keep * 1000)
         expire(self._table, self._files_of, self._root, older_than)
 
@@ -223,6 +238,8 @@ class IcebergTable:
         return list(names_there(self._table.metadata, self._wanted.names))
 
     def merges(self, *, is_last: bool) -> list[Merge]:
+        if self._table.format_version > NEWEST_VERSION:
+            return []
         groups = small_files(self.files(), self._target, utc_day(), is_last=is_last)
         mapping = self._table.properties.get(NAME_MAPPING, "")
         return [Merge(group, files=self._files_of, name_mapping=mapping) for group in groups]
@@ -240,7 +257,7 @@ class IcebergTable:
                 for file in one.inputs:
                     overwrite.delete_data_file(there[file.path])
                 for file in one.outputs:
-                    overwrite.append_data_file(self._described(file))
+                    overwrite.append_data_file(self._described(transaction, file))
 
     def _files(self) -> Iterator[tuple[DataFile, Any]]:
         """Yield the files of followers, except those with deleted rows."""
@@ -257,8 +274,8 @@ class IcebergTable:
                 size = file.file_size_in_bytes
                 yield DataFile(path, topic, text, file.record_count, size), file
 
-    def _described(self, file: DataFile) -> Any:
-        return described(self._table.io, self._table.metadata, uri_of(file.path))
+    def _described(self, transaction: Transaction, file: DataFile) -> Any:
+        return described(self._table.io, transaction.table_metadata, uri_of(file.path))
 
 
 def batch_property(follower: str) -> str:
