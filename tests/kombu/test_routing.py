@@ -167,3 +167,60 @@ def test_a_reply_creates_no_topic(connect: Connect, broker: RunningBroker) -> No
     with consume(client, Queue("live-client", auto_delete=True, durable=False), received):
         publish(connection, "live-client", "result", correlation_id="t-1")
         received.wait(1)
+
+
+def test_a_deleted_exchange_has_no_bindings_when_it_is_declared_again(connect: Connect) -> None:
+    queue = Queue("bound-twice", Exchange("deleted", type="direct"), routing_key="key")
+    connection = connect()
+    received = Received(connection)
+    with connection.channel() as channel:
+        queue(channel).declare()
+        channel.exchange_delete("deleted")
+        assert list(channel.state.bindings) == []
+        queue(channel).declare()
+        publish(connection, "key", "sent", exchange=queue.exchange, headers=TASK)
+    with consume(connection, queue, received, auto_declare=False):
+        received.wait(1)
+    assert received.bodies == ["sent"]
+
+
+def test_a_transport_that_connects_again_declares_anew(connect: Connect) -> None:
+    queue = Queue("declared-twice", Exchange("again", type="direct"), routing_key="key")
+    connection = connect()
+    received = Received(connection)
+    transport = connection.transport
+    for _ in range(2):
+        transport.close_connection(transport.establish_connection())
+        opened = transport.establish_connection()
+        channel = transport.create_channel(opened)
+        queue(channel).declare()
+        assert transport.queues.reads_own_topic(queue.name)
+        assert [key.queue for key in channel.state.bindings] == [queue.name]
+    transport.close_connection(opened)
+    publish(connection, queue.name, "sent")
+    with consume(connection, queue, received):
+        received.wait(1)
+    assert received.bodies == ["sent"]
+
+
+def test_new_tasks_run_after_a_queue_was_deleted_with_its_tasks_held(connect: Connect) -> None:
+    queue, connection = Queue("deleted-in-hand"), connect()
+    held = Received(connection, keep=True)
+    with connection.channel() as channel:
+        queue(channel).declare()
+    publish(connection, queue.name, *(f"old{number}" for number in range(12)), headers=TASK)
+    with consume(connection, queue, held):
+        held.wait(12)
+        with connection.channel() as channel:
+            queue(channel).delete()
+            queue(channel).declare()
+        new = [f"new{number}" for number in range(12)]
+        publish(connection, queue.name, *new, headers=TASK)
+        held.wait(24)
+        assert sorted(held.bodies[12:]) == sorted(new)
+        for message in held.messages[:12]:
+            message.ack()  # These are of the deleted queue: nothing happens to the new ones.
+        for message in held.messages[12:]:
+            message.requeue()
+        held.wait(36)
+        assert sorted(held.bodies[24:]) == sorted(new)

@@ -40,7 +40,9 @@ if TYPE_CHECKING:
         """`kombu.transport.virtual.BrokerState`."""
 
         exchanges: dict[str, dict[str, Any]]
+        bindings: dict[tuple[str, str, str], object]
 
+        def clear(self) -> None: ...
         def binding_delete(self, queue: str, exchange: str, routing_key: str) -> None: ...
         def queue_bindings_delete(self, queue: str) -> None: ...
 

@@ -56,6 +56,14 @@ class Declarations:
         """Return whether messages of an exchange must be sent to the queue's own topic."""
         return not self.is_transient(queue) or exchange not in self.followed.get(queue, {})
 
+    def forget_exchange(self, exchange: str) -> None:
+        """Note that an exchange was deleted: no queue is bound to it any more."""
+        for bound in (self.followed, self.shared):
+            for queue in list(bound):
+                bound[queue].pop(exchange, None)
+                if not bound[queue]:
+                    del bound[queue]
+
     def forget(self, queue: str) -> None:
         """Note that a queue was deleted."""
         self._transient.pop(queue, None)

@@ -104,8 +104,13 @@ class QueueChannel(VirtualChannel):
             exchange["table"] = [bound for bound in exchange["table"] if bound[2] != queue]
 
     def exchange_delete(self, exchange: str, **_: Any) -> None:
-        """Forget an exchange in this process. Its topic and its bound queues remain."""
+        """Forget an exchange and its bindings on this connection; its topic and queues remain."""
         self.state.exchanges.pop(exchange, None)
+        # kombu skips bindings that it has noted: another exchange of that name would have none.
+        for queue, bound, routing_key in list(self.state.bindings):
+            if bound == exchange:
+                self.state.binding_delete(queue, exchange, routing_key)
+        self._transport.queues.forget_exchange(exchange)
 
     def _topic(self, queue: str) -> str:
         return queue_topic(queue, self._settings.topic_prefix)

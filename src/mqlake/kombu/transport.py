@@ -65,6 +65,8 @@ class Transport(VirtualTransport):
         """Forget the state of an earlier connection of this object."""
         self.arrivals: Arrivals[Feed | BaseException] = Arrivals()
         self.queues = Declarations()
+        # kombu skips declarations that it has noted, so they would never reach `queues`.
+        self.state.clear()
 
     def driver_version(self) -> str:
         """Return mqlake's version."""

@@ -46,7 +46,7 @@ class PrefetchWindow:
         """Return how many messages one reader may ask for now.
 
         A reader does not know what the others are about to receive. Messages over the limit go back
-        to the broker, which takes a second or two: sharing the limit keeps that rare.
+        to the broker: sharing the limit keeps that rare.
         """
         return max(min(1, self.room), self.room // max(1, self.readers))
 

@@ -166,8 +166,7 @@ def test_a_deletion_that_the_disk_refuses_once_is_completed_by_the_next(
         async with running(tmp_path) as broker:
             for topic in ("Orders", retry):
                 await done(broker, MAKE, wanted(topic))
-                await broker.send(to(topic, queue_id=0))
-            await broker.parts.store.put(Message("Orders", b"dispatched"))
+                await broker.parts.store.put(Message(topic, b"dispatched"))
             broker.parts.store.sync_log()
             broker.parts.store.config.consumer_offsets.commit("g", "Orders", 0, 1)
             monkeypatch.setattr(LocalOwnedDirectory, "remove_directory", refused_once)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from mqlake.errors import DiskError
-from mqlake.formats.properties import DELIVER_MS, UNIQ_KEY, encode_pairs
+from mqlake.formats.properties import CANCEL, DELIVER_MS, UNIQ_KEY, encode_pairs
 from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.command import Command
 from mqlake.protocol.headers.recall import RecallAnswerHeader, RecallHeader
@@ -36,8 +36,10 @@ def handle_of(answer: Command) -> str | None:
     return answer.header(SendMessageResponseHeader).recall_handle
 
 
-async def recall(broker: Running, handle: str, topic: str = TOPIC) -> Command:
-    header = RecallHeader(topic=topic, recall_handle=handle, producer_group="producers")
+async def recall(
+    broker: Running, handle: str, topic: str = TOPIC, group: str = "producers"
+) -> Command:
+    header = RecallHeader(topic=topic, recall_handle=handle, producer_group=group)
     return await broker.ask(RequestCode.RECALL_MESSAGE, header)
 
 
@@ -47,6 +49,38 @@ async def bodies(broker: Running, least: int) -> list[bytes]:
         while len(found := broker.records(TOPIC)) < least:  # noqa: ASYNC110 (nobody tells)
             await asyncio.sleep(0.05)
     return [bytes(record.body) for record in found]
+
+
+def test_a_recall_without_a_producer_group(tmp_path: Path) -> None:
+    """RocketMQ's proxy sends such recalls for its gRPC clients."""
+
+    async def run() -> None:
+        clock = AdvancedClock()
+        async with running(tmp_path, clock=clock, **SETTINGS) as broker:
+            handle = handle_of(await send_later(broker, b"first", KEY, 60_000))
+            await send_later(broker, b"second", "7F0000010002", 60_100)
+            assert handle is not None
+            answer = await recall(broker, handle, group="")
+            assert (answer.code, answer.remark) == (ResponseCode.SUCCESS, None)
+            clock.advance(60.1)
+            assert await bodies(broker, 1) == [b"second"]
+
+    asyncio.run(run())
+
+
+def test_a_producer_cannot_cancel_the_message_of_another(tmp_path: Path) -> None:
+    async def run() -> None:
+        clock = AdvancedClock()
+        async with running(tmp_path, clock=clock, **SETTINGS) as broker:
+            await send_later(broker, b"first", KEY, 60_000)
+            due = str(clock.milliseconds() + 59_990)
+            forged = {UNIQ_KEY: "7F0000010002", DELIVER_MS: due, CANCEL: f"{TOPIC}+{KEY}"}
+            properties = encode_pairs(forged).decode()
+            await broker.send(to(TOPIC, properties=properties), b"second")
+            clock.advance(60.1)
+            assert sorted(await bodies(broker, 2)) == [b"first", b"second"]
+
+    asyncio.run(run())
 
 
 @pytest.mark.parametrize("flush", ["ASYNC_FLUSH", "SYNC_FLUSH"])

@@ -32,6 +32,7 @@ def keys() -> UniqueKeys:
         ("UNIQ_KEY\x01J\x02UNIQ_KEY\x01K\x02", {"UNIQ_KEY": "K"}),
         ("MSG_REGION\x01x\x02UNIQ_KEY\x01K\x02", {"UNIQ_KEY": "K"}),
         ("POP_CK\x01x\x02UNIQ_KEY\x01K\x02", {"UNIQ_KEY": "K"}),
+        ("TIMER_DEL_UNIQKEY\x01T+x\x02UNIQ_KEY\x01K\x02", {"UNIQ_KEY": "K"}),
         ("KEYS\x01CLUSTER\x02UNIQ_KEY\x01K\x02", {"UNIQ_KEY": "K", "KEYS": "CLUSTER"}),
         ("name\x01ünï → 😀\x02UNIQ_KEY\x01K\x02", {"UNIQ_KEY": "K", "name": "ünï → 😀"}),
     ],

@@ -11,6 +11,7 @@ from mqlake.broker.admin.attributes import GROUP_ATTRIBUTES, changed
 from mqlake.broker.admin.bodies import admin_body
 from mqlake.broker.admin.kept import once_kept
 from mqlake.broker.admin.pages import page
+from mqlake.broker.admin.removal import pop_retry_topics, remove_topic
 from mqlake.broker.bodies import Members
 from mqlake.broker.parts import Parts
 from mqlake.formats.config.subscription_group import SubscriptionGroup
@@ -124,42 +125,56 @@ class GroupAdmin:
         self._parts.groups.check_room(name)
 
     async def _delete(self, peer: Peer, request: Command) -> Answer:
-        slices = self._parts.slices
-        return await self._once_kept(slices.serve(peer, self._remove(request), is_kept=True))
-
-    def _remove(self, request: Command) -> Job[Command]:
         header = request.header(DeleteGroupHeader)
-        yield from self._remove_group(header.group_name, clean_offset=header.clean_offset)
-        return response(request)
+        clean = header.clean_offset
+        return await self._remove(peer, request, [header.group_name], clean_offset=clean)
 
     async def _delete_list(self, peer: Peer, request: Command) -> Answer:
-        slices, size = self._parts.slices, len(request.body)
-        return await self._once_kept(
-            slices.serve(peer, self._remove_all(request), size=size, is_kept=True)
-        )
-
-    def _remove_all(self, request: Command) -> Job[Command]:
-        names = admin_body(GroupNames, request, self._parts.settings)
-        if not names.group_name_list:
+        body = admin_body(GroupNames, request, self._parts.settings)
+        names = body.group_name_list
+        if not names:
             reason = "The specified group name list is blank."
             raise RemotingError(ResponseCode.INVALID_PARAMETER, reason)
-        if not all(name.strip() for name in names.group_name_list):
+        if not all(name.strip() for name in names):
             raise RemotingError(
                 ResponseCode.INVALID_PARAMETER, "The specified group name is blank."
             )
-        for name in names.group_name_list:
-            yield from self._remove_group(name, clean_offset=names.clean_offset)
-            yield
-        return response(request)
+        return await self._remove(peer, request, names, clean_offset=body.clean_offset)
 
-    def _remove_group(self, name: str, *, clean_offset: bool) -> Job[None]:
-        offsets = self._parts.store.config.consumer_offsets
-        self._parts.groups.remove(name)
+    async def _remove(
+        self, peer: Peer, request: Command, names: Sequence[str], *, clean_offset: bool
+    ) -> Answer:
+        """Remove groups, and with their offsets everything that belongs to them."""
+        store, retries = self._parts.store, list[str]()
+        job = self._remove_all(names, retries, clean_offset=clean_offset)
+        removed = self._parts.slices.serve(peer, job, size=len(request.body), is_kept=True)
+        if removed is not None:
+            await removed
+        for each in dict.fromkeys(retries):
+            await remove_topic(self._parts, each)
         if clean_offset:
-            yield from self._parts.endings.group_ended(name)
-            for topic in offsets.topics_of(name):
-                offsets.remove(name, topic)
-                yield
+            for table in (store.incarnations, store.config.consumer_offsets, store.config.topics):
+                await once_kept(self._parts, table, None)
+        return await self._once_kept(response(request))
+
+    def _remove_all(
+        self, names: Sequence[str], retries: list[str], *, clean_offset: bool
+    ) -> Job[None]:
+        """Remove groups; add their retry topics of popped messages to `retries`."""
+        offsets = self._parts.store.config.consumer_offsets
+        for name in names:
+            self._parts.groups.remove(name)
+            if clean_offset:
+                self._parts.store.incarnations.end_group(name, self._parts.store.watermarks.end)
+                yield from self._parts.endings.group_ended(name)
+                topics = offsets.topics_of(name)
+                pairs = ((topic, name) for topic in topics)
+                found = yield from pop_retry_topics(self._parts, pairs)
+                retries += found.own
+                for topic in topics - found.shared:
+                    offsets.remove(name, topic)
+                    yield
+            yield
 
     async def _forbid(self, _peer: Peer, request: Command) -> Answer:
         """Set, and answer, whether a group may pull a topic."""

@@ -11,11 +11,11 @@ from mqlake.broker.admin.attributes import TOPIC_ATTRIBUTES, changed, check_fixe
 from mqlake.broker.admin.bodies import admin_body
 from mqlake.broker.admin.kept import once_kept
 from mqlake.broker.admin.pages import page
+from mqlake.broker.admin.removal import pop_retry_topics, remove_topic
 from mqlake.broker.admin.topic_checks import check_topic, refuse_system
 from mqlake.broker.bodies import Members
 from mqlake.broker.parts import Parts
 from mqlake.formats.config.topics import Topic
-from mqlake.protocol import naming
 from mqlake.protocol.attributes import parse_changes
 from mqlake.protocol.bodies.groups import TopicConfigs, TopicNames
 from mqlake.protocol.bodies.message_queue import MessageQueue
@@ -114,7 +114,7 @@ class TopicAdmin:
         name = request.header(TopicNameHeader).topic
         self._check_removable(name)
         await self._remove(name)
-        return await self._once_kept(response(request))
+        return await self._once_removed(response(request))
 
     async def _delete_list(self, _peer: Peer, request: Command) -> Answer:
         names = admin_body(TopicNames, request, self._parts.settings).topic_list
@@ -125,7 +125,7 @@ class TopicAdmin:
             self._check_removable(name)
         for name in dict.fromkeys(names):
             await self._remove(name)
-        return await self._once_kept(response(request))
+        return await self._once_removed(response(request))
 
     def _check_removable(self, name: str) -> None:
         if not name.strip():
@@ -140,22 +140,21 @@ class TopicAdmin:
         # The topic comes last: if the disk refuses something, its offsets still name the groups
         # when the request is repeated.
         for each in [*names, name]:
-            with self._parts.topics.deleting(each):
-                self._parts.static_topics.remove(each)
-                self._parts.topics.remove(each)
-                await self._parts.slices.finish(self._parts.endings.topic_ended(each))
-                await self._parts.store.remove_topic(each)
-        await once_kept(self._parts, self._parts.store.config.static_topics, None)
+            await remove_topic(self._parts, each)
 
     def _retry_topics(self, name: str) -> Job[list[str]]:
-        """Return the retry topics of a topic's popped messages: its groups may be thousands."""
-        topics, store = self._parts.topics, self._parts.store
-        names: list[str] = []
-        for group in store.config.consumer_offsets.groups_of(name):
-            retries = _pop_retry_topics(name, group)
-            names += [retry for retry in retries if retry in topics or store.reads.queues(retry)]
-            yield
-        return names
+        groups = self._parts.store.config.consumer_offsets.groups_of(name)
+        return (yield from pop_retry_topics(self._parts, ((name, each) for each in groups))).own
+
+    async def _once_removed(self, answer: Answer) -> Answer:
+        """Return an answer once nothing of what was removed would be there after a crash.
+
+        Offsets of a deleted topic would hide messages of one that is created with its name.
+        """
+        config = self._parts.store.config
+        for table in (config.static_topics, config.consumer_offsets):
+            await once_kept(self._parts, table, None)
+        return await self._once_kept(answer)
 
     def _get(self, _peer: Peer, request: Command) -> Command:
         topic, mapping = self._topic(request), None
@@ -242,9 +241,3 @@ class TopicAdmin:
     def _system_list(self, request: Command) -> Job[Command]:
         names = yield from self._parts.topics.system_names()
         return response(request, body=encode_body(TopicList(names)))
-
-
-def _pop_retry_topics(topic: str, group: str) -> tuple[str, str]:
-    """Return the retry topics of popped messages, in both forms of their name."""
-    retry = naming.retry_topic(group)
-    return f"{retry}_{topic}", f"{retry}+{topic}"

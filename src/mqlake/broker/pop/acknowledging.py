@@ -28,7 +28,7 @@ from mqlake.protocol.headers.pop import (
 from mqlake.protocol.receipts import Receipt, check_receipt, parse_receipt
 from mqlake.protocol.retry_topics import marked
 from mqlake.remoting.connection import Peer
-from mqlake.remoting.slices import Job
+from mqlake.remoting.slices import Job, run_at_once
 
 _MOST_BITS = 1 << 16
 """Bits of an entry that are examined: a pop with a filter skips messages."""
@@ -92,7 +92,7 @@ class Acknowledging:
         receipt = Receipt(
             ack.start_offset, ack.pop_time, ack.invisible_time, ack.revive_queue_id, ack.retry
         )
-        check_receipt(receipt, self._parts.settings.revive_queue_num)
+        check_receipt(receipt, self._revive_topic.queues)
         topic = marked(ack.retry, ack.topic, ack.consumer_group)
         if topic not in self._parts.topics:
             return
@@ -162,6 +162,7 @@ class Acknowledging:
             raise RemotingError(ResponseCode.INVALID_PARAMETER, f"{reason} (timerMaxDelaySec)")
         if receipt.is_ordered:
             return self._change_ordered(request, header, key, receipt, now)
+        self._check_incarnation(key, header.offset, receipt)
         point = CheckPoint(
             start_offset=header.offset,
             pop_time=now,
@@ -174,9 +175,7 @@ class Acknowledging:
             broker_name=self._parts.settings.broker_name,
             log_end=self._store.watermarks.end,
         )
-        end = self._revive_topic.put_point(point, receipt.revive_queue_id)
-        if end is None:
-            raise RemotingError(ResponseCode.SYSTEM_ERROR, "the new check point was refused")
+        end = self._revive_later(point, receipt.revive_queue_id)
         pop = self._in_flight.find(Key(*key, receipt.start_offset, receipt.pop_time))
         if pop is not None:
             pop.needs = end
@@ -187,6 +186,21 @@ class Acknowledging:
             revive_qid=receipt.revive_queue_id,
         )
         return response(request, header=fields)
+
+    def _revive_later(self, point: CheckPoint, revive_queue_id: int) -> int:
+        """Let a message be redelivered when its new time is over, at once if it has none.
+
+        Upstream stores a check point in any case, whose message is redelivered seconds later.
+
+        Returns:
+            The physical offset before which everything that this needs was put.
+        """
+        if not point.invisible_time and run_at_once(self._revive_topic.revive(point)):
+            return self._store.watermarks.end
+        end = self._revive_topic.put_point(point, revive_queue_id)
+        if end is None:
+            raise RemotingError(ResponseCode.SYSTEM_ERROR, "the new check point was refused")
+        return end
 
     def _change_ordered(
         self,
@@ -212,20 +226,41 @@ class Acknowledging:
     # Checks
 
     def _receipt(self, text: str) -> Receipt:
-        return parse_receipt(text, self._parts.settings.revive_queue_num)
+        return parse_receipt(text, self._revive_topic.queues)
 
     def _queue(self, header: AckHeader | ChangeInvisibleTimeHeader, peer: Peer) -> QueueKey:
         topic = self._parts.topics.get(header.topic)
         if topic is None:
             reason = f"topic[{header.topic}] not exist, apply first please!"
             raise RemotingError(ResponseCode.TOPIC_NOT_EXIST, reason)
-        if not 0 <= header.queue_id < topic.read_queue_nums:
+        if not 0 <= header.queue_id < topic.read_queue_nums and not self._exists(header):
             reason = (
                 f"queueId[{header.queue_id}] is illegal, topic:[{header.topic}]"
                 f" topicConfig.readQueueNums:[{topic.read_queue_nums}] consumer:[{peer.address}]"
             )
             raise RemotingError(_ILLEGAL, reason)
         return QueueKey(header.topic, header.consumer_group, header.queue_id)
+
+    def _exists(self, header: AckHeader | ChangeInvisibleTimeHeader) -> bool:
+        """Return whether a queue that the topic has lost has messages: they may be popped."""
+        return header.queue_id in self._store.reads.queues(header.topic)
+
+    def _check_incarnation(self, key: QueueKey, offset: int, receipt: Receipt) -> None:
+        """Refuse a receipt of an earlier topic of that name: another message has its place.
+
+        Raises:
+            RemotingError: NO_MESSAGE.
+        """
+        is_known = self._in_flight.find(Key(*key, receipt.start_offset, receipt.pop_time))
+        if is_known is not None or not self._store.incarnations.before(key.topic):
+            return
+        head = self._store.reads.head_from(key.topic, key.queue_id, offset)
+        if head is not None and head.store_timestamp > receipt.pop_time:
+            reason = (
+                f"message {offset} of {key.topic}, queue {key.queue_id}, was stored after the pop "
+                "of this receipt: the topic was deleted and created again"
+            )
+            raise RemotingError(_NO_MESSAGE, reason)
 
 
 def _first_bits(data: bytes) -> Iterator[int]:

@@ -10,6 +10,7 @@ import msgspec
 from mqlake.broker.parts import Parts
 from mqlake.broker.pop.in_flight import QueueKey
 from mqlake.broker.pop.kept_table import KeptTable, Members
+from mqlake.errors import StoreError
 from mqlake.formats.config import ConsumerOrderInfos
 from mqlake.formats.config.consumer_order_info import OrderInfo
 from mqlake.protocol.codes import ResponseCode
@@ -32,6 +33,7 @@ class _InHand:
         visible: when a message is redelivered, if that is not the end of the invisible time.
         counts: how often a message was popped before, if it was.
         acked: queue offsets that are acknowledged.
+        log_end: physical offset of the log's end at the pop; 0 if unknown.
     """
 
     attempt_id: str | None
@@ -41,6 +43,7 @@ class _InHand:
     visible: dict[int, int] = field(default_factory=dict[int, int])
     counts: dict[int, int] = field(default_factory=dict[int, int])
     acked: set[int] = field(default_factory=set[int])
+    log_end: int = 0
 
     @property
     def free_at(self) -> int:
@@ -60,14 +63,31 @@ class Ordered:
     """The messages that groups have popped in order."""
 
     def __init__(self, parts: Parts) -> None:
-        self._now = parts.store.clock.milliseconds
+        self._store, self._now = parts.store, parts.store.clock.milliseconds
         self._file = KeptTable[ConsumerOrderInfos](parts, ConsumerOrderInfos, self._gather)
         self._queues: dict[QueueKey, _InHand] = {}
         for name, queues in self._file.found.table.items():
             topic, _, group = name.partition(_SEPARATOR)
             for queue_id, info in queues.items():
-                if info.offsets:
-                    self._queues[QueueKey(topic, group, queue_id)] = _loaded(info)
+                key = QueueKey(topic, group, queue_id)
+                if info.offsets and self._is_alive(key, info):
+                    self._queues[key] = _loaded(info)
+
+    def _is_alive(self, key: QueueKey, info: OrderInfo) -> bool:
+        """Return whether the queue still has the messages that were popped.
+
+        The process may have been killed after the topic or the group was deleted, and before the
+        file was written.
+        """
+        if 0 < info.log_end < self._store.incarnations.group_before(key.group):
+            return False
+        try:
+            head = self._store.reads.head_from(key.topic, key.queue_id, info.offsets[0])
+        except StoreError:
+            return True  # A queue that cannot be read now is reported elsewhere.
+        if head is None:
+            return False
+        return not info.log_end or head.physical_offset < info.log_end
 
     def is_blocked(self, key: QueueKey, attempt_id: str | None = None) -> bool:
         """Return whether a queue must wait; never for the attempt that has popped it."""
@@ -93,6 +113,7 @@ class Ordered:
         """Note that messages are popped now; add that to the answer."""
         old = self._queues.get(key)
         new = _InHand(attempt_id, pop_time, invisible_time, list(offsets))
+        new.log_end = self._store.watermarks.end
         if old is not None and attempt_id is not None and old.attempt_id == attempt_id:
             new.counts = old.counts
         elif old is not None:
@@ -186,6 +207,7 @@ def _loaded(info: OrderInfo) -> _InHand:
         dict(info.next_visible_times),
         dict(info.consumed_counts),
         {at for number, at in enumerate(offsets) if info.commit_offset_bit >> number & 1},
+        info.log_end,
     )
 
 
@@ -201,4 +223,5 @@ def _kept(found: _InHand) -> OrderInfo:
         last_consume_timestamp=found.pop_time,
         commit_offset_bit=sum(bits),
         attempt_id=found.attempt_id,
+        log_end=found.log_end,
     )

@@ -19,6 +19,7 @@ from mqlake.formats.file_name import is_safe_topic
 from mqlake.formats.own_properties import FIRST_POP_TIME, POP_GROUP
 from mqlake.formats.properties import DELAY
 from mqlake.formats.property_edits import edit
+from mqlake.formats.record import Record
 from mqlake.protocol import naming
 from mqlake.protocol.retry_topics import (
     QUEUES,
@@ -42,6 +43,7 @@ class ReviveTopic:
 
     Attributes:
         topic: the revive topic.
+        queues: the number of its queues, including those that only an earlier process used.
     """
 
     def __init__(self, parts: Parts, in_flight: InFlight) -> None:
@@ -50,6 +52,9 @@ class ReviveTopic:
         self.topic = naming.REVIVE_PREFIX + parts.settings.broker_cluster_name
         self._turn = 0
         self._rests_until = 0
+        # Receipts of an earlier process may name a queue that is not used any more.
+        stored = max(parts.store.reads.queues(self.topic), default=-1) + 1
+        self.queues = max(1, parts.settings.revive_queue_num, stored)
 
     def next_revive_queue(self) -> int:
         """Return the next queue of the revive topic in turn."""
@@ -186,10 +191,29 @@ class ReviveTopic:
         return True
 
     def _is_alive(self, point: CheckPoint) -> bool:
-        """Return whether the topic and the group of a check point exist."""
+        """Return whether the topic and the group of a check point exist.
+
+        A group that was deleted, but whose offsets remain, continues if it is created again.
+        """
         topic, group = normal_topic(point.topic, point.group), point.group
-        is_known = topic in self._parts.topics and group in self._parts.groups
-        return is_known and is_safe_topic(point.topic.encode("utf-8", "replace"))
+        is_safe = is_safe_topic(point.topic.encode("utf-8", "replace"))
+        if topic not in self._parts.topics or not is_safe:
+            return False
+        if 0 < point.log_end < self._store.incarnations.group_before(group):
+            return False
+        offsets = self._store.config.consumer_offsets
+        return group in self._parts.groups or offsets.has(group, point.topic, point.queue_id)
+
+    def _is_another(self, point: CheckPoint, record: Record) -> bool:
+        """Return whether a message is not the one that was popped, although it is at its place.
+
+        The topic was deleted and created again since, or an older log was restored.
+        """
+        if point.log_end:
+            return point.log_end <= record.physical_offset
+        # RocketMQ's check points say only when the message was popped.
+        was_deleted = self._store.incarnations.before(point.topic) > 0
+        return was_deleted and record.store_timestamp > point.pop_time
 
     def _put_to_retry_topic(self, point: CheckPoint, queue_offset: int) -> bool:
         """Put a message again, or set it aside; return whether it is finished."""
@@ -200,8 +224,8 @@ class ReviveTopic:
         if stored is None:
             self._store.redelivery.note_missing(point.topic, point.queue_id, queue_offset)
             return True
-        if 0 < point.log_end <= stored.record.physical_offset:
-            return True  # Another message: its topic was deleted and created since the pop.
+        if self._is_another(point, stored.record):
+            return True
         message = self._again(point, stored)
         result = self._parts.store.append_again(message)
         if result.count:

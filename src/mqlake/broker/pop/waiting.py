@@ -265,19 +265,24 @@ class Waiting:
 
     def topic_ended(self, topic: str) -> Job[None]:
         """Answer the requests that wait for a topic: there is nothing."""
-        yield from self._end([turn for turn in self._queues if turn[0] == topic])
+        yield from self._end(lambda turn: turn[0] == topic)
 
     def group_ended(self, group: str) -> Job[None]:
         """Answer the requests of a group: there is nothing."""
-        yield from self._end([turn for turn in self._queues if turn[1] == group])
+        yield from self._end(lambda turn: turn[1] == group)
 
-    def _end(self, turns: list[Turn]) -> Job[None]:
-        for turn in turns:
+    def _end(self, is_over: Callable[[Turn], bool]) -> Job[None]:
+        for turn in [turn for turn in self._queues if is_over(turn)]:
             waiting = self._queues.get(turn, {})
             for waiter in [each for waiters in waiting.values() for each in waiters]:
                 if self._parking.leave(waiter):
                     self._over(waiter)
                 yield
+        for name, listener in list(self._listeners.items()):
+            listener.turns = {turn for turn in listener.turns if not is_over(turn)}
+            if not listener.turns:
+                self._listeners.pop(name, None)
+            yield
 
     def _over(self, waiter: _Waiter) -> None:
         self._remove(waiter)

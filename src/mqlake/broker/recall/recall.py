@@ -59,8 +59,9 @@ class Recalls:
             CANCEL: f"{handle.topic}+{handle.unique_key}",
             UNIQ_KEY: handle.unique_key,
             DELIVER_MS: str(handle.deliver_ms),
-            PGROUP: header.producer_group,
         }
+        if header.producer_group:  # RocketMQ's proxy names no group, and no property is empty.
+            pairs[PGROUP] = header.producer_group
         message = Message(
             topic=handle.topic,
             body=_BODY,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from mqlake.broker.settings import BrokerSettings
 from mqlake.formats.own_properties import CLUSTER, MSG_REGION, POP_RECEIPT, TRACE_ON
 from mqlake.formats.properties import (
+    CANCEL,
     NAME_VALUE_SEPARATOR,
     PROPERTY_SEPARATOR,
     UNIQ_KEY,
@@ -25,7 +26,8 @@ class StoredProperties:
     """Converts the properties that producers send to those that are stored.
 
     It adds the cluster, the region, whether the broker is traced, and a unique key if the message
-    has none. It drops a receipt of pop consumption, because producers must not set one.
+    has none. It drops what producers must not set: a receipt of pop consumption, and the name of a
+    message that is to be cancelled, which only a recall may give.
 
     Attributes:
         own: the broker's bytes, which follow the producer's.
@@ -44,8 +46,8 @@ class StoredProperties:
         """Return the properties to store for those of a request."""
         if not text:
             return self._with_key("")
-        if POP_RECEIPT in text:
-            text = edit(text.encode(), (POP_RECEIPT,)).decode()
+        if POP_RECEIPT in text or CANCEL in text:
+            text = edit(text.encode(), (POP_RECEIPT, CANCEL)).decode()
         if text and text[-1] != PROPERTY_SEPARATOR:
             text += PROPERTY_SEPARATOR
         start = text.rfind(_LATER_KEY)

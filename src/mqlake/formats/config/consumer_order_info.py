@@ -13,7 +13,9 @@ import msgspec
 class OrderInfo(msgspec.Struct, frozen=True, rename="camel"):
     """What a group has in hand of one queue that it pops in order; times in milliseconds.
 
-    The first of `offsets` is a queue offset, the others are distances from it.
+    The first of `offsets` is a queue offset, the others are distances from it. `log_end` is
+    mqlake's own, which RocketMQ ignores: the physical offset of the log's end at the pop, 0 if it
+    is unknown.
     """
 
     pop_time: int = 0
@@ -24,6 +26,7 @@ class OrderInfo(msgspec.Struct, frozen=True, rename="camel"):
     last_consume_timestamp: int = msgspec.field(default=0, name="l")
     commit_offset_bit: int = msgspec.field(default=0, name="cm")
     attempt_id: str | None = msgspec.field(default=None, name="a")
+    log_end: int = msgspec.field(default=0, name="le")
 
 
 class ConsumerOrderInfos(msgspec.Struct, frozen=True, rename="camel"):

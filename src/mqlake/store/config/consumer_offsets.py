@@ -55,6 +55,15 @@ class ConsumerOffsetTable:
         """How often the table was changed, and when it was changed last."""
         return self._file.version
 
+    @property
+    def changes(self) -> int:
+        """Count the changes since the start."""
+        return self._file.changes
+
+    def is_kept(self, changes: int) -> bool:
+        """Return whether the first changes, so many of them, are durable."""
+        return self._file.written >= changes
+
     def commit(self, group: str, topic: str, queue_id: int, offset: int) -> None:
         """Set the offset that a group reads next in a queue; it may decrease."""
         self._set(self._committed, _key(topic, group), queue_id, offset)

@@ -1,0 +1,71 @@
+"""Remove topics, and the retry topics of messages that groups have popped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from mqlake.broker.parts import Parts
+from mqlake.protocol.naming import RETRY_PREFIX
+from mqlake.protocol.retry_topics import retry_topic
+from mqlake.remoting.slices import Job
+
+
+async def remove_topic(parts: Parts, name: str) -> None:
+    """Remove a topic with everything that belongs to it.
+
+    Raises:
+        RemotingError: the topic is being deleted already.
+        StoreError: the disk failed, or refused an operation; the same call completes it.
+    """
+    with parts.topics.deleting(name):
+        parts.static_topics.remove(name)
+        parts.topics.remove(name)
+        await parts.slices.finish(parts.endings.topic_ended(name))
+        await parts.store.remove_topic(name)
+
+
+class RetryTopics(NamedTuple):
+    """The existing retry topics of popped messages of some topics and groups.
+
+    A retry topic whose name is also that of another group's stays: `%RETRY%g_a_t` is the one of
+    group g for topic a_t, and of group g_a for topic t.
+
+    Attributes:
+        own: those that are to be removed.
+        shared: those that stay; the groups have gone to their end.
+    """
+
+    own: list[str]
+    shared: set[str]
+
+
+def pop_retry_topics(parts: Parts, pairs: Iterable[tuple[str, str]]) -> Job[RetryTopics]:
+    """Find the retry topics of pairs of a topic and a group; let groups go to the end of shared
+    ones.
+    """
+    found = RetryTopics([], set())
+    for topic, group in pairs:
+        for is_v2 in (False, True):
+            name = retry_topic(topic, group, is_v2=is_v2)
+            if name not in parts.topics and not parts.store.reads.queues(name):
+                continue
+            if _is_shared(parts, name, group):
+                _go_to_end(parts, name, group)
+                found.shared.add(name)
+            else:
+                found.own.append(name)
+        yield
+    return found
+
+
+def _is_shared(parts: Parts, name: str, group: str) -> bool:
+    others = parts.store.config.consumer_offsets.groups_of(name) - {group}
+    return bool(others) or name.removeprefix(RETRY_PREFIX) in parts.groups
+
+
+def _go_to_end(parts: Parts, name: str, group: str) -> None:
+    offsets = parts.store.config.consumer_offsets
+    for queue_id in offsets.query_topic(group, name):
+        end = parts.store.reads.queue(name, queue_id).max_offset
+        offsets.commit(group, name, queue_id, end)

@@ -1,0 +1,127 @@
+"""Nothing in a broker's memory has the name of what was deleted, except what this file explains."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from pathlib import Path
+
+import pytest
+
+from mqlake.protocol.bodies.heartbeat import ConsumerData, Heartbeat, Subscription
+from mqlake.protocol.bodies.locks import LockQueues
+from mqlake.protocol.bodies.message_queue import MessageQueue
+from mqlake.protocol.bodies.pop import RequestMode
+from mqlake.protocol.body import encode_body
+from mqlake.protocol.codes import RequestCode
+from mqlake.protocol.command import request
+from mqlake.protocol.header import Header
+from mqlake.protocol.headers.offsets import UpdateConsumerOffsetHeader
+from mqlake.protocol.headers.pop import NotificationHeader
+from mqlake.remoting.client import RemotingClient
+from tests.broker.admin.asking import done
+from tests.broker.endings.memory import mentions
+from tests.broker.endings.world import World
+from tests.broker.pop.popping import header
+from tests.broker.running import PATIENCE
+
+TOPIC, GROUP = "TopicThatEnds", "GroupThatEnds"
+
+EXPLAINED = {
+    r"Clients\.|ConsumerGroup\.|Client\.|Members\.": "clients that are connected; their "
+    "subscriptions end with the last connection",
+    r"QueueLocks\.": "a client may still process messages of a queue; its lock expires in a minute",
+    r"Arrivals\._listeners{}": "nobody listens; dropped with the next message of that name",
+    r"Waiting\._to_wake": "a timer that wakes nobody, for some minutes at most",
+    r"Stats\._measured": "until the next sample, seconds later",
+    rf"TopicTable\..*%RETRY%{GROUP}(?!_)": "the retry topic of pulled messages, as in RocketMQ",
+    r"InFlight\._by_time": "pops that are forgotten, until they would be due",
+    r"Incarnations\.": "the table that says that the topic or the group was deleted",
+    r"ConsumerOffsetTable\._restarts": "running consumers begin the topic anew",
+    r"Log\b|Segment|Copies|CopiedAhead|Buffer": "records of the log",
+}
+"""Paths of names that remain, and the reason."""
+
+
+async def _use(world: World) -> None:
+    """Let everything that a broker knows of topics and groups have the two names."""
+    await world.create(TOPIC, GROUP)
+    for queue_id in range(2):
+        await world.send(TOPIC, "a", "b", "c", "d", queue_id=queue_id)
+    first, second = await world.pop(TOPIC, GROUP, queue_id=0, max_msg_nums=2)
+    await world.acknowledge(TOPIC, GROUP, first)
+    await world.change(TOPIC, GROUP, second, 3_600_000)
+    await world.pop(TOPIC, GROUP, queue_id=0, max_msg_nums=1, invisible_time=1)
+    await world.pop(TOPIC, GROUP, queue_id=1, max_msg_nums=2, order=True)
+    await world.later(5)
+    await world.pop(TOPIC, GROUP, queue_id=0, max_msg_nums=1)
+    mode = RequestMode(TOPIC, GROUP, "POP", 0)
+    await done(world.broker, RequestCode.SET_MESSAGE_REQUEST_MODE, None, encode_body(mode))
+    locked = LockQueues(GROUP, "client", mq_set=[MessageQueue(TOPIC, "broker-a", 0)])
+    await done(world.broker, RequestCode.LOCK_BATCH_MQ, None, encode_body(locked))
+    consumer = ConsumerData(GROUP, subscription_data_set=[Subscription(TOPIC, "*")])
+    beat = Heartbeat("client", consumer_data_set=[consumer])
+    await done(world.broker, RequestCode.HEART_BEAT, None, encode_body(beat))
+    offset = UpdateConsumerOffsetHeader(
+        consumer_group=GROUP, topic=TOPIC, queue_id=1, commit_offset=1
+    )
+    await done(world.broker, RequestCode.UPDATE_CONSUMER_OFFSET, offset)
+    await world.broker.parts.slices.finish(world.broker.parts.stats.look())
+
+
+async def _wait(world: World, client: RemotingClient, code: int, asked: Header) -> None:
+    """Let a request wait, which the broker answers when the topic or the group ends."""
+    answer = await client.request(world.broker.address, request(code, asked), PATIENCE)
+    assert answer.code >= 0
+
+
+def _of_world(world: World) -> dict[str, object]:
+    handlers = [route.handler for route in world.broker.broker.routes]
+    return {"": (world.broker.parts, handlers)}
+
+
+def _unexplained(world: World, name: str) -> list[str]:
+    found = mentions(_of_world(world), name)
+    return sorted(
+        {path for path in found if not any(re.search(each, path, re.DOTALL) for each in EXPLAINED)}
+    )
+
+
+@pytest.mark.parametrize("name", [TOPIC, GROUP])
+def test_nothing_has_the_name_of_what_was_deleted(tmp_path: Path, name: str) -> None:
+    async def test() -> None:
+        async with World(tmp_path) as world:
+            await _use(world)
+            waiting, client = list[asyncio.Task[None]](), RemotingClient(connect_timeout=PATIENCE)
+            notification = NotificationHeader(
+                consumer_group=GROUP,
+                topic=TOPIC,
+                queue_id=1,
+                poll_time=200_000,
+                born_time=0,
+                order=True,
+            )
+            pop = header(
+                consumer_group=GROUP, topic=TOPIC, queue_id=1, order=True, poll_time=200_000
+            )
+            for code, asked in (
+                (RequestCode.NOTIFICATION, notification),
+                (RequestCode.POP_MESSAGE, pop),
+            ):
+                waiting.append(asyncio.create_task(_wait(world, client, code, asked)))
+            await asyncio.sleep(0.2)
+            before = _unexplained(world, name)
+            for part in ("InFlight", "Ordered", "Waiting", "Stats", "AssignmentRequests"):
+                assert any(f" {part}." in path for path in before), f"{part} knows no {name}"
+            if name == TOPIC:
+                await world.delete_topic(TOPIC)
+            else:
+                await world.delete_group(GROUP, clean_offset=True)
+            async with asyncio.timeout(PATIENCE):
+                await asyncio.gather(*waiting)
+            await client.close()
+            await world.settle()
+            left = _unexplained(world, name)
+            assert not left, "\n".join(left)
+
+    asyncio.run(test())

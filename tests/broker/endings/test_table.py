@@ -1,0 +1,39 @@
+"""Each cell of docs/what-ends.md."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from tests.broker.endings.events import EVENTS, OF_BROKERS, OF_TOPICS
+from tests.broker.endings.table import PAGE, PIECES, page
+from tests.broker.endings.world import World
+
+
+@pytest.mark.parametrize("event", EVENTS)
+def test_what_becomes_of_each_piece(tmp_path: Path, event: str) -> None:
+    async def test() -> None:
+        async with World(tmp_path) as world:
+            pieces = [piece for piece in PIECES if event in piece.outcomes]
+            for piece in pieces:
+                await piece.begin(world)
+            if event in OF_TOPICS:
+                for piece in pieces:
+                    await OF_TOPICS[event](world, piece.topic, piece.group)
+            if event in OF_BROKERS:
+                await OF_BROKERS[event](world)
+            failures: list[str] = []
+            for piece in pieces:
+                try:
+                    await piece.check(world, piece.outcomes[event])
+                except AssertionError as failure:
+                    failures.append(str(failure))
+            assert not failures, "; ".join(failures)
+
+    asyncio.run(test())
+
+
+def test_the_page_has_the_current_table() -> None:
+    assert PAGE.read_text("utf-8") == page(), "python -m tests.broker.endings.table"
