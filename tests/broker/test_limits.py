@@ -83,6 +83,7 @@ def test_heartbeats(tmp_path: Path) -> None:
         "maxSubscriptionsPerGroup": 20,
         "maxSubscriptionsSize": 65_536,
         "maxClientNums": 12,
+        "maxAddressShare": 100,
     }
 
     async def main() -> None:
@@ -117,7 +118,12 @@ def test_heartbeats(tmp_path: Path) -> None:
 
 
 def test_offsets_and_locks(tmp_path: Path) -> None:
-    settings = {"maxConsumerOffsetNums": 1000, "maxLockNums": 10, "maxLockBatchSize": 8}
+    settings = {
+        "maxConsumerOffsetNums": 1000,
+        "maxLockNums": 10,
+        "maxLockBatchSize": 8,
+        "maxAddressShare": 100,
+    }
 
     async def main() -> None:
         async with running(tmp_path, **settings) as broker:

@@ -16,7 +16,7 @@ from mqlake.remoting.slices import run_at_once
 from tests.namesrv.asking import running
 from tests.namesrv.registrations import place, registration
 
-FEW = NamesrvSettings(max_topic_nums=10, max_broker_nums=2)
+FEW = NamesrvSettings(max_topic_nums=10, max_broker_nums=2, max_address_share=100)
 
 
 def test_topics() -> None:

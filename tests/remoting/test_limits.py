@@ -140,7 +140,7 @@ def test_connections_beyond_the_limit_are_closed(caplog: pytest.LogCaptureFixtur
             await raw.close()
 
     asyncio.run(run())
-    assert "1 connections are open already" in caplog.text
+    assert "there are 1 already, and the maximum is 1" in caplog.text
 
 
 def test_connections_leave_room_for_other_files(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -177,13 +177,17 @@ class Broker:
             self.routes = tuple(route for family in FAMILIES for route in family(parts).routes())
             if own_log is not None:
                 await _adopt_consumer_offsets(parts, own_log)
-            limits = Limits(memory=settings.max_connection_memory)
+            limits = Limits(memory=settings.max_connection_memory, share=settings.max_address_share)
             refusals = SlaveRefusals(self._live, parts.replicas)
             self._server = RemotingServer(self.routes, limits, (refusals.check,))
             undo.push_async_callback(self._server.stop)
             self._live.on_change(
                 lambda: self._server.set_memory(self.settings.max_connection_memory),
                 "max_connection_memory",
+            )
+            self._live.on_change(
+                lambda: self._server.set_share(self.settings.max_address_share),
+                "max_address_share",
             )
             for port in (settings.listen_port, settings.listen_port - FAST_PORT_DISTANCE):
                 await self._server.start(settings.listen_address, port)

@@ -6,7 +6,7 @@ Upstream: `SubscriptionGroupManager`.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 import msgspec
 
@@ -17,6 +17,7 @@ from mqlake.formats.config.subscription_group import SubscriptionGroup
 from mqlake.protocol import naming
 from mqlake.protocol.codes import ResponseCode
 from mqlake.protocol.errors import RemotingError
+from mqlake.remoting.shares import Shares, owner_of
 from mqlake.remoting.slices import Job
 from mqlake.store.config.config_entries import GroupTable
 from mqlake.store.live_settings import Current
@@ -25,10 +26,19 @@ _log = logging.getLogger(__name__)
 
 
 class Groups:
-    """The consumer groups of one broker. Every change is stored."""
+    """The consumer groups of one broker. Every change is stored.
+
+    Attributes:
+        make_room: called if there is no room for another group; removes one that holds nothing, and
+            returns whether there was one.
+    """
 
     def __init__(self, settings: Current[BrokerSettings], table: GroupTable) -> None:
         self._settings, self._table = settings, table
+        self.make_room: Callable[[], bool] = lambda: False
+        self._shares = Shares(lambda: settings.now.max_address_share)
+        # Which clients have created the groups, since the start.
+        self._creators: dict[str, str] = {}
         self._make_own()
         settings.on_change(self._make_own, "broker_role")
         for group in [group for name in table if (group := table.get(name)) is not None]:
@@ -68,13 +78,20 @@ class Groups:
         """Return a group, None if no group has this name."""
         return self._table.get(name)
 
-    def get_or_make(self, name: str) -> SubscriptionGroup | None:
+    def creator(self, name: str) -> str | None:
+        """Return to whom a group counts that a client has created since the start."""
+        return self._creators.get(name)
+
+    def get_or_make(self, name: str, address: str = "") -> SubscriptionGroup | None:
         """Return a group; if it does not exist, create it if settings and its name allow that.
 
         Upstream: `findSubscriptionGroupConfig`.
 
+        Args:
+            address: the "host:port" of the client to whose share the group counts.
+
         Raises:
-            RemotingError: there are too many groups.
+            RemotingError: there are too many groups, or too many of this client.
         """
         found = self.get(name)
         if found is not None:
@@ -88,10 +105,23 @@ class Groups:
         found = SubscriptionGroup(group_name=name)
         if settings.is_slave:
             return found  # Not stored: groups are created at the master.
-        self.check_room(name)
-        _log.info("group %s made", name)
-        self.put(found)
+        self._create(found, owner_of(address))
         return found
+
+    def _create(self, group: SubscriptionGroup, owner: str) -> None:
+        """Create a group of a client, perhaps in place of a group that holds nothing.
+
+        Raises:
+            RemotingError: there are too many groups, or too many of this client.
+        """
+        most, used = self._settings.now.max_subscription_group_nums, len(self._table)
+        refusal = self._shares.refusal(owner, used, most, "maxSubscriptionGroupNums")
+        if refusal is not None and not self.make_room():
+            raise self._refused(group.group_name, refusal)
+        _log.info("group %s made", group.group_name)
+        self._table.put(group)
+        self._shares.add(owner)
+        self._creators[group.group_name] = owner
 
     def check_room(self, name: str) -> None:
         """Refuse a group that would exceed the limit.
@@ -101,12 +131,19 @@ class Groups:
                 them.
         """
         most = self._settings.now.max_subscription_group_nums
-        if len(self._table) >= most and name not in self._table:
-            reason = (
-                f"group[{name}] is not created: there are {most} groups already"
-                " (maxSubscriptionGroupNums); delete groups, or raise the setting"
-            )
-            raise RemotingError(ResponseCode.SYSTEM_ERROR, reason)
+        if len(self._table) >= most and name not in self._table and not self.make_room():
+            reason = f"there are {most} already (maxSubscriptionGroupNums)"
+            raise self._refused(name, reason)
+
+    def _refused(self, name: str, reason: str) -> RemotingError:
+        return RemotingError(
+            ResponseCode.SYSTEM_ERROR,
+            f"group[{name}] is not created: {reason}; delete groups, or raise the setting",
+        )
+
+    def is_forbidden_any(self, name: str) -> bool:
+        """Return whether a group must not do something with any topic."""
+        return self._table.is_forbidden_any(name)
 
     def forbidden(self, name: str, topic: str) -> int:
         """Return what a group must not do with a topic: a sum of PERM_* bits."""
@@ -148,6 +185,8 @@ class Groups:
 
     def remove(self, name: str) -> bool:
         """Remove a group; return whether it existed."""
+        if (owner := self._creators.pop(name, None)) is not None:
+            self._shares.add(owner, -1)
         return self._table.remove(name)
 
 

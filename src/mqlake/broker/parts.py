@@ -6,11 +6,13 @@ from collections.abc import Awaitable, Callable
 
 from mqlake.broker.busy import Busy
 from mqlake.broker.clients.clients import Clients
+from mqlake.broker.empty_groups import EmptyGroups
 from mqlake.broker.endings import AllEndings
 from mqlake.broker.groups import Groups
 from mqlake.broker.locks.queue_locks import QueueLocks
 from mqlake.broker.offsets.past_end import REPORT, PastEnd
 from mqlake.broker.offsets.restarts import Restarts
+from mqlake.broker.offsets.room import OffsetRoom
 from mqlake.broker.registration import Registration
 from mqlake.broker.repeating import Repeating
 from mqlake.broker.replicas import Replicas
@@ -22,6 +24,7 @@ from mqlake.broker.stats import LOOK, Stats
 from mqlake.broker.topics import MOST_QUEUES, Topics
 from mqlake.protocol.codes import RequestCode
 from mqlake.protocol.command import Body
+from mqlake.remoting.shares import Shares
 from mqlake.remoting.slices import Job, Slices
 from mqlake.store.config.properties_file import PropertiesFile
 from mqlake.store.live_settings import LiveSettings
@@ -41,6 +44,8 @@ class Parts:
         forwarder: requests stretches of logic queues from other brokers.
         clients: the connected producers and consumers, by group.
         past_end: corrects offsets past the end of their queue.
+        empty_groups: removes consumer groups that hold nothing.
+        offset_room: the limit of consumer offsets, and the shares of clients.
         clients_now: returns the time (ms since 1970) as clients name it in requests.
         locks: the queues that consumers lock to keep their order.
         replicas: the other brokers of this broker's name.
@@ -66,7 +71,8 @@ class Parts:
     ) -> None:
         self.live, self.store, self.settings_file = live, store, settings_file
         self.slices = Slices(
-            lambda: (self.settings.long_request_queue_capacity, "longRequestQueueCapacity")
+            lambda: (self.settings.long_request_queue_capacity, "longRequestQueueCapacity"),
+            lambda: self.settings.max_address_share,
         )
         self.repeating = Repeating(self.slices)
         self.endings = AllEndings()
@@ -95,7 +101,15 @@ class Parts:
         self.repeating.every(REPORT, self.past_end.report)
         self.endings.add(Restarts(store.config.consumer_offsets, self.clients))
         self.clients_now = store.clock.milliseconds
-        self.locks = QueueLocks(lambda: int(store.clock.monotonic() * 1000))
+        self.empty_groups = EmptyGroups(
+            live, store, self.groups, self.topics, self.clients, self.endings, self.slices
+        )
+        self.empty_groups.start(self.repeating)
+        self.offset_room = OffsetRoom(live, store.config.consumer_offsets, self.groups)
+        self.locks = QueueLocks(
+            lambda: int(store.clock.monotonic() * 1000),
+            Shares(lambda: self.settings.max_address_share),
+        )
         self.replicas = Replicas()
         self.names = Registration(live, self.topics, self.static_topics, self.replicas, self.slices)
         self.replication = Replication(live, store, self.replicas)

@@ -241,6 +241,10 @@ class BrokerSettings(StoreSettings, frozen=True, rename="camel", kw_only=True):
     """How long popped messages are kept only in memory, before their check point is written."""
 
     # Limits
+    max_address_share: Now[Annotated[int, Within(1, 100)]] = 20
+    """Percent of a limit for all clients. While more than half of the limit is in use, the clients
+    of one address together can add entries only until they have this share. Set it to 100 if all
+    clients connect through one proxy."""
     max_topic_nums: Now[Annotated[int, Within(1, 1_000_000)]] = 50_000
     """The maximum number of topics that clients can create. Retry and dead-letter topics of groups
     are created beyond it."""
@@ -248,6 +252,9 @@ class BrokerSettings(StoreSettings, frozen=True, rename="camel", kw_only=True):
     """The maximum number of queues of a topic or of a group's retry topic."""
     max_subscription_group_nums: Now[Annotated[int, Within(1, 1_000_000)]] = 20_000
     """The maximum number of consumer groups that clients can create."""
+    empty_group_expired_timeout: Now[CountOrNone] = 86_400_000
+    """How long a consumer group that a client created is kept while it has no consumer, no offset,
+    and no message to retry. 0: for ever."""
     max_group_config_size: Now[Annotated[int, Within(1_024, 1_048_576)]] = 16_384
     """The maximum size of a consumer group's configuration as JSON."""
     max_heartbeat_size: Now[Annotated[int, Within(4_096, 16_777_216)]] = 1 << 20

@@ -20,6 +20,7 @@ from mqlake.formats.topic_names import HALF_TOPIC, OP_TOPIC, TIMER_TOPIC
 from mqlake.protocol import naming
 from mqlake.protocol.codes import ResponseCode
 from mqlake.protocol.errors import RemotingError
+from mqlake.remoting.shares import Shares, owner_of
 from mqlake.remoting.slices import Job, sort
 from mqlake.store.config.config_entries import TopicTable
 from mqlake.store.live_settings import Current
@@ -66,6 +67,9 @@ class Topics:
         self.get = table.get
         self.on_change: Callable[[str | None], None] = lambda _: None
         self._being_deleted: set[str] = set()
+        self._shares = Shares(lambda: settings.now.max_address_share)
+        # Which clients have created the topics, since the start.
+        self._creators: dict[str, str] = {}
         self._own = list(_own_topics(settings.now))
         self._system = _system(self._own)
         if not settings.now.is_slave:  # A slave's topics are its master's.
@@ -134,20 +138,27 @@ class Topics:
         topic = self.get(name)
         return max(topic.read_queue_nums, topic.write_queue_nums) if topic else 0
 
-    def check_room(self, name: str) -> None:
+    def check_room(self, name: str, producer: str = "") -> None:
         """Refuse a topic that would exceed the limit, or that is being deleted.
 
+        Args:
+            producer: the "host:port" of the client that creates it by a send.
+
         Raises:
-            RemotingError: there are `maxTopicNums` already, and this is not one of them; or its
-                files are being deleted.
+            RemotingError: there are `maxTopicNums` already, and this is not one of them; the client
+                has created its share; or the topic's files are being deleted.
         """
         self._check_deleted(name)
-        most = self._settings.now.max_topic_nums
-        if len(self._table) >= most and name not in self._table:
-            reason = (
-                f"topic[{name}] is not created: there are {most} topics already (maxTopicNums);"
-                " delete topics, or raise the setting"
-            )
+        if name in self._table:
+            return
+        most, used, refusal = self._settings.now.max_topic_nums, len(self._table), None
+        if producer:
+            owner = owner_of(producer)
+            refusal = self._shares.refusal(owner, used, most, "maxTopicNums")
+        elif used >= most:
+            refusal = f"there are {used} already, and the maximum is {most} (maxTopicNums)"
+        if refusal is not None:
+            reason = f"topic[{name}] is not created: {refusal}; delete topics, or raise the setting"
             raise RemotingError(ResponseCode.SYSTEM_ERROR, reason)
 
     @contextmanager
@@ -202,6 +213,8 @@ class Topics:
     def remove(self, name: str) -> bool:
         """Remove a topic; return whether it existed."""
         was_there = self._table.remove(name)
+        if (owner := self._creators.pop(name, None)) is not None:
+            self._shares.add(owner, -1)
         if was_there:
             self.on_change(name)
         return was_there
@@ -219,7 +232,7 @@ class Topics:
             queues: the number of queues that the producer requests; the default topic's is the
                 maximum.
             sys_flag: UNIT bits.
-            producer: its address, for the log.
+            producer: its "host:port", to whose share the topic counts.
 
         Raises:
             RemotingError: there are too many topics.
@@ -240,7 +253,7 @@ class Topics:
                 default_topic,
             )
             return None
-        self.check_room(name)
+        self.check_room(name, producer)
         queues = max(0, min(queues, default.write_queue_nums))
         topic = Topic(
             topic_name=name,
@@ -252,6 +265,8 @@ class Topics:
         )
         _log.info("topic %s is created by producer %s, with %d queues", name, producer, queues)
         self.put(topic)
+        self._creators[name] = owner = owner_of(producer)
+        self._shares.add(owner)
         return topic
 
     def make(

@@ -35,6 +35,8 @@ from mqlake.protocol.bodies.route import BrokerData, QueueData, TopicRouteData
 from mqlake.protocol.codes import ResponseCode
 from mqlake.protocol.errors import RemotingError
 from mqlake.protocol.headers.namesrv import RegistrationPart
+from mqlake.remoting.connection import Peer
+from mqlake.remoting.shares import Use, owner_of
 from mqlake.remoting.slices import Job
 
 T = TypeVar("T")
@@ -47,6 +49,11 @@ _SHOWN: Final = 80
 
 _MEMBER_GROUP_TOPIC: Final = "rmq_sys_SYNC_BROKER_MEMBER_"
 """Prefix of the topics by which slaves find each other; they never see an acting master."""
+
+
+def owner_of_connection(connection: object) -> str:
+    """Return to whose share a connection's brokers count."""
+    return owner_of(connection.address) if isinstance(connection, Peer) else "unknown"
 
 
 class Registration(NamedTuple):
@@ -163,13 +170,11 @@ class Routes:
     def _check(self, new: Registration, settings: NamesrvSettings) -> Job[None]:
         """Refuse a registration that exceeds the limits, before any of it is applied."""
         key, name, _ = new.place
-        most = settings.max_broker_nums
-        if key not in self.brokers.live and len(self.brokers.live) >= most:
-            raise RemotingError(
-                ResponseCode.SYSTEM_ERROR,
-                f"broker {name[:_SHOWN]} is not registered: there are {most} already"
-                " (maxBrokerNums)",
-            )
+        live = self.brokers.live
+        use = Use(len(live), settings.max_broker_nums, "maxBrokerNums")
+        if key not in live and not use.is_free():
+            owner = owner_of_connection(new.connection)
+            self._check_use(f"broker {name}", use, owner, len(self._keys_of(owner)), settings)
         texts = (name, *key, new.ha_address, new.zone or "", *new.body.filter_server_list)
         if sum(map(len, texts)) > _LONGEST_TEXTS:
             raise RemotingError(
@@ -191,21 +196,39 @@ class Routes:
         for mapping in topics.topic_queue_mapping_info_map.values():
             more += len(mapping.curr_id_map)
             yield
-        self.check_room(name, more, settings)
+        self.check_room(f"{more} topics of broker {name}", more, new.connection, settings)
 
-    def check_room(self, what: str, more: int, settings: NamesrvSettings) -> None:
-        """Refuse topics that would exceed the limit.
+    def check_room(
+        self, what: str, more: int, connection: object, settings: NamesrvSettings
+    ) -> None:
+        """Refuse topics of a connection that would exceed the limit.
 
         Raises:
-            RemotingError: there would be more than `maxTopicNums`.
+            RemotingError: there would be more than `maxTopicNums`, or more than the share of one
+                address.
         """
-        most = settings.max_topic_nums
-        if len(self.topics) + more > most:
-            raise RemotingError(
-                ResponseCode.SYSTEM_ERROR,
-                f"{what[:_SHOWN]} is not registered: there are {len(self.topics)} topics, it "
-                f"adds {more}, and the maximum is {most} (maxTopicNums)",
-            )
+        use = Use(len(self.topics), settings.max_topic_nums, "maxTopicNums")
+        if more <= 0 or use.is_free(more):
+            return
+        owner = owner_of_connection(connection)
+        addresses = {key.address for key in self._keys_of(owner)}
+        brokers = self.brokers.by_name.items()
+        names = [name for name, data in brokers if addresses & set(data.broker_addrs.values())]
+        own = sum(map(self.topics.count_of, names))
+        self._check_use(what, use, owner, own, settings, more)
+
+    def _keys_of(self, owner: str) -> list[BrokerKey]:
+        """Return the brokers whose last registration came from a client's address."""
+        live = self.brokers.live.items()
+        return [key for key, each in live if owner_of_connection(each.connection) == owner]
+
+    def _check_use(
+        self, what: str, use: Use, owner: str, own: int, settings: NamesrvSettings, more: int = 1
+    ) -> None:
+        refusal = use.refusal(owner, own, settings.max_address_share, more)
+        if refusal is not None:
+            reason = f"{what[:_SHOWN]} is not registered: {refusal}"
+            raise RemotingError(ResponseCode.SYSTEM_ERROR, reason)
 
     def unregister(self, place: Place) -> Job[None]:
         """Remove a broker, and its topics if it was the last one of its name."""

@@ -58,6 +58,10 @@ class NamesrvSettings(msgspec.Struct, frozen=True, rename="camel", kw_only=True)
     delete_topic_with_broker_registration: bool = False
     """Whether a topic that a broker no longer registers is removed."""
     # Limits
+    max_address_share: Annotated[int, Within(1, 100)] = 50
+    """Percent of a limit for all. While more than half of the limit is in use, the brokers or
+    clients of one address together can add entries only until they have this share.
+    """
     max_topic_nums: Annotated[int, Within(1, 10_000_000)] = 200_000
     """Maximum number of topics that brokers may register; a topic counts once for each broker name
     that has it, a static topic once more for each of its queues.

@@ -28,5 +28,6 @@ class State:
     def start(self) -> None:
         """Start to serve on the running event loop."""
         self.slices = Slices(
-            lambda: (self.settings.long_request_queue_capacity, "longRequestQueueCapacity")
+            lambda: (self.settings.long_request_queue_capacity, "longRequestQueueCapacity"),
+            lambda: self.settings.max_address_share,
         )

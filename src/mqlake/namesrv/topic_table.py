@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 
 from mqlake.formats.config.topics import PERM_READ, PERM_WRITE, Topic
@@ -21,6 +22,7 @@ class TopicTable:
         self.queues: dict[str, dict[str, QueueData]] = {}
         self.mappings: dict[str, dict[str, TopicQueueMappingInfo]] = {}
         self._count = 0
+        self._of: Counter[str] = Counter()
 
     def __len__(self) -> int:
         """Return the number of topics: a topic counts once for each broker name that has it, and a
@@ -28,16 +30,27 @@ class TopicTable:
         """
         return self._count
 
+    def count_of(self, broker_name: str) -> int:
+        """Return the number of topics of a broker name."""
+        return self._of[broker_name]
+
+    def _count_more(self, broker_name: str, more: int) -> None:
+        self._count += more
+        self._of[broker_name] += more
+        if not self._of[broker_name]:
+            del self._of[broker_name]
+
     def put(self, topic: str, data: QueueData) -> None:
         """Create or change the queues of a topic on a broker name."""
         found = self.queues.setdefault(topic, {})
-        self._count += data.broker_name not in found
+        self._count_more(data.broker_name, data.broker_name not in found)
         found[data.broker_name] = data
 
     def put_mapping(self, topic: str, mapping: TopicQueueMappingInfo) -> None:
         """Create or change the queues of a static topic on a broker name."""
         found = self.mappings.setdefault(topic, {})
-        self._count += len(mapping.curr_id_map) - _size(found.get(mapping.bname))
+        more = len(mapping.curr_id_map) - _size(found.get(mapping.bname))
+        self._count_more(mapping.bname, more)
         found[mapping.bname] = mapping
 
     def register(self, broker_name: str, topic: Topic, *, read_only: bool) -> None:
@@ -70,12 +83,12 @@ class TopicTable:
         """Remove a topic's queues on a broker name, and the topic if it has no others."""
         found = self.queues.get(topic)
         if found is not None:
-            self._count -= found.pop(broker_name, None) is not None
+            self._count_more(broker_name, -(found.pop(broker_name, None) is not None))
             if not found:
                 del self.queues[topic]
         mappings = self.mappings.get(topic)
         if mappings is not None:
-            self._count -= _size(mappings.pop(broker_name, None))
+            self._count_more(broker_name, -_size(mappings.pop(broker_name, None)))
             if not mappings:
                 del self.mappings[topic]
 

@@ -334,8 +334,8 @@ class Peer(asyncio.BufferedProtocol):
         self._is_open = True
         if self._shared.is_closed:  # It was accepted before the server stopped listening.
             self._transport.abort()
-        elif not self._shared.opened(self):
-            self._abort(f"{self._shared.connections} connections are open already")
+        elif (refusal := self._shared.opened(self)) is not None:
+            self._abort(f"too many connections are open: {refusal}")
 
     def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002
         """Return the buffer for the next bytes: all connections share one, except for large

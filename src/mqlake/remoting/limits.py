@@ -21,6 +21,8 @@ class Limits(NamedTuple):
         bodies: maximum bytes of the bodies of those requests.
         write_buffer: bytes that wait for one connection to read them before it is closed.
         connections: maximum open connections; fewer if this process may not open so many files.
+        share: percent of the connections that one address may open while more than half of them are
+            open.
         idle: seconds without a byte in or out before a connection is closed; upstream's
             `serverChannelMaxIdleTimeSeconds`. 0: never.
     """
@@ -33,4 +35,5 @@ class Limits(NamedTuple):
     bodies: int = 64 * 1024 * 1024
     write_buffer: int = 64 * 1024 * 1024
     connections: int = 20_000
+    share: int = 100
     idle: float = 120.0

@@ -62,6 +62,12 @@ class RemotingServer:
         if self._shared is not None:
             self._shared.budget.set_limit(size)
 
+    def set_share(self, percent: int) -> None:
+        """Set the share of connections that one address may open from now on (`Limits.share`)."""
+        self._limits = self._limits._replace(share=percent)
+        if self._shared is not None:
+            self._shared.share = percent
+
     async def start(self, host: str, port: int) -> int:
         """Listen on a port, 0 for any free one; return it. May be called for several ports.
 

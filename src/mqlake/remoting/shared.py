@@ -12,6 +12,7 @@ from mqlake.remoting.complaints import Complaints
 from mqlake.remoting.frame_reader import RunKind
 from mqlake.remoting.limits import Limits
 from mqlake.remoting.memory_budget import MemoryBudget
+from mqlake.remoting.shares import Shares, owner_of
 from mqlake.remoting.turns import Turns
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ class Shared:
         budget: the memory budget.
         turns: decides which connection is served when.
         connections: the maximum of open connections.
+        share: percent of them that one address may open (`Limits.share`).
         buffer: the buffer into which data is read.
         last_read: the connection from which data arrived last.
         is_closed: whether new connections are closed at once.
@@ -65,21 +67,27 @@ class Shared:
         self.peers: set[Peer] = set()
         self.budget = MemoryBudget(limits.memory, loop)
         self.turns = Turns(loop)
-        self.connections = limits.connections
+        self.connections, self.share = limits.connections, limits.share
+        self._shares = Shares(lambda: self.share)
         self.last_read: Peer | None = None
         self.is_closed = False
         self.buffer = memoryview(bytearray(_READ))
         self._busy, self._full = self.buffer[:_BUSY_READ], self.buffer[:_FULL_READ]
         self._writers: list[Peer] = []
 
-    def opened(self, peer: Peer) -> bool:
-        """Count a connection; return whether the maximum allows it."""
+    def opened(self, peer: Peer) -> str | None:
+        """Count a connection; return why it must be closed, None if the maximum allows it."""
+        owner, count = owner_of(peer.address), len(self.peers)
+        refusal = self._shares.refusal(owner, count, self.connections, "connections")
         self.peers.add(peer)
-        return len(self.peers) <= self.connections
+        self._shares.add(owner)
+        return refusal
 
     def lost(self, peer: Peer) -> None:
         """Forget a connection."""
-        self.peers.discard(peer)
+        if peer in self.peers:
+            self.peers.discard(peer)
+            self._shares.add(owner_of(peer.address), -1)
         self.budget.hold(peer, 0)
         if self.last_read is peer:
             self.last_read = None

@@ -19,6 +19,7 @@ from typing import Any, Final, TypeVar
 from mqlake.protocol.codes import ResponseCode
 from mqlake.protocol.errors import RemotingError
 from mqlake.remoting.connection import Peer
+from mqlake.remoting.shares import Shares, owner_of
 
 _log: Final = logging.getLogger("mqlake.remoting")
 
@@ -57,10 +58,13 @@ class Slices:
 
     Args:
         capacity: returns the maximum of waiting long requests, and the name of the setting for it.
+        percent: returns the share of one client's address, in percent (`Shares`).
     """
 
-    def __init__(self, capacity: Callable[[], tuple[int, str]]) -> None:
-        self._capacity = capacity
+    def __init__(
+        self, capacity: Callable[[], tuple[int, str]], percent: Callable[[], int] = lambda: 100
+    ) -> None:
+        self._capacity, self._shares = capacity, Shares(percent)
         self._loop = asyncio.get_running_loop()
         # Jobs that have not had a turn, jobs that have turns now, and jobs that wait for a place.
         self._fresh: deque[_Task] = deque()
@@ -105,7 +109,8 @@ class Slices:
                 return stop.value
             finally:
                 self._spent += perf_counter() - begin
-        self._check(others, size)
+        self._check(peer, others, size)
+        self._shares.add(owner_of(peer.address))
         task.future = self._loop.create_future()
         self._count += 1
         self._bytes += size
@@ -143,10 +148,11 @@ class Slices:
             if task.future is not None and not task.future.done():
                 task.future.cancel()
 
-    def _check(self, others: deque[_Task] | None, size: int) -> None:
+    def _check(self, peer: Peer, others: deque[_Task] | None, size: int) -> None:
         most, name = self._capacity()
-        if self._count >= most:
-            reason = f"{most} long requests wait already ({name})"
+        refusal = self._shares.refusal(owner_of(peer.address), self._count, most, name)
+        if refusal is not None:
+            reason = f"of the long requests that wait, {refusal}"
         elif others is not None and len(others) >= OF_ONE:
             reason = f"{OF_ONE} long requests of this connection wait already"
         elif self._bytes + size > BODIES and self._count:
@@ -233,6 +239,7 @@ class Slices:
             return
         self._count -= 1
         self._bytes -= task.size
+        self._shares.add(owner_of(task.peer.address), -1)
         others = self._of[task.peer]
         others.popleft()
         if others:

@@ -94,6 +94,24 @@ async def max_queues(broker: Running) -> None:
     await refused(broker, CREATE, wanted("Two", read_queue_nums=9), match="maxTopicQueueNums")
 
 
+@observes("maxAddressShare", maxAddressShare=100, maxLockNums=10)
+async def address_share(broker: Running) -> None:
+    assert not await lock(broker, 8)
+    await change(broker, maxAddressShare=20)
+    assert "maxAddressShare" in await lock(broker, 1, 8)
+
+
+@observes("emptyGroupExpiredTimeout")
+async def empty_group_expired(broker: Running) -> None:
+    broker.parts.groups.get_or_make("nobody")
+    await broker.parts.slices.finish(broker.parts.empty_groups.expire())
+    assert "nobody" in broker.parts.groups
+    await change(broker, emptyGroupExpiredTimeout=1)
+    await asyncio.sleep(0.01)
+    await broker.parts.slices.finish(broker.parts.empty_groups.expire())
+    assert "nobody" not in broker.parts.groups
+
+
 @observes("maxSubscriptionGroupNums")
 async def max_groups(broker: Running) -> None:
     await done(broker, GROUP, body=encode_body(SubscriptionGroup(group_name="one")))

@@ -9,6 +9,7 @@ from pathlib import Path
 from mqlake.broker.locks.queue_locks import LIFETIME, QueueLocks
 from mqlake.protocol.bodies.message_queue import MessageQueue
 from mqlake.protocol.codes import RequestCode, ResponseCode
+from mqlake.remoting.shares import Shares
 from tests.broker.running import Running, running
 
 A, B, C = (MessageQueue("Orders", "broker-a", queue_id) for queue_id in range(3))
@@ -30,7 +31,7 @@ def locked(
 
 def test_locks() -> None:
     time = Time()
-    locks = QueueLocks(time)
+    locks = QueueLocks(time, Shares(lambda: 100))
     assert locked(locks, "g", "one", A, B, A) == [A, B, A]
     assert locked(locks, "g", "two", B, C) == [C]
     assert locked(locks, "other", "two", A) == [A], "each group has its own"
@@ -44,7 +45,7 @@ def test_locks() -> None:
 
 def test_locks_end_when_they_are_not_renewed() -> None:
     time = Time()
-    locks = QueueLocks(time)
+    locks = QueueLocks(time, Shares(lambda: 100))
     locked(locks, "g", "one", A, B)
     time.now += LIFETIME // 2
     locked(locks, "g", "one", A)

@@ -100,7 +100,7 @@ class GroupAdmin:
         """Return a group whose attributes are its current ones with the requested changes."""
         old = self._parts.groups.get(group.group_name)
         attributes = changed(old.attributes if old else {}, group.attributes, GROUP_ATTRIBUTES)
-        return msgspec.structs.replace(group, attributes=attributes)
+        return msgspec.structs.replace(group, attributes=attributes, created_by_admin=True)
 
     def _check(self, group: SubscriptionGroup) -> None:
         """Refuse a group with an invalid name or configuration."""
@@ -206,9 +206,10 @@ class GroupAdmin:
             )
             raise RemotingError(ResponseCode.SYSTEM_ERROR, reason)
 
-    def _get(self, _peer: Peer, request: Command) -> Command:
+    def _get(self, peer: Peer, request: Command) -> Command:
         # Upstream creates the group here: clients behind RocketMQ's proxy request it first of all.
-        found = self._parts.groups.get_or_make(request.header(GroupNameHeader).group)
+        name = request.header(GroupNameHeader).group
+        found = self._parts.groups.get_or_make(name, peer.address)
         if found is None:
             reason = "No group in this broker"
             raise RemotingError(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, reason)

@@ -6,7 +6,7 @@ Upstream: `ConsumerManager`, `ProducerManager`, `DefaultConsumerIdsChangeListene
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from itertools import count
 from typing import TYPE_CHECKING, TypeVar
 
@@ -16,6 +16,7 @@ from mqlake.protocol.bodies.heartbeat import ConsumerData
 from mqlake.protocol.codes import ResponseCode
 from mqlake.protocol.errors import RemotingError
 from mqlake.remoting.connection import Peer
+from mqlake.remoting.shares import Shares, owner_of
 from mqlake.remoting.slices import Job
 
 if TYPE_CHECKING:
@@ -34,12 +35,16 @@ class Clients:
 
     Attributes:
         producers, consumers: groups that have a client, by name.
+        group_left: called with the name of a group of consumers that has lost its last client.
     """
 
     def __init__(self, parts: Parts) -> None:
         self.producers: dict[str, Members] = {}
         self.consumers: dict[str, ConsumerGroup] = {}
+        self.group_left: Callable[[str], None] = lambda _: None
         self._parts = parts
+        self._shares = Shares(lambda: parts.settings.max_address_share)
+        self._sizes = Shares(lambda: parts.settings.max_address_share)
         self._now = parts.store.clock.milliseconds
         self._notices = Notices(parts.slices)
         self._turns = count()
@@ -101,7 +106,6 @@ class Clients:
             self._forget_id(group, old)
         self._producers_with.setdefault(client.client_id, {})[group, client.peer] = client
         if old is None:
-            self._count += 1
             self._joined(client.peer)[0].add(group)
             _log.info(
                 "producer %s of group %s connected: %s",
@@ -124,25 +128,33 @@ class Clients:
         if group is None or client.peer not in group:
             self._check_room(client)
         if not keep:
-            self._check_subscriptions(data, group)
+            self._check_subscriptions(data, group, client.peer)
         if group is None:
             group = self.consumers[name] = ConsumerGroup(name)
         group.describe(data)
         changed = group.update(client)
         if changed:
-            self._count += 1
             self._joined(client.peer)[1].add(name)
             _log.info(
                 "consumer %s of group %s connected: %s", client.client_id, name, client.peer.address
             )
-        if not keep:
-            before = group.size
-            if group.subscribe(data.subscription_data_set):
-                changed = True
-                _log.info("group %s subscribes to %d topics", name, len(group.subscriptions))
-            self._subscribed += group.size - before
+        if not keep and self._subscribe(group, data, owner_of(client.peer.address)):
+            changed = True
         if changed:
             self._tell(group)
+
+    def _subscribe(self, group: ConsumerGroup, data: ConsumerData, owner: str) -> bool:
+        """Replace a group's subscriptions; return whether topics were added or removed."""
+        self._count_size(group, -1)
+        changed, group.owner = group.subscribe(data.subscription_data_set), owner
+        self._count_size(group, 1)
+        if changed:
+            _log.info("group %s subscribes to %d topics", group.group, len(group.subscriptions))
+        return changed
+
+    def _count_size(self, group: ConsumerGroup, sign: int) -> None:
+        self._subscribed += sign * group.size
+        self._sizes.add(group.owner, sign * group.size)
 
     def _check_room(self, client: Client) -> None:
         """Refuse a client that would exceed the limit."""
@@ -153,15 +165,15 @@ class Clients:
                 f"client {client.client_id} is in {most} groups already (maxGroupsPerHeartbeat)"
             )
             raise RemotingError(ResponseCode.SYSTEM_ERROR, reason)
-        most = settings.max_client_nums
-        if self._count >= most:
-            reason = (
-                f"client {client.client_id} is refused: {most} clients are connected already "
-                "(maxClientNums)"
-            )
+        most, owner = settings.max_client_nums, owner_of(client.peer.address)
+        refusal = self._shares.refusal(owner, self._count, most, "maxClientNums")
+        if refusal is not None:
+            reason = f"client {client.client_id} is refused: {refusal}"
             raise RemotingError(ResponseCode.SYSTEM_ERROR, reason)
 
-    def _check_subscriptions(self, data: ConsumerData, group: ConsumerGroup | None) -> None:
+    def _check_subscriptions(
+        self, data: ConsumerData, group: ConsumerGroup | None, peer: Peer
+    ) -> None:
         """Refuse subscriptions that are too many, or need too much memory together with all
         others.
         """
@@ -174,14 +186,15 @@ class Clients:
             )
             raise RemotingError(ResponseCode.SYSTEM_ERROR, reason)
         size = sum(map(size_of, data.subscription_data_set)) - (group.size if group else 0)
-        if self._subscribed + size > settings.max_subscriptions_size:
-            reason = (
-                f"group {name} is refused: the subscriptions of all groups would exceed "
-                f"{settings.max_subscriptions_size} bytes (maxSubscriptionsSize)"
-            )
+        most, owner = settings.max_subscriptions_size, owner_of(peer.address)
+        refusal = self._sizes.refusal(owner, self._subscribed, most, "maxSubscriptionsSize", size)
+        if size > 0 and refusal is not None:
+            reason = f"group {name} is refused: of the bytes of all subscriptions, {refusal}"
             raise RemotingError(ResponseCode.SYSTEM_ERROR, reason)
 
     def _joined(self, peer: Peer) -> tuple[set[str], set[str]]:
+        self._count += 1
+        self._shares.add(owner_of(peer.address))
         groups = self._groups_of.get(peer)
         if groups is None:
             groups = self._groups_of[peer] = (set(), set())
@@ -209,13 +222,15 @@ class Clients:
         if members:
             self._tell(members)
         else:
-            self._subscribed -= members.size
+            self._count_size(members, -1)
+            self.group_left(group)
 
     def _leave(self, table: dict[str, M], group: str, peer: Peer) -> bool:
         members = table.get(group)
         if members is None or not members.remove(peer):
             return False
         self._count -= 1
+        self._shares.add(owner_of(peer.address), -1)
         if not len(members):
             del table[group]
         _log.info("a client of group %s left: %s", group, peer.address)

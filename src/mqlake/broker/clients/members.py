@@ -84,12 +84,14 @@ class ConsumerGroup(Members):
         consume_type, message_model, consume_from_where: those of the last heartbeat.
         fingerprint: of the last heartbeat, 0 if it had none.
         size: the approximate memory of the subscriptions, in bytes.
+        owner: to whom that counts: the client that subscribed last.
     """
 
     def __init__(self, group: str) -> None:
         super().__init__(group)
         self.subscriptions: dict[str, Subscription] = {}
         self.fingerprint = self.size = 0
+        self.owner = ""
         self.describe(ConsumerData())
 
     def describe(self, data: ConsumerData) -> None:

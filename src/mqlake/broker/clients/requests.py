@@ -70,7 +70,7 @@ class ClientRequests:
         client = clients.client(peer, data.client_id, request.language, request.version)
         is_changed = False
         for consumer in data.consumer_data_set:
-            if self._takes(consumer):
+            if self._takes(consumer, peer):
                 is_changed |= self._is_changed(consumer.group_name, data)
                 self._add_consumer(consumer, client, data)
             yield
@@ -83,13 +83,12 @@ class ClientRequests:
         }
         return response(request, header=fields)
 
-    def _takes(self, consumer: ConsumerData) -> bool:
+    def _takes(self, consumer: ConsumerData, peer: Peer) -> bool:
         if self._parts.settings.reject_pull_consumer_enable and consumer.consume_type == ACTIVE:
             return False
-        if self._parts.groups.get_or_make(consumer.group_name) is None:
-            _log.warning(
-                "a heartbeat of group %r is ignored: the group does not exist", consumer.group_name
-            )
+        name = consumer.group_name
+        if self._parts.groups.get_or_make(name, peer.address) is None:
+            _log.warning("a heartbeat of group %r is ignored: the group does not exist", name)
             return False
         return True
 

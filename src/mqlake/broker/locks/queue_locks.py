@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from mqlake.protocol.bodies.message_queue import MessageQueue
+from mqlake.remoting.shares import Shares
 from mqlake.remoting.slices import Job
 
 LIFETIME = 60_000
@@ -21,6 +22,7 @@ LIFETIME = 60_000
 class _Lock:
     client_id: str
     renewed: int
+    share: str
 
 
 class QueueLocks:
@@ -28,26 +30,35 @@ class QueueLocks:
 
     Args:
         now: milliseconds that never go back.
+
+    Attributes:
+        shares: the locks of each client.
     """
 
-    def __init__(self, now: Callable[[], int]) -> None:
-        self._now = now
+    def __init__(self, now: Callable[[], int], shares: Shares) -> None:
+        self._now, self.shares = now, shares
         self._groups: dict[str, dict[MessageQueue, _Lock]] = {}
         self._count = 0
 
     def __len__(self) -> int:
         return self._count
 
-    def lock(self, group: str, client_id: str, queue: MessageQueue) -> bool:
+    def lock(self, group: str, client_id: str, queue: MessageQueue, share: str = "") -> bool:
         """Lock a free queue, or renew a client's lock; return whether the client now owns the
         queue.
+
+        Args:
+            share: to whose share the lock counts.
         """
         locks, now = self._groups.setdefault(group, {}), self._now()
         lock = locks.get(queue)
         if lock is not None and lock.client_id != client_id and now - lock.renewed <= LIFETIME:
             return False
         self._count += lock is None
-        locks[queue] = _Lock(client_id, now)
+        if lock is not None:
+            self.shares.add(lock.share, -1)
+        self.shares.add(share)
+        locks[queue] = _Lock(client_id, now, share)
         return True
 
     def unlock(self, group: str, client_id: str, queue: MessageQueue) -> None:
@@ -58,7 +69,7 @@ class QueueLocks:
             self._remove(group, locks, queue)
 
     def _remove(self, group: str, locks: dict[MessageQueue, _Lock], queue: MessageQueue) -> None:
-        del locks[queue]
+        self.shares.add(locks.pop(queue).share, -1)
         self._count -= 1
         if not locks:
             del self._groups[group]

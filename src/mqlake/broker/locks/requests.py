@@ -17,6 +17,7 @@ from mqlake.protocol.errors import RemotingError
 from mqlake.protocol.permission import Permission
 from mqlake.remoting.connection import Peer
 from mqlake.remoting.route import Answer, Route
+from mqlake.remoting.shares import owner_of
 from mqlake.remoting.slices import Job
 
 _LONGEST_NAME = 1024
@@ -41,19 +42,20 @@ class LockRequests:
         self._parts.slices.start(self._locks.expire())
 
     def _lock(self, peer: Peer, request: Command) -> Answer | Coroutine[Any, Any, Answer]:
-        job = self._lock_all(request)
+        job = self._lock_all(request, owner_of(peer.address))
         return self._parts.slices.serve(peer, job, size=len(request.body), is_kept=True)
 
-    def _lock_all(self, request: Command) -> Job[Command]:
+    def _lock_all(self, request: Command, owner: str) -> Job[Command]:
         body = self._body(request)
         locks, group, client_id = self._locks, body.consumer_group, body.client_id
         most = self._parts.settings.max_lock_nums
         locked: list[bytes] = []
         for queue in dict.fromkeys(body.mq_set):
-            if len(locks) >= most and locks.owner(group, queue) is None:
-                reason = f"{most} queues are locked already (maxLockNums)"
+            refusal = locks.shares.refusal(owner, len(locks), most, "maxLockNums")
+            if refusal is not None and locks.owner(group, queue) is None:
+                reason = f"queue {queue} of group {group} is not locked: {refusal}"
                 raise RemotingError(ResponseCode.SYSTEM_ERROR, reason)
-            if locks.lock(group, client_id, queue):
+            if locks.lock(group, client_id, queue, owner):
                 locked.append(encode_body(queue))
             yield
         return response(request, body=encode_with_table({"lockOKMQSet": encode_array(locked)}))

@@ -1,32 +1,61 @@
-"""The limit of offsets that groups may have."""
+"""The limit of offsets that groups may have, and each client's share of it."""
 
 from __future__ import annotations
 
-from mqlake.broker.parts import Parts
+from typing import TYPE_CHECKING
+
+from mqlake.broker.groups import Groups
+from mqlake.broker.settings import BrokerSettings
 from mqlake.protocol.codes import ResponseCode
 from mqlake.protocol.errors import RemotingError
+from mqlake.remoting.shares import Shares
+from mqlake.store.live_settings import Current
+from mqlake.store.port import ConsumerOffsetTable
+
+if TYPE_CHECKING:
+    from mqlake.broker.parts import Parts
 
 
-def has_room(parts: Parts, more: int = 1) -> bool:
-    """Return whether so many more offsets may be stored (`maxConsumerOffsetNums`)."""
-    offsets = parts.store.config.consumer_offsets
-    return len(offsets) + more <= parts.settings.max_consumer_offset_nums
+class OffsetRoom:
+    """Counts offsets by the client that created their group; those of an older group by group."""
+
+    def __init__(
+        self, settings: Current[BrokerSettings], offsets: ConsumerOffsetTable, groups: Groups
+    ) -> None:
+        self._settings, self._offsets, self._groups = settings, offsets, groups
+        self._shares = Shares(lambda: settings.now.max_address_share)
+        offsets.on_count(self._count)
+
+    def _owner(self, group: str) -> str:
+        return self._groups.creator(group) or f"group {group}"
+
+    def _count(self, group: str, more: int) -> None:
+        self._shares.add(self._owner(group), more)
+
+    def refusal(self, group: str, more: int = 1) -> str | None:
+        """Return why a group may not have so many more offsets; None if it may."""
+        used, most = len(self._offsets), self._settings.now.max_consumer_offset_nums
+        if 2 * (used + more) <= most:
+            return None
+        owner = self._owner(group)
+        return self._shares.refusal(owner, used, most, "maxConsumerOffsetNums", more)
+
+
+def has_room(parts: Parts, group: str, more: int = 1) -> bool:
+    """Return whether a group may have so many more offsets (`maxConsumerOffsetNums`)."""
+    return parts.offset_room.refusal(group, more) is None
 
 
 def check_offsets(parts: Parts, group: str, topic: str, more: int = 1) -> None:
     """Refuse offsets of a group in queues of a topic that would exceed the limit.
 
     Raises:
-        RemotingError: there would be more than `maxConsumerOffsetNums`.
+        RemotingError: there would be more than `maxConsumerOffsetNums`, or more than the share of
+            the client that created the group.
     """
-    offsets, most = (
-        parts.store.config.consumer_offsets,
-        parts.settings.max_consumer_offset_nums,
-    )
-    if not has_room(parts, more):
+    if (refusal := parts.offset_room.refusal(group, more)) is not None:
         reason = (
-            f"the offset of group {group} in topic {topic} is not stored: there are "
-            f"{len(offsets)} offsets, and the maximum is {most} (maxConsumerOffsetNums); "
+            f"the offset of group {group} in topic {topic} is not stored: {refusal}; "
             "delete groups or topics, or raise the setting"
         )
         raise RemotingError(ResponseCode.SYSTEM_ERROR, reason)

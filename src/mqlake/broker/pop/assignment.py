@@ -64,7 +64,7 @@ class AssignmentRequests:
             assignments = [Assignment(queue, mode.mode) for queue in dict.fromkeys(queues)]
         return response(request, body=encode_body(Assignments(assignments)))
 
-    def set_mode(self, peer: Peer, request: Command) -> Command:  # noqa: ARG002
+    def set_mode(self, peer: Peer, request: Command) -> Command:
         """Set whether a group pulls or pops a topic."""
         wanted = decode_body(RequestMode, request.body)
         topic, group = wanted.topic, wanted.consumer_group
@@ -73,7 +73,7 @@ class AssignmentRequests:
             raise RemotingError(ResponseCode.NO_PERMISSION, reason)
         if topic not in self._parts.topics:
             raise RemotingError(ResponseCode.TOPIC_NOT_EXIST, f"topic[{topic}] not exist")
-        if self._parts.groups.get_or_make(group) is None:
+        if self._parts.groups.get_or_make(group, peer.address) is None:
             reason = "subscription group does not exist"
             raise RemotingError(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, reason)
         if group not in self._modes.get(topic, ()):

@@ -64,7 +64,7 @@ class Notifications:
             return response(request, header=NotificationAnswerHeader(has_msg=True))
         left = self._parts.poll_time_left(header.poll_time, header.born_time)
         name, group, queue_id = header.topic, header.consumer_group, header.queue_id
-        is_full = self._waiting.is_full(name, group, queue_id)
+        is_full = self._waiting.is_full(name, group, queue_id, peer)
         if is_full or min(left, header.poll_time) <= 0:
             fields = NotificationAnswerHeader(has_msg=False, polling_full=is_full)
             return response(request, header=fields)

@@ -179,7 +179,7 @@ class Reading:
         known = self._offsets.query(key.group, key.topic, key.queue_id)
         if known is None:
             known = self._first_offset(key, init_mode)
-            if not has_room(self._parts):
+            if not has_room(self._parts, key.group):
                 if self._store.reads.queue(key.topic, key.queue_id).max_offset <= known:
                     return None
                 check_offsets(self._parts, key.group, key.topic)

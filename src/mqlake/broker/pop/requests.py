@@ -91,7 +91,7 @@ class PopRequests:
         if taken.bodies:
             return self._answer(request, header, taken)
         name, group, queue_id = header.topic, header.consumer_group, header.queue_id
-        if header.poll_time > 0 and self._waiting.is_full(name, group, queue_id):
+        if header.poll_time > 0 and self._waiting.is_full(name, group, queue_id, peer):
             return self._answer(request, header, taken, ResponseCode.POLLING_FULL)
         left = min(self._left(header), header.poll_time)
         if left <= 0:
@@ -242,7 +242,7 @@ class PopRequests:
                 f"[{topic.read_queue_nums}] consumer:[{peer.address}]"
             )
             raise RemotingError(_INVALID, reason)
-        group = self._parts.groups.get_or_make(group_name)
+        group = self._parts.groups.get_or_make(group_name, peer.address)
         if group is None:
             reason = f"subscription group [{group_name}] does not exist"
             raise RemotingError(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, reason)

@@ -280,5 +280,7 @@ class ReviveTopic:
         topic = self._parts.topics.make(name, queues)
         self._parts.topics.add_queues(topic, queues)
         offsets = self._store.config.consumer_offsets
-        if offsets.query(point.group, name, queue_id) is None and has_room(self._parts):
+        if offsets.query(point.group, name, queue_id) is None and has_room(
+            self._parts, point.group
+        ):
             offsets.commit(point.group, name, queue_id, 0)

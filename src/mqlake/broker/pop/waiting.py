@@ -13,6 +13,7 @@ from mqlake.broker.pop.rounds import ALL_QUEUES, Rounds
 from mqlake.protocol.retry_topics import retry_topics
 from mqlake.remoting.connection import Peer
 from mqlake.remoting.held_back import HeldBack
+from mqlake.remoting.shares import Shares, owner_of
 from mqlake.remoting.slices import Job
 
 _log = logging.getLogger(__name__)
@@ -112,6 +113,7 @@ class Waiting:
         self._to_wake: set[tuple[str, str, int]] = set()
         self._parking = Parking[_Waiter](parts.slices, self._over, self._remove)
         self._unread = HeldBack(self._look_again)
+        self._shares = Shares(lambda: parts.settings.max_address_share)
 
     @property
     def news(self) -> tuple[int, int]:
@@ -122,11 +124,13 @@ class Waiting:
         """Return how many requests wait for a queue."""
         return len(self._queues.get((topic, group), {}).get(queue_id, ()))
 
-    def is_full(self, topic: str, group: str, queue_id: int) -> bool:
-        """Return whether the maximum of waiting requests is reached."""
-        settings = self._parts.settings
-        is_full = self.count(topic, group, queue_id) > settings.pop_polling_size
-        return is_full or len(self._parking) >= settings.max_pop_polling_size
+    def is_full(self, topic: str, group: str, queue_id: int, peer: Peer) -> bool:
+        """Return whether the maximum of waiting requests, or a client's share, is reached."""
+        settings, waiting = self._parts.settings, len(self._parking)
+        if self.count(topic, group, queue_id) > settings.pop_polling_size:
+            return True
+        owner, most = owner_of(peer.address), settings.max_pop_polling_size
+        return self._shares.refusal(owner, waiting, most, "maxPopPollingSize") is not None
 
     def add(self, topic: str, group: str, queue_id: int, what: Waits, milliseconds: int) -> None:
         """Let a request wait, for a maximum time."""
@@ -136,6 +140,7 @@ class Waiting:
         if not self._parking.enter(waiter, self._loop.time() + seconds):
             return
         self._queues.setdefault(turn, {}).setdefault(queue_id, {})[waiter] = None
+        self._shares.add(owner_of(waiter.peer.address))
         is_v2 = self._parts.settings.enable_retry_topic_v2
         for name in (topic, *retry_topics(topic, group, is_v2=is_v2)):
             self._listen(name).turns.add(turn)
@@ -291,6 +296,7 @@ class Waiting:
             waiter.what.give_up()
 
     def _remove(self, waiter: _Waiter) -> None:
+        self._shares.add(owner_of(waiter.peer.address), -1)
         turn, queue_id = waiter.turn, waiter.queue_id
         waiting = self._queues[turn]
         del waiting[queue_id][waiter]

@@ -52,7 +52,7 @@ class PullChecks:
             raise _forbidden(
                 f"the broker[{settings.broker_ip1}] for lite pull consumer is forbidden"
             )
-        group = self._group(header.consumer_group)
+        group = self._group(header.consumer_group, peer)
         topic = self._topic(header, peer.address)
         wanted = self._choice(header, group)
         if settings.reject_pull_consumer_enable:
@@ -67,8 +67,8 @@ class PullChecks:
         found = consumers.subscriptions.get(header.topic) if consumers else None
         return found is not None and is_costly(found.sub_string, found.expression_type)
 
-    def _group(self, name: str) -> SubscriptionGroup:
-        group = self._parts.groups.get_or_make(name)
+    def _group(self, name: str, peer: Peer) -> SubscriptionGroup:
+        group = self._parts.groups.get_or_make(name, peer.address)
         if group is None:
             reason = f"subscription group [{name}] does not exist"
             raise RemotingError(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, reason)

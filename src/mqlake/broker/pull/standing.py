@@ -160,15 +160,15 @@ class StandingPulls:
         Neither is done without room for it.
         """
         offsets, parts = self._offsets, self._parts
-        has_both = has_room(parts, 2)
+        has_both = has_room(parts, group, 2)
         if commit is not None and commit > following:
             refuses = parts.past_end.refuses(GroupQueue(group, topic, queue_id), commit)
             commit = None if refuses else commit
         if commit is not None and (
-            has_both or has_room(parts) or offsets.has(group, topic, queue_id)
+            has_both or has_room(parts, group) or offsets.has(group, topic, queue_id)
         ):
             offsets.commit(group, topic, queue_id, commit)
-        if has_both or has_room(parts) or offsets.has_pull(group, topic, queue_id):
+        if has_both or has_room(parts, group) or offsets.has_pull(group, topic, queue_id):
             offsets.commit_pull(group, topic, queue_id, following)
 
     def stands(self, decided: Decision, topic: str, group: str) -> bool:

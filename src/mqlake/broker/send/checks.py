@@ -89,7 +89,7 @@ class SendChecks:
         queues = header.default_topic_queue_nums
         made = topics.make_for_send(name, header.default_topic, queues, sys_flag, peer.address)
         if made is None and is_retry:
-            topics.check_room(name)
+            topics.check_room(name, peer.address)
             made = topics.make(name, 1, sys_flag=sys_flag)
         if made is None:
             reason = f"topic[{name}] not exist, apply first please!"

@@ -11,6 +11,7 @@ from mqlake.broker.send.checks import Header
 from mqlake.protocol import naming
 from mqlake.protocol.codes import ResponseCode
 from mqlake.protocol.errors import RemotingError
+from mqlake.remoting.connection import Peer
 
 _POP_SEPARATOR = "+"
 
@@ -21,14 +22,14 @@ class DeadLetters:
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
 
-    def topic(self, header: Header) -> str:
-        """Return the topic for a message to a retry topic.
+    def topic(self, header: Header, peer: Peer) -> str:
+        """Return the topic for a message of a client to a retry topic.
 
         Raises:
             RemotingError: the group does not exist.
         """
         name = _group(header.topic)
-        group = self._parts.groups.get_or_make(name)
+        group = self._parts.groups.get_or_make(name, peer.address)
         if group is None:
             reason = f"subscription group not exist, {name}"
             raise RemotingError(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, reason)

@@ -140,7 +140,7 @@ class SendMessages:
             self._put_batch(batch, (peer, request, answered_id, unique_key, kind, stretch))
             return
         if name.startswith(_RETRY):
-            name = self._dead_letters.topic(header)
+            name = self._dead_letters.topic(header, peer)
             if name != header.topic:
                 queue_id = answered_id = any_queue(naming.DLQ_QUEUES)
                 properties = _undelayed(properties)

@@ -42,11 +42,11 @@ class SendBack:
         """Return the handler of each request code."""
         return (Route(RequestCode.CONSUMER_SEND_MSG_BACK, self._send_back, Permission.SUBSCRIBE),)
 
-    async def _send_back(self, _peer: Peer, request: Command) -> Command:
+    async def _send_back(self, peer: Peer, request: Command) -> Command:
         header = request.header(SendBackHeader)
         if self._parts.settings.is_slave:
             return await self._pass_on(request, header)
-        group = self._group(header.group)
+        group = self._group(header.group, peer)
         if group.retry_queue_nums > 0:
             await self._put_again(header, group)
         return response(request)
@@ -57,8 +57,8 @@ class SendBack:
         answer = await forwarder.ask(name, RequestCode.CONSUMER_SEND_MSG_BACK, header)
         return response(request, answer.code, remark=answer.remark)
 
-    def _group(self, name: str) -> SubscriptionGroup:
-        group = self._parts.groups.get_or_make(name)
+    def _group(self, name: str, peer: Peer) -> SubscriptionGroup:
+        group = self._parts.groups.get_or_make(name, peer.address)
         if group is None:
             reason = f"subscription group not exist, {name}"
             raise RemotingError(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, reason)

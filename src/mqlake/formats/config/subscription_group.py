@@ -54,7 +54,12 @@ class SimpleSubscription(msgspec.Struct, gc=False, frozen=True, rename="camel"):
 
 
 class SubscriptionGroup(msgspec.Struct, gc=False, frozen=True, rename="camel"):
-    """One consumer group's settings."""
+    """One consumer group's settings.
+
+    Attributes:
+        created_by_admin: True if an administrator created the group with mqlake; RocketMQ ignores
+            it. Such a group stays even if it holds nothing.
+    """
 
     group_name: str = ""
     consume_enable: bool = True
@@ -71,6 +76,7 @@ class SubscriptionGroup(msgspec.Struct, gc=False, frozen=True, rename="camel"):
     consume_timeout_minute: int = 15
     subscription_data_set: list[SimpleSubscription] = []
     attributes: dict[str, str] = {}
+    created_by_admin: bool | msgspec.UnsetType = msgspec.UNSET
 
     @property
     def priority_factor(self) -> int:

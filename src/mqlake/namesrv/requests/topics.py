@@ -125,7 +125,7 @@ class TopicRequests:
         self._check_lists()
         return self._chosen(peer, request, self._topics.flagged(UNIT_SUBSCRIPTION, UNIT))
 
-    def _register(self, _: Peer, request: Command) -> Command:
+    def _register(self, peer: Peer, request: Command) -> Command:
         topic = request.header(TopicHeader).topic
         if request.body:
             if len(topic) > LONGEST_TOPIC or len(request.body) > MAX_ROUTE:
@@ -136,7 +136,7 @@ class TopicRequests:
                 raise RemotingError(ResponseCode.SYSTEM_ERROR, reason)
             route = decode_body(TopicRouteData, request.body, MAX_LENIENT)
             more = sum(not self._topics.has(topic, each.broker_name) for each in route.queue_datas)
-            self._routes.check_room(topic, more, self._state.settings)
+            self._routes.check_room(f"topic {topic}", more, peer, self._state.settings)
             self._routes.register_topic(topic, route.queue_datas)
         return response(request)
 

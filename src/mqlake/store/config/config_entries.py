@@ -174,6 +174,10 @@ class GroupTable(ConfigEntries[SubscriptionGroups, SubscriptionGroup]):
         """Return what a group must not do with a topic: a sum of PERM_* bits."""
         return self._forbidden.get(group, {}).get(topic, 0)
 
+    def is_forbidden_any(self, group: str) -> bool:
+        """Return whether a group must not do something with any topic."""
+        return group in self._forbidden
+
     def forbid(self, group: str, topic: str, bits: int) -> None:
         """Set what a group must not do with a topic."""
         if bits == self.forbidden(group, topic):

@@ -41,6 +41,7 @@ class ConsumerOffsetTable:
         self._groups_of: dict[str, set[str]] = {}
         # Offsets of one topic and group that are not in a write in progress.
         self._own: set[int] = set()
+        self._counted: Callable[[str, int], None] = lambda _group, _more: None
         for table in (self._committed, self._pulled):
             for key, queues in table.items():
                 self._count += len(queues)
@@ -49,6 +50,22 @@ class ConsumerOffsetTable:
     def __len__(self) -> int:
         """Return how many offsets there are, committed ones and others."""
         return self._count
+
+    def on_count(self, counted: Callable[[str, int], None]) -> None:
+        """Call a function with a group, and how many offsets it has more (or fewer) than before.
+
+        It is first called for the present offsets.
+        """
+        for table in (self._committed, self._pulled):
+            for key, queues in table.items():
+                if (pair := _pair(key)) is not None:
+                    counted(pair[1], len(queues))
+        self._counted = counted
+
+    def _count_more(self, key: str, more: int) -> None:
+        self._count += more
+        if more and (pair := _pair(key)) is not None:
+            self._counted(pair[1], more)
 
     @property
     def version(self) -> DataVersion:
@@ -248,10 +265,14 @@ class ConsumerOffsetTable:
             self._note(key)
         else:
             self._own.discard(id(old))
-        self._count += len(queues) - len(old or ())
+        self._count_more(key, len(queues) - len(old or ()))
         self._committed[key] = queues
         self._own.add(id(queues))
         self._file.change()
+
+    def has_any(self, group: str) -> bool:
+        """Return whether a group has offsets."""
+        return bool(self._topics_of.get(group))
 
     def topics_of(self, group: str) -> set[str]:
         """Return the topics for which a group has offsets."""
@@ -277,7 +298,7 @@ class ConsumerOffsetTable:
         for table in (self._committed, self._pulled):
             queues = table.pop(key, None)
             if queues is not None:
-                self._count -= len(queues)
+                self._count_more(key, -len(queues))
                 self._own.discard(id(queues))
         self._resets.pop(key, None)
         _discard(self._topics_of, group, topic)
@@ -318,7 +339,7 @@ class ConsumerOffsetTable:
             queues = table[key] = dict(queues)
             self._own.add(id(queues))
         if old is None:
-            self._count += 1
+            self._count_more(key, 1)
         queues[queue_id] = offset
         self._file.change()
 
