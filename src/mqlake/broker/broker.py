@@ -192,6 +192,7 @@ class Broker:
             for port in (settings.listen_port, settings.listen_port - FAST_PORT_DISTANCE):
                 await self._server.start(settings.listen_address, port)
             undo.push_async_callback(parts.replication.stop)
+            parts.replication.budget = self._server.budget
             await parts.replication.start()
             if parts.replication.group is None:
                 await parts.names.start()  # else once the controller has said who the master is

@@ -18,6 +18,7 @@ from mqlake.remoting.connection import Peer
 from mqlake.remoting.dispatch import Dispatcher
 from mqlake.remoting.limits import Limits
 from mqlake.remoting.listening import stop_listening
+from mqlake.remoting.memory_budget import MemoryBudget
 from mqlake.remoting.route import Check, Route
 from mqlake.remoting.shared import Shared
 
@@ -50,6 +51,11 @@ class RemotingServer:
     def peers(self) -> frozenset[Peer]:
         """The open connections."""
         return frozenset(self._shared.peers) if self._shared else frozenset()
+
+    @property
+    def budget(self) -> MemoryBudget | None:
+        """The memory budget of all connections, None before the start."""
+        return self._shared.budget if self._shared else None
 
     @property
     def counts(self) -> dict[int, int]:

@@ -95,13 +95,18 @@ class Slave:
         _open.append(writer)
 
     @classmethod
-    async def connect(cls, address: str, buffer: int | None = None) -> Self:
+    async def connect(
+        cls, address: str, buffer: int | None = None, host: str | None = None
+    ) -> Self:
+        """Connect, from another address of this machine if `host` names one."""
         one = socket.socket()
+        if host is not None:
+            one.bind((host, 0))
         if buffer is not None:
             one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffer)
         one.setblocking(False)
-        host, _, port = address.rpartition(":")
-        await asyncio.get_running_loop().sock_connect(one, (host, int(port)))
+        server, _, port = address.rpartition(":")
+        await asyncio.get_running_loop().sock_connect(one, (server, int(port)))
         return cls(*await asyncio.open_connection(sock=one, limit=buffer or 1 << 16))
 
     def report(self, offset: int) -> None:

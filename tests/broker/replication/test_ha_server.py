@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from mqlake.broker.replication import ha_server
 from mqlake.broker.replication.ha_connection import HaConnection
 from mqlake.errors import MqlakeError
 from mqlake.protocol.codes import RequestCode, ResponseCode
@@ -51,8 +52,8 @@ async def fill(broker: Running, count: int, body: bytes = BODY) -> None:
         assert answer.code in (ResponseCode.SUCCESS, ResponseCode.SLAVE_NOT_AVAILABLE)
 
 
-async def slave_of(broker: Running, buffer: int | None = None) -> Slave:
-    return await Slave.connect(server(broker).address, buffer)
+async def slave_of(broker: Running, buffer: int | None = None, host: str | None = None) -> Slave:
+    return await Slave.connect(server(broker).address, buffer, host)
 
 
 async def whole(slave: Slave, upto: int, start: int = 0) -> None:
@@ -415,6 +416,53 @@ def test_a_slave_that_says_nothing_is_left(tmp_path: Path) -> None:
         await other.closed()
 
     on_a_master(tmp_path, test, haHousekeepingInterval=300)
+
+
+def test_connections_without_a_report_take_no_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ha_server, "_MOST", 8)
+
+    async def test(broker: Running) -> None:
+        silent = [await slave_of(broker) for _ in range(8)]
+        await until(lambda: len(server(broker).connections) == 8)
+        await fill(broker, 3)
+        for _ in range(4):
+            slave = await slave_of(broker)
+            slave.report(0)
+            await slave.data()
+            assert len(server(broker).connections) == 8
+        await silent[0].closed()
+        # At most half of the places, or its share, are for one address.
+        refused = await slave_of(broker)
+        refused.report(0)
+        await refused.closed()
+        other = await slave_of(broker, host="127.0.0.2")
+        other.report(0)
+        await other.data()
+
+    on_a_master(tmp_path, test, haHousekeepingInterval=3_600_000)
+
+
+def test_a_slave_that_reads_nothing_is_closed_if_memory_is_short(tmp_path: Path) -> None:
+    async def test(broker: Running) -> None:
+        await fill(broker, 66, LARGE)
+        deaf = [await slave_of(broker, 1 << 14) for _ in range(3)]
+        for slave in deaf:
+            slave.report(1)
+        budget = server(broker).budget
+        assert budget is not None
+        await until(lambda: budget.used >= 3 << 20)
+        budget.set_limit(2 << 20)
+        other = await slave_of(broker)
+        other.report(1)
+        at = 1
+        while at < end(broker):
+            at += len((await other.data())[1])
+        await until(lambda: budget.used <= 2 << 20)
+        assert [each.has_begun for each in server(broker).connections].count(True) < 4
+
+    on_a_master(tmp_path, test, mappedFileSizeCommitLog=8 << 20, haHousekeepingInterval=3_600_000)
 
 
 def test_slaves_from_other_addresses_are_refused(tmp_path: Path) -> None:

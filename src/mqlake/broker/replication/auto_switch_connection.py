@@ -19,6 +19,7 @@ from mqlake.protocol.auto_switch import (
     encode_answer,
     encode_head,
 )
+from mqlake.remoting.memory_budget import MemoryBudget
 from mqlake.store.live_settings import Current
 from mqlake.store.port import Store
 
@@ -44,8 +45,9 @@ class AutoSwitchConnection(HaConnection):
         writer: asyncio.StreamWriter,
         address: str,
         group: Group,
+        budget: MemoryBudget | None = None,
     ) -> None:
-        super().__init__(settings, store, reader, writer, address)
+        super().__init__(settings, store, reader, writer, address, budget)
         self._group, self._messages = group, SlaveReader()
         self._from_last_file = False
         self._mark = store.copying.end, self._loop.time()

@@ -54,7 +54,7 @@ class AutoSwitchServer(HaServer):
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, address: str
     ) -> HaConnection:
         one = AutoSwitchConnection(
-            self._settings, self._store, reader, writer, address, self._group
+            self._settings, self._store, reader, writer, address, self._group, self.budget
         )
         one.greeted, one.acknowledged_more = self._greeted, self.watch.look
         return one

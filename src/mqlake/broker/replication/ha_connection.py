@@ -10,9 +10,11 @@ import logging
 from collections.abc import Callable, Sequence
 
 from mqlake.broker.replication.rate import Rate
+from mqlake.broker.replication.slave_memory import SlaveMemory
 from mqlake.broker.settings import BrokerSettings
 from mqlake.errors import FormatError, StoreError
 from mqlake.protocol.replication import NOT_COUNTED, ReportReader, encode_head
+from mqlake.remoting.memory_budget import MemoryBudget
 from mqlake.store.live_settings import Current
 from mqlake.store.port import Copy, Store
 
@@ -48,6 +50,8 @@ class HaConnection:
         transferred_from: physical offset of the first byte of the next frame; -1 before the
             slave's request.
         caught_up: called when the slave comes into sync, or falls out of it.
+        admit: called with this connection at its first report; returns why it must end, or None.
+        has_begun: whether it has reported.
     """
 
     def __init__(
@@ -57,6 +61,7 @@ class HaConnection:
         reader: asyncio.StreamReader,
         writer: asyncio.StreamWriter,
         address: str,
+        budget: MemoryBudget | None = None,
     ) -> None:
         now = settings.now
         self._settings, self._store = settings, store
@@ -73,9 +78,11 @@ class HaConnection:
         self.acknowledged = self.transferred_from = -1
         self.broker_id: int | None = None
         self.caught_up: Callable[[], object] = lambda: None
+        self.admit: Callable[[HaConnection], str | None] = lambda _: None
+        self.has_begun = False
         self._was_in_sync = False
         self._report_reader = ReportReader()
-        self._buffer: memoryview | None = None
+        self._memory = SlaveMemory(writer.transport, budget, self.close)
         # A frame is written once the one before it has left the buffer, which is used again.
         writer.transport.set_write_buffer_limits(high=0)
 
@@ -143,6 +150,7 @@ class HaConnection:
         tasks: list[asyncio.Task[None]] = []
         try:
             first, *others = await self._reports()
+            self._be_admitted()
             self._begin(first)
             self._acknowledge(others)
             tasks = [asyncio.create_task(each) for each in (self._receive(), self._send())]
@@ -156,6 +164,7 @@ class HaConnection:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
+            self._memory.release()
             self._leave()
         return "it ended"
 
@@ -203,6 +212,16 @@ class HaConnection:
     def _start_of(self, wanted: int) -> int:
         """Return the physical offset of the first byte to send: 0 requests the last file."""
         return wanted or self._store.copying.last_file
+
+    def _be_admitted(self) -> None:
+        """Take a place among the slaves.
+
+        Raises:
+            EndedError: there is none.
+        """
+        if (refusal := self.admit(self)) is not None:
+            raise EndedError(refusal)
+        self.has_begun = True
 
     def _begin(self, wanted: int) -> None:
         """Begin at the offset that the slave requests; 0 means the start of the last file.
@@ -306,18 +325,21 @@ class HaConnection:
             if copying.end - offset <= _FAR_BEHIND:
                 await self._send_frame(copying.part(offset, most))
                 continue
-            buffer = self._buffer = self._buffer or memoryview(bytearray(max(_READ, most)))
+            buffer = self._memory.buffer or memoryview(bytearray(max(_READ, most)))
+            self._memory.buffer = buffer
             read = copying.reading(offset, buffer)
             size = await self._loop.run_in_executor(None, read)
             self._check_kept()  # Otherwise the file may have been closed before it was read.
             if not size:
                 raise StoreError(f"the log cannot be read at physical offset {offset}")
             await self._send_frame(buffer[:size])
-        self._buffer = None
+        self._memory.buffer = None
+        self._memory.count()
 
     async def _send_frame(self, data: memoryview) -> None:
         self._put_frame(data)
         await self._writer.drain()
+        self._memory.count()
         await asyncio.sleep(0)  # others are served
 
     def _put_frame(self, data: memoryview) -> None:
@@ -332,6 +354,7 @@ class HaConnection:
             self._writer.write(data)
         else:
             self._writer.write(b"".join((head, data)))
+        self._memory.count()
 
     async def _wait(self) -> None:
         """Return when there may be more to send, or after sending a heartbeat that was due."""

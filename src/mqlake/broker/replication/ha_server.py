@@ -14,6 +14,8 @@ from mqlake.broker.replication.ha_connection import HaConnection
 from mqlake.broker.settings import LAST_PORT, BrokerSettings
 from mqlake.errors import MqlakeError
 from mqlake.remoting.listening import stop_listening
+from mqlake.remoting.memory_budget import MemoryBudget
+from mqlake.remoting.shares import Use, owner_of
 from mqlake.store.bounds import networks
 from mqlake.store.live_settings import Current
 from mqlake.store.port import Store
@@ -36,6 +38,7 @@ class HaServer:
     Attributes:
         connections: of the connected slaves.
         address: the "host:port" that slaves are given; "" while nobody listens.
+        budget: of the memory for all connections of the broker; None: no maximum.
     """
 
     def __init__(self, settings: Current[BrokerSettings], store: Store) -> None:
@@ -43,6 +46,7 @@ class HaServer:
         self._loop = asyncio.get_running_loop()
         self.connections: list[HaConnection] = []
         self.address = ""
+        self.budget: MemoryBudget | None = None
         self._server: asyncio.Server | None = None
         self._is_bound = False
         self._tasks: set[asyncio.Task[None]] = set()
@@ -160,23 +164,24 @@ class HaServer:
     def _connection(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, address: str
     ) -> HaConnection:
-        return HaConnection(self._settings, self._store, reader, writer, address)
+        return HaConnection(self._settings, self._store, reader, writer, address, self.budget)
 
     async def _follow(self, connection: HaConnection) -> None:
         self.connections.append(connection)
-        connection.caught_up = self._report_missing
+        connection.caught_up, connection.admit = self._report_missing, self._share_refusal
         _log.info("slave %s: connected", connection.address)
         try:
             reason = await connection.run()
         finally:
-            self.connections.remove(connection)
+            if connection in self.connections:
+                self.connections.remove(connection)
             self._report_missing()
         _log.info("slave %s: disconnected: %s", connection.address, reason)
 
     def _refusal(self, writer: asyncio.StreamWriter) -> str | None:
         if not self.address:
             return "the port is being closed"
-        if len(self.connections) >= _MOST:
+        if len(self.connections) >= _MOST and not self._make_room():
             return f"{_MOST} slaves are connected"
         if not self._allowed:
             return None
@@ -186,6 +191,25 @@ class HaServer:
         if any(address in network for network in self._allowed):
             return None
         return "its address is not in haAllowedAddresses"
+
+    def _make_room(self) -> bool:
+        """Close the oldest connection without a report; return whether there was one.
+
+        A slave reports as soon as it has connected, so whoever only connects takes no place.
+        """
+        silent = next((each for each in self.connections if not each.has_begun), None)
+        if silent is None:
+            return False
+        silent.close("it has not reported, and makes room for another connection")
+        self.connections.remove(silent)
+        return True
+
+    def _share_refusal(self, connection: HaConnection) -> str | None:
+        """Return why a connection that reports is one too many of its address; None if not."""
+        owner = owner_of(connection.address)
+        others = [owner_of(each.address) for each in self.connections if each.has_begun]
+        use, percent = Use(len(others), _MOST, "slaves"), self._settings.now.max_address_share
+        return use.refusal(owner, others.count(owner), percent)
 
 
 def _name(writer: asyncio.StreamWriter) -> str:

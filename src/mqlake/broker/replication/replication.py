@@ -17,6 +17,7 @@ from mqlake.broker.replication.term import Term
 from mqlake.broker.settings import BrokerSettings
 from mqlake.errors import MqlakeError, StoreError
 from mqlake.protocol.bodies.ha import HaClientInfo, HaConnectionInfo, HaRuntimeInfo
+from mqlake.remoting.memory_budget import MemoryBudget
 from mqlake.store.live_settings import LiveSettings
 from mqlake.store.port import Epochs, InSyncSet, Store
 
@@ -36,12 +37,14 @@ class Replication:
         server: on a master; None on a slave.
         slave: on a slave; None on a master.
         group: the group under a controller; None without a controller.
+        budget: of the memory for all connections of the broker; None: no maximum.
     """
 
     def __init__(
         self, settings: LiveSettings[BrokerSettings], store: Store, replicas: Replicas
     ) -> None:
         self._settings, self._store, self._replicas = settings, store, replicas
+        self.budget: MemoryBudget | None = None
         is_led = settings.now.enable_controller_mode
         self.group = Group(Epochs(store.directory)) if is_led else None
         self._given_up: InSyncSet | None = None
@@ -82,6 +85,7 @@ class Replication:
             MqlakeError: the port is in use.
         """
         if self.server is not None:
+            self.server.budget = self.budget
             await self.server.start()
         if self.slave is not None:
             await self.slave.start()
