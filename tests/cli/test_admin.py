@@ -223,6 +223,21 @@ def test_groups(admin: Admin, orders: list[dict[str, Any]]) -> None:
     assert admin.json("producer", "-b", "broker-a") == {"producers": []}
 
 
+def test_a_group_is_deleted_with_its_retry_and_dead_letter_topics(admin: Admin) -> None:
+    async def topics(broker: Broker) -> set[str]:
+        return {name for name in ("%RETRY%old", "%DLQ%old") if name in broker.parts.topics}
+
+    async def make(broker: Broker) -> None:
+        for name in ("%RETRY%old", "%DLQ%old"):
+            broker.parts.topics.make(name, 1)
+
+    admin.running.call(make)
+    admin.json("deleteSubGroup", "-b", "broker-a", "-g", "old")
+    assert len(admin.running.call(topics)) == 2
+    admin.json("deleteSubGroup", "-c", "DefaultCluster", "-g", "old")
+    assert not admin.running.call(topics)
+
+
 def test_brokers_and_name_servers(admin: Admin) -> None:
     (row,) = admin.json("clusterList")["brokers"]
     assert (row["brokerName"], row["address"]) == ("broker-a", admin.running.address)

@@ -9,8 +9,10 @@ import msgspec
 
 from mqlake.admin.admin import Admin
 from mqlake.admin.topics import Changed, names
+from mqlake.admin.topics import delete as delete_topic
 from mqlake.formats.config.subscription_group import SubscriptionGroup
 from mqlake.formats.topic_names import RETRY_PREFIX
+from mqlake.protocol import naming
 from mqlake.protocol.bodies.connections import (
     ConsumerConnections,
     ProducerConnections,
@@ -256,6 +258,9 @@ async def delete(
 ) -> list[Changed]:
     """Delete a group on one broker, or on all brokers of a cluster.
 
+    From a cluster, its retry topic and its dead-letter topic are deleted, too: a group that is
+    created again gets none of their messages. Upstream: `DeleteSubscriptionGroupCommand`.
+
     Args:
         clean_offset: whether to delete its offsets, too.
     """
@@ -264,6 +269,9 @@ async def delete(
     for found in await admin.brokers(cluster, broker):
         await admin.ask(found.address, RequestCode.DELETE_SUBSCRIPTIONGROUP, header)
         changed.append(Changed(found.name, found.address))
+    if cluster is not None and broker is None:
+        for topic in (naming.retry_topic(group), naming.dlq_topic(group)):
+            await delete_topic(admin, topic, cluster)
     return changed
 
 

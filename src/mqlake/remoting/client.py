@@ -20,6 +20,7 @@ from mqlake.remoting.errors import ConnectionFailedError
 from mqlake.remoting.limits import Limits
 from mqlake.remoting.route import Handler, Route
 from mqlake.remoting.shared import Shared
+from mqlake.storage.fork_guard import ForkGuard
 
 _LONGEST_PORT, _SHOWN = 20, 300
 _ERRNO = re.compile(r"\[Errno ([0-9]{1,4})\]")
@@ -49,6 +50,10 @@ class RemotingClient:
         self._connected: dict[str, Peer] = {}
         self._shared: Shared | None = None
         self._is_closed = False
+        # The connections of a parent must not get bytes of its child.
+        self._fork_guard = ForkGuard(
+            "the connections to servers", kind="client", error=ConnectionFailedError
+        )
 
     async def request(
         self,
@@ -62,6 +67,7 @@ class RemotingClient:
             ConnectionFailedError: there is no connection to "host:port", or it was lost.
             RequestTimeoutError: no response within `timeout` seconds of sending.
         """
+        self._fork_guard.check()
         peer = self.connected(address) or await self.connect(address)
         return await peer.request(command, timeout)
 
@@ -90,6 +96,7 @@ class RemotingClient:
         Raises:
             ConnectionFailedError: there is no connection to "host:port".
         """
+        self._fork_guard.check()
         command.flag |= ONEWAY
         peer = self.connected(address) or await self.connect(address)
         peer.send(command)

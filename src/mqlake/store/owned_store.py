@@ -20,6 +20,7 @@ from mqlake.dispatch.drafts import Drafts
 from mqlake.errors import StoreError, SyncError
 from mqlake.formats.checkpoint import STILL_OPEN, Checksummed
 from mqlake.formats.consume_queue import ENTRY_SIZE, SCHEDULE_TOPIC
+from mqlake.formats.topic_names import WAITING
 from mqlake.storage.clock import Clock, SystemClock
 from mqlake.storage.fork_guard import ForkGuard
 from mqlake.storage.owner_lock import LOCK_NAME
@@ -609,7 +610,7 @@ class OwnedStore:
         """
         ended = self.queues.end(topic, before)
         waiting = self._undispatched(topic)
-        if ended or waiting or before is not None:
+        if ended or waiting or before is not None or self._has_waiting_messages():
             self.config.incarnations.end_topic(topic, self.log.end if before is None else before)
         if ended:
             self.dispatcher.forget_queues()
@@ -619,6 +620,11 @@ class OwnedStore:
         # Nothing may derive the entries again.
         self._last_checkpoint = -inf
         return len(ended)
+
+    def _has_waiting_messages(self) -> bool:
+        """Return whether messages may wait for a topic that has no queue yet."""
+        is_dispatched = self.dispatcher.position >= self.log.end
+        return not is_dispatched or any(self.queues.ids(topic) for topic in WAITING)
 
     def _undispatched(self, topic: str) -> list[int]:
         """Return the queues of a topic that have been put messages which are not dispatched yet."""

@@ -18,8 +18,7 @@ from tests.store.delivery.test_put_again import KINDS, Again
 
 def delete_topic(again: Again) -> None:
     """Delete the topic of the messages."""
-    again.store.remove_topic("T").run()
-    again.store.config.incarnations.end_topic("T", again.store.log.end)
+    again.store.remove_topic("T")
 
 
 def commit(again: Again, put: PutResult) -> EndStatus:

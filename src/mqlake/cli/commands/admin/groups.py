@@ -144,7 +144,10 @@ def delete_sub_group(
     names: given.Names = DEFAULT_NAMES,
     json: shared.Json = False,
 ) -> int:
-    """Delete a consumer group. Name the brokers with -c or -b."""
+    """Delete a consumer group. Name the brokers with -c or -b.
+
+    With -c, its retry topic and its dead-letter topic are deleted, too.
+    """
     from mqlake.admin import groups
 
     given.one_place(cluster, broker)
