@@ -17,6 +17,7 @@ RESTART = "stopped and started"
 KILL = "killed and started"
 REVIVE_QUEUES = "`reviveQueueNum` lowered"
 CLUSTER = "`brokerClusterName` changed"
+OLDER_LOG = "revive offsets past the end: an older log was restored"
 
 
 async def _topic(world: World, topic: str, group: str) -> None:
@@ -54,6 +55,7 @@ OF_BROKERS: dict[str, Callable[[World], Awaitable[None]]] = {
     RESTART: World.restart,
     KILL: World.kill,
     REVIVE_QUEUES: lambda world: world.restart(reviveQueueNum=1),
+    OLDER_LOG: World.restore_older_log,
     CLUSTER: lambda world: world.restart(brokerClusterName="AnotherCluster"),
 }
 """Those that happen to the broker, after those of the same name."""

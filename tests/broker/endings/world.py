@@ -9,6 +9,9 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Self
 
+from mqlake.broker.pop.check_points import REVIVE_GROUP
+from mqlake.formats import config, fastjson
+from mqlake.formats.config import ConsumerOffsets
 from mqlake.formats.config.subscription_group import SubscriptionGroup
 from mqlake.protocol.body import encode_body
 from mqlake.protocol.codes import RequestCode, ResponseCode
@@ -59,6 +62,17 @@ class World:
         """Stop the broker cleanly, and start it with other settings."""
         await self._stack.aclose()
         self._settings |= settings
+        await self._start()
+
+    async def restore_older_log(self) -> None:
+        """Stop the broker, and start it as on a log that is older than the revive offsets."""
+        await self._stack.aclose()
+        path = self._store / "config" / ConsumerOffsets.file_name
+        table = config.decode(path.read_bytes(), ConsumerOffsets).offset_table
+        for key, queues in table.items():
+            if key.endswith(f"@{REVIVE_GROUP}"):
+                table[key] = dict.fromkeys(queues, 1_000_000)
+        path.write_text(fastjson.dumps({"offsetTable": table}))
         await self._start()
 
     async def kill(self) -> None:

@@ -38,7 +38,8 @@ class PopConsumption:
         self._in_flight = InFlight(self._store.config.consumer_offsets)
         self._revive_topic = ReviveTopic(parts, self._in_flight)
         rounds = Rounds(parts)
-        ordered, waiting = Ordered(parts), Waiting(parts, rounds)
+        self._ordered = ordered = Ordered(parts)
+        waiting = Waiting(parts, rounds)
         reading = Reading(parts, self._in_flight, ordered, self._revive_topic)
         self._requests = PopRequests(parts, reading, waiting, rounds)
         self._notifications = Notifications(
@@ -104,6 +105,7 @@ class PopConsumption:
         """Forget all pops if this broker is not the master any more: they are the next one's."""
         if self._parts.settings.is_slave:
             self._in_flight.clear()
+            self._ordered.clear()
 
     async def _stop(self) -> None:
         """Store what was known only in memory, and that the groups have passed it."""

@@ -154,6 +154,11 @@ class Ordered:
         if self._queues.pop(key, None) is not None:
             self._file.change()
 
+    def clear(self) -> None:
+        """Release all messages."""
+        self._queues.clear()
+        self._file.change()
+
     def topic_ended(self, topic: str) -> Job[None]:
         """Release the messages of a topic."""
         for key in list(self._queues):
