@@ -19,7 +19,7 @@ _TITLE = "Event-loop budget"
 _INTRODUCTION = f"""\
 Written by `python -m tests.budget --nightly`. Every request code of broker and name server is
 served with inputs at the limits: 50,000 topics, 20,000 groups, 490,000 offsets, a topic of 4,096
-queues, 10,000 groups of connected clients, messages of 4 MiB, a message with 10,200 equal keys. A
+queues, 10,000 groups of connected clients, messages of 4 MiB, a message with 10,000 equal keys. A
 piece is work after which the event loop may serve others: a callback, or a step of a job in slices.
 It is measured in processor time of the thread, and divided by how much longer than usual this
 machine takes for a fixed piece of work. A piece may take {BUDGET * 1000:.0f} ms.

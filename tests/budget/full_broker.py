@@ -22,7 +22,7 @@ BIG, QUEUES = "Big", 4096
 CROWD = "crowd"
 """The group with the most members."""
 CROWD_SIZE = 1000
-EQUAL_KEYS = 10_200
+EQUAL_KEYS = 10_000
 SETTINGS: dict[str, object] = {
     "mappedFileSizeCommitLog": 256 << 20,
     "mappedFileSizeConsumeQueue": 200_000,
@@ -85,7 +85,7 @@ async def _connect(broker: Running, meter: Meter, many: int, crowd: int) -> None
     for number in range(many):
         consumers = [
             ConsumerData(f"g{n}", subscription_data_set=[Subscription(f"T{n}")])
-            for n in range(500 * number, 500 * (number + 1))
+            for n in range(500 * number + 10, 500 * (number + 1))
         ]
         producers = [ProducerData(f"p{n}") for n in range(500 * number, 500 * (number + 1))]
         data = Heartbeat(f"many-{number}", producers, consumers)

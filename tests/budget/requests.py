@@ -151,7 +151,7 @@ def _acks() -> bytes:
     def make(number: int) -> BatchAck:
         return BatchAck("g0", BIG, 0, number % QUEUES, 0, 1_700_000_000_000, 60_000, "0", b"\x01")
 
-    return _many(make, _BODY, lambda acks: BatchAcks("broker-a", acks))
+    return _many(make, _BODY // 16, lambda acks: BatchAcks("broker-a", acks))
 
 
 def registration(topics: Iterable[str], number: int = 0) -> Ask:
@@ -176,7 +176,7 @@ BROKER: dict[RequestCode, tuple[Ask, ...]] = {
     _C.SEND_MESSAGE: (Ask(body=lambda: bytes(4 << 20)),),
     _C.SEND_MESSAGE_V2: (
         Ask(body=lambda: bytes(4 << 20)),
-        Ask("keys", {"i": "KEYS\x01" + " ".join(["Aa"] * 10_200) + "\x02"}),
+        Ask("keys", {"i": "KEYS\x01" + " ".join(["Aa"] * 10_000) + "\x02"}),
     ),
     _C.SEND_BATCH_MESSAGE: _PLAIN,
     _C.CONSUMER_SEND_MSG_BACK: _PLAIN,

@@ -13,7 +13,7 @@ from mqlake.broker.parts import Parts
 from mqlake.errors import FormatError
 from mqlake.formats.message_id import decode_message_id
 from mqlake.protocol.bodies.connections import Connection, ProducerInfo
-from mqlake.protocol.bodies.queue_tables import encode_array, encode_with_table
+from mqlake.protocol.bodies.queue_tables import encode_array, encode_with_table, join_queues
 from mqlake.protocol.body import encode_body
 from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.command import Body, Command, request, response
@@ -104,20 +104,19 @@ class ConnectionAdmin:
         return self._parts.slices.serve(peer, self._every_producer(request))
 
     def _every_producer(self, request: Command) -> Job[Command]:
-        table: dict[str, msgspec.Raw] = {}
-        count = 0
-        for name, group in list(self._parts.clients.producers.items()):
+        table, count, producers = Members(), 0, self._parts.clients.producers
+        for name in list(producers):
             found = Members()
-            for each in list(group):
+            for each in list(producers.get(name, ())):
                 self._check_room(count)
                 count += 1
                 address = f"/{each.peer.address}"
                 one = ProducerInfo(each.client_id, address, each.language, each.version, each.seen)
                 found.append(encode_body(one))
                 yield
-            table[name] = encode_array(found)
-        data = msgspec.Raw(encode_with_table(table))
-        return response(request, body=encode_with_table({"data": data}))
+            if len(found):
+                table.append(encode_body(name) + b":" + bytes(encode_array(found)))
+        return response(request, body=encode_with_table({"data": join_queues(table)}))
 
     async def _running_info(self, _peer: Peer, request: Command) -> Command:
         return await self._ask(request, request.header(ConsumerHeader))

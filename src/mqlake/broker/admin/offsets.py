@@ -97,6 +97,7 @@ class OffsetAdmin:
         topics = [header.topic] if header.topic else self._offsets.topics_of(header.src_group)
         members = self._parts.clients.consumers.get(header.src_group)
         for topic in topics:
+            yield
             is_read = header.offline or not members or topic in members.subscriptions
             if topic not in self._parts.topics or not is_read:
                 continue

@@ -112,8 +112,8 @@ def decode_register(data: Body, *, compressed: bool) -> Generator[None, None, Re
         return (yield from _Parts((yield from _inflate(data))).read())
     taken: list[dict[str, msgspec.Raw]] = []
     for key in _TABLES:
-        table, data = yield from _take_members(data, key)
-        taken.append(table)
+        members, data = yield from _take_members(data, key)
+        taken.append(members)
     raw = _raw(data)
     if raw is None and len(data) <= MAX_QUOTED:
         raw = _raw(quoted_keys(bytes(data)))
