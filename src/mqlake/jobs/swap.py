@@ -17,6 +17,7 @@ are moved into their place.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -25,6 +26,8 @@ from mqlake.storage.durable import create_file, parent, remove_tree, replace_fil
 from mqlake.storage.local_owned import LocalOwnedDirectory
 from mqlake.storage.protocol import OwnedDirectory
 from mqlake.storage.read_file import read_file
+
+_log = logging.getLogger(__name__)
 
 SCRATCH = ".mqlake-rebuild"
 PARTS = ("consumequeue", "index", "checkpoint")
@@ -85,7 +88,10 @@ class Exchange:
             self._directory.sync_directory(path)
         create_file(self._directory, self._ready, 0).close()
         self._exchange()
-        self._discard()
+        try:
+            self._discard()
+        except DiskError as error:
+            _log.warning("%s; the next rebuild removes what is left", error)
 
     def give_up(self) -> None:
         """Remove what was built, unless parts of it may already have been exchanged."""
@@ -149,6 +155,14 @@ def linked_parts(root: Path) -> list[str]:
     """Return the parts of a store that are symbolic links to directories."""
     parts = (*_OPTIONAL, *PARTS)
     return [part for part in parts if (root / part).is_symlink() and (root / part).is_dir()]
+
+
+def link_scratch(root: Path, parts: Sequence[str]) -> None:
+    """Have parts that are links to other disks built there."""
+    for part in parts:
+        inside = (root / part).resolve() / SCRATCH
+        (root / Exchange.new / part).symlink_to(inside / "new")
+        (root / Exchange.work / part).symlink_to(inside / "work")
 
 
 def require_empty(directory: Path, besides: str = SCRATCH) -> None:

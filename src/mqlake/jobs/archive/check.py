@@ -9,6 +9,7 @@ import msgspec
 from mqlake.errors import JobError, StoreError
 from mqlake.formats.archive_manifest import ArchivedFile
 from mqlake.formats.damage import Damage
+from mqlake.jobs.disk_faults import reports_disk_faults
 from mqlake.jobs.engine import Engine
 from mqlake.storage.protocol import Directory
 from mqlake.store.archive.archived import read_manifest
@@ -26,6 +27,7 @@ class CheckReport(msgspec.Struct, frozen=True, rename="camel"):
     damage: list[Damage]
 
 
+@reports_disk_faults
 def check(directory: Directory, engine: Engine) -> CheckReport:
     """Read every object that the manifest names.
 

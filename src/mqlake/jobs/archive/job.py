@@ -18,6 +18,7 @@ from mqlake.formats import archive_manifest
 from mqlake.formats.archive_manifest import ArchivedFile, ArchivedSegment, Manifest
 from mqlake.jobs.archive.copying import copy_file, copy_segment
 from mqlake.jobs.archive.derived import derived_files
+from mqlake.jobs.disk_faults import reports_disk_faults
 from mqlake.jobs.source import Source, open_source
 from mqlake.storage.clock import SystemClock
 from mqlake.storage.object_target import Target
@@ -55,6 +56,7 @@ class ArchiveReport(msgspec.Struct, frozen=True, rename="camel"):
     missing: list[Missing]
 
 
+@reports_disk_faults
 def archive(store: Path, target: Target, progress: Progress | None = None) -> ArchiveReport:
     """Copy the closed segments of a store that its archive lacks, and its derived files.
 

@@ -43,12 +43,21 @@ def written_beside(out: Path) -> Generator[Path]:
         scratch.mkdir(parents=True)
         yield scratch
         require_new(out)
-        scratch.rename(out)
-        fsync_directory(out.parent)
+        _rename_durably(scratch, out)
     except OSError as error:
         raise JobError(f"{error.filename or out}: {error.strerror or error}") from error
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _rename_durably(scratch: Path, out: Path) -> None:
+    scratch.rename(out)
+    try:
+        fsync_directory(out.parent)
+    except OSError:
+        # A conversion that failed leaves nothing, so that it can be run again.
+        out.rename(scratch)
+        raise
 
 
 @contextmanager

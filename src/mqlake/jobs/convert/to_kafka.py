@@ -19,6 +19,7 @@ from mqlake.jobs.convert.mapping import Message, Placed, to_kafka
 from mqlake.jobs.convert.report import ConvertReport
 from mqlake.jobs.convert.target import attempt, written_beside
 from mqlake.jobs.convert.topics import choose, for_kafka
+from mqlake.jobs.disk_faults import reports_disk_faults
 from mqlake.jobs.engine import Engine
 from mqlake.jobs.source import Source, open_source
 from mqlake.kafka.write.owned_log_directory import OwnedLogDirectory
@@ -46,6 +47,7 @@ class WrittenPartition(msgspec.Struct, frozen=True):
     damage: list[Damage]
 
 
+@reports_disk_faults
 def convert_to_kafka(
     store: Path, engine: Engine, *, out: Path, topics: Sequence[str] = ()
 ) -> ConvertReport:
@@ -87,6 +89,7 @@ def convert_to_kafka(
     )
 
 
+@reports_disk_faults
 def convert_queue(job: QueueJob) -> WrittenPartition:
     """Write one queue as a partition; the task of `convert_to_kafka`."""
     damage: list[Damage] = []

@@ -23,6 +23,7 @@ from mqlake.jobs.convert.mapping import LATEST_STORE_TIME, Message, store_time, 
 from mqlake.jobs.convert.report import ConvertReport
 from mqlake.jobs.convert.target import attempt, written_beside
 from mqlake.jobs.convert.topics import choose, for_rocketmq
+from mqlake.jobs.disk_faults import reports_disk_faults
 from mqlake.jobs.engine import Engine
 from mqlake.kafka.isolation import Isolation
 from mqlake.kafka.log.log_directory import LogDirectory
@@ -54,6 +55,7 @@ class WrittenStore(msgspec.Struct, frozen=True):
     damage: list[Damage]
 
 
+@reports_disk_faults
 def convert_to_rocketmq(
     logs: Path,
     engine: Engine,
@@ -113,6 +115,7 @@ def check_logs(logs: Path) -> list[PartitionName]:
     return names
 
 
+@reports_disk_faults
 def write_store(job: LogsJob) -> WrittenStore:
     """Write a whole store; the one task of `convert_to_rocketmq`."""
     damage: list[Damage] = []

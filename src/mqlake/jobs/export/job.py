@@ -9,8 +9,9 @@ from pathlib import Path
 import msgspec
 
 from mqlake.formats.damage import Damage
+from mqlake.jobs.disk_faults import reports_disk_faults
 from mqlake.jobs.engine import Engine
-from mqlake.jobs.export.parquet import write_part
+from mqlake.jobs.export.parquet import PartFile, write_part
 from mqlake.jobs.export.selection import Selection
 from mqlake.jobs.export.splits import ExportJob, ExportPart, export_splits
 from mqlake.jobs.source import Source, open_source
@@ -46,6 +47,7 @@ class ExportReport(msgspec.Struct, frozen=True, rename="camel"):
     damage: list[Damage]
 
 
+@reports_disk_faults
 def export(
     store: Path,
     engine: Engine,
@@ -103,8 +105,7 @@ def _run(
     files = [file for part in parts for file in part.files]
     if not files:
         files.append(write_part(Path(template.directory), "part-empty.parquet", iter(())))
-    for file in files:
-        Path(file.path).replace(out / file.name)
+    _move(files, out)
     return ExportReport(
         store=source.path,
         output=str(out),
@@ -116,6 +117,17 @@ def _run(
         log_end=end,
         damage=damage(source.log, gaps, last),
     )
+
+
+def _move(files: Sequence[PartFile], out: Path) -> None:
+    """Move complete files into place; after a failure, none is there: the export can run again."""
+    try:
+        for file in files:
+            Path(file.path).replace(out / file.name)
+    except OSError:
+        for file in files:
+            (out / file.name).unlink(missing_ok=True)
+        raise
 
 
 def _prepare(out: Path) -> Path:

@@ -10,6 +10,7 @@ import msgspec
 from mqlake.dispatch.batch import Batch
 from mqlake.dispatch.scan import SegmentScan, Want
 from mqlake.formats.record import Fault
+from mqlake.jobs.disk_faults import reports_disk_faults
 from mqlake.jobs.export.parquet import PartFile, write_part
 from mqlake.jobs.export.selection import Selection
 from mqlake.jobs.splits.splits import Scanned, Split, scan_of
@@ -38,6 +39,7 @@ class ExportPart(msgspec.Struct):
     last_record: int = -1
 
 
+@reports_disk_faults
 def export_splits(job: ExportJob) -> ExportPart:
     """Write the selected messages of each split to a Parquet file, if there are any."""
     store, directory = LocalDirectory(job.store), Path(job.directory)

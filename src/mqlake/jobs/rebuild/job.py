@@ -16,6 +16,7 @@ from mqlake.formats.checkpoint import Checkpoint
 from mqlake.formats.consume_queue import DEFAULT_DELAY_LEVELS
 from mqlake.formats.damage import Damage
 from mqlake.formats.dialect import Dialect
+from mqlake.jobs.disk_faults import reports_disk_faults
 from mqlake.jobs.engine import Engine
 from mqlake.jobs.queues.carry_over import carry_over
 from mqlake.jobs.queues.deletions import Deletions
@@ -29,7 +30,7 @@ from mqlake.jobs.rebuild.stage_queues import QueueJob, QueuePart
 from mqlake.jobs.source import Source, open_source
 from mqlake.jobs.splits.log_end import damage
 from mqlake.jobs.splits.splits import plan, spans
-from mqlake.jobs.swap import SCRATCH, Exchange, linked_parts, require_empty
+from mqlake.jobs.swap import Exchange, link_scratch, linked_parts, require_empty
 from mqlake.storage.local_owned import LocalOwnedDirectory
 from mqlake.storage.local_write import fsync_directory, fsync_file
 from mqlake.storage.owner_lock import LOCK_NAME
@@ -81,6 +82,7 @@ class RebuildReport(msgspec.Struct, frozen=True, rename="camel"):
     damage: list[Damage]
 
 
+@reports_disk_faults
 def rebuild(
     store: Path,
     engine: Engine,
@@ -115,30 +117,34 @@ def rebuild(
         FormatError: a file cannot have these sizes.
         JobError: `out` is not empty, or the store cannot be rebuilt.
     """
-    with open_source(store, dialect) as source:
-        settings = settle(
+
+    def settings_of(source: Source) -> Settings:
+        return settle(
             source.snapshot,
             queue_file_size=queue_file_size,
             hash_slots=hash_slots,
             max_index=max_index,
             delay_levels=delay_levels,
         )
-        if out is not None:
-            out = out.absolute()
-            require_empty(out)
-        target = source.directory.root if out is None else out
-        directory = LocalOwnedDirectory(target)
-        with directory.own(LOCK_NAME) if out is None else nullcontext():
-            linked = linked_parts(target)
-            exchange = Exchange(directory, linked)
-            exchange.begin()
-            try:
-                _link_scratch(target, linked)
-                report = _build(engine, source, settings, directory, tasks)
-                exchange.commit()
-            except BaseException:
-                exchange.give_up()
-                raise
+
+    with open_source(store, dialect) as source:
+        target = source.directory.root if out is None else out.absolute()
+        settings_of(source)
+    if out is not None:
+        require_empty(target)
+    directory, linked = LocalOwnedDirectory(target), linked_parts(target)
+    with directory.own(LOCK_NAME) if out is None else nullcontext():
+        exchange = Exchange(directory, linked)
+        exchange.begin()
+        try:
+            link_scratch(target, linked)
+            # Files may have come into place only now: an interrupted exchange was completed.
+            with open_source(store, dialect) as source:
+                report = _build(engine, source, settings_of(source), directory, tasks)
+            exchange.commit()
+        except BaseException:
+            exchange.give_up()
+            raise
     return report
 
 
@@ -209,14 +215,6 @@ def _build(
         passes=outcome.passes,
         damage=damage(source.log, outcome.gaps, last_record) + list(_refused(source.log, parts)),
     )
-
-
-def _link_scratch(root: Path, parts: Sequence[str]) -> None:
-    """Have parts that are links to other disks built there."""
-    for part in parts:
-        inside = (root / part).resolve() / SCRATCH
-        (root / Exchange.new / part).symlink_to(inside / "new")
-        (root / Exchange.work / part).symlink_to(inside / "work")
 
 
 def _refused(log: CommitLog, parts: Sequence[QueuePart]) -> Iterator[Damage]:

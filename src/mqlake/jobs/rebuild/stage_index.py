@@ -16,6 +16,7 @@ import msgspec
 from mqlake.dispatch.index_entries import IndexFileBuilder
 from mqlake.formats.file_name import index_name
 from mqlake.formats.index_file import IndexHeader
+from mqlake.jobs.disk_faults import reports_disk_faults
 from mqlake.jobs.rebuild import spill
 from mqlake.jobs.rebuild.index_writer import IndexFileWriter
 from mqlake.jobs.rebuild.spill import Piece, Spill
@@ -73,6 +74,7 @@ def plan(
     ]
 
 
+@reports_disk_faults
 def build_index(job: IndexJob) -> IndexPart:
     """Build one index file; it appears under its name when it is complete and durable."""
     directory = Path(job.directory)

@@ -10,6 +10,7 @@ import numpy as np
 from mqlake.dispatch.batch import Batch
 from mqlake.formats.dialect import Dialect
 from mqlake.formats.record import Fault
+from mqlake.jobs.disk_faults import reports_disk_faults
 from mqlake.jobs.queues.deletions import DeadRecords, QueueTracer
 from mqlake.jobs.queues.files import QueueFiles
 from mqlake.jobs.queues.intervals import Interval
@@ -77,6 +78,7 @@ class QueuePart(msgspec.Struct):
     dead: int = 0
 
 
+@reports_disk_faults
 def build_queues(job: QueueJob) -> QueuePart:
     """Scan the splits; write queue entries to their positions, and keys to a scratch file."""
     store = LocalDirectory(job.store)

@@ -39,7 +39,7 @@ def spans(log: CommitLog) -> list[Span]:
     """Return the segments of a commit log, and how far each was written."""
     found: list[Span] = []
     for segment in log.segments:
-        file = log.file(segment)
+        file = log.existing_file(segment)
         if file is not None:
             last = max((end for _, end in file.data_ranges(0, file.size)), default=0)
             data_end = min(segment.end, segment.base + last)

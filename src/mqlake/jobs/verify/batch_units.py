@@ -10,6 +10,7 @@ from itertools import islice
 import numpy as np
 
 from mqlake.formats.batch_consume_queue import MOST_QUEUE_OFFSET, UNIT_SIZE, BatchQueueUnit
+from mqlake.jobs.disk_faults import reports_disk_faults
 from mqlake.jobs.queues.deletions import DeadRecords
 from mqlake.jobs.queues.intervals import Interval, Intervals
 from mqlake.jobs.queues.offset_allocation import MOST_STRETCHES
@@ -117,6 +118,7 @@ class UnitCheck:
             self.findings.wrong.add_at(segment.path, at, 0, reason)
 
 
+@reports_disk_faults
 def check_unit_files(job: QueueFilesJob) -> EntryFindings:
     """Find the units of whole queues that belong to no record, or are out of order."""
     bounds, findings = LogBounds(job.log, job.damaged), EntryFindings()

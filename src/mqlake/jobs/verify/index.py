@@ -18,6 +18,7 @@ from mqlake.formats import index_file
 from mqlake.formats.damage import Damage
 from mqlake.formats.index_file import ENTRY_SIZE, IndexHeader
 from mqlake.formats.record import Fault
+from mqlake.jobs.disk_faults import reports_disk_faults
 from mqlake.jobs.queues.intervals import Interval, Intervals
 from mqlake.jobs.verify.findings import EXAMPLES, EntryFindings
 from mqlake.jobs.verify.log_bounds import LogBounds, Stretches
@@ -84,6 +85,7 @@ def plan_index(store: LocalDirectory) -> tuple[list[IndexFileJob], list[Damage]]
     return jobs, index.damage
 
 
+@reports_disk_faults
 def check_index_file(job: IndexFileJob) -> IndexFileCheck:
     """Check header, slots, links and order of one index file."""
     store = LocalDirectory(job.store)
@@ -346,6 +348,7 @@ class IndexRestJob(msgspec.Struct, frozen=True):
     covered: list[Interval]
 
 
+@reports_disk_faults
 def check_index_rest(job: IndexRestJob) -> EntryFindings:
     """Count the entries that point outside everything that was compared."""
     store = LocalDirectory(job.store)

@@ -16,6 +16,7 @@ from mqlake.formats.consume_queue import DEFAULT_DELAY_LEVELS
 from mqlake.formats.damage import Damage
 from mqlake.formats.dialect import Dialect
 from mqlake.formats.record import FAULT_REASONS, Fault
+from mqlake.jobs.disk_faults import reports_disk_faults
 from mqlake.jobs.engine import Engine
 from mqlake.jobs.queues.carry_over import LIGHT_PREFIX
 from mqlake.jobs.queues.deletions import Deletions
@@ -79,6 +80,7 @@ class VerifyReport(msgspec.Struct, frozen=True, rename="camel"):
     notes: list[str]
 
 
+@reports_disk_faults
 def verify(
     store: Path,
     engine: Engine,

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from mqlake.formats import consume_queue
 from mqlake.formats.consume_queue import BLANK_ENTRY, ENTRY_SIZE, QueueEntry
 from mqlake.formats.consume_queue_ext import is_address
+from mqlake.jobs.disk_faults import reports_disk_faults
 from mqlake.jobs.queues.deletions import DeadRecords
 from mqlake.jobs.queues.files import MAX_QUEUE_OFFSET
 from mqlake.jobs.queues.intervals import Interval, Intervals
@@ -132,6 +133,7 @@ class QueueFilesJob(msgspec.Struct, frozen=True):
     queues: list[tuple[Queue, list[Interval]]]
 
 
+@reports_disk_faults
 def check_queue_files(job: QueueFilesJob) -> EntryFindings:
     """Find the entries of whole queues that belong to no record."""
     source = QueueBytes(LocalDirectory(job.store))

@@ -11,6 +11,7 @@ from mqlake.dispatch.batch import Batch
 from mqlake.formats.checkpoint import Checksummed
 from mqlake.formats.dialect import Dialect
 from mqlake.formats.record import Fault
+from mqlake.jobs.disk_faults import reports_disk_faults
 from mqlake.jobs.queues.batch_units import units_of
 from mqlake.jobs.queues.deletions import DeadRecords, QueueTracer
 from mqlake.jobs.queues.intervals import Interval
@@ -73,6 +74,7 @@ class VerifyPart(msgspec.Struct, frozen=True):
     dead: int
 
 
+@reports_disk_faults
 def verify_splits(job: VerifyJob) -> VerifyPart:
     """Scan the splits of a job, and compare their records with the existing entries."""
     store = LocalDirectory(job.store)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mqlake.spark.reading.conditions import Living
 from mqlake.spark.source.place import OpenStore
-from mqlake.store.incarnations.table import Incarnations, find_incarnations
+from mqlake.store.incarnations.table import Incarnations
 
 
 def living(store: OpenStore) -> tuple[Living, ...]:
@@ -13,7 +13,7 @@ def living(store: OpenStore) -> tuple[Living, ...]:
     Raises:
         StoreError: the table of incarnations cannot be read.
     """
-    found: Incarnations = find_incarnations(store.directory).table
+    found = store.snapshot.incarnations
     first = store.log.min_offset
     befores = {topic: before for topic, before in found.topics.items() if _matters(found, before)}
     if max((found.others, *befores.values()), default=0) <= first:

@@ -136,6 +136,21 @@ class CommitLog:
             raise_passing(error)
             return None
 
+    def existing_file(self, segment: Segment) -> ReadableFile | None:
+        """Return the segment's open file, None only if it no longer exists.
+
+        Raises:
+            DiskError: the disk refused to open it: its messages are not lost.
+        """
+        try:
+            return self._open_file(segment)
+        except DiskError as error:
+            if error.errno != errno.ENOENT:
+                raise
+        except StoreError:
+            pass
+        return None
+
     def mapped(self, segment: Segment) -> Bytes | None:
         """Return a segment's bytes if this process appends to it, and so has mapped it."""
         del segment
