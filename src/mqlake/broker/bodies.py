@@ -27,12 +27,15 @@ class Members:
 
     Iterating yields texts of one or more members, separated by commas: many are joined as they
     come, so that joining the rest is little work.
+
+    Attributes:
+        size: of the members, in bytes.
     """
 
     def __init__(self) -> None:
         self._pieces: list[bytes] = []
         self._last: list[bytes] = []
-        self._count = self._size = 0
+        self._count = self.size = 0
 
     def __len__(self) -> int:
         return self._count
@@ -48,8 +51,8 @@ class Members:
         Raises:
             RemotingError: clients would not read so long an answer.
         """
-        self._size += len(member) + 1
-        if self._size > LONGEST_ANSWER:
+        self.size += len(member) + 1
+        if self.size > LONGEST_ANSWER:
             raise RemotingError(
                 ResponseCode.SYSTEM_ERROR,
                 f"the answer would have more than {LONGEST_ANSWER} bytes, which no client reads:"

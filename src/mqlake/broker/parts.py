@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 
 from mqlake.broker.busy import Busy
 from mqlake.broker.clients.clients import Clients
@@ -57,8 +57,8 @@ class Parts:
         slices: runs long work, a slice at a time.
         endings: told of each topic and group that is deleted.
         settings_file: the file to which changed settings are written.
-        followed: tables of families that a slave copies: the function that applies the master's
-            answer, by the request code.
+        followed: tables of families that a slave copies: the function that applies the parts of the
+            master's table, by the request code.
         on_start: called, and awaited, once the broker listens.
         on_stop: called, and awaited, when the broker stops, before its connections are closed.
     """
@@ -76,7 +76,7 @@ class Parts:
         )
         self.repeating = Repeating(self.slices)
         self.endings = AllEndings()
-        self.followed: dict[RequestCode, Callable[[Body], Job[None]]] = {}
+        self.followed: dict[RequestCode, Callable[[Sequence[Body]], Job[None]]] = {}
         self.on_start: list[Callable[[], Awaitable[object]]] = []
         self.on_stop: list[Callable[[], Awaitable[object] | None]] = []
         self.topics = Topics(live, store.config.topics)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import struct
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -12,7 +13,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from mqlake.broker.slave import following, master
+from mqlake.broker.admin import groups
+from mqlake.broker.slave import following, master, table_parts
 from mqlake.broker.topics import Topics
 from mqlake.formats.config import DataVersion
 from mqlake.formats.config.subscription_group import SubscriptionGroup
@@ -21,13 +23,13 @@ from mqlake.protocol.bodies.pop import RequestMode
 from mqlake.protocol.body import encode_body
 from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.command import Command, response
-from mqlake.protocol.headers.slaves import AllTopicsHeader
+from mqlake.protocol.headers.slaves import AllTopicsHeader, TablePartHeader
 from mqlake.remoting.connection import Peer
 from mqlake.remoting.route import Route
 from mqlake.remoting.server import RemotingServer
 from mqlake.store.settings import BrokerRole
 from tests.broker.admin.asking import done
-from tests.broker.running import Running, running
+from tests.broker.running import PATIENCE, Running, running
 from tests.broker.slave.pairs import SLAVE, file, pair, switch, until
 
 pytestmark = pytest.mark.usefixtures("often")
@@ -375,5 +377,60 @@ def test_pages_make_the_table(count: int, tmp_path: Path) -> None:
             answer = await done(broker, RequestCode.GET_ALL_TOPIC_CONFIG, header)
             found = list(msgspec.json.decode(bytes(answer.body))["topicConfigTable"])
             assert found == list(topics)[:2]
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("size", [1, 500, 2 << 20])
+def test_long_tables_come_in_parts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int
+) -> None:
+    monkeypatch.setattr(table_parts, "SIZE", size)
+    codes = RequestCode.GET_ALL_CONSUMER_OFFSET, RequestCode.GET_ALL_MESSAGE_REQUEST_MODE
+
+    async def run() -> None:
+        async with pair(tmp_path) as (leader, slave):
+            await fill(leader)
+            offsets = leader.parts.store.config.consumer_offsets
+            leader.parts.topics.put(Topic("Other", 4, 4))
+            for number in range(30):
+                for topic in ("Orders", "Other"):
+                    offsets.commit(f"g{number}", topic, number % 4, number)
+                    mode = encode_body(RequestMode(topic, f"g{number}", "POP", number))
+                    await done(leader, RequestCode.SET_MESSAGE_REQUEST_MODE, body=mode)
+            await until(lambda: offsets_of(slave) == offsets_of(leader))
+            assert len(offsets_of(slave)) == 61
+
+            # Whoever requests no part, as RocketMQ's slaves, gets everything.
+            async def modes(broker: Running) -> object:
+                answer = await done(broker, RequestCode.GET_ALL_MESSAGE_REQUEST_MODE)
+                return json.loads(bytes(answer.body))
+
+            async with asyncio.timeout(PATIENCE):
+                while await modes(slave) != await modes(leader):  # noqa: ASYNC110 (nothing tells)
+                    await asyncio.sleep(0.01)
+            for code in codes:
+                first = await done(leader, code, TablePartHeader(part=0))
+                parts = int(first.fields["parts"])
+                assert (parts > 1) == (size < 1000)
+                header = TablePartHeader(part=parts, parts=parts)
+                assert (await leader.ask(code, header)).code == ResponseCode.INVALID_PARAMETER
+            offsets.remove("g7", "Orders")
+            await until(lambda: offsets_of(slave) == offsets_of(leader))
+
+    asyncio.run(run())
+
+
+def test_pages_of_long_configurations_are_short(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(groups, "LONGEST", 1000)
+
+    async def run() -> None:
+        async with pair(tmp_path) as (leader, slave):
+            for number in range(20):
+                leader.parts.groups.put(SubscriptionGroup(f"g{number}", retry_max_times=number))
+            await until(lambda: slave.parts.groups.version == leader.parts.groups.version)
+            assert set(slave.parts.groups) == set(leader.parts.groups)
 
     asyncio.run(run())

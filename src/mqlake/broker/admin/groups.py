@@ -10,7 +10,7 @@ import msgspec
 from mqlake.broker.admin.attributes import GROUP_ATTRIBUTES, changed
 from mqlake.broker.admin.bodies import admin_body
 from mqlake.broker.admin.kept import once_kept
-from mqlake.broker.admin.pages import page
+from mqlake.broker.admin.pages import LONGEST, page
 from mqlake.broker.admin.removal import pop_retry_topics, remove_topic
 from mqlake.broker.bodies import Members
 from mqlake.broker.parts import Parts
@@ -224,7 +224,10 @@ class GroupAdmin:
         names, is_whole = page(
             groups, asked.group_seq, asked.max_group_num, asked.data_version, version
         )
-        for name in names:
+        for number, name in enumerate(names):
+            if not is_whole and members.size >= LONGEST:
+                names = names[:number]
+                break
             if (group := groups.get(name)) is not None:
                 members.append(encode_body(name) + b":" + encode_group(group))
             yield

@@ -10,6 +10,8 @@ from mqlake.protocol.body import decode_body
 from mqlake.protocol.errors import BodyError
 
 _MOST = 2000
+LONGEST = 4 << 20
+"""Bytes of entries after which a page ends."""
 
 
 def page(

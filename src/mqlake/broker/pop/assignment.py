@@ -5,7 +5,7 @@ Upstream: `QueryAssignmentProcessor`, `MessageRequestModeManager`.
 
 from __future__ import annotations
 
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from typing import Any
 
 import msgspec
@@ -13,6 +13,7 @@ import msgspec
 from mqlake.broker.parts import Parts
 from mqlake.broker.pop.kept_table import KeptTable, Members
 from mqlake.broker.slave.answers import read_members, request_modes
+from mqlake.broker.slave.table_parts import requested
 from mqlake.formats.config import MessageRequestModes
 from mqlake.formats.config.message_request_mode import MessageRequestMode
 from mqlake.formats.config.topics import PERM_READ
@@ -31,12 +32,15 @@ from mqlake.protocol.body import decode_body, encode_body
 from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.command import Body, Command, response
 from mqlake.protocol.errors import RemotingError
+from mqlake.protocol.headers.slaves import TablePartHeader
 from mqlake.protocol.naming import RETRY_PREFIX, topic_fault
 from mqlake.protocol.strategies import STRATEGIES, share
 from mqlake.remoting.connection import Peer
 from mqlake.remoting.route import Answer
 from mqlake.remoting.slices import Job
 
+_MODE = 100
+"""Approximate bytes of the text of a mode, without its names."""
 _KNOWN_FOR = 10.0
 """Seconds after which a name server is asked again."""
 _MOST_KNOWN = 1000
@@ -98,19 +102,40 @@ class AssignmentRequests:
         return self._parts.slices.serve(peer, self._all_modes(request))
 
     def _all_modes(self, request: Command) -> Job[Answer]:
+        part = yield from requested(request.header(TablePartHeader), self._size())
         topics: list[bytes] = []
         for topic in list(self._modes):
             groups: list[bytes] = []
-            for group, mode in list(self._modes[topic].items()):
-                groups.append(encode_body(group) + b":" + encode_body(mode))
+            for group, mode in list(self._modes.get(topic, {}).items()):
+                key = encode_body(group)
+                if part is None or part.has(encode_body(topic) + key):
+                    groups.append(key + b":" + encode_body(mode))
                 yield
-            topics.append(encode_body(topic) + b":{" + b",".join(groups) + b"}")
-        return response(request, body=b'{"messageRequestModeMap":{' + b",".join(topics) + b"}}")
+            if groups:
+                topics.append(encode_body(topic) + b":{" + b",".join(groups) + b"}")
+        header = TablePartHeader(parts=part.parts) if part is not None else None
+        body = b'{"messageRequestModeMap":{' + b",".join(topics) + b"}}"
+        return response(request, header=header, body=body)
 
-    def _follow(self, body: Body) -> Job[None]:
-        """Replace all modes by those of a master; these have no version."""
-        members = yield from read_members(body)
-        modes = yield from request_modes(members)
+    def _size(self) -> Job[int]:
+        """Return the approximate bytes of all modes as JSON."""
+        size = 0
+        for topic in list(self._modes):
+            for group in list(self._modes.get(topic, ())):
+                size += 2 * (len(topic) + len(group)) + _MODE
+                yield
+        return size
+
+    def _follow(self, bodies: Sequence[Body]) -> Job[None]:
+        """Replace all modes by those of a master, which come in parts and have no version."""
+        modes: dict[str, dict[str, MessageRequestMode]] = {}
+        for body in bodies:
+            members = yield from read_members(body)
+            part = yield from request_modes(members)
+            for topic, groups in part.items():
+                if groups:
+                    modes.setdefault(topic, {}).update(groups)
+                yield
         if modes != self._modes:
             self._modes, self._count = modes, sum(map(len, modes.values()))
             self._file.change()

@@ -12,15 +12,20 @@ from typing import Any
 from mqlake.broker.bodies import Members
 from mqlake.broker.parts import Parts
 from mqlake.broker.slave.following import TableSync
+from mqlake.broker.slave.table_parts import requested
 from mqlake.formats.config import DelayOffsets, TimerMetrics
 from mqlake.protocol.body import encode_body
 from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.command import Command, response
 from mqlake.protocol.errors import RemotingError
+from mqlake.protocol.headers.slaves import TablePartHeader
 from mqlake.protocol.permission import Permission
 from mqlake.remoting.connection import Peer
 from mqlake.remoting.route import Answer, Route
 from mqlake.remoting.slices import Job
+
+_OFFSET = 20
+"""Approximate bytes of the text of a queue and its offset."""
 
 
 class SlaveTables:
@@ -48,13 +53,25 @@ class SlaveTables:
     def _all_consumer_offsets(self, request: Command) -> Job[Answer]:
         # If something changes meanwhile, the version is the older one: the slave copies again.
         version = encode_body(self._config.consumer_offsets.version)
+        header = request.header(TablePartHeader)
+        part = yield from requested(header, self._size_of_offsets())
         texts = Members()
-        for key, queues in self._config.consumer_offsets.committed():
-            texts.append(encode_body(key) + b":" + encode_body(queues))
+        for name, queues in self._config.consumer_offsets.committed():
+            key = encode_body(name)
+            if part is None or part.has(key):
+                texts.append(key + b":" + encode_body(queues))
             yield
         body = b"".join((b'{"offsetTable":{', b",".join(texts), b'},"dataVersion":', version, b"}"))
         yield
-        return response(request, body=body)
+        answer = TablePartHeader(parts=part.parts) if part is not None else None
+        return response(request, header=answer, body=body)
+
+    def _size_of_offsets(self) -> Job[int]:
+        size = 0
+        for key, queues in self._config.consumer_offsets.committed():
+            size += len(key) + _OFFSET * len(queues)
+            yield
+        return size
 
     def _delay_offsets(self, _peer: Peer, request: Command) -> Command:
         known = self._config.delay_offsets

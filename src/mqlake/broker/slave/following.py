@@ -193,9 +193,9 @@ class TableSync:
             self._parts.store.timers.follow(bytes(checkpoint))
 
     async def _other(self, code: RequestCode, address: str) -> None:
-        body = await self._master.body(address, code)
+        bodies = [body async for body in self._master.parts(address, code)]
         if self._follows(address):
-            await self._finish(address, self._parts.followed[code](body))
+            await self._finish(address, self._parts.followed[code](bodies))
 
     async def _finish(self, address: str, job: Job[None]) -> None:
         """Run a job while this is the slave of the master."""

@@ -5,12 +5,13 @@ Upstream: `BrokerOuterAPI`.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator
 from typing import Final, Generic, NamedTuple, TypeVar
 
 from mqlake.broker.replication.master_log import MasterLog, ask
 from mqlake.broker.slave import answers
 from mqlake.broker.slave.answers import GROUPS, MAPPINGS, TOPICS, Members
+from mqlake.broker.slave.table_parts import MOST_PARTS
 from mqlake.formats.config import DataVersion
 from mqlake.formats.config.subscription_group import SubscriptionGroup
 from mqlake.formats.config.topic_queue_mapping import TopicQueueMapping
@@ -22,7 +23,7 @@ from mqlake.protocol.command import Body, Command, request
 from mqlake.protocol.errors import BodyError
 from mqlake.protocol.header import Header
 from mqlake.protocol.headers.offsets import OffsetHeader, QueueHeader
-from mqlake.protocol.headers.slaves import AllGroupsHeader, AllTopicsHeader
+from mqlake.protocol.headers.slaves import AllGroupsHeader, AllTopicsHeader, TablePartHeader
 from mqlake.remoting.client import RemotingClient
 from mqlake.remoting.slices import Job, Slices
 
@@ -120,11 +121,15 @@ class MasterClient:
         return GroupTables(groups, forbidden, version)
 
     async def consumer_offsets(self, address: str) -> tuple[dict[str, dict[int, int]], DataVersion]:
-        """Return all committed offsets by `topic@group`."""
-        answer = await self._ask(address, RequestCode.GET_ALL_CONSUMER_OFFSET)
-        members = await self._slices.finish(answers.read_members(answer.body))
-        table = await self._slices.finish(answers.consumer_offsets(members))
-        return table, answers.version(members)
+        """Return all committed offsets by `topic@group`; they have this version or a later one."""
+        table, version, number = dict[str, dict[int, int]](), DataVersion(), 0
+        async for body in self.parts(address, RequestCode.GET_ALL_CONSUMER_OFFSET):
+            members = await self._slices.finish(answers.read_members(body))
+            table |= await self._slices.finish(answers.consumer_offsets(members))
+            if not number:
+                version = answers.version(members)
+            number += 1
+        return table, version
 
     async def delay_offsets(self, address: str) -> tuple[dict[int, int], DataVersion]:
         """Return how far each delay level was delivered."""
@@ -142,6 +147,15 @@ class MasterClient:
     async def body(self, address: str, code: RequestCode) -> Body:
         """Return the body of a response."""
         return (await self._ask(address, code)).body
+
+    async def parts(self, address: str, code: RequestCode) -> AsyncIterator[Body]:
+        """Yield the parts of a table; the whole table if the master is RocketMQ's."""
+        answer = await self._ask(address, code, TablePartHeader(part=0))
+        yield answer.body
+        count = _number(answer, "parts") or 1
+        for number in range(1, min(count, MOST_PARTS)):
+            header = TablePartHeader(part=number, parts=count)
+            yield (await self._ask(address, code, header)).body
 
     async def _ask(self, address: str, code: RequestCode, header: Header | None = None) -> Command:
         seconds = _SECONDS if header is None else _PAGED_SECONDS

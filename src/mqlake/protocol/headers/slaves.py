@@ -28,3 +28,16 @@ class AllGroupsHeader(Header):
     group_seq: Int32 | None = None
     max_group_num: Int32 | None = None
     data_version: str | None = None
+
+
+class TablePartHeader(Header):
+    """GET_ALL_CONSUMER_OFFSET, GET_ALL_MESSAGE_REQUEST_MODE; RocketMQ answers the whole table.
+
+    Attributes:
+        part: the number of the requested part; None for the whole table.
+        parts: how many parts the table has, in the response to the first part; None in the request
+            for that.
+    """
+
+    part: Int32 | None = None
+    parts: Int32 | None = None
