@@ -17,6 +17,7 @@ RESTART = "stopped and started"
 KILL = "killed and started"
 REVIVE_QUEUES = "`reviveQueueNum` lowered"
 CLUSTER = "`brokerClusterName` changed"
+ROLE = "master demoted and promoted again"
 OLDER_LOG = "revive offsets past the end: an older log was restored"
 
 
@@ -55,6 +56,7 @@ OF_BROKERS: dict[str, Callable[[World], Awaitable[None]]] = {
     RESTART: World.restart,
     KILL: World.kill,
     REVIVE_QUEUES: lambda world: world.restart(reviveQueueNum=1),
+    ROLE: World.demote_and_promote,
     OLDER_LOG: World.restore_older_log,
     CLUSTER: lambda world: world.restart(brokerClusterName="AnotherCluster"),
 }

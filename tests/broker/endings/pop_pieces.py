@@ -26,6 +26,7 @@ _OUTCOMES = {
     events.KILL: Outcome.AGAIN,
     events.REVIVE_QUEUES: Outcome.KEPT,
     events.CLUSTER: Outcome.KEPT,
+    events.ROLE: Outcome.AGAIN,
     events.OLDER_LOG: Outcome.KEPT,
 }
 

@@ -17,10 +17,12 @@ from mqlake.protocol.body import encode_body
 from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.headers.admin import DeleteGroupHeader, TopicNameHeader
 from mqlake.protocol.headers.pop import AckHeader, ChangeInvisibleTimeHeader
+from mqlake.store.settings import BrokerRole
 from mqlake.testing.advanced_clock import AdvancedClock
 from tests.broker.admin.asking import done, wanted
 from tests.broker.pop.popping import Popped, pop
 from tests.broker.running import Running, running, to
+from tests.broker.slave.pairs import switch
 
 QUEUES = 2
 OUT = 60_000
@@ -63,6 +65,12 @@ class World:
         await self._stack.aclose()
         self._settings |= settings
         await self._start()
+
+    async def demote_and_promote(self) -> None:
+        """Make the broker a slave, and then a master again."""
+        switch(self.broker, BrokerRole.SLAVE, 1)
+        await asyncio.sleep(0)
+        switch(self.broker, BrokerRole.ASYNC_MASTER, 0)
 
     async def restore_older_log(self) -> None:
         """Stop the broker, and start it as on a log that is older than the revive offsets."""
