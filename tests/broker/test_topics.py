@@ -113,20 +113,24 @@ def test_groups_of_the_system_can_be_made_where_others_cannot(tmp_path: Path) ->
     asyncio.run(run())
 
 
-def test_a_topic_that_was_not_kept_before_a_kill_is_made_again(tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_killed", [True, False])
+def test_a_topic_whose_settings_are_lost_is_made_again(tmp_path: Path, is_killed: bool) -> None:
+    """A deleted topic has no messages, so that the others were not deleted."""
+
     async def run() -> None:
         async with running(tmp_path) as broker:
             await broker.send(to("Orders", queue_id=3))
             await broker.send(to("%RETRY%group", queue_id=0))
+            await broker.send(to("Deleted", queue_id=0))
             broker.parts.store.core.tick()
+            await broker.parts.store.remove_topic("Deleted")
         (tmp_path / "config" / "topics.json").unlink()
         (tmp_path / "config" / "topics.json.bak").unlink(missing_ok=True)
-        async with running(tmp_path) as broker:
-            # It stopped in good order, so somebody has removed them.
-            assert broker.parts.topics.get("Orders") is None
-        (tmp_path / "abort").touch()
+        if is_killed:
+            (tmp_path / "abort").touch()
         async with running(tmp_path, autoCreateTopicEnable=False) as broker:
             assert broker.parts.topics.get("Orders") == Topic("Orders", 8, 8)
+            assert broker.parts.topics.get("Deleted") is None
             assert broker.parts.topics.get("%RETRY%group") == Topic("%RETRY%group", 1, 1)
             assert len(broker.records("Orders", 3)) == 1
 

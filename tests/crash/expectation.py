@@ -55,6 +55,12 @@ class ValueKept(NamedTuple):
     value: int
 
 
+class ValueDropped(NamedTuple):
+    """A value that is about to begin again: nothing is known of it from here on."""
+
+    name: str
+
+
 @dataclass
 class Expectation:
     """What the notes up to some step say."""
@@ -85,6 +91,9 @@ class Expectation:
                 self.highest[name] = max(value, self.highest.get(name, value))
             case ValueKept(name, value):
                 self.kept[name] = max(value, self.kept.get(name, value))
+            case ValueDropped(name):
+                self.highest.pop(name, None)
+                self.kept.pop(name, None)
             case _:
                 raise TypeError(f"not a note: {what!r}")
 

@@ -82,7 +82,7 @@ def check_queues(store: OwnedStore, disk: Directory, log: Log) -> None:
     for found in log.records:
         if found.record.topic == BATCHES:
             continue
-        if sys_flag.is_queued(found.record.sys_flag):
+        if sys_flag.is_queued(found.record.sys_flag) and not _is_dead(store, found.record):
             entries = expected.setdefault(found.queue, {})
             offset = found.record.queue_offset
             require(offset not in entries, f"{found.queue} has offset {offset} twice")
@@ -94,6 +94,10 @@ def check_queues(store: OwnedStore, disk: Directory, log: Log) -> None:
             least, most = min(entries), max(entries)
             require(len(entries) == most + 1 - least, f"{queue}: gaps in {sorted(entries)}")
         _check_queue(store, disk, queue, entries, log)
+
+
+def _is_dead(store: OwnedStore, record: Record) -> bool:
+    return store.config.incarnations.is_dead(record.topic, record.physical_offset)
 
 
 def check_batches(store: OwnedStore, disk: Directory, log: Log) -> None:
@@ -203,7 +207,7 @@ def check_reads(store: OwnedStore, log: Log) -> None:
     """Consumers get each message, once, in the order of its queue."""
     expected: dict[Queue, list[LogRecord]] = {}
     for found in log.records:
-        if sys_flag.is_queued(found.record.sys_flag):
+        if sys_flag.is_queued(found.record.sys_flag) and not _is_dead(store, found.record):
             expected.setdefault(found.queue, []).append(found)
     for queue, records in expected.items():
         first = records[0].record.queue_offset

@@ -24,6 +24,7 @@ from tests.crash.expectation import (
     Durable,
     Retired,
     Sent,
+    ValueDropped,
     ValueKept,
     ValueSet,
 )
@@ -36,6 +37,11 @@ GROUP, TOPIC = "readers", "orders"
 OFFSET = "consumer offset"
 
 _HOUR = 3600
+
+
+def end_of(topic: str) -> str:
+    """Return the name of the value that says where a topic's incarnation ended."""
+    return f"end of {topic}"
 
 
 class Session:
@@ -282,6 +288,20 @@ class Session:
         """Write what changed of the config."""
         self.store.config.persist()
         self.disk.record(Note(ValueKept(OFFSET, self.consumed)))
+
+    # Deletion
+
+    def delete(self, topic: str) -> None:
+        """Delete a topic: once that has returned, its messages are dead whatever happens."""
+        name, end = end_of(topic), self.store.log.end
+        for queue in self.store.offsets.table:
+            if queue[0] == topic:
+                self.disk.record(Note(ValueDropped(f"next of {queue}")))
+        self.disk.record(Note(ValueSet(name, end)))
+        self.store.remove_topic(topic)
+        self.disk.record(Note(ValueKept(name, end)))
+        living = ((at, each) for at, each in self._acknowledged.items() if each.queue[0] != topic)
+        self._acknowledged = dict(living)
 
     # Retention
 

@@ -6,7 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from mqlake.formats.batch_consume_queue import UNIT_SIZE
+from mqlake.formats.config import ConsumerOffsets
 from mqlake.store.append.message import Message
+from mqlake.store.config.config_files import read_config
 from mqlake.store.owned_store import OwnedStore
 from mqlake.store.settings import FlushDiskType, StoreSettings
 from tests.crash.clock import ManualClock
@@ -14,7 +16,7 @@ from tests.crash.disk import RecordedDisk
 from tests.crash.expectation import Durable, Found, require
 from tests.crash.log_walk import good_records
 from tests.crash.oracles import check_kept, check_store
-from tests.crash.session import GROUP, OFFSET, TOPIC, Session
+from tests.crash.session import GROUP, OFFSET, TOPIC, Session, end_of
 from tests.crash.snapshot import Snapshot
 from tests.crash.trace import Note, Resize, Step, Write
 
@@ -48,12 +50,18 @@ class StoreWorkload:
 
     def examine(self, disk: RecordedDisk) -> Found:
         before = good_records(disk)
+        offset = _offset(disk)
         store = OwnedStore.open(disk, self.settings, disk.clock)
         check_kept(disk, before)
         log = check_store(store, disk, self.history)
         numbers = frozenset(found.record.physical_offset for found in log.records)
         values = {f"next of {queue}": store.offsets.next(*queue) for queue in store.queues.queues()}
-        values[OFFSET] = store.config.consumer_offsets.query(GROUP, TOPIC, 0) or 0
+        values[OFFSET] = offset
+        clamped = store.config.consumer_offsets.query(GROUP, TOPIC, 0) or 0
+        end = store.offsets.next(TOPIC, 0)
+        require(clamped == min(offset, end), f"{OFFSET} {offset} becomes {clamped}, not {end}")
+        ended = store.config.incarnations.topics
+        values.update({end_of(topic): before for topic, before in ended.items()})
         if not store.watermarks.confirms_at_append:
             # It serves them, so they are on the disk.
             for number in sorted(numbers):
@@ -86,6 +94,12 @@ class StoreWorkload:
         store = OwnedStore.open(disk, self.settings, disk.clock)
         store.close()
         _same(before, disk.snapshot())
+
+
+def _offset(disk: RecordedDisk) -> int:
+    """Return the consumer's offset in the file, which may be past the queue's end."""
+    found = read_config(disk, ConsumerOffsets)
+    return 0 if found is None else found.offset_table.get(f"{TOPIC}@{GROUP}", {}).get(0, 0)
 
 
 def _same(before: Snapshot, after: Snapshot) -> None:

@@ -164,13 +164,10 @@ class Broker:
                 # Before anything is delivered.
                 returning.adopt_delay_offsets(delays, store.config.delay_offsets, own_log)
                 store.continue_delays()
-            # A store that stopped cleanly and has no topic at all: somebody has removed them.
-            has_lost = len(store.config.topics) > 0 or not store.was_closed_cleanly
             self.parts = parts = Parts(self._live, store, self._settings_file(store))
             if (group := parts.replication.group) is not None:
                 group.cut = self._cut_soon
-            if has_lost and not self.settings.is_slave:
-                _restore_topics(parts)
+            _restore_topics_of_master(parts)
             self._live.on_change(lambda: _restore_topics_of_master(parts), "broker_role")
             undo.callback(parts.slices.stop)
             undo.callback(parts.repeating.stop)
@@ -289,8 +286,8 @@ def _restore_topics_of_master(parts: Parts) -> None:
 def _restore_topics(parts: Parts) -> None:
     """Create topics again that have messages only.
 
-    They were not stored before the last process was killed, or this broker was a slave then, and
-    had not copied them.
+    They were not stored before the last process was killed, the table was lost, or this broker was
+    a slave then, and had not copied them. They were not deleted: a deleted topic has no messages.
     """
     reads, topics, least = parts.store.reads, parts.topics, parts.settings.default_topic_queue_nums
     for name in without_topic(topics, reads.topics()):

@@ -222,12 +222,15 @@ class OwnedStore:
             store = cls(directory, settings, clock, found, config, timer_files)
             store._held = held.pop_all()
         if not settings.now.is_slave:
-            for _ in store._clamp_offsets():
-                pass
+            for job in store._clamp_offsets():
+                if job is not None:
+                    job.run()
+                    job.done()
         return store
 
-    def _clamp_offsets(self) -> Generator[None]:
-        """Let no offset be past the end of its queue: the log may be older than the tables.
+    def _clamp_offsets(self) -> Generator[Job | None]:
+        """Let no offset be past the end of its queue, durably: the log may be older than the
+        tables.
 
         On a slave, which has its master's offsets, the queues may only lag.
         """
@@ -250,6 +253,10 @@ class OwnedStore:
                 self.directory.describe(),
                 count,
             )
+            # Once the queues are as long as that again, nobody could tell any more.
+            for table in (self.config.consumer_offsets, delays):
+                if (job := table.write()) is not None:
+                    yield job
 
     @property
     def settings(self) -> StoreSettings:

@@ -14,6 +14,7 @@ from mqlake.errors import StoreError
 from mqlake.formats.record import FAULT_REASONS
 from mqlake.storage.clock import Clock
 from mqlake.storage.protocol import OwnedDirectory
+from mqlake.store.config.config_files import DIRECTORY
 from mqlake.store.dispatch.dispatcher import Dispatcher, Last
 from mqlake.store.incarnations.table import OwnedIncarnations
 from mqlake.store.index.owned_index import OwnedIndex
@@ -182,6 +183,9 @@ class Commit:
             table.complete()
         if (job := table.write()) is not None:
             job.complete()
+        elif not self._found.is_clean:
+            # The process may have been killed before the file's new name was durable.
+            self._directory.sync_directory(DIRECTORY)
 
     def _keep_index(self) -> None:
         kept = self._plan.index
