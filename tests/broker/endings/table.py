@@ -11,8 +11,9 @@ from pathlib import Path
 from tests.broker.endings.events import EVENTS
 from tests.broker.endings.pieces import Piece
 from tests.broker.endings.pop_pieces import POP_PIECES
+from tests.broker.endings.waiting_pieces import WAITING_PIECES
 
-PIECES: tuple[Piece, ...] = (*POP_PIECES,)
+PIECES: tuple[Piece, ...] = (*POP_PIECES, *WAITING_PIECES)
 
 PAGE = Path(__file__).parents[3] / "docs" / "what-ends.md"
 BEGIN, END = "<!-- table -->\n", "<!-- end of the table -->\n"
