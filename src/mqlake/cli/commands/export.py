@@ -5,8 +5,9 @@ query --json`, plus `tags` and `keys`. `bornTimestamp` and `storeTimestamp` are 
 `properties` is a map, and `body` (as stored) is binary. Records with a damaged body are left out
 and reported.
 
-JSON: `store`, `output`, `files`, `bytesWritten`, `messages` (exported), `records` (read from the
-log), `bytesScanned`, `logEnd` (physical offset), `damage` (objects with `file`, `offset`, `bytes`,
+JSON: `store`, `output`, `files`, `bytesWritten`, `messages` (exported), `deletedTopicMessages`
+(left out, because their topic was deleted after they were put), `records` (read from the log),
+`bytesScanned`, `logEnd` (physical offset), `damage` (objects with `file`, `offset`, `bytes`,
 `reason`), `seconds`.
 """
 

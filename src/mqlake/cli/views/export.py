@@ -24,9 +24,15 @@ def view(report: ExportReport, seconds: float) -> Iterator[RenderableType]:
                 f"{size(report.bytes_scanned)} of commit log, up to offset {report.log_end:,}",
             ),
             ("messages", f"{report.messages:,} of {report.records:,}"),
+            *_deleted(report),
             ("files", f"{count(report.files, 'Parquet file')}, {size(report.bytes_written)}"),
             ("took", f"{seconds:.2f} s, {rate(report.bytes_scanned, seconds)}"),
             ("written to", printable(report.output)),
         ]
     )
     yield from damage.view(report.damage, "Not exported")
+
+
+def _deleted(report: ExportReport) -> list[tuple[str, str]]:
+    found = report.deleted_topic_messages
+    return [("of a deleted topic", f"{found:,}, left out")] if found else []

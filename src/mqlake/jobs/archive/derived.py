@@ -13,6 +13,7 @@ from mqlake.errors import StoreError, raise_passing
 from mqlake.formats import index_file
 from mqlake.formats.consume_queue import ENTRY_SIZE
 from mqlake.formats.damage import Damage
+from mqlake.formats.file_name import is_index_name
 from mqlake.storage.protocol import Directory
 from mqlake.store.config import config_files
 from mqlake.store.index import index_files
@@ -62,7 +63,7 @@ def _queues(directory: Directory, log_end: int) -> Iterator[Derived]:
 
 
 def _indexes(directory: Directory) -> Iterator[Derived]:
-    for name in directory.names(index_files.DIRECTORY):
+    for name in filter(is_index_name, directory.names(index_files.DIRECTORY)):
         found = open_index_file(directory, name)
         if found is None or isinstance(found, Damage):
             continue

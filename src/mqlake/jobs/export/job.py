@@ -14,6 +14,7 @@ from mqlake.jobs.engine import Engine
 from mqlake.jobs.export.parquet import PartFile, write_part
 from mqlake.jobs.export.selection import Selection
 from mqlake.jobs.export.splits import ExportJob, ExportPart, export_splits
+from mqlake.jobs.queues.deletions import Deletions
 from mqlake.jobs.source import Source, open_source
 from mqlake.jobs.splits.log_end import damage, log_end
 from mqlake.jobs.splits.splits import Job, clip, jobs_of, join_gaps, plan, run_until_met, spans
@@ -30,6 +31,8 @@ class ExportReport(msgspec.Struct, frozen=True, rename="camel"):
         output: the directory; all its Parquet files have the same columns.
         files: Parquet files.
         bytes_written: the size of the files.
+        deleted_topic_messages: selected messages of topics that were deleted after they were put,
+            which are left out.
         messages: the number of rows that were written.
         records: the number of log records that were examined.
         log_end: physical offset at which RocketMQ ends the log; later records are not exported.
@@ -41,6 +44,7 @@ class ExportReport(msgspec.Struct, frozen=True, rename="camel"):
     files: int
     bytes_written: int
     messages: int
+    deleted_topic_messages: int
     records: int
     bytes_scanned: int
     log_end: int
@@ -81,7 +85,8 @@ def export(
     with open_source(store) as source:
         scratch = _prepare(out)
         selection = Selection(tuple(topics), _tags(tag), key or None, begin, end)
-        template = ExportJob(source.path, (), str(scratch), selection)
+        dead = Deletions(source, source.undispatched_from).dead
+        template = ExportJob(source.path, (), str(scratch), selection, dead)
         try:
             return _run(engine, source, template, out, tasks)
         finally:
@@ -112,6 +117,7 @@ def _run(
         files=len(files),
         bytes_written=sum((out / file.name).stat().st_size for file in files),
         messages=sum(file.messages for file in files),
+        deleted_topic_messages=sum(part.dead for part in parts),
         records=sum(part.records for part in parts),
         bytes_scanned=sum(span.data_end - span.base for span in covered),
         log_end=end,

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
+import numpy as np
+from numpy.typing import NDArray
 
 from mqlake.dispatch.batch import Batch
 from mqlake.dispatch.scan import SegmentScan, Want
@@ -13,6 +15,7 @@ from mqlake.formats.record import Fault
 from mqlake.jobs.disk_faults import reports_disk_faults
 from mqlake.jobs.export.parquet import PartFile, write_part
 from mqlake.jobs.export.selection import Selection
+from mqlake.jobs.queues.deletions import DeadRecords, living_mask
 from mqlake.jobs.splits.splits import Scanned, Split, scan_of
 from mqlake.storage.local import LocalDirectory
 
@@ -24,6 +27,7 @@ class ExportJob(msgspec.Struct, frozen=True):
     splits: tuple[Split, ...]
     directory: str
     selection: Selection
+    dead: DeadRecords = DeadRecords()
 
 
 class ExportPart(msgspec.Struct):
@@ -31,12 +35,14 @@ class ExportPart(msgspec.Struct):
 
     Attributes:
         last_record: physical offset of the last record that was read, or -1 if there was no record.
+        dead: selected records of deleted topics, which are left out.
     """
 
     scanned: list[Scanned]
     files: list[PartFile]
     records: int = 0
     last_record: int = -1
+    dead: int = 0
 
 
 @reports_disk_faults
@@ -47,21 +53,27 @@ def export_splits(job: ExportJob) -> ExportPart:
     for split in job.splits:
         name = f"part-{split.start:020d}.parquet"
         with scan_of(store, split, part.scanned, want=Want.EXPORT) as scan:
-            written = write_part(directory, name, _wanted(scan, job.selection, part))
+            written = write_part(directory, name, _wanted(scan, job, part))
         if written.messages:
             part.files.append(written)
     return part
 
 
-def _wanted(scan: SegmentScan, selection: Selection, part: ExportPart) -> Iterator[Batch]:
+def _wanted(scan: SegmentScan, job: ExportJob, part: ExportPart) -> Iterator[Batch]:
     for batch in scan:
         part.records += len(batch.records)
         part.last_record = int(batch.records["physical_offset"][-1])
-        chosen = _choose(batch, selection)
+        selected = _choose(batch, job.selection)
+        chosen = _keep(selected, living_mask(selected, job.dead))
+        part.dead += len(selected.records) - len(chosen.records)
         if len(chosen.records):
             yield chosen
 
 
 def _choose(batch: Batch, selection: Selection) -> Batch:
     wanted = selection.choose(batch) & (batch.records["fault"] == Fault.GOOD)
+    return _keep(batch, wanted)
+
+
+def _keep(batch: Batch, wanted: NDArray[np.bool_]) -> Batch:
     return batch if wanted.all() else batch._replace(records=batch.records[wanted])

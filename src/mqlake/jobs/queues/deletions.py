@@ -11,7 +11,9 @@ from collections.abc import Collection, Iterable, Mapping
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
+from mqlake.dispatch.batch import Batch
 from mqlake.errors import FormatError
 from mqlake.formats import batch_consume_queue, config, consume_queue
 from mqlake.formats.batch_consume_queue import UNIT_SIZE, BatchQueueUnit
@@ -53,6 +55,12 @@ class DeadRecords(msgspec.Struct, frozen=True):
         if self.topics is None or topic in self.topics:
             return before
         return max(before, self.dispatched)
+
+
+def living_mask(batch: Batch, dead: DeadRecords) -> NDArray[np.bool_]:
+    """Return bool[n]: which of a batch's records are not dead. Its scan has numbered the queues."""
+    befores = np.array([dead.before(topic.decode()) for topic, _ in batch.table] + [0], np.int64)
+    return batch.records["physical_offset"] >= befores[batch.records["queue"]]
 
 
 class QueueTracer:
