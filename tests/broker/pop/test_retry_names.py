@@ -22,6 +22,7 @@ async def _retried(world: World) -> None:
         await world.send(topic, f"<{group}>")
         (popped,) = await world.pop(topic, group)
         await world.change(topic, group, popped, 0)
+    await world.settle()
 
 
 @pytest.mark.parametrize("first", NAMES)
