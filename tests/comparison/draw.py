@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -46,10 +46,11 @@ def drawn(workload: Workload, reference: Reference, count: int, seed: int) -> li
     return chosen
 
 
-def run(workload: Workload, wanted: Sequence[Single] | None = None) -> Tally:
-    """Compare a workload's runs with the given failures, or with all."""
+def run(workload: Workload, count: int | None = None, seed: int = 1) -> Tally:
+    """Compare a workload's runs with all failures, or with so many drawn ones."""
     reference, tally = refer(workload), Tally(workload.name)
-    for single in singles(reference) if wanted is None else wanted:
+    chosen = drawn(workload, reference, count, seed) if count else singles(reference)
+    for single in chosen:
         try:
             if not compare(workload, reference, *single):
                 continue

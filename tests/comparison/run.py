@@ -249,7 +249,7 @@ def _same(now: object, before: object, after: object) -> bool:
 
 def _before(now: object, before: object, after: object) -> bool:
     del after
-    return now == before
+    return now == before or (before is None and now == ())
 
 
 def _between(now: object, before: object, after: object) -> bool:
