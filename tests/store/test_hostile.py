@@ -153,7 +153,7 @@ def test_reports_are_text() -> None:
     with StoreReader.open(MemoryDirectory({**FILES, **settings})) as reader:
         report = msgspec.json.decode(msgspec.json.encode(reader.inspect()))
     assert {group["group"] for group in report["config"]["consumerGroups"]} == {"\ufffd"}
-    assert [damage["file"] for damage in report["damage"]] == ["index/\\udcff"]
+    assert report["damage"] == []
 
 
 def test_a_record_before_the_first_entry_with_a_later_queue_offset() -> None:
