@@ -141,4 +141,9 @@ def _config(snapshot: Snapshot) -> report.ConfigReport:
     return report.ConfigReport(
         topics=len(topics.topic_config_table) if topics else 0,
         consumer_groups=[report.GroupReport(group, found[group]) for group in sorted(found)],
+        deleted_before={
+            topic: before
+            for topic, before in sorted(snapshot.incarnations.topics.items())
+            if before > snapshot.log.min_offset
+        },
     )

@@ -117,10 +117,16 @@ class GroupReport(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class ConfigReport(msgspec.Struct, frozen=True, rename="camel"):
-    """The content of the `config` directory."""
+    """The content of the `config` directory.
+
+    Attributes:
+        deleted_before: by topic that was deleted, the physical offset before which its messages
+            are deleted.
+    """
 
     topics: int
     consumer_groups: list[GroupReport]
+    deleted_before: dict[str, int]
 
 
 class StoreReport(msgspec.Struct, frozen=True, rename="camel"):

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import logging
 import shutil
+from io import StringIO
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.console import Console
 
+from mqlake.cli.views.inspect import view
 from mqlake.formats.consume_queue import SCHEDULE_TOPIC
 from mqlake.storage.local_owned import LocalOwnedDirectory
 from mqlake.store.append.message import Message
 from mqlake.store.owned_store import OwnedStore
+from mqlake.store.reader import StoreReader
 from mqlake.store.settings import BrokerRole, StoreSettings
 from tests.crash.clock import ManualClock
 from tests.store.config.test_config_store import open_config
@@ -66,6 +70,23 @@ def test_messages_after_a_restored_log_live(tmp_path: Path) -> None:
     found = store.reads.get("Deleted", 0, 0).records
     assert [record.queue_offset for record in found] == [0, 1]
     store.close()
+
+
+def test_inspect_shows_which_messages_are_deleted(tmp_path: Path) -> None:
+    store = open_store(tmp_path)
+    fill(store, "Deleted", 3)
+    end = store.log.end
+    store.remove_topic("Deleted")
+    store.close()
+    with StoreReader.open(tmp_path) as reader:
+        report = reader.inspect()
+    assert report.config.deleted_before == {"Deleted": end}
+    assert report.topics == []
+    shown = StringIO()
+    console = Console(file=shown, width=120)
+    for part in view(report):
+        console.print(part)
+    assert f"Deleted before physical offset {end:,}" in shown.getvalue()
 
 
 def test_no_group_skips_what_is_put_next(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -16,8 +16,9 @@ Each of `topics` has `topic`, `queues` (`queueId`, `minOffset`, `maxOffset`), `r
 `endTimestamp`, `beginPhysicalOffset`, `endPhysicalOffset`, `slotCount`, `indexCount`) and sizes
 (`hashSlots`, `maxEntries`). `checkpoint` has `physicMsgTimestamp`, `logicsMsgTimestamp`,
 `indexMsgTimestamp`, `masterFlushedOffset`, `confirmPhysicalOffset` and `logicsPhysicalOffset`; it
-is null if there is no readable checkpoint. `config` has `topics` (their number) and
-`consumerGroups`, each with `group` and its `offsets` by topic and queue.
+is null if there is no readable checkpoint. `config` has `topics` (their number),
+`consumerGroups`, each with `group` and its `offsets` by topic and queue, and `deletedBefore`: by
+topic that was deleted, the physical offset before which its messages are deleted.
 
 The exit code is 0 even if there is damage; use `verify` to check a store.
 """

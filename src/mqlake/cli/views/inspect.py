@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from rich.text import Text
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     )
 
 NAME_LENGTH = 48
+_MOST_DELETED = 5
 
 
 def view(report: StoreReport) -> Iterator[RenderableType]:
@@ -57,7 +59,18 @@ def _summary(report: StoreReport) -> RenderableType:
         values.append(("checkpoint", bad("no readable checkpoint")))
     groups = count(len(report.config.consumer_groups), "consumer group")
     values.append(("config", f"{count(report.config.topics, 'topic')}, {groups}"))
+    if deleted := report.config.deleted_before:
+        values.append(("deleted", _deleted(deleted)))
     return named_values(values)
+
+
+def _deleted(deleted: Mapping[str, int]) -> str:
+    shown = [
+        f"{printable(topic)} before physical offset {before:,}"
+        for topic, before in islice(deleted.items(), _MOST_DELETED)
+    ]
+    more = len(deleted) - len(shown)
+    return "; ".join(shown + ([f"{more:,} more topics"] if more else []))
 
 
 def _cut_off(part: CutOffReport) -> str:
