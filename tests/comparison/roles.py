@@ -116,4 +116,5 @@ ROLE_WORKLOADS = [
     StoreWorkload("roles-promoted", _promoted, settings_of(ASYNC, **_SLAVE)),
     StoreWorkload("roles-promoted-synced", _promoted, settings_of(SYNC, **_SLAVE)),
     StoreWorkload("roles-led", _led, settings_of(ASYNC, **_SLAVE)),
+    StoreWorkload("roles-led-synced", _led, settings_of(SYNC, **_SLAVE)),
 ]

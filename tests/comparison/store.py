@@ -316,7 +316,10 @@ STORE_WORKLOADS = [
     StoreWorkload("store-starts", _starts),
     StoreWorkload("store-starts-synced", _starts, settings_of(SYNC)),
     StoreWorkload("store-topics", _topics),
+    StoreWorkload("store-topics-synced", _topics, settings_of(SYNC)),
     StoreWorkload("store-batches", _batches),
+    StoreWorkload("store-batches-synced", _batches, settings_of(SYNC)),
     StoreWorkload("store-retention", _retention),
+    StoreWorkload("store-retention-synced", _retention, settings_of(SYNC)),
     StoreWorkload("store-deliveries", _deliveries, is_exact=False),
 ]
