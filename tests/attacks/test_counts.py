@@ -127,6 +127,7 @@ def test_heartbeats_of_very_many_groups(tmp_path: Path, most: int) -> None:
         f"Send a heartbeat with {2 * GROUPS:,} groups; the limit is {most:,}",
         maxGroupsPerHeartbeat=most,
         maxHeartbeatSize=8 << 20,
+        maxAddressShare=100,
     ) as attack:
 
         async def main() -> None:

@@ -28,7 +28,8 @@ def queues(code: int, owner: int, group: int) -> Command:
 
 def test_the_most_locks_of_many_owners(tmp_path: Path) -> None:
     title = "Lock the maximum number of queues from 10 clients"
-    with attacked(tmp_path, title, maxLockNums=OWNERS * QUEUES) as attack:
+    limits = {"maxLockNums": OWNERS * QUEUES, "maxAddressShare": 100}
+    with attacked(tmp_path, title, **limits) as attack:
 
         async def main() -> None:
             async with attackers(attack, OWNERS) as them:
