@@ -55,9 +55,8 @@ def write_tables(store: Path, share: int) -> None:
     for number in range(TOPICS // share // 2):
         table[f"T{number}@g1"] = dict.fromkeys(range(4), 0)
     for number in range((OFFSETS // share - 4 * len(table) - QUEUES) // 4):
-        table[f"T{number % (TOPICS // share)}@g{2 + number % (GROUPS // share - 2)}"] = {
-            n: n for n in range(4)
-        }
+        topic, group = number % (TOPICS // share), 2 + number % (GROUPS // share - 2)
+        table[f"T{topic}@g{group}"] = dict.fromkeys(range(4), 0)
     (config / "consumerOffset.json").write_text(json.dumps({"offsetTable": table}))
 
 

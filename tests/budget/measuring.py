@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -36,7 +37,15 @@ class Measured(NamedTuple):
 async def measure_broker(path: Path, meter: Meter, scale: float, share: int = 1) -> list[Measured]:
     """Measure the handlers of a broker with an n-th of what the limits allow."""
     async with full_broker(path, meter, share) as broker:
-        return await _measure(broker.broker._server, BROKER, meter, scale)
+        marks = broker.parts.store.watermarks
+
+        async def settle() -> None:
+            """Wait until what was sent is dispatched: it is no work of the next request."""
+            while marks.dispatched < marks.end:
+                await asyncio.sleep(0.01)
+                meter.mute()
+
+        return await _measure(broker.broker._server, BROKER, meter, scale, settle)
 
 
 async def measure_name_server(meter: Meter, scale: float, share: int = 1) -> list[Measured]:
@@ -48,11 +57,15 @@ async def measure_name_server(meter: Meter, scale: float, share: int = 1) -> lis
             registration([f"U{n}" for n in range(TOPICS // share)], 1),
         ]
         table = dict(NAME_SERVER) | {RequestCode.REGISTER_BROKER: tuple(asks)}
-        return await _measure(server, table, meter, scale)
+        return await _measure(server, table, meter, scale, lambda: asyncio.sleep(0))
 
 
 async def _measure(
-    server: RemotingServer, table: Mapping[RequestCode, tuple[Ask, ...]], meter: Meter, scale: float
+    server: RemotingServer,
+    table: Mapping[RequestCode, tuple[Ask, ...]],
+    meter: Meter,
+    scale: float,
+    settle: Callable[[], Awaitable[object]],
 ) -> list[Measured]:
     found: list[Measured] = []
     for code, asks in table.items():
@@ -60,6 +73,8 @@ async def _measure(
             name = " ".join(filter(None, (code.name, ask.what)))
             one = Connection(server, meter)
             found.append(await _measure_one(one, name, ask, code, meter, scale))
+            await settle()
+            meter.mute()
     return found
 
 
