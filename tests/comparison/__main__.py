@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import logging
-import multiprocessing
 import sys
 import time
-from concurrent.futures import ProcessPoolExecutor
 
-from tests.comparison import draw, page
+from tests.comparison import fleet, page
 from tests.comparison.all import ALL
 from tests.comparison.draw import Single, Tally
 from tests.comparison.run import compare, refer
-from tests.crash.fleet import workers
 
 
 def main() -> int:
@@ -29,26 +25,16 @@ def main() -> int:
         compare(chosen[0], refer(chosen[0]), *Single(failure, int(at)))
         return 0
     start, tallies = time.monotonic(), list[Tally]()
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(workers(), context, initializer=_quieten) as pool:
-        for tally in pool.map(_run, [each.name for each in chosen]):
-            tallies.append(tally)
-            told = f"{tally.failures.total():,} failures, {len(tally.violations)} violations"
-            print(f"{tally.name}: {told}", file=sys.stderr)
+    for tally in fleet.run([each.name for each in chosen]):
+        tallies.append(tally)
+        told = f"{tally.failures.total():,} failures, {len(tally.violations)} violations"
+        print(f"{tally.name}: {told}", file=sys.stderr)
     for tally in tallies:
         for violation in tally.violations:
             print(violation)
     if arguments.nightly:
         page.write(tallies, time.monotonic() - start)
     return min(1, sum(len(tally.violations) for tally in tallies))
-
-
-def _quieten() -> None:
-    logging.disable(logging.CRITICAL)
-
-
-def _run(name: str) -> Tally:
-    return draw.run(next(each for each in ALL if each.name == name))
 
 
 if __name__ == "__main__":
