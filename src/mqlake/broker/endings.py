@@ -2,8 +2,8 @@
 
 A topic that is deleted and created again is another topic, although it has the same name. Whatever
 a broker knows of the first one must not hide messages of the second one, or bring messages back.
-So each part that keeps something under the name of a topic or a group takes part here, and is told
-of each deletion (docs/what-ends.md).
+So each part that keeps something under the name of a topic or a group is registered here, and
+called at each deletion (docs/what-ends.md).
 """
 
 from __future__ import annotations

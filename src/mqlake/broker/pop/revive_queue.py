@@ -41,7 +41,7 @@ class ReviveQueue:
         self._next = self._done + 1
 
     def _begin(self) -> int:
-        """Return the offset of the last finished message, -1 if there is none.
+        """Return the offset of the last finished message, -1 without one.
 
         As in upstream, this is the group's offset. If it is past the queue's end, the log is older
         than the table of offsets, and which of its check points are finished is not known: all are

@@ -217,7 +217,7 @@ class HaConnection:
         """Take a place among the slaves.
 
         Raises:
-            EndedError: there is none.
+            EndedError: all places are taken.
         """
         if (refusal := self.admit(self)) is not None:
             raise EndedError(refusal)
