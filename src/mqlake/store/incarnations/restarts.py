@@ -6,9 +6,9 @@ queue offset 0 again. So a record with queue offset 0 in a queue that already ha
 
 Tasks trace the queues of their splits (`Tracer`), and the driver joins the traces (`join`). Two
 kinds of records look like a restart, and do not prove a deletion: a record whose queue offset is
-damaged, and a record that was written twice. So a restart must fit the record that follows it in its queue. If the following
-record fits both explanations, as in 0, 0, 1, the one without damage is chosen: the topic was
-deleted after one record.
+damaged, and a record that was written twice. So a restart must fit the record that follows it in
+its queue. If the following record fits both explanations, as in 0, 0, 1, the one without damage is
+chosen: the topic was deleted after one record.
 """
 
 from __future__ import annotations
