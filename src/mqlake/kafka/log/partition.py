@@ -74,10 +74,10 @@ class Partition:
         self._directory = directory
         self._prefix = f"{path}/" if path else ""
         files = sort_files(directory.names(path), self._end_of_swap)
-        self._snapshots = files.snapshots
+        self._snapshots, self._swapped = files.snapshots, frozenset(files.swapped)
         self.segments = [
-            LogSegment.read(directory, path, base, state)
-            for base, state in files.segments
+            LogSegment.read(directory, path, base, swapped)
+            for base, swapped in files.segments
             if only in (None, base)
         ]
         self._bases = [segment.base_offset for segment in self.segments]
@@ -326,7 +326,7 @@ class Partition:
 
     def _end_of_swap(self, base_offset: int) -> int:
         segment = LogSegment.read(
-            self._directory, self._prefix.rstrip("/"), base_offset, State.SWAP
+            self._directory, self._prefix.rstrip("/"), base_offset, frozenset(Kind)
         )
         try:
             return segment.next_offset()
@@ -334,7 +334,9 @@ class Partition:
             segment.close()
 
     def _snapshot(self, offset: int) -> bytes:
-        return self._read(file_name(offset, Kind.SNAPSHOT)) or b""
+        swap = file_name(offset, Kind.SNAPSHOT, State.SWAP)
+        name = swap if swap in self._swapped else file_name(offset, Kind.SNAPSHOT)
+        return self._read(name) or b""
 
     def _read(self, name: str) -> bytes | None:
         return read_whole(self._directory, f"{self._prefix}{name}")

@@ -41,7 +41,10 @@ class LogSegment:
     Attributes:
         base_offset: at or below every offset in it.
         log: its batches.
+        swapped: which of its files have the suffix `.swap`.
     """
+
+    swapped: frozenset[Kind] = frozenset()
 
     def __init__(self, base_offset: int, log: LogFile, read: ReadIndex) -> None:
         """Create a segment from a log; `read` returns an index file's bytes and name."""
@@ -51,22 +54,32 @@ class LogSegment:
 
     @classmethod
     def read(
-        cls, directory: Directory, path: str, base_offset: int, state: State = State.LIVE
+        cls,
+        directory: Directory,
+        path: str,
+        base_offset: int,
+        swapped: frozenset[Kind] = frozenset(),
     ) -> LogSegment:
         """Return the segment whose files are in the directory `path`; they are read when needed.
+
+        Args:
+            swapped: the files that are read under their names with the suffix `.swap`.
 
         Raises:
             StoreError: the `.log` file does not exist.
         """
 
         def place(kind: Kind) -> str:
+            state = State.SWAP if kind in swapped else State.LIVE
             return f"{path}/{file_name(base_offset, kind, state)}".lstrip("/")
 
         def read(kind: Kind) -> tuple[bytes, str]:
             return read_whole(directory, place(kind)) or b"", place(kind)
 
         name = place(Kind.LOG)
-        return cls(base_offset, LogFile(LazyFile(directory, name), name), read)
+        segment = cls(base_offset, LogFile(LazyFile(directory, name), name), read)
+        segment.swapped = swapped
+        return segment
 
     @cached_property
     def offset_index(self) -> OffsetIndex:

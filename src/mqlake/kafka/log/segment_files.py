@@ -18,13 +18,14 @@ class SegmentFiles(NamedTuple):
     """What a directory's files come to.
 
     Attributes:
-        segments: base offset and state of each `.log` file that counts, ascending.
+        segments: base offset of each segment, ascending, and which of its files are `.swap` ones.
         snapshots: offsets of the producer snapshots, ascending.
-        removable: files that Kafka would remove when it starts.
-        swapped: files that it would rename to live ones.
+        removable: files to remove before `swapped` are renamed, in this order. If the removal is
+            interrupted, the rest still comes to the same.
+        swapped: files to rename to live ones, in this order, which is as safe.
     """
 
-    segments: list[tuple[int, State]]
+    segments: list[tuple[int, frozenset[Kind]]]
     snapshots: list[int]
     removable: list[str]
     swapped: list[str]
@@ -33,26 +34,50 @@ class SegmentFiles(NamedTuple):
 def sort_files(names: Iterable[str], end_of_swap: Callable[[int], int]) -> SegmentFiles:
     """Sort the files of a partition's directory.
 
-    `end_of_swap` gives the offset after the last batch of a `.swap` segment, by its base offset.
+    A `.swap` segment without a whole batch replaces no segment that exists. Kafka would replace
+    all records of that segment with nothing.
+
+    Args:
+        end_of_swap: returns the offset after the last batch of a `.swap` segment, by its base
+            offset; the base offset if it has no whole batch.
     """
     files = [name for name in map(parse_file_name, names) if name is not None]
     by_state = {state: [file for file in files if file.state is state] for state in State}
+    live, swaps = by_state[State.LIVE], by_state[State.SWAP]
     cleaned_from = min((file.offset for file in by_state[State.CLEANED]), default=None)
-    swaps = [
-        file for file in by_state[State.SWAP] if cleaned_from is None or file.offset < cleaned_from
-    ]
-    bases = [file.offset for file in swaps if file.kind is Kind.LOG]
-    first, end = (min(bases), max(map(end_of_swap, bases))) if bases else (0, 0)
-    live = [file for file in by_state[State.LIVE] if not first <= file.offset < end]
-    logs = {file.offset for file in (*live, *swaps) if file.kind is Kind.LOG}
-    kept = [file for file in live if file.kind not in _INDEXES or file.offset in logs]
-    wanted = {*kept, *swaps}
+    if cleaned_from is not None:
+        swaps = [file for file in swaps if file.offset < cleaned_from]
+    ends = {base: end_of_swap(base) for base in sorted(_logs(swaps))}
+    worthless = {base for base, end in ends.items() if end <= base} & _logs(live)
+    swaps = [file for file in swaps if file.offset not in worthless]
+    bases = _logs(swaps)
+    first, end = (min(bases), max(ends[base] for base in bases)) if bases else (0, 0)
+    live = [file for file in live if not first <= file.offset < end and file.offset not in bases]
+    logs = _logs([*live, *swaps])
+    wanted = {file for file in (*live, *swaps) if file.kind not in _INDEXES or file.offset in logs}
+    swaps = sorted(wanted.intersection(swaps), key=lambda file: (file.kind is not Kind.LOG, file))
     return SegmentFiles(
-        sorted((file.offset, file.state) for file in wanted if file.kind is Kind.LOG),
-        sorted(file.offset for file in wanted if file.kind is Kind.SNAPSHOT),
-        [_name(file) for file in files if file not in wanted],
+        [(base, _swapped(base, bases, swaps)) for base in sorted(logs)],
+        sorted({file.offset for file in wanted if file.kind is Kind.SNAPSHOT}),
+        [_name(file) for file in sorted(files, key=_removal) if file not in wanted],
         [_name(file) for file in swaps],
     )
+
+
+def _logs(files: Iterable[FileName]) -> set[int]:
+    return {file.offset for file in files if file.kind is Kind.LOG}
+
+
+def _swapped(base: int, bases: set[int], swaps: list[FileName]) -> frozenset[Kind]:
+    if base in bases:
+        return frozenset(Kind)  # An index that the replaced segment left is not one of this log.
+    return frozenset(file.kind for file in swaps if file.offset == base)
+
+
+def _removal(file: FileName) -> tuple[bool, bool]:
+    # A `.cleaned` file says that later `.swap` files are worthless, and a `.swap` log says so of
+    # its indexes: what says so is removed last.
+    return file.state is not State.SWAP, file.kind is Kind.LOG
 
 
 def _name(file: FileName) -> str:

@@ -103,13 +103,21 @@ def rebuild_segments(
     done: list[RebuiltSegment] = []
     for segment in segments:
         assert producers is not None
-        if not segment.log.name.endswith(Kind.LOG):
-            where = directory.describe(path)
-            raise StoreError(f"{where}: {segment.log.name} is not in its place yet; use recover")
+        if segment.swapped:
+            raise not_in_place(directory.describe(path), segment.base_offset)
         is_active = segment is segments[-1] and has_active
         done.append(_rebuild(directory, path, segment, settings, producers, is_active=is_active))
         segment.close()
     return done
+
+
+def not_in_place(where: str, base_offset: int) -> StoreError:
+    """Return the error for a segment whose `.swap` files have not replaced the older files yet."""
+    name = file_name(base_offset, Kind.LOG)
+    return StoreError(
+        f"{where}: files with the suffix {State.SWAP} are about to replace those of the segment"
+        f" {name}; run mqlake kafka recover on the whole partition first"
+    )
 
 
 def _rebuild(

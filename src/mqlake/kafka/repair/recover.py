@@ -9,7 +9,7 @@ import msgspec
 from mqlake.formats.kafka import checkpoint_file
 from mqlake.formats.kafka.file_name import METADATA_TOPIC
 from mqlake.kafka.log.partition_path import PartitionPath, PartitionPaths
-from mqlake.kafka.repair.rebuild_index import owned
+from mqlake.kafka.repair.rebuild_index import not_in_place, owned
 from mqlake.kafka.settings import LogSettings
 from mqlake.kafka.state.leader_epochs import LeaderEpochs
 from mqlake.kafka.write.owned_log_directory import OwnedLogDirectory
@@ -47,7 +47,8 @@ def recover(
     Raises:
         OffsetOverflowError: a segment whose offsets are too far from its base; Kafka would split
             it.
-        StoreError: a broker runs, or a file that cannot be read or written.
+        StoreError: a broker runs, a file cannot be read or written, or the one segment that was
+            given is about to be replaced by `.swap` files.
         FormatError: a checkpoint that cannot be read.
     """
     if paths.logs is not None:
@@ -93,6 +94,8 @@ def _recover_segment(partition_path: PartitionPath, settings: LogSettings) -> Re
     """Recover one segment; what comes after it stays."""
     base = partition_path.only or 0
     with partition_path._replace(only=None).open() as partition:
+        if not partition.segments or partition.segments[0].swapped:
+            raise not_in_place(partition.path, base)
         producers = partition.producers_at(base)
         epochs = LeaderEpochs(partition.leader_epochs)
     directory = LocalOwnedDirectory(partition_path.path)

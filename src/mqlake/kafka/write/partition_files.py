@@ -44,6 +44,8 @@ class PartitionFiles:
         temporary = [name for name in names if name.endswith(_TEMPORARY)]
         for name in (*files.removable, *temporary):
             self.directory.remove(self._in(name))
+            if name.endswith(State.SWAP):
+                self.sync_names()  # The order matters: see SegmentFiles.
         # A removed file must not come back beside its replacement.
         self.sync_names()
         for name in files.swapped:
@@ -52,7 +54,7 @@ class PartitionFiles:
         return [base for base, _ in files.segments]
 
     def _end_of_swap(self, base: int) -> int:
-        segment = LogSegment.read(self.directory, self.path, base, State.SWAP)
+        segment = LogSegment.read(self.directory, self.path, base, frozenset(Kind))
         try:
             return segment.next_offset()
         finally:
