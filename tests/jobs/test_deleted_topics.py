@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,6 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mqlake.formats import consume_queue
+from mqlake.formats.config.topics import Topic
 from mqlake.formats.consume_queue import ENTRY_SIZE, QueueEntry
 from mqlake.formats.dialect import Dialect
 from mqlake.formats.record import Record
@@ -27,6 +29,7 @@ from tests.jobs.model import (
     read_log,
     read_queue_files,
 )
+from tests.store.incarnations.test_older_log import fill, open_store
 
 FILE_SIZE, SLOTS, MAX_INDEX = 200, 50, 40
 TOPICS = ("A", "B")
@@ -235,3 +238,25 @@ def test_a_store_without_deletions_gets_no_table(tmp_path: Path) -> None:
     run_rebuild(history.store, None, 3)
 
     assert not (history.store / "config").exists()
+
+
+@pytest.mark.parametrize("has_table", [False, True])
+def test_lost_queue_files_of_a_topic_without_settings_are_rebuilt_if_the_table_is_complete(
+    tmp_path: Path, has_table: bool
+) -> None:
+    store = open_store(tmp_path)
+    store.config.topics.put(Topic("Other", 1, 1))
+    for topic in ("Other", "T", "Other"):
+        fill(store, topic, 3)
+    store.close()
+    lost = tmp_path / "consumequeue" / "T"
+    expected = {path.name: path.read_bytes() for path in (lost / "0").iterdir()}
+    shutil.rmtree(lost)
+    if not has_table:
+        (tmp_path / "config" / "incarnations.json").unlink()
+
+    report = rebuild(tmp_path, LocalEngine(1), tasks=1)
+
+    assert report.deleted_topic_records == (0 if has_table else 3)
+    built = {path.name: path.read_bytes() for path in (lost / "0").glob("*")}
+    assert built == (expected if has_table else {})

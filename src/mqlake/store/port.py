@@ -257,8 +257,8 @@ class Incarnations(KeptTable, Protocol):
         """Return the physical offset before which all records of a topic are dead."""
         ...
 
-    def is_dead(self, topic: str, physical_offset: int) -> bool:
-        """Return whether a record of a topic belongs to an incarnation that was deleted."""
+    def was_deleted(self, topic: str, physical_offset: int) -> bool:
+        """Return whether a topic is known to have been deleted after a physical offset."""
         ...
 
     def group_before(self, group: str) -> int:

@@ -9,8 +9,10 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
+from mqlake.formats.config.topics import Topic
 from mqlake.formats.consume_queue import SCHEDULE_TOPIC
 from mqlake.formats.topic_names import HALF_TOPIC, TIMER_TOPIC
+from mqlake.store.append.message import Message
 from mqlake.store.append.put_result import PutResult
 from mqlake.store.delivery.transactions import EndStatus
 from tests.store.delivery.test_put_again import KINDS, Again
@@ -107,3 +109,21 @@ def test_drops_are_reported_with_numbers(tmp_path: Path, caplog: pytest.LogCaptu
         "topic T was deleted after messages were sent that waited for it; dropped, but still in "
         "the log: 3"
     )
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_message_that_waits_for_a_topic_without_queues_and_settings_outlives_a_lost_table(
+    tmp_path: Path, kind: str
+) -> None:
+    again = Again(tmp_path)
+    again.store.config.topics.put(Topic("Other", 1, 1))
+    put = again.send(kind, b"", b"first")
+    again.store.put(Message("Other", b"later"))
+    again.store.close()
+    for path in (tmp_path / "config").glob("incarnations.json*"):
+        path.unlink()
+    again.reopen()
+    assert again.store.config.incarnations.others > put.physical_offset
+    again.settle(kind, put)
+    assert [record.body for record in again.records()] == [b"first"]
+    assert again.store.redelivery.dead == 0

@@ -69,7 +69,7 @@ class ResumeChecks:
             # Upstream puts any message there; committed, it would be lost.
             raise RemotingError(_ERROR, f"{record.topic}: the message is not a half message")
         topic = record.properties[REAL_TOPIC]
-        if self._store.incarnations.is_dead(topic, record.physical_offset):
+        if self._store.incarnations.was_deleted(topic, record.physical_offset):
             # The new record would come after the end of its topic.
             reason = f"topic[{topic}] was deleted after the message {message_id} was sent"
             raise RemotingError(ResponseCode.TOPIC_NOT_EXIST, reason)

@@ -30,6 +30,7 @@ from mqlake.store.incarnations.evidence import Evidence, existing_topics
 from mqlake.store.incarnations.restarts import Position, Trace, Tracer, join
 from mqlake.store.incarnations.table import OwnedIncarnations, find_incarnations
 from mqlake.store.queues.queue_kind import BATCH, SIMPLE, QueueKind
+from mqlake.store.recovery.checkpoint_file import find_checkpoint
 
 _OFFSET = np.dtype([("physical_offset", ">i8"), ("rest", "V12")])
 
@@ -152,8 +153,14 @@ class Deletions:
             pending.complete()
 
     def _stored(self) -> DeadRecords:
-        """Return what the tables and the names of queues say."""
-        table = find_incarnations(self._source.directory).table
+        """Return what the tables and the names of queues say.
+
+        A topic without files and settings was deleted, unless the table is complete: then its files
+        were lost.
+        """
+        table, is_whole, _ = find_incarnations(self._source.directory)
+        if is_whole and find_checkpoint(self._source.directory).resume is not None:
+            return DeadRecords(dict(table.topics), table.others)
         queues = self._queues()
         has_files = any(map(self._source.directory.names, queues.values()))
         with_files = {queue.topic for queue in queues} if has_files else set[str]()

@@ -145,7 +145,7 @@ class Redelivery:
             topic: the topic that the message waits for.
             source: the record that waits.
         """
-        if not self._incarnations.is_dead(topic, source.physical_offset):
+        if not self._incarnations.was_deleted(topic, source.physical_offset):
             return False
         self.dead += 1
         self._dead[topic] += 1

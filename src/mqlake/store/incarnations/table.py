@@ -53,6 +53,14 @@ class Incarnations:
         """Return whether a record of a topic belongs to an incarnation that was deleted."""
         return physical_offset < self.topics.get(topic, self.others)
 
+    def was_deleted(self, topic: str, physical_offset: int) -> bool:
+        """Return whether a topic is known to have been deleted after a physical offset.
+
+        For messages that wait for their topic: it may have neither queues nor settings yet, and
+        `others` is derived from that.
+        """
+        return physical_offset < self.topics.get(topic, 0)
+
     def ended(self) -> EndedIncarnations:
         """Return a copy of the table."""
         return EndedIncarnations(dict(self.topics), self.others, dict(self.groups))

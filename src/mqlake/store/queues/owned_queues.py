@@ -280,7 +280,13 @@ class OwnedQueues:
             del self._dead[topic]
 
     def _remove_directory(self, path: str) -> None:
-        self._directory.remove_directory(path)
+        """Remove a directory, unless it has files that are not the store's."""
+        try:
+            self._directory.remove_directory(path)
+        except DiskError as error:
+            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+                raise
+            return
         self._new_names.pop(path, None)
 
     def _of(self, topic: str) -> list[Queue]:

@@ -115,7 +115,9 @@ class QueueRecovery:
             if lost is not None:
                 dead.append(lost)
                 # The checkpoint may be older than the deletion, and counts them.
-                ends += self._end_of_dead(lost)
+                end = self._end_of_dead(lost)
+                ends += end
+                is_broken = is_broken or self._has_living(lost, end)
                 if first is None and not living.bases:
                     continue
             mended, lacks_file = self.mend(living)
@@ -172,6 +174,18 @@ class QueueRecovery:
                 break
             end -= 1
         return end
+
+    def _has_living(self, queue: FoundQueue, end: int) -> bool:
+        """Return whether a dead file has an entry of a living record, too, before its end.
+
+        RocketMQ's slaves append to a queue whose topic the master has deleted and created again.
+        """
+        entry = self._files.entry(queue, end - 1) if end > queue.first else None
+        return (
+            entry is not None
+            and entry != BLANK_ENTRY
+            and entry.physical_offset >= self._incarnations.before(queue.topic)
+        )
 
     def begin(self, queue: FoundQueue) -> QueueBegin | None:
         """Return the first record that the files of a queue have.
