@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
+from concurrent.futures import Future
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,7 @@ from mqlake.protocol.command import Command, request
 from mqlake.protocol.errors import RemotingError
 from mqlake.protocol.headers.namesrv import GetRouteInfoHeader
 from mqlake.remoting.client import RemotingClient
-from mqlake.testing import RunningBroker
+from mqlake.testing import RunningBroker, running_broker
 from mqlake.testing import broker as run_broker
 from mqlake.testing.fixtures import broker  # noqa: F401 (a fixture)
 from tests.broker.running import PATIENCE, to
@@ -81,6 +82,26 @@ def test_a_port_that_is_taken_is_told(tmp_path: Path) -> None:
             pass
     # What was begun was undone: the store is free.
     with run_broker(tmp_path):
+        pass
+
+
+def test_an_interrupted_start_stops_the_broker(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Interrupted(Future[RunningBroker]):
+        is_first = True
+
+        def result(self, timeout: float | None = None) -> RunningBroker:
+            if self.is_first:
+                self.is_first = False
+                raise KeyboardInterrupt
+            return super().result(timeout)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(running_broker, "Future", Interrupted)
+        with pytest.raises(KeyboardInterrupt), run_broker(tmp_path):
+            pass
+    with run_broker(tmp_path):  # The store is free.
         pass
 
 

@@ -19,6 +19,7 @@ from mqlake.protocol.bodies.locks import LockQueues
 from mqlake.protocol.bodies.message_queue import MessageQueue
 from mqlake.protocol.body import encode_body
 from mqlake.protocol.codes import RequestCode, ResponseCode
+from mqlake.protocol.headers.admin import DeleteGroupHeader
 from mqlake.protocol.headers.clients import UnregisterClientHeader
 from mqlake.protocol.headers.offsets import UpdateConsumerOffsetHeader
 from tests.broker.admin.asking import done
@@ -260,3 +261,16 @@ def test_one_client_leaves_room_for_others(tmp_path: Path, name: str) -> None:
             assert "explicit" in broker.parts.groups
 
     asyncio.run(main())
+
+
+def test_offsets_of_deleted_groups_no_longer_count(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with running(tmp_path, maxConsumerOffsetNums=1000, maxAddressShare=1) as broker:
+            for number in range(500):
+                broker.parts.store.config.consumer_offsets.commit("other", "TBW102", number, 0)
+            delete = DeleteGroupHeader(group_name="stranger", clean_offset=True)
+            for _ in range(30):  # Three shares.
+                assert not await add_offset(broker, 1)
+                await done(broker, RequestCode.DELETE_SUBSCRIPTIONGROUP, delete)
+
+    asyncio.run(test())

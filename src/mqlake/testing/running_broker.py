@@ -125,12 +125,22 @@ def broker(store: Path | str | None = None, **settings: object) -> Generator[Run
     started: Future[RunningBroker] = Future()
     with ThreadPoolExecutor(1, "mqlake-broker") as thread:
         ended = thread.submit(_run, program, clock, started)
-        running = started.result()
+        try:
+            running = started.result()
+        except BaseException:  # Interrupted, perhaps: the end of the block waits for the thread.
+            started.add_done_callback(_stop)
+            raise
         try:
             yield running
         finally:
             running.stop()
             ended.result()
+
+
+def _stop(started: Future[RunningBroker]) -> None:
+    """Stop a broker that nobody waits for any more."""
+    if started.exception() is None:
+        started.result().stop()
 
 
 def _run(program: BrokerProgram, clock: AdvancedClock, started: Future[RunningBroker]) -> None:

@@ -6,6 +6,7 @@ import asyncio
 import errno
 import logging
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,6 +14,9 @@ from mqlake.errors import DiskError
 from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.store.port import Service
 from mqlake.store.queues.owned_queues import OwnedQueues
+from mqlake.store.reads.live_reads import LiveReads
+from mqlake.store.reads.live_result import LiveGetResult
+from mqlake.store.results import QueueRange, Status
 from mqlake.testing.advanced_clock import AdvancedClock
 from tests.broker.pop.popping import (
     GROUP,
@@ -174,5 +178,43 @@ def test_a_pop_that_took_nothing_answers_why(
             assert answer.code == ResponseCode.SYSTEM_ERROR
             assert "Input/output error" in (answer.remark or "")
             assert bodies(await pop(broker, queue_id=0)) == ["a"]
+
+    run(test())
+
+
+def test_a_gap_in_a_queue_does_not_acknowledge_what_is_popped_before_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file of the queue is missing: the next pop continues after it."""
+    real, gap = LiveReads.get, range(1, 3)
+
+    def get(
+        reads: LiveReads, topic: str, queue_id: int, offset: int, count: int, **options: Any
+    ) -> LiveGetResult:
+        if topic == TOPIC and offset in gap:
+            queue = QueueRange(0, 4)
+            return LiveGetResult(Status.OFFSET_FOUND_NULL, gap.stop, queue)
+        return real(reads, topic, queue_id, offset, count, **options)
+
+    monkeypatch.setattr(LiveReads, "get", get)
+
+    async def test() -> None:
+        clock = AdvancedClock()
+        async with running(tmp_path, clock=clock) as broker:
+            await send(broker, "a", "b", "c", "d")
+            await pop(broker, queue_id=0, max_msg_nums=1, invisible_time=INVISIBLE)
+            (last,) = await pop(broker, queue_id=0, invisible_time=INVISIBLE)
+            assert last.body == "d"
+            await acknowledge(broker, last)
+            broker.parts.store.sync_log()
+            look_of(broker).start()
+            assert committed(broker, 0) == 0
+            clock.advance(INVISIBLE / 1000)
+            again = await redelivered(broker, clock, 1)
+            assert bodies(again) == ["a"]
+            await acknowledge(broker, *again)
+            broker.parts.store.sync_log()
+            look_of(broker).start()
+            assert committed(broker, 0) == 4
 
     run(test())

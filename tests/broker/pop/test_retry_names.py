@@ -9,7 +9,10 @@ import pytest
 
 from mqlake.protocol.codes import RequestCode
 from mqlake.protocol.headers.pop import PeekHeader
+from mqlake.protocol.headers.send import SendBackHeader
+from tests.broker.admin.asking import done
 from tests.broker.endings.world import World
+from tests.broker.running import to
 
 NAMES = {"g": "a_t", "g_a": "t"}
 """Topics by group: the retry topic of both is %RETRY%g_a_t."""
@@ -59,5 +62,32 @@ def test_the_other_group_keeps_its_messages(tmp_path: Path, *, is_topic: bool) -
             assert await world.received("t", "g_a", ["<g_a>"]) == {"<g_a>"}
             again = set() if is_topic else {"<g>"}
             assert await world.received("a_t", "g", list(again)) == again
+
+    asyncio.run(test())
+
+
+@pytest.mark.parametrize("is_sent_back", [False, True])
+def test_a_copy_of_another_groups_message_is_not_hidden(
+    tmp_path: Path, *, is_sent_back: bool
+) -> None:
+    """A client forwards a message with all its properties; a consumer of the copy fails."""
+
+    async def test() -> None:
+        async with World(tmp_path) as world:
+            await world.create("T", "h")
+            properties = "POP_RETRY_GROUP\x01g\x02"
+            await world.broker.send(to("T", properties=properties), b"sent back")
+            (record,) = world.broker.records("T")
+            header = SendBackHeader(offset=record.physical_offset, group="h", delay_level=1)
+            await done(world.broker, RequestCode.CONSUMER_SEND_MSG_BACK, header)
+            if not is_sent_back:
+                # What clients do if the request failed.
+                await world.broker.send(to("%RETRY%h", properties=properties), b"sent")
+            expected = {"sent back"} if is_sent_back else {"sent", "sent back"}
+            found, rounds = set[str](), 0
+            while not found >= expected and (rounds := rounds + 1) < 60:
+                found |= {each.body for each in await world.pop("%RETRY%h", "h")}
+                await world.later(1)
+            assert found == expected
 
     asyncio.run(test())

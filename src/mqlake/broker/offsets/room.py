@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from mqlake.broker.groups import Groups
@@ -24,13 +25,21 @@ class OffsetRoom:
     ) -> None:
         self._settings, self._offsets, self._groups = settings, offsets, groups
         self._shares = Shares(lambda: settings.now.max_address_share)
+        # To whom the offsets of a group count as long as it has any, and how many it has: its
+        # creator is forgotten before they are removed.
+        self._owners: dict[str, str] = {}
+        self._counts = Counter[str]()
         offsets.on_count(self._count)
 
     def _owner(self, group: str) -> str:
-        return self._groups.creator(group) or f"group {group}"
+        return self._owners.get(group) or self._groups.creator(group) or f"group {group}"
 
     def _count(self, group: str, more: int) -> None:
-        self._shares.add(self._owner(group), more)
+        owner = self._owners.setdefault(group, self._owner(group))
+        self._shares.add(owner, more)
+        self._counts[group] += more
+        if self._counts[group] <= 0:
+            del self._counts[group], self._owners[group]
 
     def refusal(self, group: str, more: int = 1) -> str | None:
         """Return why a group may not have so many more offsets; None if it may."""

@@ -145,7 +145,10 @@ class Reading:
             return offset, True
         following = result.next_offset
         if result.status in _WRONG_OFFSET and following != offset:
-            self._go_to(key, following)
+            if following < offset or wanted.is_ordered:
+                self._go_to(key, following)
+            else:  # Earlier messages may be popped now.
+                self._keep_pop(wanted, key, offset, (), result, taken)
             return following, False
         is_done = self._keep(wanted, key, offset, result, taken) or following <= offset
         return following, is_done

@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 from mqlake.broker.settings import BrokerSettings
-from mqlake.formats.own_properties import CLUSTER, MSG_REGION, POP_RECEIPT, TRACE_ON
+from mqlake.formats.own_properties import (
+    CLUSTER,
+    MSG_REGION,
+    POP_GROUP,
+    POP_RECEIPT,
+    TRACE_ON,
+)
 from mqlake.formats.properties import (
     CANCEL,
     NAME_VALUE_SEPARATOR,
@@ -16,6 +22,7 @@ from mqlake.protocol.unique_keys import UniqueKeys
 
 _UNIQUE_KEY = f"{UNIQ_KEY}{NAME_VALUE_SEPARATOR}"
 _LATER_KEY = PROPERTY_SEPARATOR + _UNIQUE_KEY
+_POP_GROUP = POP_GROUP.encode()
 
 
 Stored = tuple[bytes, str]
@@ -64,3 +71,12 @@ class StoredProperties:
     def _with_key(self, text: str) -> Stored:
         key = self._keys.next()
         return f"{text}{_UNIQUE_KEY}{key}{PROPERTY_SEPARATOR}{self.own}".encode(), key
+
+
+def without_pop_group(properties: bytes) -> bytes:
+    """Return the properties of a message to a retry topic without the group that popped it.
+
+    A client that copies all properties of a message also copies this one, and the broker would hide
+    the copy from the group of the retry topic.
+    """
+    return edit(properties, (POP_GROUP,)) if _POP_GROUP in properties else properties

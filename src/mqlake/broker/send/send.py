@@ -15,7 +15,7 @@ from mqlake.broker.send.answers import Answers
 from mqlake.broker.send.checks import MULTI_TAG, Header, SendChecks
 from mqlake.broker.send.dead_letters import DeadLetters
 from mqlake.broker.send.priorities import PRIORITY_NAME, placed
-from mqlake.broker.send.properties import StoredProperties
+from mqlake.broker.send.properties import StoredProperties, without_pop_group
 from mqlake.broker.send.runs import Runs
 from mqlake.broker.send.sizes import SendSizes
 from mqlake.broker.topics import any_queue
@@ -141,6 +141,7 @@ class SendMessages:
             return
         if name.startswith(_RETRY):
             name = self._dead_letters.topic(header, peer)
+            properties = without_pop_group(properties)
             if name != header.topic:
                 queue_id = answered_id = any_queue(naming.DLQ_QUEUES)
                 properties = _undelayed(properties)

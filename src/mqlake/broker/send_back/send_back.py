@@ -13,6 +13,7 @@ from mqlake.broker.parts import Parts
 from mqlake.broker.topics import UNIT_SUBSCRIPTION, any_queue
 from mqlake.formats.config.subscription_group import SubscriptionGroup
 from mqlake.formats.config.topics import PERM_WRITE
+from mqlake.formats.own_properties import POP_GROUP
 from mqlake.formats.properties import DELAY, ORIGIN_MESSAGE_ID, RETRY_TOPIC
 from mqlake.formats.property_edits import edit
 from mqlake.formats.record import Record
@@ -129,6 +130,7 @@ def _again(
         queues = group.retry_queue_nums
         level = header.delay_level or _FIRST_LEVEL + record.reconsume_times
     added[DELAY] = str(level)
-    data = edit(stored.properties, (DELAY,), added)
+    # A producer may have copied the other one from a message that another group popped.
+    data = edit(stored.properties, (DELAY, POP_GROUP), added)
     message = message_of(record, topic, any_queue(queues), data, record.sys_flag)
     return msgspec.structs.replace(message, reconsume_times=returned_once_more(record))
