@@ -481,10 +481,12 @@ class OwnedStore:
         """
         stalls = 0
         while self.watermarks.dispatched < self.log.end:
-            before = self.watermarks.dispatched
+            before, entries = self.watermarks.dispatched, self.dispatcher.entries
             self._dispatch(LONGEST_TURN)
-            # The first turn at a record that needs a larger window only makes that.
-            stalls = stalls + 1 if self.watermarks.dispatched == before else 0
+            is_stalled = (self.watermarks.dispatched, self.dispatcher.entries) == (before, entries)
+            # The first turn at a record that needs a larger window only makes that. Records of
+            # thousands of new queues take many turns.
+            stalls = stalls + 1 if is_stalled else 0
             if self._dispatch_failure is not None or stalls > 1:
                 raise self._dispatch_failure or StoreError(
                     f"nothing is dispatched from physical offset {before} on"

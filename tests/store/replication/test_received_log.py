@@ -10,7 +10,7 @@ import pytest
 from mqlake.errors import DiskError, StoreError
 from mqlake.formats import record
 from mqlake.storage.protocol import OwnedDirectory
-from mqlake.store import Message
+from mqlake.store import Message, owned_store
 from mqlake.store.live_settings import current
 from mqlake.store.log.owned_log import OwnedCommitLog
 from mqlake.store.owned_store import OwnedStore
@@ -211,6 +211,22 @@ def test_a_topic_that_was_deleted_and_made_again(together: bool) -> None:
     promoted = opened(disk=disk)
     same(promoted, master)
     assert promoted.put(Message("Topic0", b"newer")).queue_offset == 2
+
+
+@pytest.mark.parametrize("queues", [1, 2, 3, 40])
+def test_a_promotion_dispatches_many_new_queues_in_many_turns(
+    queues: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(owned_store, "LONGEST_TURN", 0.0)
+    master, slave = opened(), opened("SLAVE")
+    for number in range(queues):
+        assert master.put(Message("Topic", b"body", queue_id=number)).is_ok
+    slave.receive(stream(master.log))
+    for job in slave.leading():
+        if job is not None:
+            job.run()
+            job.done()
+    same(slave, master)
 
 
 def test_a_log_may_begin_where_the_masters_does() -> None:

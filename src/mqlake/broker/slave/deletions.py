@@ -7,6 +7,7 @@ topics it has deleted; RocketMQ's masters only say which topics they have.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable
 from time import monotonic
@@ -114,15 +115,16 @@ class TopicDeletions:
             if offset <= dispatched:
                 incarnations.end_group(group, offset)
         for topic, offset in list(ended.topics.items()):
-            if monotonic() > deadline or not self._follows(address):
-                break
             if not incarnations.before(topic) < offset <= dispatched:
                 continue
+            if monotonic() > deadline or not self._follows(address):
+                break
             if self._has_before(topic, offset):
                 await store.remove_topic(topic, offset)
                 _log.info("topic %s: its old queues are removed: the master has deleted it", topic)
             else:
                 incarnations.end_topic(topic, offset)
+                await asyncio.sleep(0)  # There may be thousands of them: others are served.
         if incarnations.changes != before:
             await store.keep(incarnations)
 
