@@ -14,7 +14,6 @@ from itertools import islice
 from typing import Final
 
 from mqlake.broker.clients.clients import Clients
-from mqlake.broker.endings import AllEndings
 from mqlake.broker.groups import Groups
 from mqlake.broker.repeating import Repeating
 from mqlake.broker.settings import BrokerSettings
@@ -43,12 +42,11 @@ class EmptyGroups:
         groups: Groups,
         topics: Topics,
         clients: Clients,
-        endings: AllEndings,
         slices: Slices,
     ) -> None:
         self._settings, self._store = settings, store
         self._groups, self._topics, self._clients = groups, topics, clients
-        self._endings, self._slices = endings, slices
+        self._slices = slices
         # Groups that were empty when they were examined, and since when (ms).
         self._since: dict[str, int] = {}
         self._removed = 0

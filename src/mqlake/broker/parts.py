@@ -102,7 +102,7 @@ class Parts:
         self.endings.add(Restarts(store.config.consumer_offsets, self.clients))
         self.clients_now = store.clock.milliseconds
         self.empty_groups = EmptyGroups(
-            live, store, self.groups, self.topics, self.clients, self.endings, self.slices
+            live, store, self.groups, self.topics, self.clients, self.slices
         )
         self.empty_groups.start(self.repeating)
         self.offset_room = OffsetRoom(live, store.config.consumer_offsets, self.groups)

@@ -15,7 +15,7 @@ from mqlake.protocol.command import request
 from mqlake.remoting.connection import Peer
 from mqlake.remoting.slices import Job
 from tests.broker.admin.asking import done, wanted
-from tests.broker.pop.popping import LONG, TOPIC, acknowledge, bodies, header, pop, send
+from tests.broker.pop.popping import GROUP, LONG, TOPIC, acknowledge, bodies, header, pop, send
 from tests.broker.running import Running, running, to
 from tests.broker.slow_reader import SlowReader
 from tests.remoting.serving import until
@@ -48,11 +48,42 @@ def test_a_client_that_does_not_read_leaves_the_messages_to_others(tmp_path: Pat
     asyncio.run(run())
 
 
+def waiting_of(broker: Running) -> Waiting:
+    routes: dict[int, Any] = {route.code: route for route in broker.broker.routes}
+    return routes[RequestCode.POP_MESSAGE].handler.__self__._waiting
+
+
 def count_waiting(broker: Running, group: str) -> int:
     """Return how many pops of a group wait."""
-    routes: dict[int, Any] = {route.code: route for route in broker.broker.routes}
-    pops = routes[RequestCode.POP_MESSAGE].handler.__self__
-    return pops._waiting.count(TOPIC, group, -1)
+    return waiting_of(broker).count(TOPIC, group, -1)
+
+
+@pytest.mark.parametrize("before", range(4))
+@pytest.mark.parametrize("after", range(4))
+def test_pops_of_a_group_that_is_there_again_are_woken(
+    tmp_path: Path, before: int, after: int
+) -> None:
+    """Messages arrive, and the group ends and comes again, in every order of their steps."""
+
+    async def run() -> None:
+        async with running(tmp_path) as broker:
+            await create(broker, 1)
+            waiting = waiting_of(broker)
+            first = asyncio.create_task(pop(broker, poll_time=LONG))
+            await until(lambda: count_waiting(broker, GROUP) == 1)
+            waking, ending = waiting._wake_turns(TOPIC, {0}), waiting.group_ended(GROUP)
+            steps = [waking] * before + [ending] * 8
+            for step in steps:
+                next(step, None)
+            assert await first == []
+            second = asyncio.create_task(pop(broker, poll_time=LONG))
+            await until(lambda: count_waiting(broker, GROUP) == 1)
+            for step in [ending] * after + [waking] * 4 + [ending] * 8:
+                next(step, None)
+            await send(broker, "new")
+            assert bodies(await second) == ["new"]
+
+    asyncio.run(run())
 
 
 async def create(broker: Running, queues: int) -> None:

@@ -213,7 +213,11 @@ class Waiting:
             else:
                 self._queue_up(turn, [each for each in waiting if each in queue_ids])
             yield
-        if not listener.turns:
+        self._forget_unused(name, listener)
+
+    def _forget_unused(self, name: str, listener: _Listener) -> None:
+        """Forget a listener for which nothing waits, unless another one has its place already."""
+        if not listener.turns and self._listeners.get(name) is listener:
             del self._listeners[name]
 
     def _serve(self, line: _Line) -> Job[None]:
@@ -284,9 +288,10 @@ class Waiting:
                     self._over(waiter)
                 yield
         for name, listener in list(self._listeners.items()):
-            listener.turns = {turn for turn in listener.turns if not is_over(turn)}
-            if not listener.turns:
-                self._listeners.pop(name, None)
+            # A group may be there again, and wait already.
+            over = {turn for turn in listener.turns if is_over(turn) and turn not in self._queues}
+            listener.turns -= over
+            self._forget_unused(name, listener)
             yield
 
     def _over(self, waiter: _Waiter) -> None:
