@@ -21,6 +21,7 @@ from mqlake.formats.record import Record
 from mqlake.jobs.local import LocalEngine
 from mqlake.jobs.rebuild import RebuildReport, rebuild
 from mqlake.jobs.verify import VerifyReport, verify
+from mqlake.store.append.message import Message
 from tests.jobs.logs import LogWriter
 from tests.jobs.model import (
     index_files,
@@ -260,3 +261,28 @@ def test_lost_queue_files_of_a_topic_without_settings_are_rebuilt_if_the_table_i
     assert report.deleted_topic_records == (0 if has_table else 3)
     built = {path.name: path.read_bytes() for path in (lost / "0").glob("*")}
     assert built == (expected if has_table else {})
+
+
+@given(queue_ids=st.lists(st.integers(0, 2), min_size=1, max_size=20), data=st.data())
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.differing_executors])
+def test_a_rebuild_restores_whatever_queues_were_lost_if_the_table_is_complete(
+    queue_ids: list[int], data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    path = tmp_path_factory.mktemp("store")
+    store = open_store(path)
+    store.config.topics.put(Topic("Deleted", 1, 1))
+    fill(store, "Deleted", 2)
+    store.remove_topic("Deleted")
+    store.config.topics.put(Topic("T", 3, 3))
+    for queue_id in queue_ids:
+        assert store.put(Message("T", b"body", queue_id=queue_id)).is_ok
+    store.close()
+    topic = path / "consumequeue" / "T"
+    expected = read_queue_files(path)
+    for name in data.draw(st.sets(st.sampled_from(sorted(set(queue_ids))))):
+        shutil.rmtree(topic / str(name))
+
+    report = rebuild(path, LocalEngine(1), queue_file_size=FILE_SIZE, tasks=2)
+
+    assert (report.deleted_topic_records, report.damage) == (2, [])
+    assert read_queue_files(path) == expected

@@ -43,12 +43,14 @@ class DeadRecords(msgspec.Struct, frozen=True):
         others: the same for topics that are not in `befores`.
         topics: the topics that exist; None if that is unknown.
         dispatched: the physical offset before which records of topics that do not exist are dead.
+        is_complete: whether the table of incarnations has all deletions.
     """
 
     befores: dict[str, int] = {}
     others: int = 0
     topics: frozenset[str] | None = None
     dispatched: int = 0
+    is_complete: bool = False
 
     def before(self, topic: str) -> int:
         """Return the physical offset before which a topic's records are dead."""
@@ -133,7 +135,9 @@ class Deletions:
         self.dead = self._stored()  # A running broker may have deleted a topic meanwhile.
         traces = join(stretches)
         self._names = {topic for topic, _ in traces}
-        evidence = Evidence(self._begins(traces), self.dead.topics, self.dead.dispatched)
+        evidence = Evidence(
+            self._begins(traces), self.dead.topics, self._dispatched, self.dead.is_complete
+        )
         for topic, found in evidence.befores(traces).items():
             if found > self.dead.before(topic):
                 self.dead.befores[topic] = found
@@ -155,12 +159,11 @@ class Deletions:
     def _stored(self) -> DeadRecords:
         """Return what the tables and the names of queues say.
 
-        A topic without files and settings was deleted, unless the table is complete: then its files
-        were lost.
+        Files that are missing show a deletion, unless the table is complete: then they were lost.
         """
         table, is_whole, _ = find_incarnations(self._source.directory)
         if is_whole and find_checkpoint(self._source.directory).resume is not None:
-            return DeadRecords(dict(table.topics), table.others)
+            return DeadRecords(dict(table.topics), table.others, is_complete=True)
         queues = self._queues()
         has_files = any(map(self._source.directory.names, queues.values()))
         with_files = {queue.topic for queue in queues} if has_files else set[str]()

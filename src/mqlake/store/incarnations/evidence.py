@@ -24,11 +24,14 @@ class Evidence(msgspec.Struct, frozen=True):
         topics: the topics that exist: with queue files, or with settings; None if that is unknown,
             because a table is missing or there are no queue files at all.
         dispatched: records before this physical offset have been dispatched.
+        is_table_complete: whether the table of incarnations is complete. If so, records before the
+            first one of a topic's queue files prove no deletion: files of other queues were lost.
     """
 
     begins: dict[Queue, int | None] = {}
     topics: frozenset[str] | None = None
     dispatched: int = 0
+    is_table_complete: bool = False
 
     def removed_before(self, topic: str) -> int:
         """Return the physical offset before which a topic's records are dead, because the topic
@@ -48,6 +51,8 @@ class Evidence(msgspec.Struct, frozen=True):
             traces: the queues in the whole log.
         """
         found = befores(traces, self._is_restart)
+        if self.is_table_complete:
+            return found
         for topic, begin in self._first_begins().items():
             own = [(queue, trace) for queue, trace in traces.items() if queue[0] == topic]
             is_any_before = any(trace.first.physical_offset < begin for _, trace in own)
