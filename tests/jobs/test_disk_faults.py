@@ -13,11 +13,14 @@ from typing import Any
 import pytest
 
 from mqlake.errors import MqlakeError
+from mqlake.formats import archive_manifest
+from mqlake.jobs.archive.job import archive
 from mqlake.jobs.convert import convert_to_kafka
 from mqlake.jobs.export import export
 from mqlake.jobs.local import LocalEngine
 from mqlake.jobs.rebuild import rebuild
 from mqlake.jobs.verify import verify
+from mqlake.storage.object_target import LocalTarget
 from tests.jobs.logs import LogWriter
 
 CALLS = (
@@ -37,6 +40,7 @@ JOBS: dict[str, Job] = {
     "verify": lambda store, out: verify(store, LocalEngine(1), tasks=2),
     "export": lambda store, out: export(store, LocalEngine(1), out=out, tasks=2),
     "convert": lambda store, out: convert_to_kafka(store, LocalEngine(1), out=out),
+    "archive": lambda store, out: archive(store, LocalTarget(out)),
 }
 
 HAVE_TIMES = ("export", "convert")
@@ -45,7 +49,7 @@ HAVE_TIMES = ("export", "convert")
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    log = LogWriter(tmp_path_factory.mktemp("whole") / "store", segment=8192)
+    log = LogWriter(tmp_path_factory.mktemp("whole") / "store", segment=4096)
     for number in range(60):
         log.add("AB"[number % 2], number % 2)
     store = log.close()
@@ -68,10 +72,21 @@ class Fault:
 
 
 def content(root: Path) -> dict[str, bytes]:
+    if (root / archive_manifest.NAME).exists():
+        return archived(root)
     # What could not be removed after a rebuild is removed by the next one.
     left = (".mqlake-rebuild", "lock")
     paths = (path for path in root.rglob("*") if path.is_file() and not {*left} & {*path.parts})
     return {str(path.relative_to(root)): path.read_bytes() for path in paths}
+
+
+def archived(root: Path) -> dict[str, bytes]:
+    """Return the files in an archive, which must have no object that its manifest does not name."""
+    manifest = archive_manifest.decode((root / archive_manifest.NAME).read_bytes())
+    objects = {path.relative_to(root).as_posix() for path in root.rglob("*") if path.is_file()}
+    named = {file.object for file in manifest.all_files} | {*manifest.superseded}
+    assert objects == named | {archive_manifest.NAME}
+    return {file.path: (root / file.object).read_bytes() for file in manifest.all_files}
 
 
 def copy(whole: Path, to: Path) -> Path:

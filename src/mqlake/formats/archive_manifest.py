@@ -39,7 +39,10 @@ class ArchivedFile(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
         size: bytes of the file.
         stored: bytes of the object; the rest of the file is zeros.
         sha256: checksum of the object, in hex.
-        is_final: whether the file never changes again.
+        is_final: whether the file never changes again, unless its topic is deleted and created
+            again.
+        entries_crc32: of a final queue file, the checksum of the whole entries in its first
+            `HEAD_BYTES` bytes; unset in older manifests, and for other files.
     """
 
     path: str
@@ -48,6 +51,7 @@ class ArchivedFile(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     stored: int
     sha256: str
     is_final: bool = True
+    entries_crc32: int | msgspec.UnsetType = msgspec.UNSET
 
 
 class ArchivedSegment(ArchivedFile, frozen=True, rename="camel", kw_only=True):

@@ -25,6 +25,7 @@ from mqlake.store.archive.opening import open_place
 from mqlake.store.reader import StoreReader
 from mqlake.store.results import QueueRange
 from tests.golden import NAMES, store
+from tests.jobs.logs import LogWriter
 from tests.spark.source.growing import GrowingStore
 
 SEVERAL_SEGMENTS = [name for name in NAMES if name != "rmq5-default"]
@@ -340,3 +341,126 @@ def test_damage_of_an_archive_is_found(change: str, tmp_path: Path) -> None:
     if change == "shorter":
         with pytest.raises(StoreError, match="but the archive's manifest says"):
             ArchivedDirectory(LocalDirectory(to)).open(f"commitlog/{segment.name}")
+
+
+class FailingTarget(LocalTarget):
+    """A target that refuses one of its operations."""
+
+    def __init__(self, root: Path, left: int) -> None:
+        super().__init__(root)
+        self._left = left
+
+    def put(self, path: str, size: int, chunks: Iterable[bytes]) -> None:
+        super().put(path, size, chunks)
+        self._step()  # The object is there, but the answer was lost.
+
+    def remove(self, path: str) -> None:
+        self._step()
+        super().remove(path)
+
+    def _step(self) -> None:
+        self._left -= 1
+        if self._left < 0:
+            raise StoreError("the target is not reachable")
+
+
+def objects_of(to: Path) -> set[str]:
+    return {path.relative_to(to).as_posix() for path in to.rglob("*") if path.is_file()}
+
+
+def named(to: Path) -> set[str]:
+    manifest = read_manifest(LocalDirectory(to))
+    assert manifest is not None
+    objects = {file.object for file in manifest.all_files}
+    return objects | {*manifest.superseded, "manifest.json"}
+
+
+def test_the_next_run_removes_what_failed_runs_left(tmp_path: Path) -> None:
+    growing, to = GrowingStore(tmp_path / "store"), tmp_path / "archive"
+    for _ in range(3):  # The third run removes objects of the first.
+        growing.grow(40)
+        archived(growing.path, to)
+    for left in range(0, 60, 4):
+        growing.grow(20)
+        with suppress(StoreError):
+            archive(growing.path, FailingTarget(to, left))
+        shutil.copy(to / "manifest.json", to / "commitlog" / f"{0:020d}.tmp")
+        archived(growing.path, to)
+        assert objects_of(to) == named(to)
+        checked(to)
+
+
+def test_a_run_keeps_what_another_run_is_preparing(tmp_path: Path) -> None:
+    growing, to = GrowingStore(tmp_path / "store"), tmp_path / "archive"
+    growing.grow(60)
+    end = archived(growing.path, to).max_offset
+    manifest = read_manifest(LocalDirectory(to))
+    assert manifest is not None
+    later = {f"changing/{manifest.generation + 1:010d}-run/checkpoint", f"commitlog/{end:020d}"}
+    for name in later:
+        (to / name).parent.mkdir(parents=True, exist_ok=True)
+        (to / name).write_bytes(b"half")
+    archived(growing.path, to)
+    assert objects_of(to) == named(to) | later
+
+
+@pytest.mark.parametrize("has_table", [True, False])
+@pytest.mark.parametrize("count", [3, 25, 60])
+def test_a_topic_that_was_created_again_replaces_its_queue_files(
+    count: int, has_table: bool, tmp_path: Path
+) -> None:
+    """The archive agrees with the store, however many queue files each incarnation has."""
+    log = LogWriter(tmp_path / "store", segment=4096)
+    for _ in range(50):
+        log.add("A", 0)
+    to, sizes = tmp_path / "archive", {"queue_file_size": 200, "hash_slots": 20, "max_index": 80}
+    rebuild(log.close(), LocalEngine(1), **sizes)
+    archived(log.store, to)
+    old = objects_of(to)
+    log.forget("A")
+    for _ in range(count):
+        log.add("A", 0)
+    for _ in range(40):
+        log.add("B", 0)
+    shutil.rmtree(log.store / "consumequeue")
+    rebuild(log.close(), LocalEngine(1), **sizes)
+    if not has_table:
+        (log.store / "config" / "incarnations.json").unlink()
+    archived(log.store, to)
+    checked(to)
+    assert old - {"manifest.json"} <= objects_of(to)
+    for place in (open_place(str(to)), open_place(str(log.store), str(to))):
+        with StoreReader.open(place) as reader, StoreReader.open(log.store) as live:
+            bounds = reader.queue("A", 0)
+            assert bounds == live.queue("A", 0)
+            assert bounds == QueueRange(0, count)
+            found = reader.get("A", 0, 0, max=1000).records
+            assert found == live.get("A", 0, 0, max=1000).records
+    archived(log.store, to)
+    assert objects_of(to) == named(to)
+
+
+def test_a_file_that_cannot_be_opened_for_a_moment_ends_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    growing, to = GrowingStore(tmp_path / "store"), tmp_path / "archive"
+    growing.grow(60)
+    names = [file for file in files_of(LocalDirectory(growing.path)) if file[:3] in ("con", "ind")]
+    for name in names:
+        for method in ("open", "size"):
+            real, refused = getattr(LocalDirectory, method), [name]
+
+            def once(here: Any, path: str, real: Any = real, refused: Any = refused) -> Any:
+                if path in refused:
+                    refused.clear()
+                    raise StoreError(f"{path}: Input/output error")
+                return real(here, path)
+
+            with monkeypatch.context() as patch:
+                patch.setattr(LocalDirectory, method, once)
+                with suppress(StoreError):
+                    archived(growing.path, to)
+                    if not refused:
+                        archived_names = files_of(ArchivedDirectory(LocalDirectory(to)))
+                        assert name in archived_names
+            shutil.rmtree(to, ignore_errors=True)

@@ -6,9 +6,12 @@ from collections.abc import Iterator
 from hashlib import sha256
 from zlib import crc32
 
+from msgspec import UNSET
+
 from mqlake.dispatch.scan import SegmentScan, Want
 from mqlake.formats.archive_manifest import HEAD_BYTES, ArchivedFile, ArchivedSegment
 from mqlake.formats.record import Fault
+from mqlake.jobs.archive.restarted import head_checksum, is_queue_file
 from mqlake.storage.local import LocalDirectory
 from mqlake.storage.object_target import Target
 from mqlake.storage.protocol import ReadableFile
@@ -55,25 +58,24 @@ def copy_file(
     length: int,
     target: Target,
     before: ArchivedFile | None,
-    changing: str,
+    name: str,
     *,
     is_final: bool,
 ) -> ArchivedFile:
     """Copy a derived file, unless the archive has the same bytes.
 
-    A file that may still change gets a new object in each run: a reader that uses the previous
-    manifest must find the object that it names.
+    A reader that uses the previous manifest must find the object that it names. So `name` must not
+    be one of its objects.
 
     Args:
         length: bytes from the file's start that belong to the archive; the rest are zeros.
         before: what the archive has of the file already.
-        changing: directory of the run's objects of files that may still change.
+        name: of the new object.
     """
     stored = end_of_data(file, 0, length)
     is_alike = before is not None and (before.stored, before.size) == (stored, file.size)
     if before and is_alike and before.sha256 == _digest(file, stored):
         return before
-    name = path if is_final else f"{changing}/{path}"
     written = put(file, name, stored, target)
     return ArchivedFile(
         path=path,
@@ -82,6 +84,7 @@ def copy_file(
         stored=stored,
         sha256=written,
         is_final=is_final,
+        entries_crc32=head_checksum(file) if is_final and is_queue_file(path) else UNSET,
     )
 
 

@@ -18,6 +18,9 @@ from mqlake.formats import archive_manifest
 from mqlake.formats.archive_manifest import ArchivedFile, ArchivedSegment, Manifest
 from mqlake.jobs.archive.copying import copy_file, copy_segment
 from mqlake.jobs.archive.derived import derived_files
+from mqlake.jobs.archive.orphans import changing_directory, orphans
+from mqlake.jobs.archive.restarted import is_queue_file, without_change
+from mqlake.jobs.archive.watched import WatchedDirectory
 from mqlake.jobs.disk_faults import reports_disk_faults
 from mqlake.jobs.source import Source, open_source
 from mqlake.storage.clock import SystemClock
@@ -71,6 +74,7 @@ def archive(store: Path, target: Target, progress: Progress | None = None) -> Ar
         run = _Run(source, target, progress or _nothing)
         run.copy_segments()
         run.copy_derived()
+        run.remove_orphans()
         return run.report()
 
 
@@ -118,42 +122,56 @@ class _Run:
 
     def copy_derived(self) -> None:
         """Copy the derived files, up to the current end of the archive's log."""
-        directory = self._source.directory
+        directory, objects = WatchedDirectory(self._source.directory), self._target.directory
         known = {file.path: file for file in self.manifest.files}
+        taken = {file.object for file in self.manifest.files} | {*self.manifest.superseded}
         found = list(derived_files(directory, self.manifest.end)) if self.manifest.segments else []
-        # The digits tell two runs apart that archive the same generation at once.
-        changing = f"changing/{self.manifest.generation + 1:010d}-{uuid.uuid4().hex[:8]}"
+        changing = changing_directory(self.manifest.generation + 1, uuid.uuid4().hex[:8])
         title = "archive queues and index"
         for done, (path, length, is_final) in enumerate(found, start=1):
             self._progress(title, done, len(found))
             before = known.get(path)
-            if before is not None and before.is_final:
+            if before and before.is_final and not is_queue_file(path):
                 continue
+            name = path if is_final and path not in taken else f"{changing}/{path}"
             try:
                 file = directory.open(path)
             except StoreError as error:
                 raise_passing(error)
                 continue  # The file was removed since it was listed.
             try:
-                known[path] = copy_file(
-                    file, path, length, self._target, before, changing, is_final=is_final
+                kept = before and before.is_final and without_change(file, before, objects)
+                known[path] = kept or copy_file(
+                    file, path, length, self._target, before, name, is_final=is_final
                 )
             finally:
                 file.close()
-        self._replace(tuple(known[path] for path in sorted(known)))
+        directory.check()
+        files = _without_replaced(self.manifest.files, known, {path for path, *_ in found})
+        self._replace(tuple(files[path] for path in sorted(files)))
+
+    def remove_orphans(self) -> None:
+        """Remove the objects that failed runs left."""
+        for name in list(orphans(self._target.directory, self.manifest)):
+            self._target.remove(name)
 
     def _replace(self, files: tuple[ArchivedFile, ...]) -> None:
         """Publish new derived files; remove those that only the manifest before the last one
         named.
+
+        They are removed first: if that fails, the manifest still names them for the next run.
         """
-        if files == self.manifest.files and self.manifest.generation:
+        # A manifest that was written beside its name is not yet one that others read.
+        is_published = self._target.directory.exists(archive_manifest.NAME)
+        if files == self.manifest.files and is_published:
             return
         current = {file.object for file in files}
         replaced = {file.object for file in self.manifest.files} - current
         gone = set(self.manifest.superseded) - current - replaced
-        self._publish(files, tuple(sorted(replaced)), self.manifest.segments)
+        self._check_alone()
         for name in sorted(gone):
             self._target.remove(name)
+        self._publish(files, tuple(sorted(replaced)), self.manifest.segments)
 
     def _publish(
         self,
@@ -201,6 +219,26 @@ class _Run:
             bytes_copied=sum(file.stored for file in new),
             missing=_missing(segments),
         )
+
+
+def _without_replaced(
+    before: tuple[ArchivedFile, ...], known: dict[str, ArchivedFile], present: set[str]
+) -> dict[str, ArchivedFile]:
+    """Return the files without those of a queue that began again after its topic was deleted.
+
+    Args:
+        present: the paths that the store has now.
+    """
+    restarted = {
+        file.path.rpartition("/")[0]
+        for file in before
+        if file.is_final and known[file.path].object != file.object
+    }
+    return {
+        path: file
+        for path, file in known.items()
+        if path in present or path.rpartition("/")[0] not in restarted
+    }
 
 
 def _missing(segments: tuple[ArchivedSegment, ...]) -> list[Missing]:
