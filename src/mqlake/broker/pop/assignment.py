@@ -160,7 +160,7 @@ class AssignmentRequests:
         table: dict[str, dict[str, object]] = {}
         for topic in list(self._modes):
             modes = table[topic] = {}
-            for group, mode in list(self._modes[topic].items()):
+            for group, mode in list(self._modes.get(topic, {}).items()):
                 modes[group] = msgspec.to_builtins(mode)
                 yield
         return {"messageRequestModeMap": table}
