@@ -24,6 +24,7 @@ def test_the_example_means_what_the_page_says() -> None:
     found = decode(example)
     assert found.topics == {"TopicTest": 40960}
     assert found.groups == {"G_pop": 53248}
+    assert found.deletions == {"TopicTest": 40960}
     assert found.data_version == config.DataVersion(2, 0, 1795206887469)
 
 
@@ -37,7 +38,7 @@ def test_names_without_an_entry_and_unknown_fields() -> None:
     "table",
     ["[]", "1", '{"T":-1}', '{"T":9223372036854775808}', '{"T":"x"}', '{"T":{}}', '{"T":1.5e300}'],
 )
-@pytest.mark.parametrize("field", ["topics", "groups"])
+@pytest.mark.parametrize("field", ["topics", "groups", "deletions"])
 def test_what_is_no_offset_is_damage(field: str, table: str) -> None:
     with pytest.raises(FormatError):
         decode(f'{{"{field}":{table}}}')

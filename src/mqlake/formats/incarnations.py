@@ -23,6 +23,9 @@ class EndedIncarnations(msgspec.Struct, frozen=True, rename="camel"):
             were deleted.
         others: the same for all topics that are not in `topics`.
         groups: by consumer group, the same for the records of its state.
+        deletions: by topic, the physical offset at which the log ended when it was deleted.
+            Messages before it do not wait for the topic any more. Unlike `topics`, this is never
+            derived: a message may wait longer than the first record of its topic exists.
     """
 
     file_name: ClassVar[str] = "incarnations.json"
@@ -30,4 +33,5 @@ class EndedIncarnations(msgspec.Struct, frozen=True, rename="camel"):
     topics: dict[str, Offset] = {}
     others: Offset = 0
     groups: dict[str, Offset] = {}
+    deletions: dict[str, Offset] = {}
     data_version: DataVersion = DataVersion()

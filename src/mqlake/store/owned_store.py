@@ -621,6 +621,8 @@ class OwnedStore:
         waiting = self._undispatched(topic)
         if ended or waiting or before is not None or self._has_waiting_messages():
             self.config.incarnations.end_topic(topic, self.log.end if before is None else before)
+            if before is None:
+                self.config.incarnations.note_deletion(topic, self.log.end)
         if ended:
             self.dispatcher.forget_queues()
             self.reads.forget()

@@ -276,6 +276,10 @@ class Incarnations(KeptTable, Protocol):
         """
         ...
 
+    def note_deletion(self, topic: str, physical_offset: int) -> None:
+        """Note that a topic was deleted when the log ended at a physical offset."""
+        ...
+
     def end_group(self, group: str, physical_offset: int) -> bool:
         """Let all records of a group's state before a physical offset be dead.
 

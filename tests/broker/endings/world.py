@@ -60,9 +60,14 @@ class World:
         broker = running(self._store, clock=self.clock, **self._settings)
         self._broker = await self._stack.enter_async_context(broker)
 
+    async def stop(self) -> Path:
+        """Stop the broker cleanly; return the directory of its store."""
+        await self._stack.aclose()
+        return self._store
+
     async def restart(self, **settings: object) -> None:
         """Stop the broker cleanly, and start it with other settings."""
-        await self._stack.aclose()
+        await self.stop()
         self._settings |= settings
         await self._start()
 

@@ -114,6 +114,9 @@ class TopicDeletions:
         for group, offset in ended.groups.items():
             if offset <= dispatched:
                 incarnations.end_group(group, offset)
+        for topic, offset in ended.deletions.items():
+            if offset <= dispatched:
+                incarnations.note_deletion(topic, offset)
         for topic, offset in list(ended.topics.items()):
             if not incarnations.before(topic) < offset <= dispatched:
                 continue

@@ -31,6 +31,7 @@ class Incarnations:
         topics, groups: by name, the physical offset before which records are dead; do not change
             them.
         others: the same for topics that are not in `topics`.
+        deletions: by topic, where the log ended when it was deleted, if that is known.
     """
 
     def __init__(
@@ -38,8 +39,10 @@ class Incarnations:
         topics: Mapping[str, int] | None = None,
         groups: Mapping[str, int] | None = None,
         others: int = 0,
+        deletions: Mapping[str, int] | None = None,
     ) -> None:
         self.topics, self.groups, self.others = dict(topics or {}), dict(groups or {}), others
+        self.deletions = dict(deletions or {})
 
     def __bool__(self) -> bool:
         """Return whether any records of topics are dead."""
@@ -56,14 +59,16 @@ class Incarnations:
     def was_deleted(self, topic: str, physical_offset: int) -> bool:
         """Return whether a topic is known to have been deleted after a physical offset.
 
-        For messages that wait for their topic: it may have neither queues nor settings yet, and
-        `others` is derived from that.
+        For messages that wait for their topic: they may be older than its first record, from which
+        `before` is derived.
         """
-        return physical_offset < self.topics.get(topic, 0)
+        return physical_offset < self.deletions.get(topic, 0)
 
     def ended(self) -> EndedIncarnations:
         """Return a copy of the table."""
-        return EndedIncarnations(dict(self.topics), self.others, dict(self.groups))
+        return EndedIncarnations(
+            dict(self.topics), self.others, dict(self.groups), dict(self.deletions)
+        )
 
     def group_before(self, group: str) -> int:
         """Return the physical offset before which all records of a group's state are dead."""
@@ -97,7 +102,7 @@ def find_incarnations(directory: Directory) -> FoundIncarnations:
                 found = config.decode(content, EndedIncarnations)
             except FormatError:
                 continue
-            table = Incarnations(found.topics, found.groups, found.others)
+            table = Incarnations(found.topics, found.groups, found.others, found.deletions)
             return FoundIncarnations(table, not suffix, found.data_version)
     return FoundIncarnations(Incarnations(), is_whole=False)
 
@@ -109,8 +114,11 @@ class OwnedIncarnations(Incarnations):
     """
 
     def __init__(self, directory: OwnedDirectory, clock: Clock, found: FoundIncarnations) -> None:
-        super().__init__(found.table.topics, found.table.groups, found.table.others)
-        known = EndedIncarnations(self.topics, self.others, self.groups, found.version)
+        table = found.table
+        super().__init__(table.topics, table.groups, table.others, table.deletions)
+        known = EndedIncarnations(
+            self.topics, self.others, self.groups, self.deletions, found.version
+        )
         self._file = ConfigFile(directory, EndedIncarnations, clock, (known, {}, found.is_whole))
 
     @classmethod
@@ -132,6 +140,12 @@ class OwnedIncarnations(Incarnations):
         self._file.next_version()
         return True
 
+    def note_deletion(self, topic: str, physical_offset: int) -> None:
+        """Note that a topic was deleted when the log ended at a physical offset."""
+        if physical_offset > self.deletions.get(topic, 0):
+            self.deletions[topic] = physical_offset
+            self._file.next_version()
+
     def end_group(self, group: str, physical_offset: int) -> bool:
         """Let all records of a group's state before a physical offset be dead."""
         if physical_offset <= self.group_before(group):
@@ -142,7 +156,7 @@ class OwnedIncarnations(Incarnations):
 
     def replace(self, table: Incarnations) -> None:
         """Have the entries of another table, and no others."""
-        self._replace(dict(table.topics), dict(table.groups), table.others)
+        self._replace(dict(table.topics), dict(table.groups), table.others, self.deletions)
 
     def clamp(self, log_end: int) -> int:
         """Move offsets past the log's end to it; return how many.
@@ -153,11 +167,11 @@ class OwnedIncarnations(Incarnations):
         offsets = (*self.topics.values(), *self.groups.values(), self.others)
         count = sum(each > log_end for each in offsets)
         if count:
-            topics, groups = (
+            topics, groups, deletions = (
                 {name: min(each, log_end) for name, each in table.items()}
-                for table in (self.topics, self.groups)
+                for table in (self.topics, self.groups, self.deletions)
             )
-            self._replace(topics, groups, min(self.others, log_end))
+            self._replace(topics, groups, min(self.others, log_end), deletions)
         return count
 
     def prune(
@@ -182,12 +196,20 @@ class OwnedIncarnations(Incarnations):
         groups = {
             name: each for name, each in self.groups.items() if each > min_offset or has_group(name)
         }
-        self._replace(topics, groups, others)
+        deletions = {name: each for name, each in self.deletions.items() if each > min_offset}
+        self._replace(topics, groups, others, deletions)
 
-    def _replace(self, topics: dict[str, int], groups: dict[str, int], others: int) -> None:
-        if (topics, groups, others) == (self.topics, self.groups, self.others):
+    def _replace(
+        self,
+        topics: dict[str, int],
+        groups: dict[str, int],
+        others: int,
+        deletions: dict[str, int],
+    ) -> None:
+        new, old = (topics, groups, others, deletions), self.ended()
+        if new == (old.topics, old.groups, old.others, old.deletions):
             return
-        self.topics, self.groups, self.others = topics, groups, others
+        self.topics, self.groups, self.others, self.deletions = new
         self._file.next_version()
 
     # Store
@@ -214,5 +236,12 @@ class OwnedIncarnations(Incarnations):
         """Return a job that writes the file, None if it is up to date."""
         if not self._file.changed:
             return None
-        topics, groups, others = dict(self.topics), dict(self.groups), self.others
-        return self._file.write(lambda: {"groups": groups, "others": others, "topics": topics})
+        now = self.ended()
+        return self._file.write(
+            lambda: {
+                "deletions": now.deletions,
+                "groups": now.groups,
+                "others": now.others,
+                "topics": now.topics,
+            }
+        )
