@@ -213,6 +213,29 @@ def test_a_topic_that_was_deleted_and_made_again(together: bool) -> None:
     assert promoted.put(Message("Topic0", b"newer")).queue_offset == 2
 
 
+@pytest.mark.parametrize("turns", [1, 2, 3, 4, 5])
+@pytest.mark.parametrize("new", [1, 2, 3])
+@pytest.mark.parametrize("old", [1, 2, 3])
+def test_a_topic_that_begins_again_in_a_step_that_ran_out_of_time(
+    old: int, new: int, turns: int
+) -> None:
+    master, slave = opened(), opened("SLAVE")
+    for queue_id in (2, 0, 1):
+        assert master.put(Message("Topic", b"old", queue_id=queue_id)).is_ok
+    slave.receive(stream(master.log))
+    for _ in range(turns):
+        slave.tick(0.0)
+    for _ in range(old):
+        assert master.put(Message("Topic", b"old", queue_id=2)).is_ok
+    master.remove_topic("Topic")
+    for _ in range(new):
+        assert master.put(Message("Topic", b"new", queue_id=2)).is_ok
+    slave.receive(stream(master.log, slave.log.end))
+    same(slave, master)
+    assert slave.reads.queues("Topic") == [2]
+    assert [each.body for each in slave.reads.get("Topic", 2, 0).records] == [b"new"] * new
+
+
 @pytest.mark.parametrize("queues", [1, 2, 3, 40])
 def test_a_promotion_dispatches_many_new_queues_in_many_turns(
     queues: int, monkeypatch: pytest.MonkeyPatch

@@ -91,11 +91,16 @@ class ArrivingStarts:
                     if isinstance(queue, OwnedBatchQueue):
                         batches.add((topic, queue_id))
         for topic, queue_id, first, last in runs:
-            # A step that is repeated sees records that have their entries already.
+            if topic not in topics:
+                continue
+            # A step that is repeated sees records that have their entries already. The run may have
+            # become longer: more has arrived since.
             known = tracer.traces.get((topic, queue_id))
-            is_new = known is None or first.physical_offset > known.last.physical_offset
-            if topic in topics and is_new:
+            if known is None or first.physical_offset > known.last.physical_offset:
                 tracer.see((topic, queue_id), first, 1, last)
+            elif last.physical_offset > known.last.physical_offset:
+                following = Position(last.physical_offset, known.last.queue_offset + 1)
+                tracer.see((topic, queue_id), following, following.queue_offset + 1, last)
 
         def decide(queue: tuple[str, int], start: Start) -> bool:
             # The record after a batch has any queue offset.
