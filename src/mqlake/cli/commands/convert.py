@@ -8,9 +8,9 @@ does not allow, are left out and reported. It is an error if `--topic` names one
 The new directory appears when it is complete. Damaged parts of the source are left out and
 reported.
 
-JSON: `source`, `output`, `to`, `topics`, `partitions`, `records`, `bytesWritten`, `leftOut`
-(objects with `topic`, `reason`), `damage` (objects with `file`, `offset`, `bytes`, `reason`),
-`seconds`.
+JSON: `source`, `output`, `to`, `topics`, `partitions`, `records`, `deletedTopicMessages` (messages
+of a store's deleted topics, which are left out), `bytesWritten`, `leftOut` (objects with `topic`,
+`reason`), `damage` (objects with `file`, `offset`, `bytes`, `reason`), `seconds`.
 """
 
 from __future__ import annotations

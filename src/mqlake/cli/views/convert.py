@@ -22,9 +22,15 @@ def view(report: ConvertReport, seconds: float) -> Iterator[RenderableType]:
         [
             ("topics", f"{report.topics:,} with {count(report.partitions, kind)}"),
             ("records", f"{report.records:,}, {size(report.bytes_written)}"),
+            *_deleted(report),
             *(("left out", f"{printable(one.topic)}: {one.reason}") for one in report.left_out),
             ("took", f"{seconds:.2f} s, {rate(report.bytes_written, seconds)}"),
             ("written to", printable(report.output)),
         ]
     )
     yield from damage.view(report.damage, "Not converted")
+
+
+def _deleted(report: ConvertReport) -> list[tuple[str, str]]:
+    found = report.deleted_topic_messages
+    return [("of a deleted topic", f"{found:,}, left out")] if found else []

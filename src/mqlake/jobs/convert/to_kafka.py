@@ -15,6 +15,7 @@ from mqlake.formats.inner_batch import is_wrapped, unwrapped
 from mqlake.formats.kafka import record_batch
 from mqlake.formats.kafka.file_name import partition_name
 from mqlake.formats.record import Record
+from mqlake.jobs.convert.deleted import count_deleted
 from mqlake.jobs.convert.mapping import Message, Placed, to_kafka
 from mqlake.jobs.convert.report import ConvertReport
 from mqlake.jobs.convert.target import attempt, written_beside
@@ -54,7 +55,8 @@ def convert_to_kafka(
     """Write the messages of a store to a Kafka log directory `out`, which must be new or empty.
 
     Queue ids are partitions, and queue offsets are offsets. Messages that are damaged, and those in
-    no queue (half messages), are left out. Nothing in the store is changed.
+    no queue (half messages and those of deleted topics), are left out. Nothing in the store is
+    changed.
 
     Args:
         topics: only these; if empty, all except RocketMQ's own.
@@ -66,7 +68,7 @@ def convert_to_kafka(
     store, out = store.absolute(), out.absolute()
     with written_beside(out) as scratch:
         with open_source(store) as source:
-            queues = _queues(source)
+            queues, deleted = _queues(source), count_deleted(source, engine, topics)
         chosen, left_out = choose({topic for topic, _ in queues}, topics, for_kafka)
         # From here on, until all partitions are complete, the directory has no mark of a clean
         # stop, and no other process can own it.
@@ -83,6 +85,7 @@ def convert_to_kafka(
         topics=len(chosen),
         partitions=len(jobs),
         records=sum(one.records for one in written),
+        deleted_topic_messages=deleted,
         bytes_written=sum(one.size for one in written),
         left_out=left_out,
         damage=[damage for one in written for damage in one.damage],

@@ -93,6 +93,7 @@ def convert_to_rocketmq(
         topics=len(chosen),
         partitions=len(chosen_partitions),
         records=written.records,
+        deleted_topic_messages=0,
         bytes_written=written.size,
         left_out=left_out,
         damage=written.damage,
