@@ -33,7 +33,7 @@ SCRATCH = ".mqlake-rebuild"
 PARTS = ("consumequeue", "index", "checkpoint")
 """They are exchanged in this order: a checkpoint never refers to files that do not exist yet."""
 
-_OPTIONAL = ("batchconsumequeue",)
+OPTIONAL_PARTS = ("batchconsumequeue",)
 """Exchanged before all others, if it was built."""
 
 _READY = "ready"
@@ -111,7 +111,7 @@ class Exchange:
         directory = self._directory
         directory.make_directory(self._old)
         directory.sync_directory(SCRATCH)
-        for part in _OPTIONAL + PARTS:
+        for part in OPTIONAL_PARTS + PARTS:
             new, aside = f"{self.new}/{part}", f"{self._old}/{part}"
             if not directory.exists(new):
                 continue
@@ -149,20 +149,6 @@ class Exchange:
         self._directory.replace(source, target)
         self._directory.sync_directory(parent(target))
         self._directory.sync_directory(parent(source))
-
-
-def linked_parts(root: Path) -> list[str]:
-    """Return the parts of a store that are symbolic links to directories."""
-    parts = (*_OPTIONAL, *PARTS)
-    return [part for part in parts if (root / part).is_symlink() and (root / part).is_dir()]
-
-
-def link_scratch(root: Path, parts: Sequence[str]) -> None:
-    """Have parts that are links to other disks built there."""
-    for part in parts:
-        inside = (root / part).resolve() / SCRATCH
-        (root / Exchange.new / part).symlink_to(inside / "new")
-        (root / Exchange.work / part).symlink_to(inside / "work")
 
 
 def require_empty(directory: Path, besides: str = SCRATCH) -> None:

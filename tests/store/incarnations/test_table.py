@@ -155,7 +155,7 @@ def test_names_are_forgotten_once_they_have_neither_records_nor_a_successor(
 
 def test_a_topic_that_is_unknown_is_dead_where_all_others_are(tmp_path: Path) -> None:
     table = load(tmp_path)
-    table.replace(Incarnations({"T": 0}, {}, 50))
+    table.adopt(Incarnations({"T": 0}, {}, 50))
     keep(table)
     for found in (table, load(tmp_path)):
         assert [found.is_dead(name, 49) for name in "TU"] == [False, True]
@@ -168,7 +168,7 @@ def test_a_table_is_replaced_as_a_whole(tmp_path: Path) -> None:
     table = load(tmp_path)
     table.end_topic("T", 5)
     table.end_topic("Mine", 9)
-    table.replace(Incarnations({"T": 3, "U": 4}, {"G": 6}))
+    table.adopt(Incarnations({"T": 3, "U": 4}, {"G": 6}))
     assert table.topics == {"T": 3, "U": 4}
     assert table.groups == {"G": 6}
     keep(table)

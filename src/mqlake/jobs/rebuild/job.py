@@ -18,6 +18,7 @@ from mqlake.formats.damage import Damage
 from mqlake.formats.dialect import Dialect
 from mqlake.jobs.disk_faults import reports_disk_faults
 from mqlake.jobs.engine import Engine
+from mqlake.jobs.linked_parts import link_scratch, linked_parts
 from mqlake.jobs.queues.carry_over import carry_over
 from mqlake.jobs.queues.deletions import Deletions
 from mqlake.jobs.queues.files import QueueFiles
@@ -30,7 +31,7 @@ from mqlake.jobs.rebuild.stage_queues import QueueJob, QueuePart
 from mqlake.jobs.source import Source, open_source
 from mqlake.jobs.splits.log_end import damage
 from mqlake.jobs.splits.splits import plan, spans
-from mqlake.jobs.swap import Exchange, link_scratch, linked_parts, require_empty
+from mqlake.jobs.swap import Exchange, require_empty
 from mqlake.storage.local_owned import LocalOwnedDirectory
 from mqlake.storage.local_write import fsync_directory, fsync_file
 from mqlake.storage.owner_lock import LOCK_NAME

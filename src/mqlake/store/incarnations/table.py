@@ -154,7 +154,7 @@ class OwnedIncarnations(Incarnations):
         self._file.next_version()
         return True
 
-    def replace(self, table: Incarnations) -> None:
+    def adopt(self, table: Incarnations) -> None:
         """Have the entries of another table, and no others."""
         self._replace(dict(table.topics), dict(table.groups), table.others, self.deletions)
 

@@ -90,7 +90,7 @@ class Commit:
         )
         self._index.is_used = settings.message_index_enable
         self._incarnations = OwnedIncarnations(directory, clock, found.incarnations)
-        self._incarnations.replace(plan.incarnations)
+        self._incarnations.adopt(plan.incarnations)
         self._dispatcher = self._make_dispatcher()
 
     def run(self, syncing: Future[None] | None, progress: Progress | None) -> Committed:
