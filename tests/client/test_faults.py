@@ -206,7 +206,7 @@ def test_without_a_name_server_there_is_no_route() -> None:
     async def run() -> None:
         names = f"127.0.0.1:{free_port()}"
         async with Producer(names) as producer:
-            with pytest.raises(NoRouteError, match="no name server of"):
+            with pytest.raises(NoRouteError, match=r"no name server answers: .*refused"):
                 await producer.send(Message(topic="orders", body=b""))
         async with Consumer(names, "group", "orders") as consumer:
             assert await consumer.receive(0.1) is None

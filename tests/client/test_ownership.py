@@ -41,7 +41,7 @@ class Rig:
             finally:
                 self.reading.remove(held.queue)
 
-    async def settle(self, queue: MessageQueue, offset: int) -> None:
+    async def settle(self, queue: MessageQueue, offset: int, *, leaves: bool) -> None:
         await asyncio.sleep(0)
         await asyncio.sleep(0)
         self.settled[queue] = offset

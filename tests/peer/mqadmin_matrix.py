@@ -66,8 +66,8 @@ def _settings(text: str) -> dict[str, str]:
     return {name: value.strip() for name, _, value in pairs}
 
 
-# docs/replication.md says why.
-_OWN_DEFAULTS = frozenset(("allAckInSyncStateSet", "inSyncReplicas"))
+# docs/replication.md and docs/broker-settings.md say why.
+_OWN_DEFAULTS = frozenset(("allAckInSyncStateSet", "enableSingleTopicRegister", "inSyncReplicas"))
 
 _PLACE_SETTINGS = frozenset(
     (

@@ -62,7 +62,10 @@ def tables(store: Path) -> dict[str, Any]:
     for kind, table in KINDS:
         loaded = load(read, kind)
         values = getattr(loaded, table, None)
-        found[kind.file_name] = msgspec.to_builtins(values) if values else None
+        found[kind.file_name] = known = msgspec.to_builtins(values) if values else None
+        if kind is SubscriptionGroups:
+            for group in (known or {}).values():
+                group.pop("createdByAdmin", None)  # RocketMQ does not keep it.
     return found
 
 

@@ -30,6 +30,14 @@ async def short_polling(broker: Running) -> None:
     assert waiting.result().code == ResponseCode.PULL_NOT_FOUND
 
 
+@observes("correctOffsetPastEnd")
+async def offset_past_end(broker: Running) -> None:
+    await fill(broker, 3)
+    assert (await pull(broker, 9)).offsets.next_begin_offset == 0
+    await change(broker, correctOffsetPastEnd="false")
+    assert (await pull(broker, 9)).offsets.next_begin_offset == 3
+
+
 @observes("enablePropertyFilter")
 async def property_filter(broker: Running) -> None:
     await fill(broker, 1)

@@ -147,7 +147,10 @@ PLANTED: dict[str, tuple[Callable[[Path], None], tuple[int, ...]]] = {
     "index header's times": (lambda p: edit(index_path(p), 15, b"\0"), (0,) * 6),
     "index header's offsets": (lambda p: edit(index_path(p, 1), 31, b"\0"), (0,) * 6),
     "index header's slots": (lambda p: edit(index_path(p), 35, b"\0"), (0,) * 6),
-    "index file of another size": (lambda p: (p / "index/x").write_bytes(b"0" * 99), (0,) * 6),
+    "index file of another size": (
+        lambda p: (p / "index/20990101000000000").write_bytes(b"0" * 99),
+        (0,) * 6,
+    ),
 }
 
 
