@@ -18,6 +18,7 @@ from mqlake.store.owned_store import OwnedStore
 from tests.spark.sink.writing import SMALL, write
 
 STEPS: tuple[tuple[Any, str], ...] = (
+    (commit, "write_begun"),
     (commit, "write_journal"),
     (commit, "_append"),
     (roll_back, "write_journal"),
