@@ -7,7 +7,8 @@ What dies stays dead while the table is there. If the table is lost, the setting
 files say the same, with one exception: a topic that has settings, but does not have messages in
 each of its queues. A lost queue looks like one that was deleted, and in doubt a record lives. So
 from then on the dead messages of such a topic are *doubtful*: queries by key may find them, and its
-empty queues may have them again once queue files are lost, too. Nothing else may come back.
+empty queues may have them again once queue files are lost, too. If the table and queue files are
+lost together, all dead messages are doubtful. Nothing else may come back.
 """
 
 from __future__ import annotations
@@ -66,12 +67,15 @@ class Lives:
     def put(self, topic: str, queue_id: int) -> None:
         body = b"%d" % self.count
         self.count += 1
-        if topic not in self.store.config.topics:
-            self.store.config.topics.put(Topic(topic, QUEUES, QUEUES))
+        self.configure(topic)
         result = self.store.put(Message(topic, body, keys="key", queue_id=queue_id))
         bodies = self.lives.setdefault((topic, queue_id), [])
         assert result.queue_offset == len(bodies)
         bodies.append(body)
+
+    def configure(self, topic: str) -> None:
+        if topic not in self.store.config.topics:
+            self.store.config.topics.put(Topic(topic, QUEUES, QUEUES))
 
     def delete(self, topic: str) -> None:
         self.store.config.topics.remove(topic)
@@ -86,12 +90,13 @@ class Lives:
     def _forget_doubts(self, topic: str) -> None:
         self.doubtful = {queue: each for queue, each in self.doubtful.items() if queue[0] != topic}
 
-    def _doubt(self) -> None:
+    def _doubt(self, *, are_queues_lost: bool) -> None:
         """Note whose dead messages nothing but the table of incarnations knows to be dead."""
         for topic in TOPICS:
             self._forget_doubts(topic)
             queues = [(topic, queue_id) for queue_id in range(QUEUES)]
-            if topic in self.store.config.topics and not all(map(self.lives.get, queues)):
+            is_known = topic not in self.store.config.topics or all(map(self.lives.get, queues))
+            if are_queues_lost or not is_known:
                 self.doubtful |= {
                     queue: list(self.dead[queue]) for queue in queues if queue in self.dead
                 }
@@ -104,6 +109,7 @@ class Lives:
             dead = self.doubtful.get(queue, [])
             if queue not in self.lives and bodies and bodies == dead[-len(bodies) :]:
                 self.lives[queue] = bodies
+                self.configure(queue[0])  # As a broker does with queues of an unknown topic.
                 del dead[-len(bodies) :], self.dead[queue][-len(bodies) :]
 
     def delete_in_part(self, topic: str, steps: int, puts: list[int]) -> None:
@@ -158,7 +164,7 @@ class Lives:
 
     def lose(self, names: tuple[str, ...]) -> None:
         if TABLE in names:
-            self._doubt()
+            self._doubt(are_queues_lost=len(names) > 1)
         for name in names:
             for path in self.path.glob(name):
                 shutil.rmtree(path) if path.is_dir() else path.unlink()
@@ -209,6 +215,11 @@ LOSSES: tuple[tuple[str, ...], ...] = (
     ("consumequeue", "checkpoint"),
     ("consumequeue", "index", "checkpoint"),
     (TABLE,),
+    (TABLE, "consumequeue"),
+    (TABLE, "consumequeue", "index", "checkpoint"),
+    (TABLE, "consumequeue/A"),
+    (TABLE, "consumequeue/*/0"),
+    (TABLE, "consumequeue/*/0/00000000000000000000"),
     ("consumequeue/A",),
     ("consumequeue/*/0",),
     ("consumequeue/*/0/00000000000000000000",),
