@@ -9,7 +9,7 @@ point.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from heapq import heappop, heappush
 from typing import NamedTuple
 
@@ -25,6 +25,18 @@ class QueueKey(NamedTuple):
     topic: str
     group: str
     queue_id: int
+
+
+def forget_some(
+    keys: Iterable[QueueKey],
+    has_ended: Callable[[QueueKey], bool],
+    forget: Callable[[QueueKey], None],
+) -> Job[None]:
+    """Forget the queues that have ended, a queue at a time: there may be very many."""
+    for key in list(keys):
+        if has_ended(key):
+            forget(key)
+        yield
 
 
 class Pop:
@@ -142,17 +154,11 @@ class InFlight:
 
     def topic_ended(self, topic: str) -> Job[None]:
         """Forget the pops of a topic; offsets of it are no longer committed."""
-        for key in list(self._queues):
-            if key.topic == topic:
-                self.forget(key)
-            yield
+        return forget_some(self._queues, lambda key: key.topic == topic, self.forget)
 
     def group_ended(self, group: str) -> Job[None]:
         """Forget the pops of a group; its messages are redelivered if it is created again."""
-        for key in list(self._queues):
-            if key.group == group:
-                self.forget(key)
-            yield
+        return forget_some(self._queues, lambda key: key.group == group, self.forget)
 
     def clear(self) -> None:
         """Forget all pops."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from mqlake.broker.parts import Parts
-from mqlake.broker.pop.in_flight import QueueKey
+from mqlake.broker.pop.in_flight import QueueKey, forget_some
 from mqlake.broker.pop.kept_table import KeptTable, Members
 from mqlake.errors import StoreError
 from mqlake.formats.config import ConsumerOrderInfos
@@ -161,17 +161,11 @@ class Ordered:
 
     def topic_ended(self, topic: str) -> Job[None]:
         """Release the messages of a topic."""
-        for key in list(self._queues):
-            if key.topic == topic:
-                self.forget(key)
-            yield
+        return forget_some(self._queues, lambda key: key.topic == topic, self.forget)
 
     def group_ended(self, group: str) -> Job[None]:
         """Release the messages of a group."""
-        for key in list(self._queues):
-            if key.group == group:
-                self.forget(key)
-            yield
+        return forget_some(self._queues, lambda key: key.group == group, self.forget)
 
     def _gather(self) -> Job[Members]:
         oldest = self._now() - _FORGET_AFTER

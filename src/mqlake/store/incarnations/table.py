@@ -110,7 +110,7 @@ def find_incarnations(directory: Directory) -> FoundIncarnations:
 class OwnedIncarnations(Incarnations):
     """The table of a store that this process owns; `write` stores it. For the store's thread.
 
-    No dead record comes back to life, except where `replace` and `clamp` say so.
+    No dead record comes back to life, except where `adopt` and `clamp` say so.
     """
 
     def __init__(self, directory: OwnedDirectory, clock: Clock, found: FoundIncarnations) -> None:
