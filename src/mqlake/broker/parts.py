@@ -99,7 +99,7 @@ class Parts:
         self.clients = Clients(self)
         self.past_end = PastEnd(live, store)
         self.repeating.every(REPORT, self.past_end.report)
-        self.endings.add(Restarts(store.config.consumer_offsets, self.clients))
+        self.endings.add(Restarts(store.config.consumer_offsets))
         self.clients_now = store.clock.milliseconds
         self.empty_groups = EmptyGroups(
             live, store, self.groups, self.topics, self.clients, self.slices

@@ -149,6 +149,29 @@ def test_a_running_consumer_gets_all_messages_of_a_topic_that_is_created_again(
     asyncio.run(main())
 
 
+@pytest.mark.parametrize("new", [20, 80])
+def test_a_consumer_that_assigns_itself_queues_gets_all_messages_of_the_new_topic(
+    tmp_path: Path, new: int
+) -> None:
+    async def main() -> None:
+        async with running(tmp_path) as broker:
+            await fill(broker, 50)
+            # It has no heartbeats, and commits nothing until later.
+            assert len((await pull(broker, 0)).records) == 32
+            await delete(broker)
+            await fill(broker, new)
+            await commit(broker, 32)
+            assert await committed(broker) == 0
+            moved = await pull(broker, 32)
+            assert moved.code == ResponseCode.PULL_OFFSET_MOVED
+            assert moved.offsets.next_begin_offset == 0
+            assert len((await pull(broker, 0)).records) == min(new, 32)
+            await commit(broker, 7)
+            assert await committed(broker) == 7
+
+    asyncio.run(main())
+
+
 def test_a_pull_that_waits_is_answered_when_its_topic_is_deleted(tmp_path: Path) -> None:
     async def main() -> None:
         async with running(tmp_path) as broker:

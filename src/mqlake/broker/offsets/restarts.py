@@ -7,21 +7,26 @@ their commits do not count.
 
 from __future__ import annotations
 
-from mqlake.broker.clients.clients import Clients
+from mqlake.protocol.naming import SYSTEM_GROUPS
 from mqlake.remoting.slices import Job
 from mqlake.store.config.consumer_offsets import ConsumerOffsetTable
 
 
 class Restarts:
-    """Notes which groups consume a topic when it is deleted."""
+    """Notes which groups have read a topic when it is deleted."""
 
-    def __init__(self, offsets: ConsumerOffsetTable, clients: Clients) -> None:
-        self._offsets, self._clients = offsets, clients
+    def __init__(self, offsets: ConsumerOffsetTable) -> None:
+        self._offsets = offsets
 
     def topic_ended(self, topic: str) -> Job[None]:
-        """Note the groups that have members now: they start at the beginning of the next topic."""
+        """Note the groups that have read the topic: they start at the beginning of the next one.
+
+        Whether a group has members does not matter: consumers that assign themselves queues send
+        no heartbeats. Groups of the system are names that readers share which have no group: they
+        ask for the offsets that they want.
+        """
         for group in self._offsets.groups_of(topic):
-            if group in self._clients.consumers:
+            if group not in SYSTEM_GROUPS:
                 self._offsets.begin_anew(group, topic)
             yield
 
