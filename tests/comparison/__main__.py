@@ -29,9 +29,8 @@ def main() -> int:
         tallies.append(tally)
         told = f"{tally.failures.total():,} failures, {len(tally.violations)} violations"
         print(f"{tally.name}: {told}", file=sys.stderr)
-    for tally in tallies:
         for violation in tally.violations:
-            print(violation)
+            print(violation, flush=True)
     if arguments.nightly:
         page.write(tallies, time.monotonic() - start)
     return min(1, sum(len(tally.violations) for tally in tallies))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -25,6 +25,11 @@ class Tally:
     name: str
     failures: Counter[str] = field(default_factory=Counter[str])
     violations: list[str] = field(default_factory=list[str])
+
+    def add(self, other: Tally) -> None:
+        """Add what came of other failures of the same workload."""
+        self.failures += other.failures
+        self.violations += other.violations
 
 
 def singles(reference: Reference) -> Iterator[Single]:
@@ -48,8 +53,19 @@ def drawn(workload: Workload, reference: Reference, count: int, seed: int) -> li
 
 def run(workload: Workload, count: int | None = None, seed: int = 1) -> Tally:
     """Compare a workload's runs with all failures, or with so many drawn ones."""
-    reference, tally = refer(workload), Tally(workload.name)
+    reference = refer(workload)
     chosen = drawn(workload, reference, count, seed) if count else singles(reference)
+    return _run(workload, reference, chosen)
+
+
+def run_kind(workload: Workload, failure: str) -> Tally:
+    """Compare a workload's runs with all failures of one kind."""
+    reference = refer(workload, [failure])
+    return _run(workload, reference, singles(reference))
+
+
+def _run(workload: Workload, reference: Reference, chosen: Iterable[Single]) -> Tally:
+    tally = Tally(workload.name)
     for single in chosen:
         try:
             if not compare(workload, reference, *single):
