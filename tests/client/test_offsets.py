@@ -141,3 +141,25 @@ def test_local_offsets_that_stay_unreadable_are_those_of_the_backup(
         assert "offsets.json" in caplog.text or not has_backup
 
     asyncio.run(run())
+
+
+def test_local_offsets_that_cannot_be_read_once_are_not_those_of_the_backup(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other, read_bytes, reasons = MessageQueue("orders", "broker-a", 1), Path.read_bytes, [errno.EIO]
+
+    def refused_once(path: Path) -> bytes:
+        if path.name == "offsets.json" and reasons:
+            raise OSError(reasons.pop(), "refused")
+        return read_bytes(path)
+
+    async def run() -> None:
+        before = LocalOffsets("c", "g", tmp_path)
+        await before.commit(QUEUE, 100)
+        await before.commit(other, 200)  # The backup lacks it.
+        monkeypatch.setattr(Path, "read_bytes", refused_once)
+        offsets = LocalOffsets("c", "g", tmp_path)
+        assert await offsets.read(other) == 200
+        assert not reasons
+
+    asyncio.run(run())

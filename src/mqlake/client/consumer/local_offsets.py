@@ -95,8 +95,8 @@ class LocalOffsets:
     def _table(self) -> dict[MessageQueue, int]:
         """Return the offsets, which are read from the file once.
 
-        If the file cannot be read for a reason that does not pass, the offsets are those of its
-        backup, which are older: messages are delivered again.
+        If the file cannot be read twice, for a reason that does not pass, the offsets are those of
+        its backup, which are older: messages are delivered again.
 
         Raises:
             DiskError: the file cannot be read now, or neither it nor its backup can be read. To
@@ -116,7 +116,7 @@ class LocalOffsets:
     def _load(self, name: str) -> dict[MessageQueue, int] | None:
         path = self._path / name
         try:
-            return read_queue_table(read_object(path.read_bytes()).get("offsetTable") or {}, int)
+            return read_queue_table(read_object(_read(path)).get("offsetTable") or {}, int)
         except FileNotFoundError:
             return None
         except OSError as error:
@@ -124,3 +124,14 @@ class LocalOffsets:
         except FormatError as error:
             _log.warning("%s cannot be read: %s", path, error)
             return None
+
+
+def _read(path: Path) -> bytes:
+    """Return a file's content; an error that does not come again says nothing of the file."""
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        _log.warning("%s: %s; reading it again", path, error.strerror)
+        return path.read_bytes()
