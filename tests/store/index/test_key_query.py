@@ -13,7 +13,10 @@ from mqlake.formats.dialect import Dialect
 from mqlake.formats.java_string import index_key_hash
 from mqlake.storage.local_owned import LocalOwnedDirectory
 from mqlake.store.append.message import Message
+from mqlake.store.index.index_files import IndexFiles
+from mqlake.store.log.segments import CommitLog, find_segments
 from mqlake.store.owned_store import OwnedStore
+from mqlake.store.reader import StoreReader
 from mqlake.store.results import FoundOffsets, QueryBudget
 from mqlake.store.settings import StoreSettings
 from tests.crash.clock import ManualClock
@@ -151,3 +154,25 @@ def test_a_query_survives_what_is_removed_meanwhile(tmp_path: Path) -> None:
         last = store.reads.search("T", "k1", 0, LAST, 2000, None, QueryBudget())
         assert set(steps(last)[0].offsets) <= set(found.offsets)
         store.close()
+
+
+def test_gaps_between_index_files_end_where_records_end(tmp_path: Path) -> None:
+    store = open_store(tmp_path, max_hash_slot_num=16, max_index_num=8)
+    ends = set[int]()
+    for number in range(40):
+        assert store.put(Message("T", b"b", keys=[f"k{number}", "all"])).is_ok
+        ends.add(store.log.end)
+    store.close()
+    first, *rest = sorted((tmp_path / "index").iterdir())
+    first.unlink()
+    rest[2].unlink()
+
+    directory = LocalOwnedDirectory(tmp_path)
+    index, log = IndexFiles.open(directory), CommitLog(directory, find_segments(directory))
+    gaps = list(index.gaps(log, 0, max(ends)))
+    with StoreReader.open(tmp_path) as reader:
+        found = reader.by_key("T", "all", max=100).records
+
+    assert len(gaps) > 2
+    assert {end for _, end in gaps} <= ends
+    assert len(found) == 40

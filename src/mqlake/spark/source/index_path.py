@@ -40,16 +40,10 @@ def find(
     if found is None:
         return None
     gaps = [
-        (boundaries.at_or_before(first), _record_end(store, last))
-        for first, last in index.gaps(*stretch)
+        (max(boundaries.at_or_before(first), stretch[0]), last)
+        for first, last in index.gaps(store.log, *stretch)
     ]
-    return join([*found, *((max(first, stretch[0]), last) for first, last in gaps)])
-
-
-def _record_end(store: OpenStore, last: int) -> int:
-    """Return the end of the record in which a gap ends: some gaps end one byte into it."""
-    head = head_at(store.log, last - 1)
-    return last if head is None else last - 1 + head.size
+    return join([*found, *gaps])
 
 
 def topics_of(store: OpenStore) -> set[str]:

@@ -16,6 +16,8 @@ from mqlake.formats.index_file import IndexEntry, IndexHeader
 from mqlake.storage.protocol import Directory
 from mqlake.storage.remote_file import Load, all_is_here, lasting_view
 from mqlake.store.index.index_sizes import Sizes, find_sizes
+from mqlake.store.log.scan import head_at
+from mqlake.store.log.segments import CommitLog
 
 DIRECTORY = "index"
 
@@ -124,21 +126,26 @@ class IndexFiles:
                 files.append(file._replace(covered_end=min(file.covered_end, recovered_from)))
         return IndexFiles(files, damage)
 
-    def gaps(self, start: int, end: int) -> list[tuple[int, int]]:
-        """Return the stretches of [start, end) that no file covers, ascending.
+    def gaps(self, log: CommitLog, start: int, end: int) -> Iterator[tuple[int, int]]:
+        """Yield the stretches of [start, end) that no file covers, ascending.
 
         A file's last record also counts as the first of the stretch after it: the end of the file
         may have cut off some of its keys. A file's first record also counts as the last of the
         stretch before it: its first keys may be in a file that is missing.
+
+        Args:
+            log: says where a file's first record ends.
         """
-        found: list[tuple[int, int]] = []
         for number, file in enumerate(self.files):
             begin = file.header.begin_physical_offset
             if begin > start or (number == 0 and begin == start > 0):
-                found.append((start, min(begin + 1, end)))
+                head = head_at(log, begin) if begin < end else None
+                stop = min(begin if head is None else begin + head.size, end)
+                if start < stop:
+                    yield start, stop
             start = max(start, file.covered_end)
-        found.append((start, end))
-        return [(first, last) for first, last in found if first < last]
+        if start < end:
+            yield start, end
 
 
 def open_index_file(directory: Directory, name: str) -> IndexFile | Damage | None:

@@ -163,9 +163,11 @@ def _candidates(
     # Sources that end later come first; a scanned stretch contains everything that a file has
     # there.
     first = max(log.min_offset, query.dead_before)
-    sources: list[tuple[int, int, IndexFile | tuple[int, int]]] = [
-        (end, 1, (start, end)) for start, end in index.gaps(first, log_end)
-    ]
+    sources: list[tuple[int, int, IndexFile | tuple[int, int]]] = []
+    for number, (start, end) in enumerate(index.gaps(log, first, log_end), 1):
+        sources.append((end, 1, (start, end)))
+        if number % _STEP == 0:
+            yield None
     sources += [(file.header.end_physical_offset, 0, file) for file in index.files]
     for _, _, source in sorted(sources, key=lambda source: source[:2], reverse=True):
         if isinstance(source, IndexFile):
