@@ -60,7 +60,7 @@ class StoreWorkload:
         clamped = store.config.consumer_offsets.query(GROUP, TOPIC, 0) or 0
         end = store.offsets.next(TOPIC, 0)
         require(clamped == min(offset, end), f"{OFFSET} {offset} becomes {clamped}, not {end}")
-        ended = store.config.incarnations.topics
+        ended = store.config.incarnations.befores
         values.update({end_of(topic): before for topic, before in ended.items()})
         if not store.watermarks.confirms_at_append:
             # It serves them, so they are on the disk.

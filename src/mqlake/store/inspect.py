@@ -143,7 +143,7 @@ def _config(snapshot: Snapshot) -> report.ConfigReport:
         consumer_groups=[report.GroupReport(group, found[group]) for group in sorted(found)],
         deleted_before={
             topic: before
-            for topic, before in sorted(snapshot.incarnations.topics.items())
+            for topic, before in sorted(snapshot.incarnations.befores.items())
             if before > snapshot.log.min_offset
         },
     )

@@ -620,9 +620,8 @@ class OwnedStore:
         ended = self.queues.end(topic, before)
         waiting = self._undispatched(topic)
         if ended or waiting or before is not None or self._has_waiting_messages():
-            self.config.incarnations.end_topic(topic, self.log.end if before is None else before)
-            if before is None:
-                self.config.incarnations.note_deletion(topic, self.log.end)
+            end = (self.log.end, self.log.end) if before is None else (before,)
+            self.config.incarnations.end_topic(topic, *end)
         if ended:
             self.dispatcher.forget_queues()
             self.reads.forget()

@@ -269,15 +269,15 @@ class Incarnations(KeptTable, Protocol):
         """Return a copy of the table."""
         ...
 
-    def end_topic(self, topic: str, physical_offset: int) -> bool:
+    def end_topic(self, topic: str, before: int, seen: int = 0) -> bool:
         """Let all records of a topic that has none in queues be dead before a physical offset.
 
         Return whether more are.
-        """
-        ...
 
-    def note_deletion(self, topic: str, physical_offset: int) -> None:
-        """Note that a topic was deleted when the log ended at a physical offset."""
+        Args:
+            seen: the physical offset at which the log ended when the topic was deleted; 0 if that
+                is unknown.
+        """
         ...
 
     def end_group(self, group: str, physical_offset: int) -> bool:

@@ -159,8 +159,8 @@ class Snapshot:
         existing = existing_topics(self.topics_with_files, named)
         if existing is None:
             return table
-        topics = {**table.topics, **{topic: table.before(topic) for topic in existing}}
-        return Incarnations(topics, table.groups, max(table.others, self._dispatched[0]))
+        others = max(table.others, self._dispatched[0])
+        return table.derived(dict.fromkeys(existing, 0), others)
 
     def has_living_files(self, topic: str) -> bool:
         """Return whether a topic has a queue directory that is not a deleted incarnation's."""

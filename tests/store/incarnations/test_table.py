@@ -14,6 +14,7 @@ from mqlake.store.incarnations.table import (
     FoundIncarnations,
     Incarnations,
     OwnedIncarnations,
+    TopicEnd,
     find_incarnations,
 )
 from tests.crash.clock import ManualClock
@@ -21,7 +22,7 @@ from tests.store.config.test_config_store import NOW, FullDisk
 
 FILE = "config/incarnations.json"
 
-Offsets = st.dictionaries(st.sampled_from("ABCDE"), st.integers(0, 100))
+Names, Offset = st.sampled_from("ABCDE"), st.integers(0, 100)
 
 
 def load(path: Path) -> OwnedIncarnations:
@@ -115,7 +116,10 @@ def test_a_deletion_that_the_disk_refuses_is_written_by_the_next_write(tmp_path:
     assert load(tmp_path).before("T") == 5
 
 
-Tables = st.builds(Incarnations, Offsets, Offsets, st.integers(0, 100))
+Ends = st.builds(lambda before, seen: TopicEnd(max(before, seen), seen), Offset, Offset)
+Tables = st.builds(
+    Incarnations, st.dictionaries(Names, Ends), st.dictionaries(Names, Offset), Offset
+)
 
 
 def owned(found: Incarnations) -> OwnedIncarnations:
@@ -126,7 +130,7 @@ def owned(found: Incarnations) -> OwnedIncarnations:
 @given(found=Tables, end=st.integers(0, 100))
 def test_offsets_past_a_shorter_log_move_to_its_end(found: Incarnations, end: int) -> None:
     table = owned(found)
-    offsets = [*found.topics.values(), *found.groups.values(), found.others]
+    offsets = [*found.befores.values(), *found.groups.values(), found.others]
     assert table.clamp(end) == sum(each > end for each in offsets)
     for name in "ABCDEF":
         assert table.before(name) == min(found.before(name), end)
@@ -144,6 +148,7 @@ def test_names_are_forgotten_once_they_have_neither_records_nor_a_successor(
         # No record that the log still has comes back to life, and none dies.
         assert max(table.before(name), start) == max(found.before(name), start)
         assert max(table.group_before(name), start) == max(found.group_before(name), start)
+        assert found.was_deleted(name, start) == table.was_deleted(name, start)
         if name in names:
             assert table.before(name) in (found.before(name), 0)
             assert table.group_before(name) == found.group_before(name)
@@ -155,7 +160,7 @@ def test_names_are_forgotten_once_they_have_neither_records_nor_a_successor(
 
 def test_a_topic_that_is_unknown_is_dead_where_all_others_are(tmp_path: Path) -> None:
     table = load(tmp_path)
-    table.adopt(Incarnations({"T": 0}, {}, 50))
+    table.adopt(Incarnations({"T": TopicEnd(0)}, {}, 50))
     keep(table)
     for found in (table, load(tmp_path)):
         assert [found.is_dead(name, 49) for name in "TU"] == [False, True]
@@ -168,8 +173,20 @@ def test_a_table_is_replaced_as_a_whole(tmp_path: Path) -> None:
     table = load(tmp_path)
     table.end_topic("T", 5)
     table.end_topic("Mine", 9)
-    table.adopt(Incarnations({"T": 3, "U": 4}, {"G": 6}))
-    assert table.topics == {"T": 3, "U": 4}
+    table.adopt(Incarnations({"T": TopicEnd(3), "U": TopicEnd(4, 4)}, {"G": 6}))
+    assert table.befores == {"T": 3, "U": 4}
     assert table.groups == {"G": 6}
     keep(table)
-    assert load(tmp_path).topics == {"T": 3, "U": 4}
+    assert load(tmp_path).topics == {"T": (3, 0), "U": (4, 4)}
+
+
+def test_a_derived_offset_says_nothing_of_messages_that_wait(tmp_path: Path) -> None:
+    table = load(tmp_path)
+    assert table.end_topic("T", 50, 50)
+    table.adopt(table.derived({"T": 80, "U": 90}))
+    assert not table.end_topic("T", 60, 60)
+    keep(table)
+    for found in (table, load(tmp_path)):
+        assert [found.is_dead("T", at) for at in (79, 80)] == [True, False]
+        assert [found.was_deleted("T", at) for at in (59, 60)] == [True, False]
+        assert (found.is_dead("U", 89), found.was_deleted("U", 0)) == (True, False)

@@ -114,19 +114,21 @@ class TopicDeletions:
         for group, offset in ended.groups.items():
             if offset <= dispatched:
                 incarnations.end_group(group, offset)
-        for topic, offset in ended.deletions.items():
-            if offset <= dispatched:
-                incarnations.note_deletion(topic, offset)
         for topic, offset in list(ended.topics.items()):
-            if not incarnations.before(topic) < offset <= dispatched:
+            if offset > dispatched:
+                continue
+            seen = ended.deletions.get(topic, 0)
+            if offset <= incarnations.before(topic):
+                incarnations.end_topic(topic, 0, seen)
                 continue
             if monotonic() > deadline or not self._follows(address):
                 break
             if self._has_before(topic, offset):
                 await store.remove_topic(topic, offset)
+                incarnations.end_topic(topic, offset, seen)
                 _log.info("topic %s: its old queues are removed: the master has deleted it", topic)
             else:
-                incarnations.end_topic(topic, offset)
+                incarnations.end_topic(topic, offset, seen)
                 await asyncio.sleep(0)  # There may be thousands of them: others are served.
         if incarnations.changes != before:
             await store.keep(incarnations)

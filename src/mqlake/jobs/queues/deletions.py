@@ -163,12 +163,12 @@ class Deletions:
         """
         table, is_whole, _ = find_incarnations(self._source.directory)
         if is_whole and find_checkpoint(self._source.directory).resume is not None:
-            return DeadRecords(dict(table.topics), table.others, is_complete=True)
+            return DeadRecords(table.befores, table.others, is_complete=True)
         queues = self._queues()
         has_files = any(map(self._source.directory.names, queues.values()))
         with_files = {queue.topic for queue in queues} if has_files else set[str]()
         topics = existing_topics(with_files, self._topics_with_settings())
-        return DeadRecords(dict(table.topics), table.others, topics, self._dispatched)
+        return DeadRecords(table.befores, table.others, topics, self._dispatched)
 
     def _topics_with_settings(self) -> Collection[str] | None:
         content = read_file(self._source.directory, f"{DIRECTORY}/{Topics.file_name}")

@@ -15,7 +15,7 @@ def living(store: OpenStore) -> tuple[Living, ...]:
     """
     found = store.snapshot.incarnations
     first = store.log.min_offset
-    befores = {topic: before for topic, before in found.topics.items() if _matters(found, before)}
+    befores = {topic: before for topic, before in found.befores.items() if _matters(found, before)}
     if max((found.others, *befores.values()), default=0) <= first:
         return ()
     return (Living(befores, found.others),)

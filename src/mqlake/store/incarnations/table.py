@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import NamedTuple, Self
 
+import msgspec
+
 from mqlake.errors import FormatError
 from mqlake.formats import config
 from mqlake.formats.incarnations import EndedIncarnations
@@ -20,6 +22,25 @@ from mqlake.store.config.config_file import BACKUP, ConfigFile, ConfigWrite
 from mqlake.store.config.config_files import DIRECTORY
 
 
+class TopicEnd(NamedTuple):
+    """Where the last deleted incarnation of a topic ended.
+
+    Attributes:
+        before: physical offset before which the topic's records are dead. Without a deletion that
+            was seen there, it was derived from records: from the first living one.
+        seen: physical offset at which the log ended when the broker, or its master, deleted the
+            topic; 0 if none of them is known to have done so. It is never derived: a message may
+            wait longer for its topic than the first record of the topic exists.
+    """
+
+    before: int
+    seen: int = 0
+
+    def joined(self, other: TopicEnd) -> TopicEnd:
+        """Return what both say."""
+        return TopicEnd(max(self.before, other.before), max(self.seen, other.seen))
+
+
 class Incarnations:
     """The physical offset at which the current incarnation of each name begins; 0 by default.
 
@@ -28,33 +49,36 @@ class Incarnations:
     the physical offset of a record with it, and not two of these offsets with each other.
 
     Attributes:
-        topics, groups: by name, the physical offset before which records are dead; do not change
-            them.
+        topics: by name, where its last deleted incarnation ended; do not change it.
+        groups: by name, the physical offset before which records are dead; do not change it.
         others: the same for topics that are not in `topics`.
-        deletions: by topic, where the log ended when it was deleted, if that is known.
     """
 
     def __init__(
         self,
-        topics: Mapping[str, int] | None = None,
+        topics: Mapping[str, TopicEnd] | None = None,
         groups: Mapping[str, int] | None = None,
         others: int = 0,
-        deletions: Mapping[str, int] | None = None,
     ) -> None:
         self.topics, self.groups, self.others = dict(topics or {}), dict(groups or {}), others
-        self.deletions = dict(deletions or {})
 
     def __bool__(self) -> bool:
         """Return whether any records of topics are dead."""
         return bool(self.topics or self.others)
 
+    @property
+    def befores(self) -> dict[str, int]:
+        """Return the physical offset before which records are dead, of each topic in `topics`."""
+        return {name: end.before for name, end in self.topics.items()}
+
     def before(self, topic: str) -> int:
         """Return the physical offset before which all records of a topic are dead."""
-        return self.topics.get(topic, self.others)
+        end = self.topics.get(topic)
+        return self.others if end is None else end.before
 
     def is_dead(self, topic: str, physical_offset: int) -> bool:
         """Return whether a record of a topic belongs to an incarnation that was deleted."""
-        return physical_offset < self.topics.get(topic, self.others)
+        return physical_offset < self.before(topic)
 
     def was_deleted(self, topic: str, physical_offset: int) -> bool:
         """Return whether a topic is known to have been deleted after a physical offset.
@@ -62,13 +86,28 @@ class Incarnations:
         For messages that wait for their topic: they may be older than its first record, from which
         `before` is derived.
         """
-        return physical_offset < self.deletions.get(topic, 0)
+        end = self.topics.get(topic)
+        return end is not None and physical_offset < end.seen
+
+    def derived(self, befores: Mapping[str, int], others: int | None = None) -> Incarnations:
+        """Return a table that also has what was derived from records.
+
+        Args:
+            befores: by topic, the physical offset before which its records are dead.
+            others: the same for topics that are in neither table; the present one if None.
+        """
+        known = {name: TopicEnd(before) for name, before in befores.items()}
+        joined = {name: end.joined(self._end(name)) for name, end in known.items()}
+        others = self.others if others is None else others
+        return Incarnations({**self.topics, **joined}, self.groups, others)
+
+    def _end(self, topic: str) -> TopicEnd:
+        return self.topics.get(topic) or TopicEnd(self.others)
 
     def ended(self) -> EndedIncarnations:
         """Return a copy of the table."""
-        return EndedIncarnations(
-            dict(self.topics), self.others, dict(self.groups), dict(self.deletions)
-        )
+        deletions = {name: end.seen for name, end in self.topics.items() if end.seen}
+        return EndedIncarnations(self.befores, self.others, dict(self.groups), deletions)
 
     def group_before(self, group: str) -> int:
         """Return the physical offset before which all records of a group's state are dead."""
@@ -102,9 +141,17 @@ def find_incarnations(directory: Directory) -> FoundIncarnations:
                 found = config.decode(content, EndedIncarnations)
             except FormatError:
                 continue
-            table = Incarnations(found.topics, found.groups, found.others, found.deletions)
-            return FoundIncarnations(table, not suffix, found.data_version)
+            return FoundIncarnations(_table(found), not suffix, found.data_version)
     return FoundIncarnations(Incarnations(), is_whole=False)
+
+
+def _table(found: EndedIncarnations) -> Incarnations:
+    """Return the content of a file."""
+    befores = dict.fromkeys(found.deletions, found.others) | found.topics
+    topics = {
+        name: TopicEnd(before, found.deletions.get(name, 0)) for name, before in befores.items()
+    }
+    return Incarnations(topics, found.groups, found.others)
 
 
 class OwnedIncarnations(Incarnations):
@@ -115,10 +162,8 @@ class OwnedIncarnations(Incarnations):
 
     def __init__(self, directory: OwnedDirectory, clock: Clock, found: FoundIncarnations) -> None:
         table = found.table
-        super().__init__(table.topics, table.groups, table.others, table.deletions)
-        known = EndedIncarnations(
-            self.topics, self.others, self.groups, self.deletions, found.version
-        )
+        super().__init__(table.topics, table.groups, table.others)
+        known = msgspec.structs.replace(self.ended(), data_version=found.version)
         self._file = ConfigFile(directory, EndedIncarnations, clock, (known, {}, found.is_whole))
 
     @classmethod
@@ -132,19 +177,18 @@ class OwnedIncarnations(Incarnations):
 
     # Change
 
-    def end_topic(self, topic: str, physical_offset: int) -> bool:
-        """Let all records of a topic before a physical offset be dead; return whether more are."""
-        if physical_offset <= self.before(topic):
-            return False
-        self.topics[topic] = physical_offset
-        self._file.next_version()
-        return True
+    def end_topic(self, topic: str, before: int, seen: int = 0) -> bool:
+        """Let all records of a topic before a physical offset be dead; return whether more are.
 
-    def note_deletion(self, topic: str, physical_offset: int) -> None:
-        """Note that a topic was deleted when the log ended at a physical offset."""
-        if physical_offset > self.deletions.get(topic, 0):
-            self.deletions[topic] = physical_offset
+        Args:
+            seen: as in `TopicEnd`.
+        """
+        known = self._end(topic)
+        end = known.joined(TopicEnd(before, seen))
+        if end != known:
+            self.topics[topic] = end
             self._file.next_version()
+        return end.before > known.before
 
     def end_group(self, group: str, physical_offset: int) -> bool:
         """Let all records of a group's state before a physical offset be dead."""
@@ -156,7 +200,7 @@ class OwnedIncarnations(Incarnations):
 
     def adopt(self, table: Incarnations) -> None:
         """Have the entries of another table, and no others."""
-        self._replace(dict(table.topics), dict(table.groups), table.others, self.deletions)
+        self._replace(dict(table.topics), dict(table.groups), table.others)
 
     def clamp(self, log_end: int) -> int:
         """Move offsets past the log's end to it; return how many.
@@ -164,14 +208,14 @@ class OwnedIncarnations(Incarnations):
         The log lost its end, or an older copy of it was restored. All records that it has are dead
         nevertheless, but records that are appended from now on are not.
         """
-        offsets = (*self.topics.values(), *self.groups.values(), self.others)
+        offsets = (*self.befores.values(), *self.groups.values(), self.others)
         count = sum(each > log_end for each in offsets)
-        if count:
-            topics, groups, deletions = (
-                {name: min(each, log_end) for name, each in table.items()}
-                for table in (self.topics, self.groups, self.deletions)
-            )
-            self._replace(topics, groups, min(self.others, log_end), deletions)
+        topics = {
+            name: TopicEnd(min(end.before, log_end), min(end.seen, log_end))
+            for name, end in self.topics.items()
+        }
+        groups = {name: min(each, log_end) for name, each in self.groups.items()}
+        self._replace(topics, groups, min(self.others, log_end))
         return count
 
     def prune(
@@ -188,28 +232,24 @@ class OwnedIncarnations(Incarnations):
             min_offset: physical offset of the log's first byte.
         """
         others = self.others if self.others > min_offset else 0
+        ends = {
+            name: end if end.seen > min_offset else TopicEnd(end.before)
+            for name, end in self.topics.items()
+        }
         topics = {
-            name: each
-            for name, each in self.topics.items()
-            if each != others and (each > min_offset or others or has_topic(name))
+            name: end
+            for name, end in ends.items()
+            if end != TopicEnd(others) and (end.before > min_offset or others or has_topic(name))
         }
         groups = {
             name: each for name, each in self.groups.items() if each > min_offset or has_group(name)
         }
-        deletions = {name: each for name, each in self.deletions.items() if each > min_offset}
-        self._replace(topics, groups, others, deletions)
+        self._replace(topics, groups, others)
 
-    def _replace(
-        self,
-        topics: dict[str, int],
-        groups: dict[str, int],
-        others: int,
-        deletions: dict[str, int],
-    ) -> None:
-        new, old = (topics, groups, others, deletions), self.ended()
-        if new == (old.topics, old.groups, old.others, old.deletions):
+    def _replace(self, topics: dict[str, TopicEnd], groups: dict[str, int], others: int) -> None:
+        if (topics, groups, others) == (self.topics, self.groups, self.others):
             return
-        self.topics, self.groups, self.others, self.deletions = new
+        self.topics, self.groups, self.others = topics, groups, others
         self._file.next_version()
 
     # Store

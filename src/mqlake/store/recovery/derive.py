@@ -184,8 +184,7 @@ class _Derivation:
         ended = {name: at for name, at in ended.items() if at > self._incarnations.before(name)}
         if not ended:
             return walked
-        known = self._incarnations
-        self._incarnations = Incarnations({**known.topics, **ended}, known.groups, known.others)
+        self._incarnations = self._incarnations.derived(ended)
         return run(self._walk())
 
     def _batches(self, stretches: Iterable[Stretch]) -> Iterator[Batch]:

@@ -62,8 +62,7 @@ def from_files(
     for topic, found in begins.items():
         if topic in named and len(found) >= _queue_count(named[topic]):
             topics[topic] = _first(found, min_offset)
-    topics = {topic: max(before, table.before(topic)) for topic, before in topics.items()}
-    return Incarnations({**table.topics, **topics}, table.groups, max(table.others, dispatched))
+    return table.derived(topics, max(table.others, dispatched))
 
 
 def _queue_count(topic: Topic) -> int:
