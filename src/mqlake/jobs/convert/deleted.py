@@ -40,8 +40,8 @@ def count_deleted(source: Source, engine: Engine, topics: Sequence[str]) -> int:
         StoreError: the log cannot be read.
     """
     table = source.snapshot.incarnations
-    dead = DeadRecords(dict(table.topics), table.others)
-    end = max((*table.topics.values(), table.others))
+    dead = DeadRecords(table.befores, table.others)
+    end = max((*table.befores.values(), table.others))
     jobs = [
         DeletedJob(source.path, segment, dead, end, tuple(topics))
         for segment in source.log.segments
