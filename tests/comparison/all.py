@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tests.comparison.broker import WIRE_WORKLOADS
+from tests.comparison.consumption import CONSUMPTION_WORKLOADS
 from tests.comparison.kafka import KAFKA_WORKLOADS
 from tests.comparison.local import LOCAL_WORKLOADS
 from tests.comparison.roles import ROLE_WORKLOADS
@@ -16,6 +17,7 @@ ALL: Sequence[Workload] = [
     *STORE_WORKLOADS,
     *ROLE_WORKLOADS,
     *WIRE_WORKLOADS,
+    *CONSUMPTION_WORKLOADS,
     *KAFKA_WORKLOADS,
     *SINKS,
     *LOCAL_WORKLOADS,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from mqlake.broker.pop.check_points import Key
+from mqlake.broker.pop.check_points import REVIVE_GROUP, Key
 from mqlake.broker.pop.revive_topic import ReviveTopic
 from mqlake.protocol.bodies.pop import BatchAck, BatchAcks
 from mqlake.protocol.body import encode_body
@@ -162,6 +162,29 @@ def test_a_restart_forgets_nothing(tmp_path: Path) -> None:
             await acknowledge(broker, found[1])
             clock.advance(OUT / 1000)
             assert bodies(await until(broker, 1)) == ["c"]
+            assert await pop(broker, poll_time=500) == []
+
+    run(test())
+
+
+def test_a_restart_repeats_no_redelivery(tmp_path: Path) -> None:
+    """A stop commits what was revived since the last sync."""
+
+    async def test() -> None:
+        clock = AdvancedClock()
+        settings = {"timerPrecisionMs": 100, "flushIntervalCommitLog": 3_600_000}
+        async with running(tmp_path, clock=clock, reviveQueueNum=1, **settings) as broker:
+            await send(broker, "a")
+            (popped,) = await pop(broker, invisible_time=OUT)
+            await change(broker, popped, OUT)
+            clock.advance(OUT / 1000)
+            await acknowledge(broker, *await until(broker, 1))
+            points = "rmq_sys_REVIVE_LOG_DefaultCluster"
+            end = broker.parts.store.queue_ends()[points, 0]
+        async with running(tmp_path, clock=clock, reviveQueueNum=1, **settings) as broker:
+            offsets = broker.parts.store.core.config.consumer_offsets
+            assert offsets.query(REVIVE_GROUP, points, 0) == end - 1
+            clock.advance(OUT / 1000)
             assert await pop(broker, poll_time=500) == []
 
     run(test())

@@ -115,6 +115,8 @@ class PopConsumption:
         except DiskError:
             return  # The next start finds the groups' offsets before these pops.
         await self._parts.slices.finish(self._in_flight.commit(self._store.watermarks.flushed))
+        if self._revival is not None:
+            self._revival.commit()  # Otherwise the next process would revive all of that again.
 
     def _keep_all(self) -> Job[None]:
         for pop in self._in_flight.all():

@@ -67,6 +67,11 @@ class Revival:
                 self._store.timers.delivered_before, self._store.watermarks.end
             )
 
+    def commit(self) -> None:
+        """Commit what was revived and is durable; to be done after the last sync of a stop."""
+        for queue in self._queues.values():
+            queue.commit()
+
     def _find_queues(self) -> None:
         count = max(1, self._parts.settings.revive_queue_num)
         own = ((self._revive_topic.topic, number) for number in range(count))
