@@ -6,6 +6,7 @@ It also reads and writes running clusters (docs/spark-live.md).
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from pyspark.sql.datasource import (
     DataSource,
@@ -20,9 +21,14 @@ from mqlake.errors import FormatError
 from mqlake.spark.live.options import is_live, live_options
 from mqlake.spark.options.tables import keeps_options_in_tables
 from mqlake.spark.reading.log import tell_ignored
-from mqlake.spark.source.columns import spark_schema
+from mqlake.spark.reading.readers import StreamReader, batch_reader
+from mqlake.spark.reading.source import Query
 from mqlake.spark.source.options import ReadOptions, is_union, read_options
+from mqlake.spark.source.schema import columns_of, spark_schema
 from mqlake.spark.stores.places import are_many, with_one_path
+
+_OTHERWISE = "options such as subscribe, keys, tags and startingTimestamp limit what is read"
+_LIVE_OTHERWISE = "options such as subscribe, tags and startingTimestamp limit what is read"
 
 
 @keeps_options_in_tables
@@ -37,7 +43,7 @@ class RocketMQDataSource(DataSource):
     def schema(self) -> StructType:
         """Return the columns that options ask for; raises FormatError for wrong options."""
         if is_union(self.options):
-            from mqlake.spark.union.batch import union_schema
+            from mqlake.spark.union.schema import union_schema
 
             return union_schema(_of_union(self.options))
         read = live_options if is_live(self.options) else _shared_options
@@ -45,44 +51,52 @@ class RocketMQDataSource(DataSource):
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return the reader of a batch query."""
+        columns_of(schema)
         if is_live(self.options):
-            from mqlake.spark.live import batch as live
+            from mqlake.spark.live.batch import LiveQuery
 
             asked = live_options(self.options, streaming=False)
             tell_ignored(asked.ignored)
-            return live.reader(asked, schema)
+            query = LiveQuery(asked)
+            return batch_reader(query, schema, asked.push_filters, _LIVE_OTHERWISE)
         options = _shared_options(self.options, streaming=False)
         tell_ignored(options.ignored)
-        if options.table is not None:
-            from mqlake.spark.union import batch as union
+        query = self._query(options, schema)
+        return batch_reader(query, schema, options.push_filters, _OTHERWISE)
 
-            return union.reader(options, schema)
+    def _query(self, options: ReadOptions, schema: StructType) -> Query[Any]:
+        """Return the batch query over store directories."""
+        if options.table is not None:
+            from mqlake.spark.union.batch import UnionQuery
+
+            return UnionQuery(options, schema.names)
         if are_many(self.options):
-            from mqlake.spark.stores import batch as several
+            from mqlake.spark.stores.batch import StoresQuery
             from mqlake.spark.stores.stores import find_stores
 
-            return several.reader(find_stores(self.options, streaming=False), options, schema)
-        from mqlake.spark.source import batch
+            return StoresQuery(find_stores(self.options, streaming=False))
+        from mqlake.spark.source.batch import LogQuery
 
-        return batch.reader(options, schema)
+        return LogQuery(options)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
         """Return the reader of a streaming query."""
+        columns_of(schema)
         if is_live(self.options):
-            from mqlake.spark.live.stream import LiveStreamReader
+            from mqlake.spark.live.stream import LiveStream
 
             asked = live_options(self.options, streaming=True)
             tell_ignored(asked.ignored)
-            return LiveStreamReader(asked, schema)
+            return StreamReader(LiveStream(asked), schema)
         options = _shared_options(self.options, streaming=True)
         tell_ignored(options.ignored)
         if are_many(self.options):
-            from mqlake.spark.stores.stream import StoresStreamReader
+            from mqlake.spark.stores.stream import StoresStream
 
-            return StoresStreamReader(self.options, options, schema)
-        from mqlake.spark.source.stream import StreamReader
+            return StreamReader(StoresStream(self.options, options), schema)
+        from mqlake.spark.source.stream import LogStream
 
-        return StreamReader(options, schema)
+        return StreamReader(LogStream(options), schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """Return the writer of a batch query."""

@@ -16,6 +16,7 @@ from mqlake.errors import FormatError, StoreError
 from mqlake.jobs.local import cores
 from mqlake.spark.reading.conditions import Selection
 from mqlake.spark.reading.directory import Location
+from mqlake.spark.source.arrow_columns import arrow_schema
 from mqlake.spark.source.columns import check_columns
 from mqlake.spark.source.options import ReadOptions, read_options
 from mqlake.spark.source.plan import Plan, plan_batch
@@ -23,7 +24,6 @@ from mqlake.spark.stores.places import are_many, with_one_path
 from mqlake.spark.stores.plan import plan_stores
 from mqlake.spark.stores.stores import find_stores
 from mqlake.storage.shown_url import shown_url
-from mqlake.table.arrow_columns import arrow_schema
 from mqlake.table.batches import read_tasks
 from mqlake.table.given_options import option_texts
 from mqlake.table.where import Filter, Where, parse_filters

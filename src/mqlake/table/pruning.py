@@ -17,8 +17,8 @@ from typing import Any
 import pyarrow as pa
 
 from mqlake.spark.reading.conditions import MOST, AnyText, Between, Condition, Interval, Selection
+from mqlake.spark.source.arrow_columns import arrow_schema
 from mqlake.spark.source.columns import COLUMNS
-from mqlake.table.arrow_columns import arrow_schema
 
 compute: Any = importlib.import_module("pyarrow.compute")  # Its functions are created at run time.
 datasets: Any = importlib.import_module("pyarrow.dataset")

@@ -19,10 +19,10 @@ import pyarrow as pa
 
 from mqlake.errors import FormatError
 from mqlake.spark.options.parsing import nearest
+from mqlake.spark.reading.bounds import MESSAGES, any_of, between
 from mqlake.spark.reading.conditions import Condition, Selection
-from mqlake.spark.reading.filters import MESSAGES, any_of, between
+from mqlake.spark.source.arrow_columns import arrow_schema
 from mqlake.spark.source.columns import check_columns
-from mqlake.table.arrow_columns import arrow_schema
 from mqlake.table.given_options import milliseconds
 
 compute: Any = importlib.import_module("pyarrow.compute")  # Its functions are created at run time.

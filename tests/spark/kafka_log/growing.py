@@ -10,9 +10,10 @@ from typing import Any
 from mqlake.formats.kafka.record_batch import NewRecord
 from mqlake.kafka.settings import LogSettings
 from mqlake.kafka.write.owned_log_directory import OwnedLogDirectory
-from mqlake.spark.kafka_log.columns import spark_schema
 from mqlake.spark.kafka_log.options import ReadOptions
-from mqlake.spark.kafka_log.stream import StreamReader
+from mqlake.spark.kafka_log.schema import spark_schema
+from mqlake.spark.kafka_log.stream import KafkaStream
+from mqlake.spark.reading.readers import StreamReader
 from tests.spark.kafka_log.rows import Row, task_rows
 
 START = 1_700_000_000_000
@@ -61,7 +62,7 @@ class Engine:
         self.reader = self._new_reader()
 
     def _new_reader(self) -> StreamReader:
-        return StreamReader(self._options, spark_schema(self._options.columns))
+        return StreamReader(KafkaStream(self._options), spark_schema(self._options.columns))
 
     def restart(self, options: ReadOptions | None = None) -> None:
         """Start again from the checkpoint."""

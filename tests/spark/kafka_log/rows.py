@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from mqlake.spark.kafka_log.columns import spark_schema
 from mqlake.spark.kafka_log.options import ReadOptions, read_options
 from mqlake.spark.kafka_log.plan import Task, plan_batch
 from mqlake.spark.kafka_log.read import read
+from mqlake.spark.kafka_log.schema import spark_schema
 from mqlake.spark.reading.conditions import Selection
 from mqlake.spark.reading.schema import arrow_schema
 from tests.golden_kafka import short

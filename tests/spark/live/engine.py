@@ -6,18 +6,19 @@ from collections.abc import Iterable
 from typing import Any
 
 from mqlake.spark.live.options import LiveOptions
-from mqlake.spark.live.stream import LiveStreamReader
-from mqlake.spark.source.columns import spark_schema
+from mqlake.spark.live.stream import LiveStream
+from mqlake.spark.reading.readers import StreamReader
+from mqlake.spark.source.schema import spark_schema
 from tests.spark.live.rows import options_of, task_rows
 from tests.spark.source.growing import BaseEngine
 from tests.spark.source.rows import Row
 
 
-class LiveEngine(BaseEngine[LiveOptions, LiveStreamReader]):
+class LiveEngine(BaseEngine[LiveOptions, StreamReader]):
     """Runs micro-batches over brokers."""
 
-    def _new_reader(self) -> LiveStreamReader:
-        return LiveStreamReader(self._options, spark_schema(self._options.columns))
+    def _new_reader(self) -> StreamReader:
+        return StreamReader(LiveStream(self._options), spark_schema(self._options.columns))
 
     def _rows(self, task: Any) -> Iterable[Row]:
         return task_rows(task, self._options)

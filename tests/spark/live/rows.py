@@ -11,7 +11,7 @@ from mqlake.spark.live.read import read
 from mqlake.spark.live.task import Task
 from mqlake.spark.reading.conditions import Selection
 from mqlake.spark.reading.schema import arrow_schema
-from mqlake.spark.source.columns import spark_schema
+from mqlake.spark.source.schema import spark_schema
 from tests.spark.source.rows import Row, as_recorded, in_order
 
 

@@ -8,9 +8,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from mqlake.spark.source.columns import spark_schema
+from mqlake.spark.reading.readers import StreamReader
 from mqlake.spark.source.options import ReadOptions
-from mqlake.spark.source.stream import StreamReader
+from mqlake.spark.source.schema import spark_schema
+from mqlake.spark.source.stream import LogStream
 from tests.spark.source.rows import Row, in_order, task_rows
 from tests.store.make_store import START, StoreMaker
 
@@ -146,7 +147,7 @@ class Engine(BaseEngine[ReadOptions, StreamReader]):
     """Runs micro-batches over a store directory."""
 
     def _new_reader(self) -> StreamReader:
-        return StreamReader(self._options, spark_schema(self._options.columns))
+        return StreamReader(LogStream(self._options), spark_schema(self._options.columns))
 
     def _rows(self, task: Any) -> Iterable[Row]:
         return task_rows(task, self._options)

@@ -8,10 +8,10 @@ from typing import Any
 
 from mqlake.spark.reading.conditions import Selection
 from mqlake.spark.reading.schema import arrow_schema
-from mqlake.spark.source.columns import spark_schema
 from mqlake.spark.source.options import ReadOptions, read_options
 from mqlake.spark.source.plan import Task, plan_batch
 from mqlake.spark.source.read import read
+from mqlake.spark.source.schema import spark_schema
 
 Row = dict[str, Any]
 

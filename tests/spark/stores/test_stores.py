@@ -18,11 +18,11 @@ from mqlake.errors import FormatError, StoreError
 from mqlake.jobs.archive.job import archive
 from mqlake.spark.data_source import RocketMQDataSource
 from mqlake.spark.reading.conditions import AnyText
-from mqlake.spark.source.columns import spark_schema
+from mqlake.spark.reading.readers import StreamReader
+from mqlake.spark.source.schema import spark_schema
 from mqlake.spark.stores.places import are_many
 from mqlake.spark.stores.plan import plan_stores
 from mqlake.spark.stores.stores import find_stores
-from mqlake.spark.stores.stream import StoresStreamReader
 from mqlake.storage.object_target import LocalTarget
 from tests.golden import store
 from tests.spark.source.growing import BaseEngine, GrowingStore, KilledError
@@ -44,13 +44,13 @@ def rows_of(given_options: Given, pushed: Any = ()) -> list[Row]:
     ]
 
 
-class StoresEngine(BaseEngine[Given, StoresStreamReader]):
+class StoresEngine(BaseEngine[Given, StreamReader]):
     """Runs micro-batches over several stores."""
 
-    def _new_reader(self) -> StoresStreamReader:
+    def _new_reader(self) -> StreamReader:
         source = RocketMQDataSource(dict(self._options))
         reader = source.streamReader(source.schema())
-        assert isinstance(reader, StoresStreamReader)
+        assert isinstance(reader, StreamReader)
         return reader
 
     def _rows(self, task: Any) -> Iterable[Row]:

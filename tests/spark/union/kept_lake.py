@@ -23,9 +23,9 @@ from mqlake.spark.source.options import read_options
 from mqlake.spark.source.place import open_store
 from mqlake.spark.source.plan import plan_tasks
 from mqlake.spark.union import read as lake_reading
-from mqlake.spark.union.batch import union_schema
 from mqlake.spark.union.plan import plan_union
 from mqlake.spark.union.read import LakeTask
+from mqlake.spark.union.schema import union_schema
 from tests.spark.source.growing import GrowingStore
 from tests.spark.source.rows import Row, as_recorded, batch_rows, in_order
 

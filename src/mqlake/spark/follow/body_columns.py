@@ -15,7 +15,8 @@ import pyarrow as pa
 from mqlake.errors import FormatError
 from mqlake.spark.bodies.frame import KINDS, decode
 from mqlake.spark.options.parsing import nearest
-from mqlake.spark.source.columns import COLUMNS, spark_schema
+from mqlake.spark.source.columns import COLUMNS
+from mqlake.spark.source.schema import spark_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -12,6 +12,8 @@ import pyarrow as pa
 from mqlake.errors import JobError
 from mqlake.spark.follow.letters import EXTRA, FILLED
 from mqlake.spark.follow.options import FollowOptions
+from mqlake.spark.source.arrow_columns import arrow_schema
+from mqlake.spark.source.columns import COLUMNS, NULLABLE
 
 _WIDENED = ((pa.int32(), pa.int64()), (pa.float32(), pa.float64()))
 """Types of messages, and wider ones that a table may have instead."""
@@ -27,11 +29,7 @@ class UnwritableTableError(SchemaConflictError):
 
 def table_schema(names: tuple[str, ...]) -> Any:
     """Return the Arrow schema of columns of messages or dead letters: all may be null."""
-    from mqlake.spark.reading.schema import arrow_schema
-    from mqlake.spark.source.columns import spark_schema
-
-    ours = [name for name in names if name not in EXTRA]
-    schema = arrow_schema(spark_schema(ours))
+    schema = arrow_schema(name for name in names if name not in EXTRA)
     fields = {field.name: field.with_nullable(True).remove_metadata() for field in schema}
     fields |= {name: pa.field(name, EXTRA[name]) for name in names if name in EXTRA}
     return pa.schema([fields[name] for name in names])
@@ -83,8 +81,6 @@ def fit(table: Any, wanted: Any, where: str) -> tuple[Any, list[Any]]:
 
 def _filled(wanted: Any) -> frozenset[str]:
     """Return the columns of messages, or of dead letters, that are never null."""
-    from mqlake.spark.source.columns import COLUMNS, NULLABLE
-
     if "kind" in wanted.names:
         return frozenset(FILLED)
     return frozenset(COLUMNS) - NULLABLE

@@ -5,7 +5,7 @@ Spark: each task reads its part of the log and writes the files.
 """
 
 # pyright: basic
-# Reason: pyarrow and PySpark carry no types, or few.
+# Reason: pyarrow carries no types.
 
 from __future__ import annotations
 
@@ -20,11 +20,10 @@ from mqlake.spark.follow.options import StoreQuery
 from mqlake.spark.follow.partition_writer import Shapes, Written, write_counted
 from mqlake.spark.follow.topic_groups import topic_groups
 from mqlake.spark.reading.conditions import TopicShare
-from mqlake.spark.reading.schema import arrow_schema
-from mqlake.spark.source.columns import spark_schema
+from mqlake.spark.source.arrow_columns import arrow_schema
 from mqlake.spark.source.plan import Task
 from mqlake.spark.source.position import Position
-from mqlake.spark.source.stream import StreamReader
+from mqlake.spark.source.stream import LogStream
 from mqlake.spark.source.stretches import Stretch, without
 
 SHARED = 4
@@ -53,9 +52,8 @@ class LogWriting:
 
     def __init__(self, query: StoreQuery, engine: Engine) -> None:
         self._engine = engine
-        schema = spark_schema(query.columns)
-        self._schema = arrow_schema(schema)
-        self._reader = StreamReader(stream_options_of(query), schema)
+        self._schema = arrow_schema(query.columns)
+        self._stream = LogStream(stream_options_of(query))
 
     def write(self, stretch: tuple[Position, Position], shape: Shapes) -> list[Written]:
         """Write the messages of a stretch; return what each task wrote.
@@ -66,7 +64,7 @@ class LogWriting:
             StoreError: damage or deleted messages that the query does not tolerate.
         """
         start, end = (position.write() for position in stretch)
-        tasks = [partition.value for partition in self._reader.partitions(start, end)]
+        tasks = self._stream.plan(start, end)
         jobs = [WriteJob(task, self._schema, shape) for task in self._by_topics(tasks)]
         written = self._engine.run(_write, jobs, "write files")
         first, last = (position.physical_offset for position in stretch)

@@ -1,18 +1,11 @@
 """The columns of the source: those of Spark's Kafka source, with the same types."""
 
-# pyright: basic
-# pyarrow has no types.
-
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from mqlake.errors import FormatError
 from mqlake.spark.options.parsing import nearest
-
-if TYPE_CHECKING:
-    from pyspark.sql.types import StructType
 
 COLUMNS = {
     "key": "binary",
@@ -41,44 +34,3 @@ def check_columns(names: Sequence[str]) -> tuple[str, ...]:
         if name.lower() in (other.lower() for other in names[:number]):
             raise FormatError(f"column {name} is named twice")
     return tuple(known[name.lower()] for name in names)
-
-
-def spark_schema(names: Iterable[str]) -> StructType:
-    """Return the Spark schema of columns."""
-    from pyspark.sql.types import (
-        ArrayType,
-        BinaryType,
-        IntegerType,
-        LongType,
-        StringType,
-        StructField,
-        StructType,
-        TimestampType,
-    )
-
-    header = StructType([StructField("key", StringType()), StructField("value", BinaryType())])
-    types = {
-        "binary": BinaryType(),
-        "string": StringType(),
-        "int": IntegerType(),
-        "bigint": LongType(),
-        "timestamp": TimestampType(),
-        COLUMNS["headers"]: ArrayType(header),
-    }
-    return StructType([StructField(name, types[COLUMNS[name]]) for name in names])
-
-
-def check_schema(schema: StructType) -> None:
-    """Check a user's schema, as in `.schema("topic string, value binary")`.
-
-    Raises:
-        FormatError: a column does not exist, or has another type.
-    """
-    for field in schema.fields:
-        [name] = check_columns([field.name])
-        if field.name != name:
-            raise FormatError(f"column {field.name}: write {name}")
-        if field.dataType.simpleString() != COLUMNS[name]:
-            given = field.dataType.simpleString()
-            raise FormatError(f"column {name} has type {COLUMNS[name]}, not {given}")
-    check_columns(schema.fieldNames())

@@ -17,7 +17,6 @@ from mqlake.kafka.records.arrow import times, to_arrow
 from mqlake.kafka.records.scan import Records, RecordScan
 from mqlake.spark.kafka_log.plan import Range, Task
 from mqlake.spark.reading.directory import open_directory
-from mqlake.spark.reading.hang_up import expect_hang_up
 from mqlake.spark.reading.joining import put_together
 from mqlake.spark.reading.log import logger
 from mqlake.spark.reading.memory import keep_freed_memory
@@ -33,7 +32,6 @@ def read(task: Task, schema: Any) -> Iterator[Any]:
             that is tolerated.
     """
     keep_freed_memory()
-    expect_hang_up()
     losses = _Losses(task)
     for batch in put_together(_batches(task, schema.names, losses)):
         yield batch.cast(schema) if batch.schema != schema else batch

@@ -1,53 +1,60 @@
-"""The streaming reader of the source: follows a log directory that a broker writes."""
+"""A streaming query over a Kafka log directory that a broker writes."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
-
-from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
-from pyspark.sql.streaming.datasource import (
-    ReadAllAvailable,
-    ReadLimit,
-    ReadMaxRows,
-    SupportsTriggerAvailableNow,
-)
+from typing import Any
 
 from mqlake.errors import FormatError
 from mqlake.formats.kafka.partition_metadata import encode_topic_id
 from mqlake.kafka.log.log_directory import LogDirectory
 from mqlake.kafka.log.partition import Partition
-from mqlake.spark.kafka_log.batch import TaskPartition
-from mqlake.spark.kafka_log.columns import check_schema
 from mqlake.spark.kafka_log.offsets import start_of
 from mqlake.spark.kafka_log.options import ReadOptions, TopicPartition
 from mqlake.spark.kafka_log.place import is_wanted, open_logs, wanted_partitions
-from mqlake.spark.kafka_log.plan import Range, plan_tasks
+from mqlake.spark.kafka_log.plan import Range, Task, plan_tasks
 from mqlake.spark.kafka_log.position import Offsets, Position, TopicIds
-from mqlake.spark.reading.conditions import MOST
 from mqlake.spark.reading.log import logger
 from mqlake.spark.reading.losses import data_loss
-from mqlake.spark.reading.schema import arrow_schema
+from mqlake.spark.reading.source import Stream, Written, most_of
 from mqlake.spark.reading.triggers import Trigger
-
-if TYPE_CHECKING:
-    from pyspark.sql.types import StructType
 
 log = logger()
 
 
-class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+class KafkaStream(Stream[Task]):
     """Reads what was appended to the partitions since the last microbatch."""
 
-    def __init__(self, options: ReadOptions, schema: StructType) -> None:
-        check_schema(schema)
-        self._options, self._schema = options, schema
+    def __init__(self, options: ReadOptions) -> None:
+        self._options = options
         self._target: Offsets | None = None
         self._seen: Offsets | None = None
         self._trigger = Trigger(options)
 
-    def initialOffset(self) -> dict[str, Any]:  # noqa: N802
-        """Return the offsets at which a new query starts."""
+    @property
+    def most(self) -> int | None:
+        """The most records of a micro-batch that options allow; None if they set no limit."""
+        return most_of(self._options.max_offsets_per_trigger, self._options.min_offsets_per_trigger)
+
+    @property
+    def seen(self) -> Written | None:
+        """The ends of the partitions."""
+        return None if self._seen is None else Position(self._seen).write()
+
+    def stop_at_end(self) -> None:
+        """Let the query end at the current ends of the partitions."""
+        self._target = {name: end for name, (_, end) in self._look()[0].items()}
+
+    def position(self, after: Written | None = None, most: int | None = None) -> Written:
+        """Return where the micro-batch after a position ends; `after` if there is nothing new.
+
+        Raises:
+            StoreError: a partition does not exist, or its log is not the one that was read, unless
+                that is tolerated.
+        """
+        return self._first() if after is None else self._next(after, is_limited=most is not None)
+
+    def _first(self) -> Written:
         logs = open_logs(self._options.location)
         starts: Offsets = {}
         ids: TopicIds = {}
@@ -57,23 +64,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 ids |= _id_of(partition, name)
         return Position(starts, ids).write()
 
-    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
-        """Return the limit that options set, if any; Spark passes it back, or asks for
-        everything.
-        """
-        most = self._options.max_offsets_per_trigger
-        if most is None and self._options.min_offsets_per_trigger is not None:
-            most = MOST
-        return ReadAllAvailable() if most is None else ReadMaxRows(most)
-
-    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        """Fix the current end as the end of all available records."""
-        self._target = {name: end for name, (_, end) in self._look()[0].items()}
-
-    def latestOffset(  # noqa: N802
-        self, start: dict[str, Any], limit: ReadLimit
-    ) -> dict[str, Any]:
-        """Return where the next microbatch ends; `start` if there is nothing to start from yet."""
+    def _next(self, start: Written, *, is_limited: bool) -> Written:
         before = Position.read(start)
         there, ids = self._look()
         position = self._still_valid(before, ids)
@@ -85,7 +76,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 name: min(end, self._target.get(name, starts[name])) for name, end in ends.items()
             }
             ends = {name: max(starts[name], end) for name, end in ends.items()}
-        if not isinstance(limit, ReadAllAvailable):
+        if is_limited:
             ends = self._trigger.admit(starts, ends, waits=self._target is None)
         if ends != starts:
             self._trigger.began()
@@ -146,12 +137,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                     "the log was cut, or is another one",
                 )
 
-    def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802
-        """Return the ends of the partitions, for the progress of the query."""
-        return None if self._seen is None else Position(self._seen).write()
-
-    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        """Plan the tasks of a microbatch, with the same offsets whenever it is planned."""
+    def plan(self, start: Written, end: Written) -> Sequence[Task]:
+        """Return the tasks of a microbatch, with the same offsets whenever it is planned."""
         planned = Position.read(end)
         starts = self._still_valid(Position.read(start), planned.topic_ids)
         logs = open_logs(self._options.location)
@@ -163,7 +150,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         tasks = plan_tasks(logs, self._options, ranges)
         count = sum(one.end - one.start for one in ranges)
         log.info("%s: micro-batch of %d offsets, %d tasks", self._options.path, count, len(tasks))
-        return [TaskPartition(task) for task in tasks]
+        return tasks
 
     def _range(
         self, logs: LogDirectory, name: tuple[str, int], starts: Offsets, planned: Position
@@ -195,11 +182,11 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             )
         return Range(*name, max(start, first), end) if max(start, first) < end else None
 
-    def read(self, partition: InputPartition) -> Iterator[Any]:
+    def read(self, task: Task, schema: Any) -> Iterator[Any]:
         """Read the records of one task, as Arrow batches."""
         from mqlake.spark.kafka_log.read import read
 
-        return read(partition.value, arrow_schema(self._schema))
+        return read(task, schema)
 
 
 def _id_of(partition: Partition, name: TopicPartition) -> TopicIds:

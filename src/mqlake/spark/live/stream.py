@@ -1,21 +1,12 @@
-"""The streaming reader over a running cluster."""
+"""A streaming query over a running cluster."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
-
-from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
-from pyspark.sql.streaming.datasource import (
-    ReadAllAvailable,
-    ReadLimit,
-    ReadMaxRows,
-    SupportsTriggerAvailableNow,
-)
+from typing import Any
 
 from mqlake.protocol.bodies.message_queue import MessageQueue
-from mqlake.spark.live.batch import LiveTaskPartition
 from mqlake.spark.live.brokers import Brokers, name_of
 from mqlake.spark.live.connection import connection
 from mqlake.spark.live.group import GroupOffsets
@@ -24,16 +15,12 @@ from mqlake.spark.live.plan import brokers_of, plan_tasks, reached
 from mqlake.spark.live.position import Offsets, Position
 from mqlake.spark.live.replaced import replaced_queues
 from mqlake.spark.live.scope import Spans, starts_of, wanted_queues
-from mqlake.spark.live.task import Range
+from mqlake.spark.live.task import Range, Task
 from mqlake.spark.reading.conditions import MOST
 from mqlake.spark.reading.log import logger
 from mqlake.spark.reading.losses import data_loss
-from mqlake.spark.reading.schema import arrow_schema
+from mqlake.spark.reading.source import Stream, Written, most_of
 from mqlake.spark.reading.triggers import Trigger
-from mqlake.spark.source.columns import columns_of
-
-if TYPE_CHECKING:
-    from pyspark.sql.types import StructType
 
 log = logger()
 
@@ -41,20 +28,41 @@ _LOOK_AGAIN = 1.0
 """Seconds after which name servers are asked again for a queue that is not in its topic's route."""
 
 
-class LiveStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+class LiveStream(Stream[Task]):
     """Reads what brokers have stored since the last microbatch."""
 
-    def __init__(self, options: LiveOptions, schema: StructType) -> None:
-        columns_of(schema)
-        self._options, self._schema = options, schema
+    def __init__(self, options: LiveOptions) -> None:
+        self._options = options
         self._trigger = Trigger(options)
         self._target: Offsets | None = None
         self._seen: Offsets | None = None
         self._group: GroupOffsets | None = None
 
-    def initialOffset(self) -> dict[str, Any]:  # noqa: N802
-        """Return the offsets at which a new query starts."""
-        return connection(self._options.name_servers).run(self._initial()).write()
+    @property
+    def most(self) -> int | None:
+        """The most messages of a micro-batch that options allow; None if they set no limit."""
+        return most_of(self._options.max_offsets_per_trigger, self._options.min_offsets_per_trigger)
+
+    @property
+    def seen(self) -> Written | None:
+        """The ends of the queues."""
+        return None if self._seen is None else Position(self._seen).write()
+
+    def stop_at_end(self) -> None:
+        """Let the query end at the current ends of the queues."""
+        brokers = brokers_of(self._options)
+        spans = connection(self._options.name_servers).run(self._look(brokers, {}))
+        self._target = {queue: end for queue, (_, end) in spans.items()}
+
+    def position(self, after: Written | None = None, most: int | None = None) -> Written:
+        """Return where the micro-batch after a position ends; `after` if there is nothing new.
+
+        Raises:
+            StoreError: a broker does not answer, or a queue is gone, unless that is tolerated.
+        """
+        if after is None:
+            return connection(self._options.name_servers).run(self._initial()).write()
+        return self._next(after, is_limited=most is not None)
 
     async def _initial(self) -> Position:
         brokers, options = brokers_of(self._options), self._options
@@ -64,29 +72,11 @@ class LiveStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         befores = {queue: start - 1 for queue, start in starts.items() if start > spans[queue][0]}
         return Position(starts, await brokers.marks(befores))
 
-    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
-        """Return the limit that options set, if any; Spark passes it back, or asks for
-        everything.
-        """
-        most = self._options.max_offsets_per_trigger
-        if most is None and self._options.min_offsets_per_trigger is not None:
-            most = MOST
-        return ReadAllAvailable() if most is None else ReadMaxRows(most)
-
-    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        """Fix the current ends as the end of all available messages."""
-        brokers = brokers_of(self._options)
-        spans = connection(self._options.name_servers).run(self._look(brokers, {}))
-        self._target = {queue: end for queue, (_, end) in spans.items()}
-
-    def latestOffset(  # noqa: N802
-        self, start: dict[str, Any], limit: ReadLimit
-    ) -> dict[str, Any]:
-        """Return where the next microbatch ends; `start` if there is no end yet."""
+    def _next(self, start: Written, *, is_limited: bool) -> Written:
         before = Position.read(start)
         self._commit(before.offsets)
         after = connection(self._options.name_servers).run(
-            self._latest(before, is_limited=not isinstance(limit, ReadAllAvailable))
+            self._latest(before, is_limited=is_limited)
         )
         if after.offsets == before.offsets:
             return start
@@ -152,12 +142,8 @@ class LiveStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             )
         return reached(self._options, await brokers.spans(queues))
 
-    def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802
-        """Return the ends of the queues, for the progress of the query."""
-        return None if self._seen is None else Position(self._seen).write()
-
-    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        """Plan the tasks of a microbatch, with the same offsets whenever it is planned."""
+    def plan(self, start: Written, end: Written) -> Sequence[Task]:
+        """Return the tasks of a microbatch, with the same offsets whenever it is planned."""
         before, after = Position.read(start), Position.read(end)
         moved = [
             queue for queue, last in after.offsets.items() if last > before.offsets.get(queue, MOST)
@@ -177,22 +163,22 @@ class LiveStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         log.info(
             "%s: microbatch of %d offsets, %d tasks", self._options.name_servers, count, len(tasks)
         )
-        return [LiveTaskPartition(task) for task in tasks]
+        return tasks
 
-    def read(self, partition: InputPartition) -> Iterator[Any]:
+    def read(self, task: Task, schema: Any) -> Iterator[Any]:
         """Read the messages of one task, as Arrow batches."""
         from mqlake.spark.live.read import read
 
-        return read(partition.value, arrow_schema(self._schema))
+        return read(task, schema)
 
-    def commit(self, end: dict[str, Any]) -> None:
-        """Commit the offsets of the group: Spark has finished all microbatches before `end`."""
+    def done(self, end: Written) -> None:
+        """Commit the offsets of the group: the engine has finished all microbatches before."""
         self._commit(Position.read(end).offsets)
 
     def _commit(self, offsets: Offsets) -> None:
         """Commit the offsets of the group, unless they are already committed.
 
-        Spark requests the next batch only when the last one is finished, and calls `commit` only
+        Spark requests the next batch only when the last one is finished, and calls `done` only
         when there is a next one.
         """
         if self._options.group is None:

@@ -16,7 +16,6 @@ from mqlake.errors import StoreError
 from mqlake.formats.record import FAULT_REASONS
 from mqlake.kernels.first_use import tell_first_use
 from mqlake.spark.reading.directory import open_location
-from mqlake.spark.reading.hang_up import expect_hang_up
 from mqlake.spark.reading.joining import put_together
 from mqlake.spark.reading.log import logger
 from mqlake.spark.reading.memory import keep_freed_memory
@@ -46,7 +45,6 @@ def read(task: Task, schema: Any, unread: list[Stretch] | None = None) -> Iterat
         StoreError: damage, or a deleted file, unless that is tolerated.
     """
     keep_freed_memory()
-    expect_hang_up()
     tell_first_use(log.warning)
     losses = _Losses(task)
     row_filter = RowFilter(task.selection)

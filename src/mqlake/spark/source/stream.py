@@ -1,48 +1,34 @@
-"""The streaming reader of the source: follows a store that a broker writes."""
+"""A streaming query over a store that a broker writes."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
-
-from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
-from pyspark.sql.streaming.datasource import (
-    ReadAllAvailable,
-    ReadLimit,
-    ReadMaxRows,
-    SupportsTriggerAvailableNow,
-)
+from typing import Any
 
 from mqlake.spark.reading.conditions import MOST, Selection
 from mqlake.spark.reading.log import logger
 from mqlake.spark.reading.losses import data_loss
-from mqlake.spark.reading.schema import arrow_schema
-from mqlake.spark.source.batch import TaskPartition
+from mqlake.spark.reading.source import Stream, Written, most_of
 from mqlake.spark.source.boundaries import Boundaries
-from mqlake.spark.source.columns import columns_of
 from mqlake.spark.source.fingerprint import fingerprint
 from mqlake.spark.source.offsets import subscription
 from mqlake.spark.source.options import ReadOptions
 from mqlake.spark.source.place import OpenStore
-from mqlake.spark.source.plan import boundary_near, plan_tasks
+from mqlake.spark.source.plan import Task, boundary_near, plan_tasks
 from mqlake.spark.source.position import Position
 from mqlake.spark.source.starting import starting_position
 from mqlake.spark.source.subscribed import check_subscription, described
 from mqlake.spark.source.tail import Tail
 from mqlake.storage.clock import SystemClock
 
-if TYPE_CHECKING:
-    from pyspark.sql.types import StructType
-
 log = logger()
 
 
-class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+class LogStream(Stream[Task]):
     """Reads what was appended to the log since the last microbatch."""
 
-    def __init__(self, options: ReadOptions, schema: StructType) -> None:
-        columns_of(schema)
-        self._options, self._schema = options, schema
+    def __init__(self, options: ReadOptions) -> None:
+        self._options = options
         self._tail = Tail(options.location)
         self._subscription = described(options)
         self._is_subscription_checked = False
@@ -54,33 +40,43 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """The options of the query."""
         return self._options
 
-    def initialOffset(self) -> dict[str, Any]:  # noqa: N802
-        """Return the position at which a new query starts."""
+    @property
+    def most(self) -> int | None:
+        """The most messages of a micro-batch that options allow; None if they set no limit."""
+        options = self._options
+        return most_of(
+            options.max_offsets_per_trigger,
+            options.min_offsets_per_trigger,
+            options.max_bytes_per_trigger,
+        )
+
+    @property
+    def seen(self) -> Written | None:
+        """The log's end."""
+        return None if self._tail.known is None else Position(self._tail.known).write()
+
+    def stop_at_end(self) -> None:
+        """Let the query end at the log's current end."""
+        with self._tail.look() as (_, end):
+            self._target = end
+
+    def position(self, after: Written | None = None, most: int | None = None) -> Written:
+        """Return where the micro-batch after a position ends; `after` if there is nothing new.
+
+        Raises:
+            StoreError: there is no store, or the log is not the one that was read, unless that is
+                tolerated.
+        """
+        return self._first() if after is None else self._next(after, most)
+
+    def _first(self) -> Written:
         if self._options.starting_position is not None:
             return self._options.starting_position
         with self._tail.look() as (store, end):
             found = starting_position(store, end, self._options)
             return self._at(store, found, found.physical_offset)
 
-    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
-        """Return the limit that options set, if any; Spark passes it back, or asks for
-        everything.
-        """
-        most = self._options.max_offsets_per_trigger
-        others = (self._options.min_offsets_per_trigger, self._options.max_bytes_per_trigger)
-        if most is None and any(other is not None for other in others):
-            most = MOST
-        return ReadAllAvailable() if most is None else ReadMaxRows(most)
-
-    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        """Fix the current end as the end of all available messages."""
-        with self._tail.look() as (_, end):
-            self._target = end
-
-    def latestOffset(  # noqa: N802
-        self, start: dict[str, Any], limit: ReadLimit
-    ) -> dict[str, Any]:
-        """Return where the next microbatch ends; `start` if there is nothing new."""
+    def _next(self, start: Written, most: int | None) -> Written:
         position = Position.read(start)
         self._check_subscription(position)
         with self._tail.look() as (store, end):
@@ -94,14 +90,14 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._check_log(store, position)
             if self._target is not None:
                 end = max(position.physical_offset, min(end, self._target))
-            if isinstance(limit, ReadMaxRows):
-                end = self._admitted(store, position, end, limit.max_rows)
+            if most is not None:
+                end = self._admitted(store, position, end, most)
             if end == position.physical_offset:
                 return start
             self._last_batch = SystemClock().monotonic()
             return self._at(store, position, end)
 
-    def _at(self, store: OpenStore, position: Position, end: int) -> dict[str, Any]:
+    def _at(self, store: OpenStore, position: Position, end: int) -> Written:
         """Return the text for Spark's checkpoint at a physical offset."""
         return position.at(end, fingerprint(store.log, end), self._subscription).write()
 
@@ -161,12 +157,13 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _selection(self, position: Position) -> Selection:
         return (*subscription(self._options), *position.selection)
 
-    def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802
-        """Return the log's end, for the progress of the query."""
-        return None if self._tail.known is None else Position(self._tail.known).write()
+    def plan(self, start: Written, end: Written) -> Sequence[Task]:
+        """Return the tasks of a microbatch, the same ones whenever it is planned.
 
-    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        """Plan the tasks of a microbatch, the same ones whenever it is planned."""
+        Raises:
+            StoreError: the log is not the one that was read, or messages were deleted, unless that
+                is tolerated.
+        """
         position, until = Position.read(start), Position.read(end)
         self._check_subscription(position)
         first, last = position.physical_offset, until.physical_offset
@@ -192,10 +189,10 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         log.info(
             "%s: microbatch from %d to %d in %d tasks", self._options.path, first, last, len(tasks)
         )
-        return [TaskPartition(task) for task in tasks]
+        return tasks
 
-    def read(self, partition: InputPartition) -> Iterator[Any]:
+    def read(self, task: Task, schema: Any) -> Iterator[Any]:
         """Read the messages of one task, as Arrow batches."""
         from mqlake.spark.source.read import read
 
-        return read(partition.value, arrow_schema(self._schema))
+        return read(task, schema)

@@ -3,36 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
-
-from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
-from pyspark.sql.streaming.datasource import (
-    ReadAllAvailable,
-    ReadLimit,
-    ReadMaxRows,
-    SupportsTriggerAvailableNow,
-)
+from typing import Any
 
 from mqlake.spark.reading.conditions import MOST
 from mqlake.spark.reading.log import logger
 from mqlake.spark.reading.losses import data_loss
-from mqlake.spark.reading.schema import arrow_schema
-from mqlake.spark.source.columns import columns_of
+from mqlake.spark.reading.source import Stream, Written, most_of
 from mqlake.spark.source.fingerprint import fingerprint
 from mqlake.spark.source.options import ReadOptions
 from mqlake.spark.source.place import open_store
+from mqlake.spark.source.plan import Task
 from mqlake.spark.source.position import Position
-from mqlake.spark.source.stream import StreamReader
+from mqlake.spark.source.stream import LogStream
 from mqlake.spark.stores.position import Positions, read_positions, write_positions
 from mqlake.spark.stores.stores import Stores, check_distinct, find_stores
-
-if TYPE_CHECKING:
-    from pyspark.sql.types import StructType
 
 log = logger()
 
 
-class StoresStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+class StoresStream(Stream[Task]):
     """Reads what was appended to the logs of several stores since the last micro-batch.
 
     Args:
@@ -40,44 +29,50 @@ class StoresStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         template: the options that all stores share.
     """
 
-    def __init__(self, given: Mapping[str, str], template: ReadOptions, schema: StructType) -> None:
-        columns_of(schema)
-        self._given, self._options, self._schema = dict(given), template, schema
-        self._readers: dict[str, StreamReader] = {}
+    def __init__(self, given: Mapping[str, str], template: ReadOptions) -> None:
+        self._given, self._options = dict(given), template
+        self._streams: dict[str, LogStream] = {}
         self._has_pattern = True
         self._is_fixed = False
         self._turn = 0
 
-    def initialOffset(self) -> dict[str, Any]:  # noqa: N802
-        """Return the positions at which a new query starts in each store."""
-        self._find()
-        return write_positions(
-            {name: reader.initialOffset() for name, reader in self._readers.items()}
-        )
+    @property
+    def most(self) -> int | None:
+        """The most messages of a micro-batch that options allow; None if they set no limit."""
+        return most_of(self._options.max_offsets_per_trigger, self._options.max_bytes_per_trigger)
 
-    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
-        """Return the limit that options set, if any."""
-        most = self._options.max_offsets_per_trigger
-        if most is None and self._options.max_bytes_per_trigger is not None:
-            most = MOST
-        return ReadAllAvailable() if most is None else ReadMaxRows(most)
+    @property
+    def seen(self) -> Written | None:
+        """The logs' ends."""
+        ends = {name: stream.seen for name, stream in self._streams.items()}
+        known = {name: end for name, end in ends.items() if end is not None}
+        return write_positions(known) if known else None
 
-    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        """Fix the current ends as the end of all available messages."""
+    def stop_at_end(self) -> None:
+        """Let the query end at the current ends of the logs."""
         self._find()
-        for reader in self._readers.values():
-            reader.prepareForTriggerAvailableNow()
+        for stream in self._streams.values():
+            stream.stop_at_end()
         self._is_fixed = True
 
-    def latestOffset(  # noqa: N802
-        self, start: dict[str, Any], limit: ReadLimit
-    ) -> dict[str, Any]:
-        """Return where the next microbatch ends; `start` if there is nothing new."""
+    def position(self, after: Written | None = None, most: int | None = None) -> Written:
+        """Return where the micro-batch after a position ends; `after` if there is nothing new.
+
+        Raises:
+            StoreError: a store does not exist, or its log is not the one that was read, unless
+                that is tolerated.
+        """
+        if after is not None:
+            return self._next(after, most)
+        self._find()
+        return write_positions({name: stream.position() for name, stream in self._streams.items()})
+
+    def _next(self, start: Written, most: int | None) -> Written:
         before = read_positions(start)
         self._find()
         after = dict(before)
-        gone = {name: before[name] for name in sorted(before.keys() - self._readers.keys())}
-        for name in sorted(self._readers.keys() - before.keys()):
+        gone = {name: before[name] for name in sorted(before.keys() - self._streams.keys())}
+        for name in sorted(self._streams.keys() - before.keys()):
             former = self._former_name(name, gone)
             after[name] = self._first(name) if former is None else after.pop(former)
             gone.pop(former or "", None)
@@ -86,38 +81,38 @@ class StoresStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 self._options,
                 f"the store of broker {name}, which this query has read, no longer exists",
             )
-        known = {name: position for name, position in before.items() if name in self._readers}
-        after |= self._advanced(known, limit)
+        known = {name: position for name, position in before.items() if name in self._streams}
+        after |= self._advanced(known, most)
         return start if after == before else write_positions(after)
 
-    def _advanced(self, known: Positions, limit: ReadLimit) -> Positions:
+    def _advanced(self, known: Positions, most: int | None) -> Positions:
         """Return the ends of stores with something new; a limit is shared among these."""
-        if not isinstance(limit, ReadMaxRows) or limit.max_rows >= MOST:
+        if most is None or most >= MOST:
             return {
-                name: self._readers[name].latestOffset(position, limit)
+                name: self._streams[name].position(position, most)
                 for name, position in known.items()
             }
         names = [
             name
             for name, position in known.items()
-            if self._readers[name].latestOffset(position, ReadAllAvailable()) != position
+            if self._streams[name].position(position) != position
         ]
         if not names:
             return {}
         # If the limit is below the number of stores, they take turns.
         self._turn = (self._turn + 1) % len(names)
         names = names[self._turn :] + names[: self._turn]
-        share, rest = divmod(limit.max_rows, len(names))
-        most = {name: share + (number < rest) for number, name in enumerate(names)}
+        share, rest = divmod(most, len(names))
+        shares = {name: share + (number < rest) for number, name in enumerate(names)}
         return {
-            name: self._readers[name].latestOffset(known[name], ReadMaxRows(rows))
-            for name, rows in most.items()
+            name: self._streams[name].position(known[name], rows)
+            for name, rows in shares.items()
             if rows
         }
 
     def _former_name(self, name: str, gone: Positions) -> str | None:
         """Return the name under which this query has read a store, if its broker was renamed."""
-        with open_store(self._reader(name).options.location) as store:
+        with open_store(self._stream(name).options.location) as store:
             for former, written in gone.items():
                 position = Position.read(written)
                 mark = position.fingerprint
@@ -126,47 +121,41 @@ class StoresStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                     return former
         return None
 
-    def _first(self, name: str) -> dict[str, Any]:
+    def _first(self, name: str) -> Written:
         """Return where a store that was found later is read from: its first message."""
-        options = self._reader(name).options
+        options = self._stream(name).options
         log.info("broker %s: found the store %s", name, options.path)
         with open_store(options.location) as store:
             return Position(store.log.min_offset).write()
 
     def _find(self) -> None:
         """Find the stores; a query over a fixed list does so once."""
-        if self._readers and (self._is_fixed or not self._has_pattern):
+        if self._streams and (self._is_fixed or not self._has_pattern):
             return
         found: Stores = find_stores(self._given, streaming=True)
         self._has_pattern = found.has_pattern
-        if found.options.keys() - self._readers.keys():
+        if found.options.keys() - self._streams.keys():
             check_distinct(found.options.values())
-        self._readers = {
-            name: self._readers.get(name) or StreamReader(options, self._schema)
+        self._streams = {
+            name: self._streams.get(name) or LogStream(options)
             for name, options in found.options.items()
         }
 
-    def _reader(self, name: str) -> StreamReader:
-        if name not in self._readers:
+    def _stream(self, name: str) -> LogStream:
+        if name not in self._streams:
             self._find()
-        return self._readers[name]
+        return self._streams[name]
 
-    def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802
-        """Return the logs' ends, for the progress of the query."""
-        ends = {name: reader.reportLatestOffset() for name, reader in self._readers.items()}
-        known = {name: end for name, end in ends.items() if end is not None}
-        return write_positions(known) if known else None
-
-    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        """Plan the tasks of a microbatch, the same ones whenever it is planned."""
+    def plan(self, start: Written, end: Written) -> Sequence[Task]:
+        """Return the tasks of a microbatch, the same ones whenever it is planned."""
         before, after = read_positions(start), read_positions(end)
         moved = [name for name in after if name in before and before[name] != after[name]]
-        if moved and not self._readers:
+        if moved and not self._streams:
             self._find()
-        tasks: list[InputPartition] = []
+        tasks: list[Task] = []
         for name in moved:
-            if name in self._readers:
-                tasks += self._readers[name].partitions(before[name], after[name])
+            if name in self._streams:
+                tasks += self._streams[name].plan(before[name], after[name])
             else:
                 data_loss(
                     self._options,
@@ -175,8 +164,8 @@ class StoresStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 )
         return tasks
 
-    def read(self, partition: InputPartition) -> Iterator[Any]:
+    def read(self, task: Task, schema: Any) -> Iterator[Any]:
         """Read the messages of one task, as Arrow batches."""
         from mqlake.spark.source.read import read
 
-        return read(partition.value, arrow_schema(self._schema))
+        return read(task, schema)

@@ -19,7 +19,6 @@ from mqlake.spark.follow.evolution import table_schema
 from mqlake.spark.follow.field_ids import id_of, ids_of
 from mqlake.spark.follow.lake_files import LakeFiles
 from mqlake.spark.reading.conditions import Selection
-from mqlake.spark.reading.hang_up import expect_hang_up
 from mqlake.spark.reading.joining import put_together
 from mqlake.spark.reading.memory import keep_freed_memory
 from mqlake.spark.union.lake import LakeFile
@@ -49,7 +48,6 @@ def read(task: LakeTask, schema: Any) -> Iterator[Any]:
         StoreError: a file no longer exists, or cannot be read.
     """
     keep_freed_memory()
-    expect_hang_up()
     extra = sorted(columns_of(task.selection).difference(schema.names))
     needed = pa.schema([*_without_metadata(schema), *table_schema(tuple(extra))])
     row_filter = LakeRowFilter(task.selection)

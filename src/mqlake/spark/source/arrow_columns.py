@@ -1,4 +1,4 @@
-"""The Arrow schema of the columns: the values that the Spark source returns, without Spark."""
+"""The Arrow schema of the columns: the same as Spark's of the source's columns."""
 
 # pyright: basic
 # pyarrow has no types.
@@ -13,6 +13,10 @@ import pyarrow as pa
 from mqlake.dispatch.arrow import FIELDS
 from mqlake.spark.source.columns import BROKER_NAME, NULLABLE
 
+_OTHER = {
+    BROKER_NAME: pa.string(),
+    "keys": pa.list_(pa.field("element", pa.string())),  # The name is written to Parquet files.
+}
 _TIME = pa.timestamp("us", tz="UTC")
 
 
@@ -24,7 +28,7 @@ def arrow_schema(columns: Iterable[str]) -> Any:
 
 
 def _type_of(name: str) -> Any:
-    if name == BROKER_NAME:
-        return pa.string()
+    if name in _OTHER:
+        return _OTHER[name]
     found = FIELDS[name].type
     return _TIME if pa.types.is_timestamp(found) else found
