@@ -92,7 +92,7 @@ WITHOUT_EFFECT = {
         "Name servers of RocketMQ 4 know no acting master, so no requests are adapted to them."
     ),
     "retrieveMessageFromPopRetryTopicV1": (
-        "With `enableRetryTopicV2`, each pop reads the retry topics of both names."
+        "Each pop reads the retry topics of both names, whatever `enableRetryTopicV2` says."
     ),
 }
 """Names of RocketMQ that are accepted, and why they have no effect here."""

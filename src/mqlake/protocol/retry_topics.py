@@ -37,11 +37,11 @@ def retry_topic_fault(name: str, *, is_v2_written: bool) -> str | None:
     )
 
 
-def retry_topics(topic: str, group: str, *, is_v2: bool) -> list[str]:
-    """Return the topics to read: with V2 also that of V1, which may not be empty yet."""
-    return [
-        retry_topic(topic, group, is_v2=name) for name in ((True, False) if is_v2 else (False,))
-    ]
+def retry_topics(topic: str, group: str) -> tuple[str, str]:
+    """Return the topics to read: both names, since `enableRetryTopicV2` may have been changed, and
+    that of the other setting may not be empty yet.
+    """
+    return retry_topic(topic, group, is_v2=True), retry_topic(topic, group, is_v2=False)
 
 
 def normal_topic(topic: str, group: str) -> str:

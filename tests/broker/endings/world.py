@@ -17,6 +17,7 @@ from mqlake.protocol.body import encode_body
 from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.headers.admin import DeleteGroupHeader, TopicNameHeader
 from mqlake.protocol.headers.pop import AckHeader, ChangeInvisibleTimeHeader
+from mqlake.protocol.retry_topics import marked
 from mqlake.store.settings import BrokerRole
 from mqlake.testing.advanced_clock import AdvancedClock
 from tests.broker.admin.asking import done, wanted
@@ -176,12 +177,9 @@ class World:
 
 
 def _receipt(topic: str, group: str, popped: Popped) -> dict[str, object]:
-    words = popped.receipt.split(" ")
-    if words[4:5] == ["1"]:
-        topic = f"%RETRY%{group}_{topic}"
     return {
         "consumer_group": group,
-        "topic": topic,
+        "topic": marked(popped.receipt.split(" ")[4], topic, group),
         "queue_id": popped.record.queue_id,
         "extra_info": popped.receipt,
         "offset": popped.record.queue_offset,

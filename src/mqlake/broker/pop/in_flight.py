@@ -146,8 +146,11 @@ class InFlight:
                 continue  # It was forgotten meanwhile.
             if queue.waiting:
                 offset = queue.kept.take(flushed)
-                if offset is not None:
-                    self._offsets.commit(key.group, key.topic, key.queue_id, offset)
+                at = key.group, key.topic, key.queue_id
+                # A reset counts from the group's next pop on; if the broker stops before that, the
+                # group continues at the offset in the table.
+                if offset is not None and not self._offsets.has_reset(*at):
+                    self._offsets.commit(*at, offset)
                 queue.waiting = len(queue.kept)
             if not queue.pops and not queue.waiting:
                 del self._queues[key]

@@ -7,8 +7,9 @@ from typing import Any
 
 from mqlake.broker.parts import Parts
 from mqlake.broker.pop.in_flight import QueueKey
-from mqlake.broker.pop.reading import MOST_BYTES, Reading, is_of_other_group
+from mqlake.broker.pop.reading import MOST_BYTES, Reading
 from mqlake.broker.pop.requests import CheckTopic, check_count
+from mqlake.broker.pop.retried import Retried
 from mqlake.broker.pop.rounds import Round, Rounds
 from mqlake.formats.config.topics import PERM_READ
 from mqlake.protocol.codes import ResponseCode
@@ -32,6 +33,7 @@ class Peeking:
     ) -> None:
         self._parts, self._reading = parts, reading
         self._rounds, self._check_topic = rounds, check_topic
+        self._retried = Retried(parts)
 
     def peek(self, peer: Peer, request: Command) -> Answer | Coroutine[Any, Any, Answer]:
         """Answer with the messages that a group would pop next."""
@@ -58,7 +60,7 @@ class Peeking:
             rest += count
             room = MOST_BYTES - size
             if len(found) < header.max_msg_nums and room > 0:
-                more = self._read(key, offset, header.max_msg_nums - len(found), room)
+                more = self._read(header, key, offset, header.max_msg_nums - len(found), room)
                 if not found or sum(map(len, more)) <= room:
                     found += more
                     size = sum(map(len, found))
@@ -70,7 +72,9 @@ class Peeking:
             self._parts.stats.got(header.consumer_group, header.topic, len(found), size)
         return response(request, code, fields, b"".join(found), remark)
 
-    def _read(self, key: QueueKey, offset: int, most: int, room: int) -> list[memoryview]:
+    def _read(
+        self, header: PeekHeader, key: QueueKey, offset: int, most: int, room: int
+    ) -> list[memoryview]:
         get = self._parts.store.reads.get
         result = get(key.topic, key.queue_id, offset, most, max_bytes=room)
         if result.status in _WRONG_OFFSET and result.next_offset != offset:
@@ -80,5 +84,5 @@ class Peeking:
         return [
             data
             for record, data in zip(result.records, result.raw, strict=True)
-            if not is_of_other_group(record.properties, key.group)
+            if self._retried.is_for(record, header.topic, key.group)
         ]

@@ -6,7 +6,7 @@ Upstream: `PopMessageProcessor.popMsgFromTopic`, `popMsgFromQueue`, `getPopOffse
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from struct import Struct
 
@@ -16,9 +16,10 @@ from mqlake.broker.parts import Parts
 from mqlake.broker.pop.check_points import CheckPoint
 from mqlake.broker.pop.in_flight import InFlight, Pop, QueueKey
 from mqlake.broker.pop.ordered import Ordered
+from mqlake.broker.pop.retried import Retried
 from mqlake.broker.pop.revive_topic import ReviveTopic
 from mqlake.formats import record as records
-from mqlake.formats.own_properties import OPTIONAL, POP_GROUP, POP_RECEIPT
+from mqlake.formats.own_properties import OPTIONAL, POP_RECEIPT
 from mqlake.formats.properties import MAX_LENGTH
 from mqlake.formats.property_edits import edit
 from mqlake.formats.record import QUEUE_OFFSET_AT
@@ -98,6 +99,7 @@ class Reading:
         self._parts, self._store = parts, parts.store
         self._offsets = self._store.config.consumer_offsets
         self._in_flight, self._ordered, self._revive_topic = in_flight, ordered, revive_topic
+        self._retried = Retried(parts)
 
     def start(self, wanted: PopRead) -> Taken:
         """Return a pop that has read nothing yet."""
@@ -264,7 +266,7 @@ class Reading:
             (record.queue_offset, data)
             for record, data in zip(result.records, result.raw, strict=True)
             if wanted.choice.holds(record.properties)
-            and not (is_retry and is_of_other_group(record.properties, wanted.group))
+            and (not is_retry or self._retried.is_for(record, wanted.topic, wanted.group))
         ]
 
     def _keep_pop(
@@ -352,12 +354,3 @@ class Reading:
             reconsume_times=record.reconsume_times,
             prepared_transaction_offset=record.prepared_transaction_offset,
         )
-
-
-def is_of_other_group(properties: Mapping[str, str], group: str) -> bool:
-    """Return whether a message of a retry topic was popped by another group than this.
-
-    Retry topics of two groups may have the same name. Each group has its own offsets there, so one
-    passes the other's messages without taking them away.
-    """
-    return properties.get(POP_GROUP, group) != group

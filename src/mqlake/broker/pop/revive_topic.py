@@ -14,6 +14,7 @@ from mqlake.broker.offsets.room import has_room
 from mqlake.broker.parts import Parts
 from mqlake.broker.pop.check_points import CheckPoint, Key, ack_message, point_message
 from mqlake.broker.pop.in_flight import InFlight, Pop
+from mqlake.broker.pop.retried import Retried
 from mqlake.errors import MqlakeError
 from mqlake.formats.file_name import is_safe_topic
 from mqlake.formats.own_properties import FIRST_POP_TIME, POP_GROUP
@@ -48,7 +49,7 @@ class ReviveTopic:
 
     def __init__(self, parts: Parts, in_flight: InFlight) -> None:
         self._parts, self._in_flight = parts, in_flight
-        self._store = parts.store
+        self._store, self._retried = parts.store, Retried(parts)
         self.topic = naming.REVIVE_PREFIX + parts.settings.broker_cluster_name
         self._turn = 0
         self._rests_until = 0
@@ -224,7 +225,10 @@ class ReviveTopic:
         if stored is None:
             self._store.redelivery.note_missing(point.topic, point.queue_id, queue_offset)
             return True
-        if self._is_another(point, stored.record):
+        topic = normal_topic(point.topic, point.group)
+        if self._is_another(point, stored.record) or self._retried.is_dead(
+            stored.record, topic, point.group
+        ):
             return True
         message = self._again(point, stored)
         result = self._parts.store.append_again(message)

@@ -63,10 +63,7 @@ class Rounds:
         """
         self._turn += 1
         settings, percent = self._parts.settings, self._percent()
-        names = []
-        if not is_ordered:
-            is_v2 = settings.enable_retry_topic_v2
-            names = retry_topics(topic.topic_name, group, is_v2=is_v2)
+        names = () if is_ordered else retry_topics(topic.topic_name, group)
         by_priority = not is_ordered and percent < self._factor(topic, group)
         is_reversed = by_priority and settings.priority_order_asc
         found = (self._parts.topics.get(name) for name in names)

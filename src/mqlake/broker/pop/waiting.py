@@ -141,8 +141,7 @@ class Waiting:
             return
         self._queues.setdefault(turn, {}).setdefault(queue_id, {})[waiter] = None
         self._shares.add(owner_of(waiter.peer.address))
-        is_v2 = self._parts.settings.enable_retry_topic_v2
-        for name in (topic, *retry_topics(topic, group, is_v2=is_v2)):
+        for name in (topic, *retry_topics(topic, group)):
             self._listen(name).turns.add(turn)
 
     def wake(self, topic: str, group: str, queue_id: int) -> None:
