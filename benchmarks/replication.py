@@ -20,10 +20,10 @@ from benchmarks.broker.load import Load
 from benchmarks.broker.sides import JVM, SETTINGS, MqlakeBroker, Side, cpu_seconds
 from benchmarks.broker.stock_clients import Measured, Phase, run_phase
 from benchmarks.results import Bar, Section, Series
-from mqlake.broker.replication.master_log import ask
 from mqlake.programs.ports import free_port
 from mqlake.protocol.command import Serialization
 from mqlake.remoting.client import RemotingClient
+from mqlake.replication.master_log import ask
 
 BODY = 1 << 10
 SENDING, FULL = 2.0, 1 << 30

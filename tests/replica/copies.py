@@ -11,8 +11,8 @@ from mqlake.errors import MqlakeError
 from mqlake.protocol.codes import ResponseCode
 from mqlake.replica.options import ReplicaOptions
 from mqlake.replica.replica import Replica
-from tests.broker.replication.slaves import server, until
 from tests.broker.running import PATIENCE, Running, to
+from tests.replication.slaves import server, until
 
 BODY = b"x" * 1000
 

@@ -15,11 +15,11 @@ from pathlib import Path
 from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
-from mqlake.broker.replication.master_log import ask
 from mqlake.errors import MqlakeError
 from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.command import request
 from mqlake.remoting.client import RemotingClient
+from mqlake.replication.master_log import ask
 from mqlake.store import StoreReader
 from tests.broker.running import to
 from tests.replica.processes import ReplicaProcess

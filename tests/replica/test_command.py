@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from mqlake.cli.app import run
-from tests.broker.replication.slaves import FILES, log_of, server
 from tests.broker.running import running
 from tests.replica.copies import fill
+from tests.replication.slaves import FILES, log_of, server
 
 
 def test_once(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -14,7 +14,9 @@ from mqlake.protocol.replication import NOT_COUNTED, encode_head
 from mqlake.replica import replica as module
 from mqlake.store import StoreReader
 from mqlake.store.message_store import MessageStore
-from tests.broker.replication.slaves import (
+from tests.broker.running import Running, running, to
+from tests.replica.copies import BODY, asked, copying, failure, fill, has_all, problem
+from tests.replication.slaves import (
     FILES,
     SIZE,
     Master,
@@ -24,8 +26,6 @@ from tests.broker.replication.slaves import (
     server,
     until,
 )
-from tests.broker.running import Running, running, to
-from tests.replica.copies import BODY, asked, copying, failure, fill, has_all, problem
 from tests.store.replication.test_received_log import SIZE as FILLED_SIZE
 from tests.store.replication.test_received_log import filled, stream
 
@@ -341,6 +341,6 @@ def test_a_connection_cut_in_a_record_is_made_again(tmp_path: Path) -> None:
         assert kept == stream(log.log)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("mqlake.broker.replication.comparison.OVERLAP", 100)
+        patch.setattr("mqlake.replication.comparison.OVERLAP", 100)
         patch.setattr(module.Replica, "_ask", _unknown)
         on_a_master(tmp_path, test, mappedFileSizeCommitLog=FILLED_SIZE)

@@ -7,7 +7,6 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
-from mqlake.broker.replication.master_log import ask
 from mqlake.errors import MqlakeError
 from mqlake.namesrv.name_server import NameServer
 from mqlake.namesrv.settings import NamesrvSettings
@@ -16,6 +15,7 @@ from mqlake.protocol.body import decode_body
 from mqlake.protocol.codes import RequestCode
 from mqlake.protocol.command import request
 from mqlake.remoting.client import RemotingClient
+from mqlake.replication.master_log import ask
 from mqlake.store import StoreReader
 from tests.programs.forked import ForkedBroker
 from tests.programs.processes import BrokerProcess

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator, Mapping
 import msgspec
 
 from mqlake.broker.settings import BrokerSettings
-from mqlake.broker.topics import MOST_QUEUES
 from mqlake.formats.config import DataVersion
 from mqlake.formats.config.subscription_group import SubscriptionGroup
 from mqlake.protocol import naming
@@ -19,6 +18,7 @@ from mqlake.protocol.codes import ResponseCode
 from mqlake.protocol.errors import RemotingError
 from mqlake.remoting.shares import Shares, owner_of
 from mqlake.remoting.slices import Job
+from mqlake.store.bounds import MOST_QUEUES
 from mqlake.store.config.config_entries import GroupTable
 from mqlake.store.live_settings import Current
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from mqlake.broker.replicas import Replicas
 from mqlake.broker.settings import BrokerSettings
 from mqlake.protocol.headers.namesrv import RegisterBrokerResponseHeader
+from mqlake.replication.replicas import Replicas
 from mqlake.store.live_settings import Current
 
 

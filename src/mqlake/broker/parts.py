@@ -15,17 +15,18 @@ from mqlake.broker.offsets.restarts import Restarts
 from mqlake.broker.offsets.room import OffsetRoom
 from mqlake.broker.registration import Registration
 from mqlake.broker.repeating import Repeating
-from mqlake.broker.replicas import Replicas
-from mqlake.broker.replication.replication import Replication
 from mqlake.broker.settings import BrokerSettings
 from mqlake.broker.static_topics.forwarding import Forwarder
 from mqlake.broker.static_topics.mappings import StaticTopics
 from mqlake.broker.stats import LOOK, Stats
-from mqlake.broker.topics import MOST_QUEUES, Topics
+from mqlake.broker.topics import Topics
 from mqlake.protocol.codes import RequestCode
 from mqlake.protocol.command import Body
 from mqlake.remoting.shares import Shares
 from mqlake.remoting.slices import Job, Slices
+from mqlake.replication.replicas import Replicas
+from mqlake.replication.replication import Replication
+from mqlake.store.bounds import MOST_QUEUES
 from mqlake.store.config.properties_file import PropertiesFile
 from mqlake.store.live_settings import LiveSettings
 from mqlake.store.port import Store

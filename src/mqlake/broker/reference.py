@@ -1,7 +1,7 @@
 """Write the page of all settings: `python -m mqlake.broker.reference > docs/broker-settings.md`.
 
-The page consists of the fields of `BrokerSettings` and `StoreSettings`, with their comments and
-docstrings.
+The page consists of the fields of `BrokerSettings`, `ReplicationSettings` and `StoreSettings`, with
+their comments and docstrings.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from enum import Enum
 import msgspec
 
 from mqlake.broker.settings import BrokerSettings
+from mqlake.replication.settings import ReplicationSettings
 from mqlake.store.bounds import allowed, effects
 from mqlake.store.settings import StoreSettings
 
@@ -54,9 +55,14 @@ _GROUP = re.compile(r" {4}# (.+)")
 def page() -> str:
     """Return the page in Markdown."""
     parts = [HEAD]
-    for title, kind in (("Broker", BrokerSettings), ("Store", StoreSettings)):
+    kinds = {"Broker": (BrokerSettings, ReplicationSettings), "Store": (StoreSettings,)}
+    for title, of in kinds.items():
         parts.append(f"## {title}\n")
-        for group, rows in _groups(kind).items():
+        groups: dict[str, list[str]] = {}
+        for kind in of:
+            for group, rows in _groups(kind).items():
+                groups.setdefault(group, []).extend(rows)
+        for group, rows in groups.items():
             table = "\n".join(
                 ["| setting | default | allowed | takes effect | meaning |", _LINE, *rows]
             )

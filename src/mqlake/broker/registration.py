@@ -15,7 +15,6 @@ import msgspec
 
 from mqlake.broker.acting.members import members_of
 from mqlake.broker.named_masters import NamedMasters
-from mqlake.broker.replicas import Replicas
 from mqlake.broker.settings import BrokerSettings
 from mqlake.broker.static_topics.mappings import StaticTopics
 from mqlake.broker.topic_registrations import TopicRegistrations
@@ -36,6 +35,7 @@ from mqlake.protocol.headers.namesrv import (
 from mqlake.remoting.connection import Peer
 from mqlake.remoting.errors import RequestTimeoutError
 from mqlake.remoting.slices import Job, Slices
+from mqlake.replication.replicas import Replicas
 from mqlake.store.live_settings import Current
 
 _SHORTEST, _LONGEST = 10.0, 60.0

@@ -1,4 +1,4 @@
-"""Settings of a broker: those of its store, and those for its clients.
+"""Settings of a broker: those of its store, of its replication, and those for its clients.
 
 Upstream: `BrokerConfig`, `BrokerIdentity`, `NettyServerConfig`. One `broker.conf` names them all.
 """
@@ -6,9 +6,7 @@ Upstream: `BrokerConfig`, `BrokerIdentity`, `NettyServerConfig`. One `broker.con
 from __future__ import annotations
 
 import os
-import socket
 from collections.abc import Mapping
-from ipaddress import ip_address
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 
@@ -17,34 +15,31 @@ import msgspec
 from mqlake.errors import StoreError
 from mqlake.formats.config.topics import PERM_READ, PERM_WRITE
 from mqlake.formats.topic_names import TRACE_TOPIC
+from mqlake.replication.settings import ReplicationSettings
 from mqlake.store.bounds import (
     INT_MAX,
+    LAST_PORT,
     Addresses,
     Count,
     CountOrNone,
     Effect,
     Interval,
-    IPAddressOrEmpty,
     Label,
-    ListenAddress,
     Name,
-    Networks,
     Now,
     PathOrEmpty,
     PathText,
     Pause,
     Percent,
-    Port,
     Restart,
     Timeout,
     Within,
     effects,
 )
-from mqlake.store.settings import StoreSettings, settings_of
+from mqlake.store.settings import settings_of
 
 FAST_PORT_DISTANCE = 2
 """The port for clients with `vipChannelEnabled` is this far below `listenPort`."""
-LAST_PORT = 0xFFFF
 _LEAST_MEMORY = 32 << 20
 """Minimum bytes for connections: two frames may need that."""
 
@@ -98,7 +93,7 @@ WITHOUT_EFFECT = {
 """Names of RocketMQ that are accepted, and why they have no effect here."""
 
 
-class BrokerSettings(StoreSettings, frozen=True, rename="camel", kw_only=True):
+class BrokerSettings(ReplicationSettings, frozen=True, rename="camel", kw_only=True):
     """The identity of a broker, its limits, and how it serves its clients.
 
     Each field declares whether it may change in a running broker (`Now`, `Restart`). Times are
@@ -110,17 +105,12 @@ class BrokerSettings(StoreSettings, frozen=True, rename="camel", kw_only=True):
     # Identity and addresses
     broker_cluster_name: Restart[Name] = "DefaultCluster"
     """The cluster that the broker belongs to."""
-    broker_name: Restart[Name] = msgspec.field(default_factory=socket.gethostname)
-    """The broker's name. A master and its slaves have the same name."""
     broker_id: Restart[CountOrNone] = 0
     """0 for a master, 1 or more for a slave. All slaves of a master have different ids. If
     `updateBrokerConfig` changes only `brokerRole`, the id becomes 0 for a master and 1 for a
     slave."""
     namesrv_addr: Restart[Addresses] = ""
     """The name servers to register with, separated by `;`."""
-    bind_address: Restart[ListenAddress] = ""
-    """The address to listen on. Empty: the loopback address if `brokerIP1` is a loopback address,
-    otherwise all addresses, which is RocketMQ's default."""
     store_path_root_dir: Restart[PathText] = "~/store"
     """The directory of the store, created if missing."""
     store_path_commit_log: Restart[PathOrEmpty] = ""
@@ -241,10 +231,6 @@ class BrokerSettings(StoreSettings, frozen=True, rename="camel", kw_only=True):
     """How long popped messages are kept only in memory, before their check point is written."""
 
     # Limits
-    max_address_share: Now[Annotated[int, Within(1, 100)]] = 20
-    """Percent of a limit for all clients. While more than half of the limit is in use, the clients
-    of one address together can add entries only until they have this share. Set it to 100 if all
-    clients connect through one proxy."""
     max_topic_nums: Now[Annotated[int, Within(1, 1_000_000)]] = 50_000
     """The maximum number of topics that clients can create. Retry and dead-letter topics of groups
     are created beyond it."""
@@ -292,30 +278,6 @@ class BrokerSettings(StoreSettings, frozen=True, rename="camel", kw_only=True):
     long_request_queue_capacity: Now[Annotated[int, Within(1, 100_000)]] = 1000
     """The maximum number of requests longer than 2 ms that wait for their turn."""
 
-    # Replication
-    ha_listen_port: Restart[Port] = 0
-    """The port for slaves. 0: `listenPort` + 1; if that is in use, a SYNC_MASTER does not start,
-    and another master has no slaves (RocketMQ's default: 10912)."""
-    broker_ip2: Restart[IPAddressOrEmpty] = msgspec.field(default="", name="brokerIP2")
-    """The address that slaves are given for this machine. Empty: `brokerIP1`."""
-    ha_allowed_addresses: Restart[Networks] = ""
-    """Addresses and networks of slaves, separated by `;`, such as `10.0.0.7;10.1.0.0/16`. Empty:
-    everyone who can connect to the port receives the commit log. RocketMQ does not have this
-    setting."""
-    ha_master_address: Restart[Addresses] = ""
-    """The master's port for slaves, as "host:port". Empty: the name server provides it."""
-    ha_send_heartbeat_interval: Restart[Interval] = 5000
-    """How often master and slave send something on an idle connection."""
-    ha_housekeeping_interval: Restart[Interval] = 20_000
-    """Master and slave close a connection on which they receive nothing for this long."""
-    ha_transfer_batch_size: Restart[Annotated[int, Within(1, 1 << 24)]] = 32 << 10
-    """The maximum number of bytes of the commit log in one frame, unless the slave lacks more than
-    4 MiB: then frames have up to 1 MiB."""
-    ha_flow_control_enable: Restart[bool] = False
-    """Whether `maxHaTransferByteInSecond` limits the bytes sent to each slave."""
-    max_ha_transfer_byte_in_second: Restart[Annotated[int, Within(1024, 1 << 40)]] = 100 << 20
-    """Bytes per second. See `haFlowControlEnable`."""
-
     # Acting master
     enable_slave_acting_master: Restart[bool] = False
     """Whether the slave with the smallest id serves reads, offsets and locks while the master is
@@ -332,18 +294,11 @@ class BrokerSettings(StoreSettings, frozen=True, rename="camel", kw_only=True):
     offsets."""
 
     # Controller
-    enable_controller_mode: Restart[bool] = False
-    """Whether a controller decides which broker of this name is the master. If so, `brokerRole` and
-    `brokerId` are ignored."""
     controller_addr: Restart[Addresses] = ""
     """Addresses of the controllers, separated by `;`."""
     sync_broker_metadata_period: Restart[Interval] = 5000
     """How often the broker asks the controller which broker is the master. The controller also
     reports changes immediately."""
-    check_sync_state_set_period: Restart[Interval] = 5000
-    """How often a master checks whether slaves in the in-sync set lag."""
-    ha_max_time_slave_not_catchup: Restart[Interval] = 15_000
-    """How long a slave may lack a part of the log before it is removed from the in-sync set."""
     broker_heartbeat_interval: Restart[Interval] = 1000
     """How often the broker sends a heartbeat to the controllers or, with
     `enableSlaveActingMaster`, to the name servers."""
@@ -351,8 +306,6 @@ class BrokerSettings(StoreSettings, frozen=True, rename="camel", kw_only=True):
     """How long a controller considers this broker alive without a heartbeat."""
     broker_election_priority: Restart[Annotated[int, Within(0, INT_MAX)]] = INT_MAX
     """Of brokers with equally long logs, the one with the smallest number is elected."""
-    async_learner: Restart[bool] = False
-    """Whether this broker only copies the log, and can never become the master."""
 
     # Connections
     max_connection_memory: Now[Annotated[int, Within(_LEAST_MEMORY, 1 << 40)]] = 192 << 20
@@ -426,13 +379,6 @@ class BrokerSettings(StoreSettings, frozen=True, rename="camel", kw_only=True):
         """Return the address at which clients reach the broker: "address:port"."""
         address = self.broker_ip1
         return f"{f'[{address}]' if ':' in address else address}:{self.listen_port}"
-
-    @property
-    def listen_address(self) -> str:
-        """Return the address to listen on."""
-        if self.bind_address:
-            return self.bind_address
-        return self.broker_ip1 if ip_address(self.broker_ip1).is_loopback else "0.0.0.0"  # noqa: S104
 
     @property
     def controllers(self) -> list[str]:

@@ -11,7 +11,6 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from mqlake.broker.replicas import Replicas
 from mqlake.broker.settings import BrokerSettings
 from mqlake.broker.static_topics.mappings import StaticTopics
 from mqlake.broker.topics import READ_WRITE, Topics
@@ -24,6 +23,7 @@ from mqlake.protocol.codes import RequestCode
 from mqlake.protocol.command import Command, request
 from mqlake.protocol.headers.namesrv import RegisterBrokerHeader, RegistrationPart, TopicHeader
 from mqlake.remoting.slices import Job
+from mqlake.replication.replicas import Replicas
 from mqlake.store.live_settings import Current
 
 LONGEST_PART: Final = 4 << 20

@@ -22,15 +22,13 @@ from mqlake.protocol.codes import ResponseCode
 from mqlake.protocol.errors import RemotingError
 from mqlake.remoting.shares import Shares, owner_of
 from mqlake.remoting.slices import Job, sort
+from mqlake.store.bounds import MOST_QUEUES
 from mqlake.store.config.config_entries import TopicTable
 from mqlake.store.live_settings import Current
 
 READ_WRITE = PERM_READ | PERM_WRITE
 UNIT = 1
 UNIT_SUBSCRIPTION = 2
-
-MOST_QUEUES = 65_535
-"""Maximum queues of a topic in an existing store; settings may only allow fewer."""
 
 _BENCHMARK_QUEUES = 1024
 _SCHEDULE_QUEUES = 18

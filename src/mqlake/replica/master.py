@@ -10,6 +10,7 @@ from mqlake.client.cluster import Cluster
 from mqlake.errors import MqlakeError
 from mqlake.protocol.codes import RequestCode
 from mqlake.replica.options import ReplicaOptions
+from mqlake.store.bounds import LAST_PORT
 from mqlake.store.settings import parse_properties
 
 _FILES = {
@@ -20,7 +21,6 @@ _FILES = {
 }
 """Sizes of files, and what older releases call them."""
 _SECONDS = 5.0
-_LAST_PORT = 65_535
 
 
 class UnusableMasterError(MqlakeError):
@@ -87,8 +87,8 @@ def _ha_address(address: str, values: Mapping[str, str]) -> str:
     host, _, own = address.rpartition(":")
     port = _number(address, values.get("haListenPort", ""), "haListenPort")
     # mqlake's brokers write 0 for the port after their own.
-    port = port or min(_number(address, own, "port") + 1, _LAST_PORT)
-    if port > _LAST_PORT:
+    port = port or min(_number(address, own, "port") + 1, LAST_PORT)
+    if port > LAST_PORT:
         raise MqlakeError(f"{address}: its setting haListenPort is {port}")
     named = values.get("brokerIP2", "")
     if named:

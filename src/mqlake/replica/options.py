@@ -43,10 +43,8 @@ class ReplicaOptions(msgspec.Struct, frozen=True, kw_only=True):
             files: sizes of files, by setting: those of the master.
         """
         return {
-            "storePathRootDir": str(self.store),
             "brokerName": name,
             "brokerRole": "SLAVE",
-            "brokerId": 1,
             "fileReservedTime": _FOR_EVER if self.keep_hours is None else self.keep_hours,
             "deleteWhen": _ALL_HOURS,
             "maxCommitLogBytes": self.keep_bytes or 0,

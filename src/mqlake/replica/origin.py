@@ -5,8 +5,8 @@ Readers of several stores fill the column `brokerName` from it.
 
 from __future__ import annotations
 
-from mqlake.broker.settings import BrokerSettings
 from mqlake.errors import StoreError
+from mqlake.replication.settings import ReplicationSettings
 from mqlake.storage.protocol import OwnedDirectory
 from mqlake.storage.read_file import read_file
 from mqlake.store.config.properties_file import PATH, PropertiesFile
@@ -30,4 +30,4 @@ def note_origin(directory: OwnedDirectory, name: str) -> None:
             f"{directory.describe()}: this is the store of {known}, not of {name}: give another"
             " --store"
         )
-    PropertiesFile.of_store(directory).change(BrokerSettings, {"brokerName": name})
+    PropertiesFile.of_store(directory).change(ReplicationSettings, {"brokerName": name})

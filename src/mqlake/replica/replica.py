@@ -8,10 +8,6 @@ from collections.abc import Callable, Coroutine
 from contextlib import AsyncExitStack
 from typing import Any, Self
 
-from mqlake.broker.replication.comparison import BeginOtherwiseError, DivergedError
-from mqlake.broker.replication.master_log import MasterLog, ask
-from mqlake.broker.replication.reception import Reception
-from mqlake.broker.settings import BrokerSettings, make_broker_settings
 from mqlake.client.cluster import Cluster
 from mqlake.errors import MqlakeError, StoreError
 from mqlake.programs.kernels import load_kernels
@@ -20,9 +16,14 @@ from mqlake.replica.options import ReplicaOptions
 from mqlake.replica.origin import note_origin
 from mqlake.replica.status import Lag, ReplicaStatus
 from mqlake.replica.topics import TopicCopy
+from mqlake.replication.comparison import BeginOtherwiseError, DivergedError
+from mqlake.replication.master_log import MasterLog, ask
+from mqlake.replication.reception import Reception
+from mqlake.replication.settings import ReplicationSettings
 from mqlake.storage.clock import SystemClock
 from mqlake.store.live_settings import LiveSettings
 from mqlake.store.message_store import MessageStore
+from mqlake.store.settings import settings_of
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 30.0
 """Seconds until a master that failed is asked again: doubled each time, up to these."""
@@ -187,7 +188,9 @@ class Replica:
         if self._store is not None:
             return self._store
         given = self._options.settings(master.name, master.files)
-        settings: LiveSettings[BrokerSettings] = LiveSettings(make_broker_settings(given))
+        settings: LiveSettings[ReplicationSettings] = LiveSettings(
+            settings_of(ReplicationSettings, given)
+        )
         await self._loop.run_in_executor(None, load_kernels)
         async with AsyncExitStack() as undo:
             store = MessageStore.open(self._options.store, settings)

@@ -6,9 +6,9 @@ import asyncio
 import logging
 from collections.abc import Callable
 
-from mqlake.broker.slave.master import MasterClient
 from mqlake.errors import MqlakeError
 from mqlake.remoting.slices import Slices
+from mqlake.replication.master_tables import MasterClient
 from mqlake.store.port import Store
 
 _EVERY = 60.0

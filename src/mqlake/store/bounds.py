@@ -25,7 +25,9 @@ _LONGEST_SHOWN = 80
 _HOUR = re.compile(r" *([0-9]{1,2}) *")
 _ADDRESS = re.compile(r"(\[[0-9a-fA-F:.]+\]|[^\s:\[\]]{1,253}):([0-9]{1,5})")
 _HOURS_A_DAY = 24
-_LAST_PORT = 0xFFFF
+LAST_PORT = 0xFFFF
+MOST_QUEUES = 65_535
+"""Maximum queues of a topic in an existing store; settings may only allow fewer."""
 _LONGEST_NAME = 100
 _LONGEST_PATH = 4000
 _LONGEST_LIST = 10_000
@@ -174,7 +176,7 @@ def _are_addresses(text: str) -> bool:
 
 def _is_address(text: str) -> bool:
     found = _ADDRESS.fullmatch(text)
-    return found is not None and 0 < int(found[2]) <= _LAST_PORT and text.isprintable()
+    return found is not None and 0 < int(found[2]) <= LAST_PORT and text.isprintable()
 
 
 INT_MAX = 2**31 - 1
@@ -188,7 +190,7 @@ Pause = Annotated[int, Within(0, _DAY)]
 Timeout = Annotated[int, Within(1, _DAY // 24)]
 """The maximum of milliseconds to wait."""
 Percent = Annotated[int, Within(0, 100)]
-Port = Annotated[int, Within(0, _LAST_PORT)]
+Port = Annotated[int, Within(0, LAST_PORT)]
 FileSize = Annotated[int, Within(256, INT_MAX)]
 Pages = Annotated[int, Within(0, 1_000_000)]
 Count = Annotated[int, Within(1, INT_MAX)]

@@ -18,11 +18,11 @@ from mqlake.broker.acting.returning import (
     adopt_delay_offsets,
 )
 from mqlake.broker.settings import BrokerSettings
-from mqlake.broker.slave.master import MasterClient
 from mqlake.formats.config import DataVersion
 from mqlake.formats.consume_queue import SCHEDULE_TOPIC
 from mqlake.programs.ports import free_port
 from mqlake.remoting.slices import Slices, run_at_once
+from mqlake.replication.master_tables import MasterClient
 from mqlake.store import MessageStore
 from tests.broker.acting.groups import group
 from tests.broker.running import Running, running, to

@@ -11,12 +11,12 @@ import pytest
 
 from mqlake.broker.pull.reading import Found
 from mqlake.broker.pull.which_broker import WhichBroker
-from mqlake.broker.replication.comparison import DivergedError
 from mqlake.broker.settings import make_broker_settings
 from mqlake.broker.slave.following import TableSync
 from mqlake.errors import MqlakeError, StoreError
 from mqlake.protocol.codes import RequestCode
 from mqlake.protocol.headers.controller import ExchangeHaInfoHeader
+from mqlake.replication.comparison import DivergedError
 from tests.broker.acting.groups import group
 from tests.broker.acting.test_acting import acts, committed, often
 from tests.broker.pull.pulls import GROUP

@@ -8,10 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from mqlake.broker.replication.auto_switch_server import AutoSwitchServer
-from mqlake.broker.replication.ha_server import HaServer
-from mqlake.broker.replication.replication import Replication
-from mqlake.broker.replication.slave_log import SlaveLog
 from mqlake.broker.settings import BrokerSettings
 from mqlake.errors import MqlakeError, StoreError
 from mqlake.programs.ports import free_port
@@ -19,11 +15,15 @@ from mqlake.protocol.bodies.controller import EpochEntryCache
 from mqlake.protocol.body import decode_body
 from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.headers.controller import ExchangeHaInfoHeader
+from mqlake.replication.auto_switch_server import AutoSwitchServer
+from mqlake.replication.ha_server import HaServer
+from mqlake.replication.replication import Replication
+from mqlake.replication.slave_log import SlaveLog
 from tests.broker.controller.fake import FakeController, controller
 from tests.broker.live.observing import change
-from tests.broker.replication.slaves import FILES, end, log_of, server, until
 from tests.broker.running import Running, running, to
 from tests.broker.slave.pairs import name_server
+from tests.replication.slaves import FILES, end, log_of, server, until
 
 BODY = b"x" * 500
 

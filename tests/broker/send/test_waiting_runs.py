@@ -19,13 +19,13 @@ from mqlake.protocol.command import Command, Serialization
 from mqlake.remoting.frame_reader import FrameReader
 from mqlake.remoting.limits import Limits
 from tests.broker.live.observing import change
-from tests.broker.replication.slaves import Slave, close_all, end, server, until
 from tests.broker.running import Running, running
 from tests.broker.send.random_runs import KEY, TOPIC, send, usual, usual_batch
 from tests.broker.send.streams import ask, warm
 from tests.broker.send.test_runs import QUEUES, mixed, mixed_batches, stored, switch, told
 from tests.broker.send.test_single_frames import made
 from tests.protocol.messages import SEND_FIELDS
+from tests.replication.slaves import Slave, close_all, end, server, until
 
 COUNT = 60
 FILE = 1 << 20

@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from mqlake.broker.slave import answers, following
+from mqlake.broker.slave import following
 from mqlake.protocol.codes import RequestCode
 from mqlake.protocol.headers.admin import TopicNameHeader
+from mqlake.replication import table_answers
 from mqlake.store.settings import BrokerRole
 from tests.broker.admin.asking import done
 from tests.broker.running import Running, running, to
@@ -125,7 +126,7 @@ def test_queues_without_new_messages_go_too_if_a_topic_is_created_again(
 ) -> None:
     """RocketMQ's masters do not say which topics they have deleted: the log shows it."""
     if not is_told:
-        monkeypatch.setattr(answers, "incarnations", lambda _: None)
+        monkeypatch.setattr(table_answers, "incarnations", lambda _: None)
 
     async def run() -> None:
         async with pair(tmp_path) as (master, slave):

@@ -14,7 +14,7 @@ import msgspec
 import pytest
 
 from mqlake.broker.admin import groups
-from mqlake.broker.slave import following, master, table_parts
+from mqlake.broker.slave import following
 from mqlake.broker.topics import Topics
 from mqlake.formats.config import DataVersion
 from mqlake.formats.config.subscription_group import SubscriptionGroup
@@ -27,6 +27,7 @@ from mqlake.protocol.headers.slaves import AllTopicsHeader, TablePartHeader
 from mqlake.remoting.connection import Peer
 from mqlake.remoting.route import Route
 from mqlake.remoting.server import RemotingServer
+from mqlake.replication import master_tables, table_parts
 from mqlake.store.settings import BrokerRole
 from tests.broker.admin.asking import done
 from tests.broker.running import PATIENCE, Running, running
@@ -304,7 +305,7 @@ def test_positions_wait_for_the_log(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 def test_pages_that_never_end_are_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another version each time, or a total that is never reached."""
-    monkeypatch.setattr(master, "_MOST_PAGES", 20)
+    monkeypatch.setattr(master_tables, "_MOST_PAGES", 20)
     versions = iter(range(10, 100_000))
 
     async def run() -> None:

@@ -6,8 +6,8 @@ import asyncio
 from pathlib import Path
 
 from mqlake.admin import Admin, brokers
-from mqlake.broker.replicas import Replicas
 from mqlake.broker.slave import following
+from mqlake.replication.replicas import Replicas
 from tests.broker.running import running
 from tests.broker.slave.pairs import SLAVE, name_server, pair, until
 

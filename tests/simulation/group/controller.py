@@ -7,12 +7,12 @@ import random
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar, cast
 
-from mqlake.broker.replication.term import Term
 from mqlake.errors import MqlakeError
 from mqlake.protocol.codes import ResponseCode
 from mqlake.protocol.command import Command, response
 from mqlake.protocol.errors import RemotingError
 from mqlake.protocol.headers.controller import ControllerHeartbeatHeader, ExchangeHaInfoHeader
+from mqlake.replication.term import Term
 from tests.simulation.group.node import Node
 from tests.simulation.loop import SimulatedLoop
 from tests.simulation.process import CURRENT

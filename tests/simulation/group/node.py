@@ -13,9 +13,9 @@ import msgspec
 
 from mqlake.broker.controller.membership import Membership
 from mqlake.broker.parts import Parts
-from mqlake.broker.replicas import Replicas
-from mqlake.broker.replication.replication import Replication
 from mqlake.broker.settings import BrokerSettings, make_broker_settings
+from mqlake.replication.replicas import Replicas
+from mqlake.replication.replication import Replication
 from mqlake.store import MessageStore
 from mqlake.store.live_settings import LiveSettings
 from mqlake.store.port import cut_log

@@ -12,9 +12,9 @@ from typing import Any
 from unittest import mock
 
 from mqlake.broker.controller import membership
-from mqlake.broker.replication import slave_log
-from mqlake.broker.replication.master_log import MasterLog
 from mqlake.errors import MqlakeError
+from mqlake.replication import slave_log
+from mqlake.replication.master_log import MasterLog
 from tests.simulation.group.controller import SimulatedController, client_of, controllers_of
 from tests.simulation.group.faults import Faults
 from tests.simulation.group.ledger import Ledger

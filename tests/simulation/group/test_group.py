@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from mqlake.broker.replication import auto_switch_reception
-from mqlake.broker.replication.comparison import Comparison
+from mqlake.replication import auto_switch_reception
+from mqlake.replication.comparison import Comparison
 from mqlake.store.replication.copies import Copies
 from mqlake.store.replication.in_sync_set import InSyncSet
 from mqlake.store.replication.log_copying import LogCopying

@@ -16,7 +16,6 @@ from typing import Final, NamedTuple, TypeVar
 
 from mqlake.broker.acting.members import members_of
 from mqlake.broker.settings import BrokerSettings
-from mqlake.broker.slave.master import MasterClient
 from mqlake.client.cluster import MASTER, Cluster
 from mqlake.errors import MqlakeError
 from mqlake.formats.config import DataVersion
@@ -24,6 +23,7 @@ from mqlake.formats.config.consumer_offset import TOPIC_GROUP_SEPARATOR
 from mqlake.formats.consume_queue import SCHEDULE_TOPIC
 from mqlake.protocol import naming
 from mqlake.remoting.slices import Job, Slices
+from mqlake.replication.master_tables import MasterClient
 from mqlake.store.config.consumer_offsets import ConsumerOffsetTable, is_older
 from mqlake.store.config.delay_offsets import DelayOffsetTable
 from mqlake.store.port import Store

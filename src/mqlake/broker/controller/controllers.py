@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Iterable
 from contextlib import suppress
 
-from mqlake.broker.replication.term import Term
 from mqlake.broker.settings import BrokerSettings
 from mqlake.errors import MqlakeError
 from mqlake.protocol.bodies.controller import SyncStateSet
@@ -28,6 +27,7 @@ from mqlake.protocol.headers.controller import (
     RegisterToControllerHeader,
 )
 from mqlake.remoting.client import RemotingClient
+from mqlake.replication.term import Term
 from mqlake.storage.clock import Clock
 from mqlake.store.live_settings import Current
 

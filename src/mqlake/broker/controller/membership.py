@@ -15,14 +15,14 @@ import msgspec
 from mqlake.broker.controller.controllers import Controllers
 from mqlake.broker.controller.identity import Identity
 from mqlake.broker.parts import Parts
-from mqlake.broker.replication.auto_switch_server import AutoSwitchServer
-from mqlake.broker.replication.term import RefusedError, Term
 from mqlake.errors import MqlakeError
 from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.command import request
 from mqlake.protocol.errors import RemotingError
 from mqlake.protocol.headers.controller import ControllerHeartbeatHeader, ExchangeHaInfoHeader
 from mqlake.remoting.client import RemotingClient
+from mqlake.replication.auto_switch_server import AutoSwitchServer
+from mqlake.replication.term import RefusedError, Term
 from mqlake.store.settings import BrokerRole
 
 _AGAIN = 1.0

@@ -19,7 +19,6 @@ from mqlake.broker.offsets.room import check_offsets
 from mqlake.broker.parts import Parts
 from mqlake.broker.static_topics.mappings import LogicQueue
 from mqlake.broker.static_topics.offsets import LogicOffsets
-from mqlake.broker.topics import MOST_QUEUES
 from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.command import Command, response
 from mqlake.protocol.errors import RemotingError
@@ -34,6 +33,7 @@ from mqlake.protocol.headers.offsets import (
 from mqlake.protocol.permission import Permission
 from mqlake.remoting.connection import Peer
 from mqlake.remoting.route import Answer, Route
+from mqlake.store.bounds import MOST_QUEUES
 from mqlake.store.port import Boundary
 
 Later = Answer | Coroutine[Any, Any, Answer]

@@ -12,8 +12,6 @@ import msgspec
 
 from mqlake.broker.parts import Parts
 from mqlake.broker.pop.kept_table import KeptTable, Members
-from mqlake.broker.slave.answers import read_members, request_modes
-from mqlake.broker.slave.table_parts import requested
 from mqlake.formats.config import MessageRequestModes
 from mqlake.formats.config.message_request_mode import MessageRequestMode
 from mqlake.formats.config.topics import PERM_READ
@@ -38,6 +36,8 @@ from mqlake.protocol.strategies import STRATEGIES, share
 from mqlake.remoting.connection import Peer
 from mqlake.remoting.route import Answer
 from mqlake.remoting.slices import Job
+from mqlake.replication.table_answers import read_members, request_modes
+from mqlake.replication.table_parts import requested
 
 _MODE = 100
 """Approximate bytes of the text of a mode, without its names."""

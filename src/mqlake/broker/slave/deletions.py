@@ -14,11 +14,11 @@ from time import monotonic
 from typing import Final, NamedTuple
 
 from mqlake.broker.parts import Parts
-from mqlake.broker.slave.master import MasterClient
 from mqlake.broker.topics import without_topic
 from mqlake.formats.config import DataVersion
 from mqlake.formats.incarnations import EndedIncarnations
 from mqlake.protocol.errors import RemotingError
+from mqlake.replication.master_tables import MasterClient
 
 _TURN: Final = 1.0
 """Seconds after which the rest is left to the next call: positions are copied in between."""

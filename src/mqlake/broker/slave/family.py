@@ -12,7 +12,6 @@ from typing import Any
 from mqlake.broker.bodies import Members
 from mqlake.broker.parts import Parts
 from mqlake.broker.slave.following import TableSync
-from mqlake.broker.slave.table_parts import requested
 from mqlake.formats.config import DelayOffsets, TimerMetrics
 from mqlake.protocol.body import encode_body
 from mqlake.protocol.codes import RequestCode, ResponseCode
@@ -23,6 +22,7 @@ from mqlake.protocol.permission import Permission
 from mqlake.remoting.connection import Peer
 from mqlake.remoting.route import Answer, Route
 from mqlake.remoting.slices import Job
+from mqlake.replication.table_parts import requested
 
 _OFFSET = 20
 """Approximate bytes of the text of a queue and its offset."""

@@ -14,12 +14,12 @@ from typing import Final
 
 from mqlake.broker.parts import Parts
 from mqlake.broker.slave.deletions import TopicDeletions
-from mqlake.broker.slave.master import MasterClient
 from mqlake.errors import MqlakeError
 from mqlake.formats.config import DataVersion
 from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.errors import BodyError, RemotingError
 from mqlake.remoting.slices import Job
+from mqlake.replication.master_tables import MasterClient
 
 TICK: Final = 3.0
 """Seconds between two copies of consumer offsets and of the timer's position."""

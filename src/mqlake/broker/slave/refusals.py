@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from mqlake.broker.replicas import Replicas
 from mqlake.broker.settings import BrokerSettings
 from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.command import Command
 from mqlake.protocol.errors import RemotingError
 from mqlake.remoting.connection import Peer
 from mqlake.remoting.route import Route
+from mqlake.replication.replicas import Replicas
 from mqlake.store.live_settings import Current
 
 

@@ -10,11 +10,11 @@ import logging
 from enum import Enum
 from struct import Struct
 
-from mqlake.broker.replication.master_log import MasterLog
 from mqlake.errors import StoreError
 from mqlake.formats import record
 from mqlake.formats.sys_flag import BORN_HOST_V6, STORE_HOST_V6
 from mqlake.protocol.replication import Piece
+from mqlake.replication.master_log import MasterLog
 from mqlake.store.port import LogCopying
 
 OVERLAP = 64 << 10

@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from mqlake.broker.replication.group import Epochs
 from mqlake.errors import DiskError, StoreError
 from mqlake.formats.checkpoint import decode_checksummed
 from mqlake.protocol.codes import RequestCode, ResponseCode
+from mqlake.replication.group import Epochs
 from mqlake.store.replication.log_copying import LogCopying
 from tests.broker.controller.fake import controller
 from tests.broker.controller.test_membership import is_master, member, same, send
-from tests.broker.replication.slaves import FILES, SLAVE, end, follower, server, until
 from tests.broker.running import Running, running
+from tests.replication.slaves import FILES, SLAVE, end, follower, server, until
 
 
 async def promote(broker: Running) -> str:

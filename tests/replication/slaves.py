@@ -9,10 +9,10 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Self
 
-from mqlake.broker.replication.ha_connection import HaConnection
-from mqlake.broker.replication.ha_server import HaServer
-from mqlake.broker.replication.slave_log import SlaveLog
 from mqlake.protocol.replication import HEAD_SIZE, REPORT_SIZE, encode_head, encode_report
+from mqlake.replication.ha_connection import HaConnection
+from mqlake.replication.ha_server import HaServer
+from mqlake.replication.slave_log import SlaveLog
 from tests.broker.running import PATIENCE, Running, running
 
 SIZE = 1 << 16

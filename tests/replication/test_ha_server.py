@@ -9,13 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from mqlake.broker.replication import ha_server
-from mqlake.broker.replication.ha_connection import HaConnection
 from mqlake.errors import MqlakeError
 from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.replication import NOT_COUNTED
+from mqlake.replication import ha_server
+from mqlake.replication.ha_connection import HaConnection
 from tests.broker.live.observing import change
-from tests.broker.replication.slaves import (
+from tests.broker.running import Running, next_port, running, to
+from tests.remoting.serving import is_closed
+from tests.replication.slaves import (
     FILES,
     SIZE,
     Slave,
@@ -25,8 +27,6 @@ from tests.broker.replication.slaves import (
     server,
     until,
 )
-from tests.broker.running import Running, next_port, running, to
-from tests.remoting.serving import is_closed
 from tests.store.replication.test_received_log import stream
 
 BODY = b"x" * 1000
@@ -131,7 +131,7 @@ def _message() -> object:
 def test_a_slave_far_behind_is_sent_all_of_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mqlake.broker.replication.ha_connection._FAR_BEHIND", 10_000)
+    monkeypatch.setattr("mqlake.replication.ha_connection._FAR_BEHIND", 10_000)
 
     async def test(broker: Running) -> None:
         await fill(broker, 300)

@@ -12,7 +12,6 @@ from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 import msgspec
 
-from mqlake.broker.topics import MOST_QUEUES
 from mqlake.formats.config import DataVersion
 from mqlake.formats.config.message_request_mode import MessageRequestMode
 from mqlake.formats.config.subscription_group import SubscriptionGroup
@@ -24,6 +23,7 @@ from mqlake.protocol.body import decode_body, quoted_keys
 from mqlake.protocol.command import Body
 from mqlake.protocol.errors import BodyError
 from mqlake.remoting.slices import Job
+from mqlake.store.bounds import MOST_QUEUES
 
 T = TypeVar("T")
 Members = dict[str, msgspec.Raw]

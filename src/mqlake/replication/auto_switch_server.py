@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import asyncio
 
-from mqlake.broker.replication.auto_switch_connection import AutoSwitchConnection
-from mqlake.broker.replication.group import Group
-from mqlake.broker.replication.ha_connection import HaConnection
-from mqlake.broker.replication.ha_server import HaServer
-from mqlake.broker.replication.in_sync_watch import InSyncWatch
-from mqlake.broker.settings import BrokerSettings
+from mqlake.replication.auto_switch_connection import AutoSwitchConnection
+from mqlake.replication.group import Group
+from mqlake.replication.ha_connection import HaConnection
+from mqlake.replication.ha_server import HaServer
+from mqlake.replication.in_sync_watch import InSyncWatch
+from mqlake.replication.settings import ReplicationSettings
 from mqlake.store.live_settings import Current
 from mqlake.store.port import InSyncSet, Store
 
@@ -26,7 +26,7 @@ class AutoSwitchServer(HaServer):
 
     def __init__(
         self,
-        settings: Current[BrokerSettings],
+        settings: Current[ReplicationSettings],
         store: Store,
         group: Group,
         in_sync_set: InSyncSet,

@@ -10,13 +10,13 @@ import logging
 import socket
 from ipaddress import ip_address
 
-from mqlake.broker.replication.ha_connection import HaConnection
-from mqlake.broker.settings import LAST_PORT, BrokerSettings
 from mqlake.errors import MqlakeError
 from mqlake.remoting.listening import stop_listening
 from mqlake.remoting.memory_budget import MemoryBudget
 from mqlake.remoting.shares import Use, owner_of
-from mqlake.store.bounds import networks
+from mqlake.replication.ha_connection import HaConnection
+from mqlake.replication.settings import ReplicationSettings
+from mqlake.store.bounds import LAST_PORT, networks
 from mqlake.store.live_settings import Current
 from mqlake.store.port import Store
 from mqlake.store.settings import BrokerRole
@@ -41,7 +41,7 @@ class HaServer:
         budget: of the memory for all connections of the broker; None: no maximum.
     """
 
-    def __init__(self, settings: Current[BrokerSettings], store: Store) -> None:
+    def __init__(self, settings: Current[ReplicationSettings], store: Store) -> None:
         self._settings, self._store = settings, store
         self._loop = asyncio.get_running_loop()
         self.connections: list[HaConnection] = []
@@ -59,7 +59,7 @@ class HaServer:
         """How many slaves are in sync."""
         return self._store.copies.in_sync
 
-    async def bind(self, settings: BrokerSettings) -> None:
+    async def bind(self, settings: ReplicationSettings) -> None:
         """Take the port for slaves, which `start` then serves.
 
         Args:

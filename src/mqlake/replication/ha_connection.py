@@ -9,12 +9,12 @@ import asyncio
 import logging
 from collections.abc import Callable, Sequence
 
-from mqlake.broker.replication.rate import Rate
-from mqlake.broker.replication.slave_memory import SlaveMemory
-from mqlake.broker.settings import BrokerSettings
 from mqlake.errors import FormatError, StoreError
 from mqlake.protocol.replication import NOT_COUNTED, ReportReader, encode_head
 from mqlake.remoting.memory_budget import MemoryBudget
+from mqlake.replication.rate import Rate
+from mqlake.replication.settings import ReplicationSettings
+from mqlake.replication.slave_memory import SlaveMemory
 from mqlake.store.live_settings import Current
 from mqlake.store.port import Copy, Store
 
@@ -56,7 +56,7 @@ class HaConnection:
 
     def __init__(
         self,
-        settings: Current[BrokerSettings],
+        settings: Current[ReplicationSettings],
         store: Store,
         reader: asyncio.StreamReader,
         writer: asyncio.StreamWriter,

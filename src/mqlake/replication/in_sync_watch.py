@@ -9,11 +9,11 @@ import asyncio
 import logging
 from collections.abc import Sequence
 
-from mqlake.broker.replication.auto_switch_connection import AutoSwitchConnection
-from mqlake.broker.replication.group import Group
-from mqlake.broker.replication.term import RefusedError, Term
-from mqlake.broker.settings import BrokerSettings
 from mqlake.errors import MqlakeError
+from mqlake.replication.auto_switch_connection import AutoSwitchConnection
+from mqlake.replication.group import Group
+from mqlake.replication.settings import ReplicationSettings
+from mqlake.replication.term import RefusedError, Term
 from mqlake.store.live_settings import Current
 from mqlake.store.port import InSyncSet, Store
 
@@ -34,7 +34,7 @@ class InSyncWatch:
 
     def __init__(
         self,
-        settings: Current[BrokerSettings],
+        settings: Current[ReplicationSettings],
         store: Store,
         group: Group,
         in_sync_set: InSyncSet,

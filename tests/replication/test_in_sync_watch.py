@@ -7,15 +7,15 @@ from collections.abc import Awaitable, Callable, Iterable
 from types import SimpleNamespace
 from typing import Any
 
-from mqlake.broker.replication.group import Group
-from mqlake.broker.replication.in_sync_watch import InSyncWatch
-from mqlake.broker.replication.term import RefusedError, Term
 from mqlake.protocol.codes import ResponseCode
 from mqlake.protocol.errors import RemotingError
+from mqlake.replication.group import Group
+from mqlake.replication.in_sync_watch import InSyncWatch
+from mqlake.replication.term import RefusedError, Term
 from mqlake.store.replication.epochs import Epochs
 from mqlake.store.replication.in_sync_set import InSyncSet
-from tests.broker.replication.slaves import until
 from tests.crash.disk import RecordedDisk
+from tests.replication.slaves import until
 
 ALONE = Term(1, 1, "127.0.0.1:1", frozenset({1}), 1)
 BOTH = ALONE._replace(members=frozenset({1, 2}), version=2)

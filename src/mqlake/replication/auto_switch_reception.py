@@ -9,12 +9,6 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Iterator, Sequence
 
-from mqlake.broker.replication.comparison import Begin, Comparison, DivergedError
-from mqlake.broker.replication.connecting import MasterConnection
-from mqlake.broker.replication.group import Group
-from mqlake.broker.replication.master_log import MasterLog
-from mqlake.broker.replication.reception import Reception
-from mqlake.broker.settings import BrokerSettings
 from mqlake.errors import FormatError, MqlakeError
 from mqlake.formats.epoch_file import Epoch
 from mqlake.protocol.auto_switch import (
@@ -25,6 +19,12 @@ from mqlake.protocol.auto_switch import (
     encode_report,
 )
 from mqlake.protocol.replication import Piece
+from mqlake.replication.comparison import Begin, Comparison, DivergedError
+from mqlake.replication.connecting import MasterConnection
+from mqlake.replication.group import Group
+from mqlake.replication.master_log import MasterLog
+from mqlake.replication.reception import Reception
+from mqlake.replication.settings import ReplicationSettings
 from mqlake.store.live_settings import Current
 from mqlake.store.port import Store, common_end
 
@@ -36,7 +36,7 @@ class AutoSwitchReception(Reception):
 
     _encode_report = staticmethod(encode_report)
 
-    def __init__(self, settings: Current[BrokerSettings], store: Store, group: Group) -> None:
+    def __init__(self, settings: Current[ReplicationSettings], store: Store, group: Group) -> None:
         super().__init__(settings, store)
         self._group = group
         self._messages = MasterReader()

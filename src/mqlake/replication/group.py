@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable
 
-from mqlake.broker.replication.term import Term
+from mqlake.replication.term import Term
 from mqlake.store.port import Epochs
 
 Alter = Callable[[Iterable[int], int], Awaitable[Term]]

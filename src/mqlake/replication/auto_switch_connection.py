@@ -9,9 +9,6 @@ import asyncio
 import logging
 from collections.abc import Callable, Sequence
 
-from mqlake.broker.replication.group import Group
-from mqlake.broker.replication.ha_connection import EndedError, HaConnection
-from mqlake.broker.settings import BrokerSettings
 from mqlake.protocol.auto_switch import (
     Handshake,
     HandshakeAnswer,
@@ -20,6 +17,9 @@ from mqlake.protocol.auto_switch import (
     encode_head,
 )
 from mqlake.remoting.memory_budget import MemoryBudget
+from mqlake.replication.group import Group
+from mqlake.replication.ha_connection import EndedError, HaConnection
+from mqlake.replication.settings import ReplicationSettings
 from mqlake.store.live_settings import Current
 from mqlake.store.port import Store
 
@@ -39,7 +39,7 @@ class AutoSwitchConnection(HaConnection):
 
     def __init__(
         self,
-        settings: Current[BrokerSettings],
+        settings: Current[ReplicationSettings],
         store: Store,
         reader: asyncio.StreamReader,
         writer: asyncio.StreamWriter,

@@ -9,12 +9,12 @@ import asyncio
 import logging
 from contextlib import suppress
 
-from mqlake.broker.replication.comparison import BeginOtherwiseError, DivergedError
-from mqlake.broker.replication.master_log import MasterLog, ask
-from mqlake.broker.replication.reception import Reception
-from mqlake.broker.settings import BrokerSettings
 from mqlake.errors import MqlakeError
 from mqlake.remoting.client import RemotingClient
+from mqlake.replication.comparison import BeginOtherwiseError, DivergedError
+from mqlake.replication.master_log import MasterLog, ask
+from mqlake.replication.reception import Reception
+from mqlake.replication.settings import ReplicationSettings
 from mqlake.store.live_settings import Current
 from mqlake.store.port import Store
 
@@ -42,7 +42,7 @@ class SlaveLog:
     """
 
     def __init__(
-        self, settings: Current[BrokerSettings], store: Store, reception: Reception
+        self, settings: Current[ReplicationSettings], store: Store, reception: Reception
     ) -> None:
         self._store = store
         self._advice = _ADVICE_IF_LED if settings.now.enable_controller_mode else _ADVICE

@@ -10,13 +10,13 @@ import logging
 from collections.abc import Awaitable, Callable, Iterator
 from time import perf_counter
 
-from mqlake.broker.replication.comparison import Begin, BeginOtherwiseError, Comparison
-from mqlake.broker.replication.connecting import MasterConnection, connect
-from mqlake.broker.replication.master_log import MasterLog
-from mqlake.broker.replication.rate import Rate
-from mqlake.broker.settings import BrokerSettings
 from mqlake.errors import StoreError
 from mqlake.protocol.replication import NOT_COUNTED, FrameReader, Piece, encode_report, joined
+from mqlake.replication.comparison import Begin, BeginOtherwiseError, Comparison
+from mqlake.replication.connecting import MasterConnection, connect
+from mqlake.replication.master_log import MasterLog
+from mqlake.replication.rate import Rate
+from mqlake.replication.settings import ReplicationSettings
 from mqlake.store.live_settings import Current
 from mqlake.store.port import Store
 
@@ -52,7 +52,7 @@ class Reception:
     _encode_report = staticmethod(encode_report)
 
     def __init__(
-        self, settings: Current[BrokerSettings], store: Store, *, is_counted: bool = True
+        self, settings: Current[ReplicationSettings], store: Store, *, is_counted: bool = True
     ) -> None:
         self._settings, self._store, self._is_counted = settings, store, is_counted
         self._loop = asyncio.get_running_loop()

@@ -8,8 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from mqlake.broker.replication.auto_switch_reception import AutoSwitchReception
-from mqlake.broker.replication.group import Group
 from mqlake.broker.settings import make_broker_settings
 from mqlake.errors import MqlakeError
 from mqlake.formats.epoch_file import Epoch
@@ -21,11 +19,13 @@ from mqlake.protocol.auto_switch import (
     encode_head,
     encode_report,
 )
+from mqlake.replication.auto_switch_reception import AutoSwitchReception
+from mqlake.replication.group import Group
 from mqlake.store.live_settings import LiveSettings
 from mqlake.store.message_store import MessageStore
 from mqlake.store.port import Epochs, LogCopying
-from tests.broker.replication.slaves import Master, master
 from tests.broker.running import PATIENCE, SMALL
+from tests.replication.slaves import Master, master
 from tests.store.replication.test_received_log import SIZE, filled, stream
 
 HANDSHAKE, REPORT = len(encode_handshake(Handshake(2))), len(encode_report(0))

@@ -8,10 +8,6 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator
 from typing import Final, Generic, NamedTuple, TypeVar
 
-from mqlake.broker.replication.master_log import MasterLog, ask
-from mqlake.broker.slave import answers
-from mqlake.broker.slave.answers import GROUPS, MAPPINGS, TOPICS, Members
-from mqlake.broker.slave.table_parts import MOST_PARTS
 from mqlake.formats.config import DataVersion
 from mqlake.formats.config.subscription_group import SubscriptionGroup
 from mqlake.formats.config.topic_queue_mapping import TopicQueueMapping
@@ -26,6 +22,10 @@ from mqlake.protocol.headers.offsets import OffsetHeader, QueueHeader
 from mqlake.protocol.headers.slaves import AllGroupsHeader, AllTopicsHeader, TablePartHeader
 from mqlake.remoting.client import RemotingClient
 from mqlake.remoting.slices import Job, Slices
+from mqlake.replication import table_answers
+from mqlake.replication.master_log import MasterLog, ask
+from mqlake.replication.table_answers import GROUPS, MAPPINGS, TOPICS, Members
+from mqlake.replication.table_parts import MOST_PARTS
 
 T = TypeVar("T")
 
@@ -89,11 +89,11 @@ class MasterClient:
 
         def read(members: Members) -> Job[dict[str, Topic]]:
             nonlocal mapping_version, incarnations
-            incarnations = answers.incarnations(members) or incarnations
+            incarnations = table_answers.incarnations(members) or incarnations
             if "topicQueueMappingDetailMap" in members:  # Since 5.0.
-                mappings.update((yield from answers.named(members, MAPPINGS)))
-                mapping_version = answers.version(members, "mappingDataVersion")
-            return (yield from answers.named(members, TOPICS))
+                mappings.update((yield from table_answers.named(members, MAPPINGS)))
+                mapping_version = table_answers.version(members, "mappingDataVersion")
+            return (yield from table_answers.named(members, TOPICS))
 
         async def ask(first: int, version: str) -> Command:
             header = AllTopicsHeader(
@@ -110,8 +110,8 @@ class MasterClient:
 
         def read(members: Members) -> Job[dict[str, SubscriptionGroup]]:
             if "forbiddenTable" in members:  # Since 4.9.
-                forbidden.update((yield from answers.forbidden(members)))
-            return (yield from answers.named(members, GROUPS))
+                forbidden.update((yield from table_answers.forbidden(members)))
+            return (yield from table_answers.named(members, GROUPS))
 
         async def ask(first: int, version: str) -> Command:
             header = AllGroupsHeader(group_seq=first, max_group_num=_A_PAGE, data_version=version)
@@ -124,18 +124,18 @@ class MasterClient:
         """Return all committed offsets by `topic@group`; they have this version or a later one."""
         table, version, number = dict[str, dict[int, int]](), DataVersion(), 0
         async for body in self.parts(address, RequestCode.GET_ALL_CONSUMER_OFFSET):
-            members = await self._slices.finish(answers.read_members(body))
-            table |= await self._slices.finish(answers.consumer_offsets(members))
+            members = await self._slices.finish(table_answers.read_members(body))
+            table |= await self._slices.finish(table_answers.consumer_offsets(members))
             if not number:
-                version = answers.version(members)
+                version = table_answers.version(members)
             number += 1
         return table, version
 
     async def delay_offsets(self, address: str) -> tuple[dict[int, int], DataVersion]:
         """Return how far each delay level was delivered."""
         answer = await self._ask(address, RequestCode.GET_ALL_DELAY_OFFSET)
-        members = await self._slices.finish(answers.read_members(answer.body))
-        return answers.delay_offsets(members), _version_or_none(members)
+        members = await self._slices.finish(table_answers.read_members(answer.body))
+        return table_answers.delay_offsets(members), _version_or_none(members)
 
     async def max_offset(self, address: str, topic: str, queue_id: int) -> int:
         """Return the queue offset after a queue's last message; 0 if there is no such queue."""
@@ -199,9 +199,9 @@ class MasterClient:
         self, answer: Command, total: str, read: Callable[[Members], Job[dict[str, T]]]
     ) -> _Page[T]:
         def job() -> Generator[None, None, _Page[T]]:
-            members = yield from answers.read_members(answer.body)
+            members = yield from table_answers.read_members(answer.body)
             entries = yield from read(members)
-            return _Page(entries, answers.version(members), members, _number(answer, total))
+            return _Page(entries, table_answers.version(members), members, _number(answer, total))
 
         return await self._slices.finish(job())
 
@@ -210,11 +210,11 @@ def _number(answer: Command, name: str) -> int | None:
     text = answer.fields.get(name)
     if text is None:
         return None
-    if not text.isascii() or not text.isdigit() or len(text) > len(str(answers.MOST_ENTRIES)):
+    if not text.isascii() or not text.isdigit() or len(text) > len(str(table_answers.MOST_ENTRIES)):
         raise BodyError(f"{name} is {text[:100]!r}")
     return int(text)
 
 
 def _version_or_none(members: Members) -> DataVersion:
     """Return the version of delay offsets, which releases before 5.0 do not send."""
-    return answers.version(members) if "dataVersion" in members else DataVersion()
+    return table_answers.version(members) if "dataVersion" in members else DataVersion()

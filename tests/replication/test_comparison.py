@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mqlake.broker.replication.comparison import (
+from mqlake.replication.comparison import (
     SIZE_FIELD,
     Begin,
     BeginOtherwiseError,

@@ -8,15 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from mqlake.broker.replication.comparison import first_record_size
 from mqlake.errors import StoreError
 from mqlake.formats import record
 from mqlake.protocol.bodies.ha import HaRuntimeInfo
 from mqlake.protocol.body import decode_body
 from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.replication import encode_head
+from mqlake.replication.comparison import first_record_size
 from mqlake.store.owned_store import OwnedStore
-from tests.broker.replication.slaves import (
+from tests.broker.running import Running, running, to
+from tests.replication.slaves import (
     FILES,
     SLAVE,
     Master,
@@ -29,7 +30,6 @@ from tests.broker.replication.slaves import (
     slave_of,
     until,
 )
-from tests.broker.running import Running, running, to
 from tests.store.replication.test_received_log import SIZE, filled, stream
 
 BODY = b"x" * 1000
@@ -316,8 +316,8 @@ def test_a_connection_that_ends_in_a_record_is_made_again(tmp_path: Path) -> Non
 
     # Of its overlap little is left in so small a log; what is compared is not appended again.
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("mqlake.broker.replication.comparison.OVERLAP", 100)
-        patch.setattr("mqlake.broker.replication.slave_log._FIRST_PAUSE", 0.01)
+        patch.setattr("mqlake.replication.comparison.OVERLAP", 100)
+        patch.setattr("mqlake.replication.slave_log._FIRST_PAUSE", 0.01)
         with_a_master(tmp_path, lead, test)
 
 
@@ -388,7 +388,7 @@ def test_others_are_served_while_many_short_frames_are_taken(tmp_path: Path) -> 
         assert turns > beats
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("mqlake.broker.replication.reception._TURN", 0)
+        patch.setattr("mqlake.replication.reception._TURN", 0)
         with_a_master(tmp_path, lead, test)
 
 

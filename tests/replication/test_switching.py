@@ -7,15 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from mqlake.broker.replication.ha_server import HaServer
-from mqlake.broker.replication.slave_log import SlaveLog
 from mqlake.broker.settings import BrokerSettings
 from mqlake.errors import MqlakeError
 from mqlake.protocol.codes import RequestCode, ResponseCode
+from mqlake.replication.ha_server import HaServer
+from mqlake.replication.slave_log import SlaveLog
 from mqlake.store.live_settings import LiveSettings
 from mqlake.store.settings import BrokerRole
 from tests.broker.live.observing import change
-from tests.broker.replication.slaves import (
+from tests.broker.running import Running, running, to
+from tests.broker.slave.pairs import name_server
+from tests.replication.slaves import (
     FILES,
     SLAVE,
     Slave,
@@ -26,8 +28,6 @@ from tests.broker.replication.slaves import (
     server,
     until,
 )
-from tests.broker.running import Running, running, to
-from tests.broker.slave.pairs import name_server
 
 BODY = b"x" * 500
 

@@ -4,30 +4,33 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import NoReturn
+from typing import Generic, NoReturn, TypeVar
 
-from mqlake.broker.replicas import Replicas
-from mqlake.broker.replication.auto_switch_reception import AutoSwitchReception
-from mqlake.broker.replication.auto_switch_server import AutoSwitchServer
-from mqlake.broker.replication.group import Group
-from mqlake.broker.replication.ha_server import HaServer
-from mqlake.broker.replication.reception import Reception
-from mqlake.broker.replication.slave_log import SlaveLog
-from mqlake.broker.replication.term import Term
-from mqlake.broker.settings import BrokerSettings
 from mqlake.errors import MqlakeError, StoreError
 from mqlake.protocol.bodies.ha import HaClientInfo, HaConnectionInfo, HaRuntimeInfo
 from mqlake.remoting.memory_budget import MemoryBudget
+from mqlake.replication.auto_switch_reception import AutoSwitchReception
+from mqlake.replication.auto_switch_server import AutoSwitchServer
+from mqlake.replication.group import Group
+from mqlake.replication.ha_server import HaServer
+from mqlake.replication.reception import Reception
+from mqlake.replication.replicas import Replicas
+from mqlake.replication.settings import ReplicationSettings
+from mqlake.replication.slave_log import SlaveLog
+from mqlake.replication.term import Term
 from mqlake.store.live_settings import LiveSettings
 from mqlake.store.port import Epochs, InSyncSet, Store
 
 _STOP, _DEMOTION = 1.0, 5.0
 """Maximum seconds that a stop, or a demotion, waits until slaves have everything."""
 
+S = TypeVar("S", bound=ReplicationSettings)
+"""Which may be more than those of the replication: a change of the role replaces them all."""
+
 _log = logging.getLogger(__name__)
 
 
-class Replication:
+class Replication(Generic[S]):
     """Copies one broker's commit log, from `start` to `stop`.
 
     Args:
@@ -40,9 +43,7 @@ class Replication:
         budget: of the memory for all connections of the broker; None: no maximum.
     """
 
-    def __init__(
-        self, settings: LiveSettings[BrokerSettings], store: Store, replicas: Replicas
-    ) -> None:
+    def __init__(self, settings: LiveSettings[S], store: Store, replicas: Replicas) -> None:
         self._settings, self._store, self._replicas = settings, store, replicas
         self.budget: MemoryBudget | None = None
         is_led = settings.now.enable_controller_mode
@@ -98,7 +99,7 @@ class Replication:
         if self.slave is not None:
             await self.slave.stop()
 
-    async def switch(self, settings: BrokerSettings) -> None:
+    async def switch(self, settings: S) -> None:
         """Promote or demote this broker: apply settings with another role.
 
         Raises:
@@ -115,7 +116,7 @@ class Replication:
         self.follow_known_master()
         _log.info("the role is %s now, was %s", settings.broker_role.value, old.broker_role.value)
 
-    async def _keep(self, old: BrokerSettings, reason: MqlakeError) -> NoReturn:
+    async def _keep(self, old: S, reason: MqlakeError) -> NoReturn:
         """Undo a switch that failed, and report it."""
         failure = f"the role stays {old.broker_role.value}: {reason}"
         try:
@@ -137,7 +138,7 @@ class Replication:
             failure = f"{failure}; and the log is not copied until a restart: {error}"
         raise StoreError(failure) from reason
 
-    async def _promote(self, settings: BrokerSettings) -> None:
+    async def _promote(self, settings: S) -> None:
         assert self.slave is not None
         await self.slave.stop()
         await self._store.copying.lead()
@@ -190,7 +191,7 @@ class Replication:
             epochs.begin(term.number, watermarks.min_offset, watermarks.end)
         self.server.watch.take(term)
 
-    async def _demote(self, settings: BrokerSettings) -> None:
+    async def _demote(self, settings: S) -> None:
         assert self.server is not None
         await self._prepare_to_follow()
         shown = self._store.copies.shown

@@ -1,0 +1,89 @@
+"""Settings of a store that is copied from a master, or to slaves.
+
+Upstream: `BrokerConfig`, `MessageStoreConfig`. Replication needs nothing else of a broker's
+settings, which extend these.
+"""
+
+from __future__ import annotations
+
+import socket
+from ipaddress import ip_address
+from typing import Annotated
+
+import msgspec
+
+from mqlake.store.bounds import (
+    Addresses,
+    Interval,
+    IPAddressOrEmpty,
+    ListenAddress,
+    Name,
+    Networks,
+    Now,
+    Port,
+    Restart,
+    Within,
+)
+from mqlake.store.settings import StoreSettings
+
+
+class ReplicationSettings(StoreSettings, frozen=True, rename="camel", kw_only=True):
+    """How a broker copies its log to slaves, or from a master.
+
+    Times are milliseconds, sizes bytes, unless stated otherwise.
+    """
+
+    # Identity and addresses
+    broker_name: Restart[Name] = msgspec.field(default_factory=socket.gethostname)
+    """The broker's name. A master and its slaves have the same name."""
+    bind_address: Restart[ListenAddress] = ""
+    """The address to listen on. Empty: the loopback address if `brokerIP1` is a loopback address,
+    otherwise all addresses, which is RocketMQ's default."""
+
+    # Limits
+    max_address_share: Now[Annotated[int, Within(1, 100)]] = 20
+    """Percent of a limit for all clients. While more than half of the limit is in use, the clients
+    of one address together can add entries only until they have this share. Set it to 100 if all
+    clients connect through one proxy."""
+
+    # Replication
+    ha_listen_port: Restart[Port] = 0
+    """The port for slaves. 0: `listenPort` + 1; if that is in use, a SYNC_MASTER does not start,
+    and another master has no slaves (RocketMQ's default: 10912)."""
+    broker_ip2: Restart[IPAddressOrEmpty] = msgspec.field(default="", name="brokerIP2")
+    """The address that slaves are given for this machine. Empty: `brokerIP1`."""
+    ha_allowed_addresses: Restart[Networks] = ""
+    """Addresses and networks of slaves, separated by `;`, such as `10.0.0.7;10.1.0.0/16`. Empty:
+    everyone who can connect to the port receives the commit log. RocketMQ does not have this
+    setting."""
+    ha_master_address: Restart[Addresses] = ""
+    """The master's port for slaves, as "host:port". Empty: the name server provides it."""
+    ha_send_heartbeat_interval: Restart[Interval] = 5000
+    """How often master and slave send something on an idle connection."""
+    ha_housekeeping_interval: Restart[Interval] = 20_000
+    """Master and slave close a connection on which they receive nothing for this long."""
+    ha_transfer_batch_size: Restart[Annotated[int, Within(1, 1 << 24)]] = 32 << 10
+    """The maximum number of bytes of the commit log in one frame, unless the slave lacks more than
+    4 MiB: then frames have up to 1 MiB."""
+    ha_flow_control_enable: Restart[bool] = False
+    """Whether `maxHaTransferByteInSecond` limits the bytes sent to each slave."""
+    max_ha_transfer_byte_in_second: Restart[Annotated[int, Within(1024, 1 << 40)]] = 100 << 20
+    """Bytes per second. See `haFlowControlEnable`."""
+
+    # Controller
+    enable_controller_mode: Restart[bool] = False
+    """Whether a controller decides which broker of this name is the master. If so, `brokerRole` and
+    `brokerId` are ignored."""
+    check_sync_state_set_period: Restart[Interval] = 5000
+    """How often a master checks whether slaves in the in-sync set lag."""
+    ha_max_time_slave_not_catchup: Restart[Interval] = 15_000
+    """How long a slave may lack a part of the log before it is removed from the in-sync set."""
+    async_learner: Restart[bool] = False
+    """Whether this broker only copies the log, and can never become the master."""
+
+    @property
+    def listen_address(self) -> str:
+        """Return the address to listen on."""
+        if self.bind_address:
+            return self.bind_address
+        return self.broker_ip1 if ip_address(self.broker_ip1).is_loopback else "0.0.0.0"  # noqa: S104
