@@ -158,6 +158,21 @@ def test_names_are_forgotten_once_they_have_neither_records_nor_a_successor(
     assert table.others in (found.others, 0)
 
 
+@given(found=Tables, start=st.integers(0, 100), names=st.sets(Names), log=st.integers(0, 100))
+def test_what_was_forgotten_is_known_again_for_a_longer_log(
+    found: Incarnations, start: int, names: set[str], log: int
+) -> None:
+    table = owned(found)
+    table.prune(start, names.__contains__, names.__contains__)
+    joined = table.with_older(found, max(start, log))
+    for name in "ABCDEF":
+        assert joined.before(name) == found.before(name) or name in names
+        # Whatever the older table says, nothing that the log of the newer one has dies.
+        most = max(table.before(name), log)
+        assert table.before(name) <= table.with_older(found, log).before(name) <= most
+        assert table.was_deleted(name, start) == joined.was_deleted(name, start)
+
+
 def test_a_topic_that_is_unknown_is_dead_where_all_others_are(tmp_path: Path) -> None:
     table = load(tmp_path)
     table.adopt(Incarnations({"T": TopicEnd(0)}, {}, 50))

@@ -24,9 +24,12 @@ from mqlake.jobs.archive.watched import WatchedDirectory
 from mqlake.jobs.disk_faults import reports_disk_faults
 from mqlake.jobs.source import Source, open_source
 from mqlake.storage.clock import SystemClock
+from mqlake.storage.memory import MemoryFile
 from mqlake.storage.object_target import Target
-from mqlake.store.archive.archived import read_manifest
+from mqlake.storage.protocol import Directory
+from mqlake.store.archive.archived import ArchivedDirectory, read_manifest
 from mqlake.store.archive.joined import check_same_log
+from mqlake.store.archive.joined_incarnations import TABLE, joined_table
 from mqlake.store.log.segments import Segment
 
 Progress = Callable[[str, int, int], None]
@@ -135,10 +138,13 @@ class _Run:
                 continue
             name = path if is_final and path not in taken else f"{changing}/{path}"
             try:
-                file = directory.open(path)
+                table = self._table(directory) if path == TABLE else None
+                file = directory.open(path) if table is None else table
             except StoreError as error:
                 raise_passing(error)
                 continue  # The file was removed since it was listed.
+            if table is not None:
+                length = table.size
             try:
                 kept = before and before.is_final and without_change(file, before, objects)
                 known[path] = kept or copy_file(
@@ -149,6 +155,14 @@ class _Run:
         directory.check()
         files = _without_replaced(self.manifest.files, known, {path for path, *_ in found})
         self._replace(tuple(files[path] for path in sorted(files)))
+
+    def _table(self, directory: Directory) -> MemoryFile | None:
+        """Return the table of incarnations if the archive has records of topics that the store has
+        forgotten.
+        """
+        archived = ArchivedDirectory(self._target.directory, self.manifest)
+        content = joined_table(directory, archived)
+        return None if content is None else MemoryFile(content)
 
     def remove_orphans(self) -> None:
         """Remove the objects that failed runs left."""

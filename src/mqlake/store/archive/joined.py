@@ -8,8 +8,10 @@ from mqlake.errors import StoreError, raise_passing
 from mqlake.formats import archive_manifest
 from mqlake.formats.archive_manifest import Manifest
 from mqlake.formats.file_name import parse_segment_name
+from mqlake.storage.memory import MemoryFile
 from mqlake.storage.protocol import Directory, ReadableFile
 from mqlake.store.archive.archived import ArchivedDirectory
+from mqlake.store.archive.joined_incarnations import TABLE, joined_table
 
 
 class JoinedDirectory:
@@ -39,6 +41,8 @@ class JoinedDirectory:
         return self._live.exists(path) or self._archived.exists(path)
 
     def size(self, path: str) -> int:
+        if (table := self._table(path)) is not None:
+            return table.size
         try:
             return self._live.size(path)
         except StoreError as error:
@@ -48,6 +52,8 @@ class JoinedDirectory:
             return self._archived.size(path)
 
     def open(self, path: str) -> ReadableFile:
+        if (table := self._table(path)) is not None:
+            return table
         try:
             return self._live.open(path)
         except StoreError as error:
@@ -58,6 +64,11 @@ class JoinedDirectory:
 
     def lock_holder(self, path: str) -> int | None:
         return self._live.lock_holder(path)
+
+    def _table(self, path: str) -> MemoryFile | None:
+        """Return the table of incarnations if the archive knows more than the live store."""
+        content = joined_table(self._live, self._archived) if path == TABLE else None
+        return None if content is None else MemoryFile(content)
 
     def _has(self, path: str) -> bool:
         """Return whether the archive has a file, perhaps only since the manifest was read."""

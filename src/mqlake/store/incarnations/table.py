@@ -101,6 +101,25 @@ class Incarnations:
         others = self.others if others is None else others
         return Incarnations({**self.topics, **joined}, self.groups, others)
 
+    def with_older(self, older: Incarnations, min_offset: int) -> Incarnations:
+        """Return this table with what an older one says of records before a physical offset.
+
+        For a log that begins before this table's: `prune` forgets what ended before the log.
+
+        Args:
+            older: an earlier table of the same store.
+            min_offset: physical offset at which the log of this table begins.
+        """
+
+        def before(topic: str) -> int:
+            return max(self.before(topic), min(older.before(topic), min_offset))
+
+        names = [*older.topics, *self.topics]
+        ends = {name: TopicEnd(before(name), self._end(name).seen) for name in names}
+        others = max(self.others, min(older.others, min_offset))
+        topics = {name: end for name, end in ends.items() if end != TopicEnd(others)}
+        return Incarnations(topics, self.groups, others)
+
     def _end(self, topic: str) -> TopicEnd:
         return self.topics.get(topic) or TopicEnd(self.others)
 
