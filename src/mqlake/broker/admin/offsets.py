@@ -64,13 +64,16 @@ class OffsetAdmin:
         queues = [header.queue_id] if one else list(range(topic.read_queue_nums))
         if not queues:
             raise RemotingError(ResponseCode.SYSTEM_ERROR, "No queues to reset.")
-        targets: list[int] = []
+        lives, targets = self._lives(header.topic, header.group), list[int]()
         for each in queues:
             targets.append(self._target(header, each))
             yield
         self._check_all(header.group, header.topic, queues)
         broker, pairs = self._parts.settings.broker_name, list[bytes]()
         for each, at in zip(queues, targets, strict=True):
+            if self._lives(header.topic, header.group) != lives:
+                reason = f"topic {header.topic} or group {header.group} was deleted meanwhile"
+                raise RemotingError(ResponseCode.SYSTEM_ERROR, reason)
             self._check_one(header.group, header.topic, each)
             self._offsets.reset(header.group, header.topic, each, at)
             pairs.append(encode_queue(MessageQueue(header.topic, broker, each), at))
@@ -101,13 +104,28 @@ class OffsetAdmin:
             is_read = header.offline or not members or topic in members.subscriptions
             if topic not in self._parts.topics or not is_read:
                 continue
+            lives = self._lives(topic, header.dest_group)
             found = self._offsets.query_topic(header.src_group, topic)
             self._check_all(header.dest_group, topic, found)
             for queue_id, offset in found.items():
+                if self._lives(topic, header.dest_group) != lives:
+                    break  # These are offsets of a topic, or for a group, that was deleted.
                 self._check_one(header.dest_group, topic, queue_id)
                 self._offsets.commit(header.dest_group, topic, queue_id, offset)
                 yield
         return response(request)
+
+    def _lives(self, topic: str, group: str) -> tuple[object, ...]:
+        """Return a value that changes if a topic or a group is deleted: others are served between
+        two steps, and offsets that come after a deletion would hide messages of a new topic.
+        """
+        ended = self._parts.store.incarnations
+        return (
+            topic in self._parts.topics,
+            group in self._parts.groups,
+            ended.before(topic),
+            ended.group_before(group),
+        )
 
     def _check_all(self, group: str, topic: str, queue_ids: Iterable[int]) -> None:
         """Refuse offsets that would exceed the limit, before any of them is set."""
