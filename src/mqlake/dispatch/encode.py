@@ -7,6 +7,7 @@ The position that a record states can be changed afterwards (`state_crcs`).
 
 from __future__ import annotations
 
+import mmap
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
@@ -14,12 +15,15 @@ import msgspec
 import numpy as np
 
 from mqlake.dispatch.batch import Bytes, Longs
-from mqlake.dispatch.drafts import DRAFT, HOST_ROUTE, QUEUE_ROUTE, Drafts, Routes, read_only
+from mqlake.dispatch.drafts import DRAFT, HOST_ROUTE, QUEUE_ROUTE, Drafts, Routes, Rows, read_only
 from mqlake.dispatch.kernel import Kernel
 from mqlake.formats import message_batch
 
 _LEAD = 16
 """Bytes before the first message, since kernels load whole words."""
+
+_MANY = 1 << 20
+"""Bytes of rows."""
 
 _TEXTS_BESIDES = 64
 """Bytes of properties that a message may have beyond those packed: names, signs, digits."""
@@ -71,13 +75,25 @@ def draft_batch(body: bytes, kernel: Kernel) -> Drafts | None:
     What a message shares with its batch (queue id, system flag, …) is 0, and for the caller to set.
     """
     source = np.frombuffer(bytes(_LEAD) + body, np.uint8)
-    rows = np.zeros(len(body) // message_batch.LEAST_SIZE, DRAFT)
+    rows = _zero_rows(len(body) // message_batch.LEAST_SIZE)
     count = kernel.draft_batch(source, _LEAD, rows)
     if count < 0:
         return None
     rows = rows[:count]
     rows["regular"] = 1
     return Drafts(source, source, rows)
+
+
+def _zero_rows(count: int) -> Rows:
+    """Return rows of zeros.
+
+    The memory of many is asked of the system, which zeroes the pages that are used: a batch may
+    have far fewer messages than its size allows.
+    """
+    size = count * DRAFT.itemsize
+    if size < _MANY:
+        return np.zeros(count, DRAFT)
+    return np.frombuffer(mmap.mmap(-1, size), DRAFT)
 
 
 def make_routes(queues: Iterable[QueueRoute], hosts: Iterable[bytes | None]) -> Routes:

@@ -25,7 +25,7 @@ _BETWEEN_RUNS: Final = 8
 _PROGRESS: Final = 65_536
 """Bytes that must arrive before a frame counts as progressing."""
 
-_LARGE: Final = 5 << 20
+_LARGE: Final = 2 << 20
 """Bytes of a frame in which no runs are looked for."""
 
 _IN_PLACE: Final = 1 << 17

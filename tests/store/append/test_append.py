@@ -362,3 +362,41 @@ def test_no_room_in_the_file_that_is_there_is_another_status() -> None:
     (result,) = log.put(message(body=bytes(2 << 20)))
     assert result.status is PutStatus.UNKNOWN_ERROR
     assert log.state() == before
+
+
+def test_a_long_record_is_the_same_bytes_as_a_short_one_would_be() -> None:
+    """It is written in parts, and its CRC is put together from that of its body."""
+    log = Appending(StoreSettings(mapped_file_size_commit_log=8 << 20))
+    body = bytes(range(256)) * 4100
+    results = log.put(message(), message(body=body, properties={"a": "b"}), message())
+    assert [each.is_ok for each in results] == [True] * 3
+    found = log.record(results[1])
+    assert found.body == body
+    assert found.body_crc == zlib.crc32(body) & record.CRC_MASK
+    data = bytes(log.log.read(results[1].physical_offset, results[1].size))
+    stated = record_crc.stated(data[-record_crc.SIZE - 1 :])
+    assert stated == zlib.crc32(data[: -record_crc.SIZE]) & record_crc.MASK
+    assert log.record(results[2]).queue_offset == 2
+
+
+@pytest.mark.parametrize("fault", [Fault.INPUT_OUTPUT, Fault.SHORT_WRITE, Fault.FULL_FOR_EVER])
+@pytest.mark.parametrize("at", range(1, 6))
+def test_a_long_record_that_the_disk_refuses_is_not_there(fault: Fault, at: int) -> None:
+    """Each of its writes fails; what was written before is no record behind the next one."""
+    disk = FaultyDisk(fault, at=-1)
+    log = Appending(StoreSettings(mapped_file_size_commit_log=8 << 20), disk)
+    assert log.put(message(body=b"before"))[0].is_ok
+    before = log.state()
+    disk._at = disk.operations + at
+    (result,) = log.put(message(body=b"\0\0\0\x60" * (80 << 10), properties={"a": "b"}))
+    if result.is_ok:
+        assert not disk.has_failed
+        return
+    assert result.status is PutStatus.UNKNOWN_ERROR
+    disk.mend()
+    assert log.state() == before
+    (result,) = log.put(message(body=b"after"))
+    assert log.record(result).body == b"after"
+    assert log.record(result).queue_offset == 1
+    file = log.log.file(log.log.segments[-1])
+    assert not file.read(log.log.position, 1 << 20).strip(b"\0")

@@ -83,7 +83,7 @@ _BETWEEN = b'},"'
 _PIECE = 128 << 10
 """Bytes of members that are decoded in a single call."""
 _MOST_TRIES = 32
-_CHECKED = 1 << 20
+_CHECKED = 1 << 18
 
 
 class _RawTopics(msgspec.Struct, rename="camel"):

@@ -25,6 +25,7 @@ from mqlake.store.append.checks import (
     wrong_type,
 )
 from mqlake.store.append.inner_batches import InnerBatches
+from mqlake.store.append.joined_crc import joined_crc
 from mqlake.store.append.many import ManyRecords
 from mqlake.store.append.message import Message, MessageBatch
 from mqlake.store.append.plain_puts import PlainPuts, Routes
@@ -43,6 +44,8 @@ _CRC_MASK = record.CRC_MASK
 _OK = PutStatus.PUT_OK
 _UNQUEUED_BIT = sys_flag.TRANSACTION_PREPARED & sys_flag.TRANSACTION_ROLLBACK
 _NOT_APPENDING = -1
+_LONG = 256 << 10
+"""Bytes of a record that is written by calls, and whose CRC is put together."""
 _FEWEST_AT_ONCE = 8
 """Below this number, messages are put faster one by one."""
 
@@ -238,10 +241,11 @@ class Appender:
         table, log = self._table, self._log
         queue_offset = 0 if flags & _UNQUEUED_BIT else table.get(queue, 0)
         self._since = now = self._now()
+        body_crc = crc32(body)
         try:
             record_head = head.pack(
                 magic,
-                crc32(body) & _CRC_MASK,
+                body_crc & _CRC_MASK,
                 queue_id,
                 message.flag,
                 queue_offset,
@@ -257,11 +261,18 @@ class Appender:
             )
         except StructError as error:
             raise illegal(f"a value does not fit into its field: {error}") from None
-        first = _SIZE.pack(size)
-        rest = b"".join((record_head, body, topic_data, _LENGTH.pack(length), properties))
-        if crc_size:
-            rest += (_CRC_BACKWARDS % (crc32(rest, crc32(first)) & _CRC_MASK))[::-1]
-        log.append_record(size, first, rest)
+        first, tail = _SIZE.pack(size), b"".join((topic_data, _LENGTH.pack(length), properties))
+        if size >= _LONG:
+            # Its body is neither copied nor gone through again.
+            if crc_size:
+                crc = joined_crc(crc32(record_head, crc32(first)), body_crc, len(body))
+                tail += (_CRC_BACKWARDS % (crc32(tail, crc) & _CRC_MASK))[::-1]
+            log.append_parts(size, first, (record_head, body, tail))
+        else:
+            rest = b"".join((record_head, body, tail))
+            if crc_size:
+                rest += (_CRC_BACKWARDS % (crc32(rest, crc32(first)) & _CRC_MASK))[::-1]
+            log.append_record(size, first, rest)
         if not flags & _UNQUEUED_BIT:
             table[queue] = queue_offset + (inner or 1)
         return PutResult(

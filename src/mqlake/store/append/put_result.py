@@ -8,7 +8,8 @@ from collections.abc import Sequence
 import msgspec
 
 from mqlake.errors import StoreError
-from mqlake.formats.message_id import encode_message_id, encode_message_ids
+from mqlake.formats.message_id import encode_message_id
+from mqlake.store.append.many_ids import many_message_ids
 
 
 class PutStatus(enum.StrEnum):
@@ -92,7 +93,7 @@ class PutResult(msgspec.Struct, frozen=True, gc=False):
             return ""
         if not self.offsets:
             return encode_message_id(self.store_host, self.physical_offset)
-        return encode_message_ids(self.store_host, self.offsets)
+        return many_message_ids(self.store_host, self.offsets)
 
 
 class PutError(StoreError):

@@ -132,17 +132,32 @@ class OwnedCommitLog(CommitLog):
         if self.position + size > self.room_end:
             self.make_room(size)
 
+    def append_parts(self, size: int, first: Buffer, parts: Sequence[Buffer]) -> None:
+        """Append like `append_record`, without the mapping: parts follow the first field.
+
+        Raises:
+            DiskError: as for `append`.
+        """
+        self._make_room_for(size)
+        self._write_parts(size, first, parts)
+
     def _write_by_call(self, data: memoryview) -> None:
+        self._write_parts(len(data), data[:_SIZE_SIZE], (data[_SIZE_SIZE:],))
+
+    def _write_parts(self, size: int, first: Buffer, parts: Sequence[Buffer]) -> None:
         file, at = self._writing_file(), self.position
         try:
-            file.write(at + _SIZE_SIZE, data[_SIZE_SIZE:])
-            file.write(at, data[:_SIZE_SIZE])
+            place = at + len(first)
+            for part in parts:
+                file.write(place, part)
+                place += len(part)
+            file.write(at, first)
         except DiskError:
             # Part of it may be there: after the next record, it must not look like one.
-            self._remains_end, self.room_end = max(self._remains_end, at + len(data)), 0
+            self._remains_end, self.room_end = max(self._remains_end, at + size), 0
             raise
-        self.end += len(data)
-        self._readahead.note_call(len(data))
+        self.end += size
+        self._readahead.note_call(size)
 
     def append_record(self, size: int, first: Buffer, rest: Buffer) -> None:
         """Append like `append`: a record's first field, and then the rest, `size` bytes."""
