@@ -20,10 +20,10 @@ from benchmarks.ready_batches import ready
 from benchmarks.results import Bar, Section, Series
 from mqlake.jobs.local import LocalEngine
 from mqlake.jobs.rebuild import rebuild
+from mqlake.query.store.columns import COLUMNS
+from mqlake.query.store.options import read_options
+from mqlake.query.store.plan import plan_batch
 from mqlake.spark.data_source import RocketMQDataSource
-from mqlake.spark.source.columns import COLUMNS
-from mqlake.spark.source.options import read_options
-from mqlake.spark.source.plan import plan_batch
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

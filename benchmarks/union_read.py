@@ -19,6 +19,9 @@ import pyarrow as pa
 
 from benchmarks.bench import Bench, interleave, remove, say, seconds
 from benchmarks.results import Bar, Section, Series
+from mqlake.query.store.fingerprint import fingerprint
+from mqlake.query.store.options import read_options
+from mqlake.query.store.place import open_store
 from mqlake.spark.follow.committed_end import CommittedEnd
 from mqlake.spark.follow.data_file import DataFile
 from mqlake.spark.follow.evolution import table_schema
@@ -27,9 +30,6 @@ from mqlake.spark.follow.options import FollowOptions, Format
 from mqlake.spark.follow.partition_writer import write_all
 from mqlake.spark.follow.table import open_table
 from mqlake.spark.session import open_session
-from mqlake.spark.source.fingerprint import fingerprint
-from mqlake.spark.source.options import read_options
-from mqlake.spark.source.place import open_store
 from mqlake.spark.union.plan import plan_union
 from mqlake.store import BlockingMessageStore, Message
 

@@ -23,7 +23,7 @@ from mqlake.client.consumer import broker_calls, finishing
 from mqlake.client.consumer.broker_calls import BrokerCalls
 from mqlake.testing import RunningBroker, broker
 from tests.client.servers import wait_for_dispatch
-from tests.spark.live.topics import wait_for_route
+from tests.query.live.topics import wait_for_route
 
 PATIENCE = 60
 FIRST = msgspec.structs.replace(SETTINGS, consume_from="first", handover=0.1)

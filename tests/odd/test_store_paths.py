@@ -27,7 +27,7 @@ from mqlake.store.delivery.transactions import EndStatus
 from mqlake.store.reader import StoreReader
 from tests.odd.sent import COUNT, SEEDS
 from tests.odd.world import GROUP, World, drawn, put
-from tests.spark.source.rows import batch_rows
+from tests.query.store.rows import batch_rows
 
 ENGINE = LocalEngine(1)
 

@@ -26,8 +26,8 @@ from mqlake.spark.session import Session
 from mqlake.store import BlockingMessageStore, Message
 from tests.peer.python_build import PythonMissingError
 from tests.peer.s3_server import ACCESS, BUCKET, SECRET, TABLES, S3Server
+from tests.query.store.rows import batch_rows
 from tests.spark.shared_session import SHARED
-from tests.spark.source.rows import batch_rows
 
 pytestmark = [pytest.mark.peer, pytest.mark.spark]
 

@@ -18,8 +18,8 @@ from mqlake.storage.arrow_fs import open_url
 from mqlake.storage.object_target import open_target
 from tests.peer.hdfs_cluster import Hdfs
 from tests.peer.java_build import JavaMissingError
-from tests.spark.source.growing import GrowingStore
-from tests.spark.source.rows import batch_rows
+from tests.query.store.growing import GrowingStore
+from tests.query.store.rows import batch_rows
 
 pytestmark = pytest.mark.peer
 

@@ -21,9 +21,9 @@ from tests.golden import store
 from tests.peer.cloud_servers import KEY, AzureServer, GoogleServer
 from tests.peer.node_build import NodeMissingError
 from tests.peer.python_build import PythonMissingError
+from tests.query.store.rows import batch_rows
+from tests.query.store.truth import comparable, expected_rows
 from tests.spark.shared_session import shared_with_commands
-from tests.spark.source.rows import batch_rows
-from tests.spark.source.truth import comparable, expected_rows
 from tests.spark.union.kept_lake import union_rows
 
 pytestmark = pytest.mark.peer

@@ -23,9 +23,9 @@ from tests.golden import GoldenStore, store
 from tests.jobs.archive.test_archive import files_of
 from tests.peer.python_build import PythonMissingError
 from tests.peer.s3_server import ACCESS, BUCKET, REGION, SECRET, S3Server
-from tests.spark.source.growing import Engine, GrowingStore
-from tests.spark.source.rows import batch_rows, options_of
-from tests.spark.source.truth import comparable, expected_rows
+from tests.query.store.growing import Engine, GrowingStore
+from tests.query.store.rows import batch_rows, options_of
+from tests.query.store.truth import comparable, expected_rows
 
 pytestmark = pytest.mark.peer
 

@@ -13,15 +13,15 @@ import pytest
 from mqlake.admin import Admin, groups
 from mqlake.client import Message, MessageQueue
 from mqlake.client.blocking import Producer
-from mqlake.spark.live.connection import close_connections
+from mqlake.query.live.connection import close_connections
 from mqlake.spark.live.send import send_rows
 from mqlake.spark.live.sink_options import live_write_options
 from tests.broker.running import PATIENCE
 from tests.client.servers import create_topic, wait_for_dispatch
 from tests.peer.rocketmq_cluster import NEWEST_4_BROKER, Cluster
-from tests.spark.live.engine import LiveEngine, asked
-from tests.spark.live.rows import batch_rows
-from tests.spark.source import rows as of_directory
+from tests.query.live.engine import LiveEngine, asked
+from tests.query.live.rows import batch_rows
+from tests.query.store import rows as of_directory
 
 pytestmark = pytest.mark.peer
 

@@ -24,13 +24,13 @@ from mqlake.spark.engine import SparkEngine
 from mqlake.spark.session import open_session
 from tests.golden import store
 from tests.jobs.model import read_log
+from tests.query.store.rows import as_recorded, in_order
+from tests.query.store.truth import comparable, expected_rows
 from tests.spark import tasks
 from tests.spark.executors import TASKS, Executors, one_dies
 from tests.spark.files import digests
 from tests.spark.servers import Cluster, cluster, quick_start
 from tests.spark.small_session import SMALL
-from tests.spark.source.rows import as_recorded, in_order
-from tests.spark.source.truth import comparable, expected_rows
 from tests.store.record_crcs import without_crc
 
 if TYPE_CHECKING:

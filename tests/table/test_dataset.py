@@ -15,10 +15,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import mqlake
-from mqlake.spark.reading.conditions import AnyText, Between
+from mqlake.query.reading.conditions import AnyText, Between
 from mqlake.table import pruning
-from tests.spark.source.growing import GrowingStore
-from tests.spark.source.rows import batch_rows
+from tests.query.store.growing import GrowingStore
+from tests.query.store.rows import batch_rows
 from tests.store.make_store import START
 
 field = pc.field

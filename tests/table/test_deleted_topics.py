@@ -11,10 +11,10 @@ import pytest
 import mqlake
 from mqlake.jobs.local import LocalEngine
 from mqlake.jobs.rebuild import rebuild
-from mqlake.spark.source.options import read_options
-from mqlake.spark.source.place import open_store
-from mqlake.spark.source.position import Position
-from mqlake.spark.source.starting import starting_position
+from mqlake.query.store.options import read_options
+from mqlake.query.store.place import open_store
+from mqlake.query.store.position import Position
+from mqlake.query.store.starting import starting_position
 from tests.jobs.logs import LogWriter
 
 

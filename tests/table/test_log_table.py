@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 
 import mqlake
 from mqlake.errors import FormatError, StoreError
-from mqlake.spark.source.columns import COLUMNS
+from mqlake.query.store.columns import COLUMNS
 from mqlake.table import LogTable
 from tests.golden import NAMES, store
-from tests.spark.source.growing import GrowingStore
-from tests.spark.source.rows import as_recorded, batch_rows, in_order
-from tests.spark.source.truth import comparable, expected_rows
+from tests.query.store.growing import GrowingStore
+from tests.query.store.rows import as_recorded, batch_rows, in_order
+from tests.query.store.truth import comparable, expected_rows
 from tests.store.make_store import START
 
 

@@ -169,7 +169,7 @@ def _begun(query: FollowOptions, stop: threading.Event) -> FollowOptions | None:
     """
     import msgspec
 
-    from mqlake.spark.stores.stores import broker_name
+    from mqlake.query.stores.stores import broker_name
     from mqlake.store.config.properties_file import PATH
 
     while not (query.store / PATH).is_file():

@@ -18,14 +18,14 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 from mqlake.errors import FormatError
-from mqlake.spark.live.options import is_live, live_options
+from mqlake.query.live.options import is_live, live_options
+from mqlake.query.reading.log import tell_ignored
+from mqlake.query.reading.source import Query
+from mqlake.query.store.options import ReadOptions, is_union, read_options
+from mqlake.query.stores.places import are_many, with_one_path
 from mqlake.spark.options.tables import keeps_options_in_tables
-from mqlake.spark.reading.log import tell_ignored
 from mqlake.spark.reading.readers import StreamReader, batch_reader
-from mqlake.spark.reading.source import Query
-from mqlake.spark.source.options import ReadOptions, is_union, read_options
 from mqlake.spark.source.schema import columns_of, spark_schema
-from mqlake.spark.stores.places import are_many, with_one_path
 
 _OTHERWISE = "options such as subscribe, keys, tags and startingTimestamp limit what is read"
 _LIVE_OTHERWISE = "options such as subscribe, tags and startingTimestamp limit what is read"
@@ -53,7 +53,7 @@ class RocketMQDataSource(DataSource):
         """Return the reader of a batch query."""
         columns_of(schema)
         if is_live(self.options):
-            from mqlake.spark.live.batch import LiveQuery
+            from mqlake.query.live.batch import LiveQuery
 
             asked = live_options(self.options, streaming=False)
             tell_ignored(asked.ignored)
@@ -71,11 +71,11 @@ class RocketMQDataSource(DataSource):
 
             return UnionQuery(options, schema.names)
         if are_many(self.options):
-            from mqlake.spark.stores.batch import StoresQuery
-            from mqlake.spark.stores.stores import find_stores
+            from mqlake.query.stores.batch import StoresQuery
+            from mqlake.query.stores.stores import find_stores
 
             return StoresQuery(find_stores(self.options, streaming=False))
-        from mqlake.spark.source.batch import LogQuery
+        from mqlake.query.store.batch import LogQuery
 
         return LogQuery(options)
 
@@ -83,7 +83,7 @@ class RocketMQDataSource(DataSource):
         """Return the reader of a streaming query."""
         columns_of(schema)
         if is_live(self.options):
-            from mqlake.spark.live.stream import LiveStream
+            from mqlake.query.live.stream import LiveStream
 
             asked = live_options(self.options, streaming=True)
             tell_ignored(asked.ignored)
@@ -91,10 +91,10 @@ class RocketMQDataSource(DataSource):
         options = _shared_options(self.options, streaming=True)
         tell_ignored(options.ignored)
         if are_many(self.options):
-            from mqlake.spark.stores.stream import StoresStream
+            from mqlake.query.stores.stream import StoresStream
 
             return StreamReader(StoresStream(self.options, options), schema)
-        from mqlake.spark.source.stream import LogStream
+        from mqlake.query.store.stream import LogStream
 
         return StreamReader(LogStream(options), schema)
 
@@ -139,7 +139,7 @@ def _shared_options(given: Mapping[str, str], *, streaming: bool | None = None) 
         return read_options(_of_union(given), streaming=streaming)
     if not are_many(given):
         return read_options(with_one_path(given), streaming=streaming)
-    from mqlake.spark.stores.stores import check_many, without_queues
+    from mqlake.query.stores.stores import check_many, without_queues
 
     check_many(given)
     return read_options(without_queues(given), streaming=streaming)

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
-from mqlake.spark.source.plan import Task
-from mqlake.spark.source.read import read
+from mqlake.query.store.plan import Task
+from mqlake.query.store.read import read
 
 _AHEAD = 2
 """Tasks that each thread reads before their batches are requested."""

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow.dataset as datasets
 
-from mqlake.spark.source.columns import COLUMNS
-from mqlake.spark.source.index_path import topics_of
-from mqlake.spark.source.place import open_store
+from mqlake.query.store.access.index_path import topics_of
+from mqlake.query.store.columns import COLUMNS
+from mqlake.query.store.place import open_store
 from mqlake.table import pruning
 
 if TYPE_CHECKING:

@@ -14,15 +14,15 @@ import pyarrow as pa
 
 from mqlake.errors import FormatError, StoreError
 from mqlake.jobs.local import cores
-from mqlake.spark.reading.conditions import Selection
-from mqlake.spark.reading.directory import Location
-from mqlake.spark.source.arrow_columns import arrow_schema
-from mqlake.spark.source.columns import check_columns
-from mqlake.spark.source.options import ReadOptions, read_options
-from mqlake.spark.source.plan import Plan, plan_batch
-from mqlake.spark.stores.places import are_many, with_one_path
-from mqlake.spark.stores.plan import plan_stores
-from mqlake.spark.stores.stores import find_stores
+from mqlake.query.reading.conditions import Selection
+from mqlake.query.reading.directory import Location
+from mqlake.query.store.arrow_columns import arrow_schema
+from mqlake.query.store.columns import check_columns
+from mqlake.query.store.options import ReadOptions, read_options
+from mqlake.query.store.plan import Plan, plan_batch
+from mqlake.query.stores.places import are_many, with_one_path
+from mqlake.query.stores.plan import plan_stores
+from mqlake.query.stores.stores import find_stores
 from mqlake.storage.shown_url import shown_url
 from mqlake.table.batches import read_tasks
 from mqlake.table.given_options import option_texts

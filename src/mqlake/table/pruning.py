@@ -16,9 +16,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from mqlake.spark.reading.conditions import MOST, AnyText, Between, Condition, Interval, Selection
-from mqlake.spark.source.arrow_columns import arrow_schema
-from mqlake.spark.source.columns import COLUMNS
+from mqlake.query.reading.conditions import MOST, AnyText, Between, Condition, Interval, Selection
+from mqlake.query.store.arrow_columns import arrow_schema
+from mqlake.query.store.columns import COLUMNS
 
 compute: Any = importlib.import_module("pyarrow.compute")  # Its functions are created at run time.
 datasets: Any = importlib.import_module("pyarrow.dataset")

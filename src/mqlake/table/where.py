@@ -18,11 +18,11 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from mqlake.errors import FormatError
-from mqlake.spark.options.parsing import nearest
-from mqlake.spark.reading.bounds import MESSAGES, any_of, between
-from mqlake.spark.reading.conditions import Condition, Selection
-from mqlake.spark.source.arrow_columns import arrow_schema
-from mqlake.spark.source.columns import check_columns
+from mqlake.query.reading.bounds import MESSAGES, any_of, between
+from mqlake.query.reading.conditions import Condition, Selection
+from mqlake.query.reading.parsing import nearest
+from mqlake.query.store.arrow_columns import arrow_schema
+from mqlake.query.store.columns import check_columns
 from mqlake.table.given_options import milliseconds
 
 compute: Any = importlib.import_module("pyarrow.compute")  # Its functions are created at run time.

@@ -26,7 +26,7 @@ from mqlake.store.reader import StoreReader
 from mqlake.store.results import QueueRange
 from tests.golden import NAMES, store
 from tests.jobs.logs import LogWriter
-from tests.spark.source.growing import GrowingStore
+from tests.query.store.growing import GrowingStore
 
 SEVERAL_SEGMENTS = [name for name in NAMES if name != "rmq5-default"]
 

@@ -13,8 +13,8 @@ from mqlake.jobs.archive.check import check
 from mqlake.jobs.local import LocalEngine
 from mqlake.storage.local import LocalDirectory
 from mqlake.store.archive.archived import read_manifest
-from tests.spark.source.rows import batch_rows
-from tests.spark.source.test_archive import ArchivedStore
+from tests.query.store.rows import batch_rows
+from tests.query.store.test_archive import ArchivedStore
 
 KILLS = [pytest.param(3, id="short"), pytest.param(100, id="long", marks=pytest.mark.nightly)]
 

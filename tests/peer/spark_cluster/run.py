@@ -26,8 +26,8 @@ from tests.client.servers import create_topic
 from tests.peer.java_build import jars
 from tests.peer.spark_cluster.driver import COPIES, TOPIC
 from tests.peer.spark_cluster.servers import Brokers, Driver, brokers
+from tests.query.store import rows as of_directory
 from tests.spark.servers import Cluster, cluster
-from tests.spark.source import rows as of_directory
 
 DELTA = Path(__file__).parents[1] / "spark_delta"
 VICTIMS = ("worker", "java", "ours", "driver")

@@ -27,9 +27,9 @@ from mqlake.spark.follow.job import FollowReport, follow
 from mqlake.spark.follow.options import FollowOptions, Format, StoreQuery
 from mqlake.store import BlockingMessageStore, Message, StoreReader
 from tests.golden import store
+from tests.query.store.rows import as_recorded, in_order
+from tests.query.store.truth import comparable, expected_rows
 from tests.spark.follow.tables import data_files, read
-from tests.spark.source.rows import as_recorded, in_order
-from tests.spark.source.truth import comparable, expected_rows
 from tests.store.log_copies import copy_log
 
 pytestmark = [pytest.mark.spark]

@@ -10,17 +10,17 @@ from pyarrow import parquet
 from mqlake.dispatch.scan import SegmentScan, Want
 from mqlake.errors import StoreError
 from mqlake.jobs.local import LocalEngine
+from mqlake.query.reading.conditions import TopicShare
+from mqlake.query.store.place import open_store
+from mqlake.query.store.position import Position
+from mqlake.query.store.row_filter import RowFilter
 from mqlake.spark.follow.log_positions import begin_of
 from mqlake.spark.follow.log_writing import LogWriting
 from mqlake.spark.follow.options import Format, StoreQuery
 from mqlake.spark.follow.partition_writer import Shape, Written
 from mqlake.spark.follow.table import open_table
-from mqlake.spark.reading.conditions import TopicShare
-from mqlake.spark.source.place import open_store
-from mqlake.spark.source.position import Position
-from mqlake.spark.source.row_filter import RowFilter
+from tests.query.store.growing import GrowingStore
 from tests.spark.follow.tables import FOLLOWER, options
-from tests.spark.source.growing import GrowingStore
 
 COLUMNS = ("topic", "body", "queueOffset", "storeTimestamp", "physicalOffset", "size")
 BODY_AT = 88

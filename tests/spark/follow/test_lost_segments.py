@@ -11,6 +11,9 @@ import pytest
 
 from mqlake.jobs.engine import J, R
 from mqlake.jobs.local import LocalEngine
+from mqlake.query.store.access.stretches import Stretch, common, without
+from mqlake.query.store.plan import plan_batch
+from mqlake.query.store.position import Position
 from mqlake.spark.follow import log_writing
 from mqlake.spark.follow.damage import damage_of
 from mqlake.spark.follow.dead_letters import DeadLetters, options_of
@@ -18,13 +21,10 @@ from mqlake.spark.follow.log_writing import WriteJob
 from mqlake.spark.follow.options import FollowOptions, Format
 from mqlake.spark.follow.partition_writer import Written
 from mqlake.spark.follow.table import open_table
-from mqlake.spark.source.plan import plan_batch
-from mqlake.spark.source.position import Position
-from mqlake.spark.source.stretches import Stretch, common, without
+from tests.query.store.growing import GrowingStore
+from tests.query.store.rows import options_of as read_options_of
 from tests.spark.follow.tables import FOLLOWER, options
 from tests.spark.follow.test_log_writing import filled, joined, truth, written
-from tests.spark.source.growing import GrowingStore
-from tests.spark.source.rows import options_of as read_options_of
 
 
 def segments(store: GrowingStore) -> list[Stretch]:

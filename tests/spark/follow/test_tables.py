@@ -12,11 +12,11 @@ from deltalake import DeltaTable, Field
 from pyiceberg.types import LongType, NestedField, StringType
 
 from mqlake.errors import FormatError, JobError
+from mqlake.query.reading.conditions import AnyText
 from mqlake.spark.follow import parquet_table
 from mqlake.spark.follow.compaction import merge
 from mqlake.spark.follow.options import Format, partition_parts
 from mqlake.spark.follow.table import LakeTable, open_table
-from mqlake.spark.reading.conditions import AnyText
 from mqlake.spark.union.parquet_lake import ParquetLake
 from tests.spark.follow.tables import (
     COLUMNS,

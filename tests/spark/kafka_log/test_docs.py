@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 import re
 
-from mqlake.spark.kafka_log.option_table import SOURCE_OPTIONS
+from mqlake.query.kafka_log.option_table import SOURCE_OPTIONS
+from mqlake.query.reading.parsing import parse_options
 from mqlake.spark.kafka_log.reference import with_our_tables
-from mqlake.spark.options.parsing import parse_options
 from tests.spark.servers import ROOT
 
 PAGE = ROOT / "docs" / "kafka-log-source.md"

@@ -10,8 +10,8 @@ import pytest
 
 from tests import golden_kafka
 from tests.golden_kafka import GoldenPartition
-from tests.spark.kafka_log.growing import GrowingLogs
-from tests.spark.kafka_log.rows import as_recorded, batch_rows, in_order
+from tests.query.kafka_log.growing import GrowingLogs
+from tests.query.kafka_log.rows import as_recorded, batch_rows, in_order
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

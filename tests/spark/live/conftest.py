@@ -1,36 +1,7 @@
-"""Brokers for the tests of live sources, and an end of the connections to them."""
+"""Brokers for the tests of the adapter to live sources."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Iterator
+from tests.query.live.conftest import _connections, _patience, running
 
-import pytest
-
-from mqlake.client.consumer import broker_calls
-from mqlake.spark.live import group
-from mqlake.spark.live.connection import close_connections
-from mqlake.testing import RunningBroker, broker
-from tests.broker.running import PATIENCE
-from tests.spark.live.topics import wait_for_route
-
-
-@pytest.fixture(autouse=True)
-def _patience(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A group's offsets that are not committed in time stay as they were."""
-    for module in (broker_calls, group):
-        monkeypatch.setattr(module, "_TIMEOUT", PATIENCE)
-
-
-@pytest.fixture(autouse=True)
-def _connections() -> Iterator[None]:
-    yield
-    close_connections()
-
-
-@pytest.fixture(scope="module")
-def running() -> Iterator[RunningBroker]:
-    """A broker for the tests of a module; each uses topics of its own."""
-    with broker() as one:
-        asyncio.run(wait_for_route(one.name_server, "TBW102"))  # a topic that every broker has
-        yield one
+__all__ = ["_connections", "_patience", "running"]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 import re
 
-from mqlake.spark.live.option_table import LIVE_OPTIONS
+from mqlake.query.live.option_table import LIVE_OPTIONS
+from mqlake.query.reading.parsing import parse_options
 from mqlake.spark.live.reference import tables
-from mqlake.spark.options.parsing import parse_options
 from mqlake.spark.options.reference import with_tables
 from tests.spark.servers import ROOT
 

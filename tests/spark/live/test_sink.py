@@ -19,9 +19,9 @@ from mqlake.spark.live.send import send_rows
 from mqlake.spark.live.sink_options import LiveWriteOptions, live_write_options
 from mqlake.testing import RunningBroker
 from tests.broker.running import PATIENCE
-from tests.spark.live.rows import batch_rows
-from tests.spark.live.topics import NumberedTopic
-from tests.spark.source.rows import Row
+from tests.query.live.rows import batch_rows
+from tests.query.live.topics import NumberedTopic
+from tests.query.store.rows import Row
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

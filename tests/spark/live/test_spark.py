@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from mqlake.testing import RunningBroker
+from tests.query.live.rows import batch_rows
+from tests.query.live.test_stream import progress
+from tests.query.live.topics import NumberedTopic
 from tests.spark.conftest import PUSH_DOWN
-from tests.spark.live.rows import batch_rows
-from tests.spark.live.test_stream import progress
-from tests.spark.live.topics import NumberedTopic
 from tests.spark.source.test_spark import rows_of
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import datasource as spark
 
-from mqlake.spark.reading.conditions import MOST, AnyNumber, AnyText, Between
+from mqlake.query.reading.conditions import MOST, AnyNumber, AnyText, Between
 from mqlake.spark.reading.filters import conditions
-from tests.spark.source.meaning import holds
+from tests.query.store.meaning import holds
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 COMPARE = {

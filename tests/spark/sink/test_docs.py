@@ -5,13 +5,13 @@ from __future__ import annotations
 import ast
 import re
 
-from mqlake.spark.options.parsing import parse_options
+from mqlake.query.reading.parsing import parse_options
+from mqlake.query.store.columns import COLUMNS
 from mqlake.spark.options.reference import with_tables
 from mqlake.spark.sink.columns import GIVEN_BY_STORE
 from mqlake.spark.sink.option_table import SETTINGS, SINK_OPTIONS
 from mqlake.spark.sink.options import write_options
 from mqlake.spark.sink.reference import tables
-from mqlake.spark.source.columns import COLUMNS
 from mqlake.store.settings import StoreSettings
 from tests.spark.servers import ROOT
 

@@ -11,9 +11,9 @@ from mqlake.formats import record_crc
 from mqlake.store.blocking import BlockingMessageStore
 from tests.golden import store
 from tests.jobs.model import read_log
+from tests.query.store.growing import GrowingStore
 from tests.spark.sink.derived_files import check_derived_files
 from tests.spark.sink.writing import SMALL
-from tests.spark.source.growing import GrowingStore
 from tests.store.record_crcs import without_crc
 
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ import ast
 import re
 from pathlib import Path
 
-from mqlake.spark.options.parsing import parse_options
+from mqlake.query.reading.parsing import parse_options
+from mqlake.query.store.option_table import SOURCE_OPTIONS
 from mqlake.spark.options.reference import with_tables
-from mqlake.spark.source.option_table import SOURCE_OPTIONS
 from mqlake.spark.source.reference import tables
 from tests.spark.servers import ROOT
 

@@ -7,8 +7,8 @@ from pyspark.sql import SparkSession
 
 from mqlake.spark.reading.push_down import SAFE_RELEASES, release
 from tests.golden import store
+from tests.query.store.truth import expected_rows
 from tests.spark.conftest import PUSH_DOWN
-from tests.spark.source.truth import expected_rows
 
 pytestmark = [pytest.mark.spark]
 

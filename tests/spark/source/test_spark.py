@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.golden import store
-from tests.spark.source.growing import GrowingStore
-from tests.spark.source.rows import as_recorded, in_order
-from tests.spark.source.truth import comparable, expected_rows
+from tests.query.store.growing import GrowingStore
+from tests.query.store.rows import as_recorded, in_order
+from tests.query.store.truth import comparable, expected_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

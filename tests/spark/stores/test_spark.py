@@ -13,8 +13,8 @@ from mqlake.storage.object_target import open_target
 from tests.golden import store
 from tests.peer.python_build import PythonMissingError
 from tests.peer.s3_server import BUCKET, S3Server
-from tests.spark.source.growing import GrowingStore
-from tests.spark.source.truth import expected_rows
+from tests.query.store.growing import GrowingStore
+from tests.query.store.truth import expected_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -5,6 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from mqlake.query.reading.conditions import Selection
+from mqlake.query.store import read as log_reading
+from mqlake.query.store.access.boundaries import Boundaries
+from mqlake.query.store.columns import COLUMNS
+from mqlake.query.store.fingerprint import fingerprint
+from mqlake.query.store.offsets import subscription
+from mqlake.query.store.options import read_options
+from mqlake.query.store.place import open_store
+from mqlake.query.store.plan import plan_tasks
 from mqlake.spark.follow.committed_end import CommittedEnd
 from mqlake.spark.follow.compaction import merge
 from mqlake.spark.follow.evolution import table_schema
@@ -12,22 +21,13 @@ from mqlake.spark.follow.identity import Identity, note_query
 from mqlake.spark.follow.options import PARTITIONS, FollowOptions, Format
 from mqlake.spark.follow.partition_writer import write_all
 from mqlake.spark.follow.table import LakeTable, open_table
-from mqlake.spark.reading.conditions import Selection
 from mqlake.spark.reading.schema import arrow_schema
-from mqlake.spark.source import read as log_reading
-from mqlake.spark.source.boundaries import Boundaries
-from mqlake.spark.source.columns import COLUMNS
-from mqlake.spark.source.fingerprint import fingerprint
-from mqlake.spark.source.offsets import subscription
-from mqlake.spark.source.options import read_options
-from mqlake.spark.source.place import open_store
-from mqlake.spark.source.plan import plan_tasks
 from mqlake.spark.union import read as lake_reading
 from mqlake.spark.union.plan import plan_union
 from mqlake.spark.union.read import LakeTask
 from mqlake.spark.union.schema import union_schema
-from tests.spark.source.growing import GrowingStore
-from tests.spark.source.rows import Row, as_recorded, batch_rows, in_order
+from tests.query.store.growing import GrowingStore
+from tests.query.store.rows import Row, as_recorded, batch_rows, in_order
 
 FOLLOWER = "0123456789abcdef" * 2
 

@@ -6,8 +6,8 @@ import ast
 import re
 from pathlib import Path
 
-from mqlake.spark.options.parsing import parse_options
-from mqlake.spark.source.option_table import SOURCE_OPTIONS
+from mqlake.query.reading.parsing import parse_options
+from mqlake.query.store.option_table import SOURCE_OPTIONS
 from tests.spark.servers import ROOT
 
 PAGE = ROOT / "docs" / "union-read.md"

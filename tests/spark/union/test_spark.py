@@ -13,9 +13,9 @@ from mqlake.spark.follow.job import follow
 from mqlake.spark.follow.options import FollowOptions, Format
 from mqlake.store import BlockingMessageStore, Message
 from tests.golden import store
+from tests.query.store.rows import as_recorded, in_order
+from tests.query.store.truth import comparable, expected_rows
 from tests.spark.follow.life import options as of_a_life
-from tests.spark.source.rows import as_recorded, in_order
-from tests.spark.source.truth import comparable, expected_rows
 from tests.spark.union import watching
 from tests.spark.union.kept_lake import KeptLake
 

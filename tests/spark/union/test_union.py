@@ -14,11 +14,7 @@ from deltalake import DeltaTable
 
 from mqlake.errors import FormatError, JobError, StoreError
 from mqlake.jobs.archive.job import archive
-from mqlake.spark.data_source import RocketMQDataSource
-from mqlake.spark.follow.committed_end import CommittedEnd
-from mqlake.spark.follow.identity import Identity, note_query
-from mqlake.spark.follow.options import Format
-from mqlake.spark.reading.conditions import (
+from mqlake.query.reading.conditions import (
     AnyNumber,
     AnyText,
     Between,
@@ -27,14 +23,18 @@ from mqlake.spark.reading.conditions import (
     Selection,
     TopicMatches,
 )
-from mqlake.spark.source.options import read_options
+from mqlake.query.store.options import read_options
+from mqlake.spark.data_source import RocketMQDataSource
+from mqlake.spark.follow.committed_end import CommittedEnd
+from mqlake.spark.follow.identity import Identity, note_query
+from mqlake.spark.follow.options import Format
 from mqlake.spark.union import followed
 from mqlake.spark.union.plan import plan_union
 from mqlake.spark.union.read import LakeTask
 from mqlake.storage.object_target import LocalTarget
+from tests.query.store.growing import GrowingStore
+from tests.query.store.rows import Row
 from tests.spark.follow.tables import iceberg
-from tests.spark.source.growing import GrowingStore
-from tests.spark.source.rows import Row
 from tests.spark.union.kept_lake import FOLLOWER, KeptLake, rows_of, union_rows
 from tests.store.make_store import START
 

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mqlake.errors import FormatError
+from mqlake.query.reading.parsing import nearest
 from mqlake.spark.bodies.decoded import Decoded
-from mqlake.spark.options.parsing import nearest
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

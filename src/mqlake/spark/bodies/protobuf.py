@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mqlake.errors import FormatError, JobError
+from mqlake.query.reading.parsing import nearest
 from mqlake.spark.bodies import rows
 from mqlake.spark.bodies.column_types import simple_type
 from mqlake.spark.bodies.decoded import CONFLUENT_PREFIX, Decoded
-from mqlake.spark.options.parsing import nearest
 
 if TYPE_CHECKING:
     from pyspark.sql import Column

@@ -19,6 +19,11 @@ import pyarrow as pa
 
 from mqlake.errors import JobError
 from mqlake.jobs.engine import Engine
+from mqlake.query.store.access.boundaries import Boundaries
+from mqlake.query.store.offsets import subscription
+from mqlake.query.store.place import open_store
+from mqlake.query.store.plan import Task, plan_tasks
+from mqlake.query.store.read import read
 from mqlake.spark.follow.damage import damage_of
 from mqlake.spark.follow.dead_letters import options_of
 from mqlake.spark.follow.digest import COUNTED, Digest, digest
@@ -28,11 +33,6 @@ from mqlake.spark.follow.letters import DELETED, REFUSED, messages
 from mqlake.spark.follow.log_positions import LogPositions, read_options_of
 from mqlake.spark.follow.options import FollowOptions, StoreQuery
 from mqlake.spark.follow.table import LakeTable, open_table, table_exists
-from mqlake.spark.source.boundaries import Boundaries
-from mqlake.spark.source.offsets import subscription
-from mqlake.spark.source.place import open_store
-from mqlake.spark.source.plan import Task, plan_tasks
-from mqlake.spark.source.read import read
 
 POSITION = "physicalOffset"
 

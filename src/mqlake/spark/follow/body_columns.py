@@ -13,9 +13,9 @@ import msgspec
 import pyarrow as pa
 
 from mqlake.errors import FormatError
+from mqlake.query.reading.parsing import nearest
+from mqlake.query.store.columns import COLUMNS
 from mqlake.spark.bodies.frame import KINDS, decode
-from mqlake.spark.options.parsing import nearest
-from mqlake.spark.source.columns import COLUMNS
 from mqlake.spark.source.schema import spark_schema
 
 if TYPE_CHECKING:

@@ -13,13 +13,13 @@ import msgspec
 from mqlake.dispatch.scan import SegmentScan, Want
 from mqlake.errors import StoreError
 from mqlake.formats.record import FAULT_REASONS
+from mqlake.query.reading.directory import open_location
+from mqlake.query.store.access.stretches import Piece, Stretch, common
+from mqlake.query.store.plan import Task
 from mqlake.spark.follow.data_file import DataFile
 from mqlake.spark.follow.evolution import table_schema
 from mqlake.spark.follow.letters import COLUMNS, DAMAGE, DELETED, without_record
 from mqlake.spark.follow.partition_writer import Shapes, write_all
-from mqlake.spark.reading.directory import open_location
-from mqlake.spark.source.plan import Task
-from mqlake.spark.source.stretches import Piece, Stretch, common
 from mqlake.storage.protocol import Directory
 
 CHUNK = 1 << 20

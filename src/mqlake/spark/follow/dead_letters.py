@@ -19,6 +19,12 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from mqlake.jobs.engine import Engine
+from mqlake.query.store.access import stretches
+from mqlake.query.store.access.boundaries import Boundaries
+from mqlake.query.store.access.stretches import Stretch
+from mqlake.query.store.place import open_store
+from mqlake.query.store.plan import plan_tasks
+from mqlake.query.store.position import Position
 from mqlake.spark.failure import Attempt
 from mqlake.spark.follow.damage import DamageJob, Lost, write_damage, write_lost
 from mqlake.spark.follow.data_file import DataFile
@@ -28,12 +34,6 @@ from mqlake.spark.follow.log_positions import read_options_of
 from mqlake.spark.follow.options import PARTITIONS, STATE, FollowOptions, Format
 from mqlake.spark.follow.partition_writer import RESULT, Shapes, Written, encode, write_all
 from mqlake.spark.follow.table import LakeTable, open_table, table_exists
-from mqlake.spark.source import stretches
-from mqlake.spark.source.boundaries import Boundaries
-from mqlake.spark.source.place import open_store
-from mqlake.spark.source.plan import plan_tasks
-from mqlake.spark.source.position import Position
-from mqlake.spark.source.stretches import Stretch
 from mqlake.storage.clock import SystemClock
 
 if TYPE_CHECKING:

@@ -10,10 +10,10 @@ from typing import Any
 import pyarrow as pa
 
 from mqlake.errors import JobError
+from mqlake.query.store.arrow_columns import arrow_schema
+from mqlake.query.store.columns import COLUMNS, NULLABLE
 from mqlake.spark.follow.letters import EXTRA, FILLED
 from mqlake.spark.follow.options import FollowOptions
-from mqlake.spark.source.arrow_columns import arrow_schema
-from mqlake.spark.source.columns import COLUMNS, NULLABLE
 
 _WIDENED = ((pa.int32(), pa.int64()), (pa.float32(), pa.float64()))
 """Types of messages, and wider ones that a table may have instead."""

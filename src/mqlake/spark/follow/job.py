@@ -11,6 +11,7 @@ from typing import ParamSpec
 import msgspec
 
 from mqlake.jobs.local import Progress
+from mqlake.query.store.columns import COLUMNS
 from mqlake.spark.failure import failures
 from mqlake.spark.follow.body_columns import NEEDED as NEEDED_OF_BODIES
 from mqlake.spark.follow.body_columns import body_fields, typed
@@ -26,7 +27,6 @@ from mqlake.spark.follow.table import open_table
 from mqlake.spark.follow.upserts import NEEDED as NEEDED_OF_UPSERTS
 from mqlake.spark.follow.upserts import Upserting, check_upsert
 from mqlake.spark.session import Session
-from mqlake.spark.source.columns import COLUMNS
 
 _Arguments = ParamSpec("_Arguments")
 

@@ -11,9 +11,9 @@ import pyarrow as pa
 
 from mqlake.dispatch.scan import SegmentScan, Want
 from mqlake.errors import StoreError
-from mqlake.spark.source.columns import to_batch
-from mqlake.spark.source.place import open_store
-from mqlake.spark.source.row_filter import RowFilter
+from mqlake.query.store.columns import to_batch
+from mqlake.query.store.place import open_store
+from mqlake.query.store.row_filter import RowFilter
 from mqlake.storage.memory import MemoryFile
 from mqlake.store.log.segments import CommitLog
 

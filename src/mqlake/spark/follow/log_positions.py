@@ -9,14 +9,14 @@ from typing import Any
 import msgspec
 
 from mqlake.errors import JobError, StoreError
+from mqlake.query.store.fingerprint import fingerprint
+from mqlake.query.store.options import ReadOptions, read_options
+from mqlake.query.store.place import open_store
+from mqlake.query.store.position import Position
+from mqlake.query.store.starting import starting_position
+from mqlake.query.store.subscribed import described
+from mqlake.query.store.tail import Tail
 from mqlake.spark.follow.options import StoreQuery
-from mqlake.spark.source.fingerprint import fingerprint
-from mqlake.spark.source.options import ReadOptions, read_options
-from mqlake.spark.source.place import open_store
-from mqlake.spark.source.position import Position
-from mqlake.spark.source.starting import starting_position
-from mqlake.spark.source.subscribed import described
-from mqlake.spark.source.tail import Tail
 
 
 class LogPositions:

@@ -15,16 +15,16 @@ from typing import Any
 import msgspec
 
 from mqlake.jobs.engine import Engine
+from mqlake.query.reading.conditions import TopicShare
+from mqlake.query.store.access.stretches import Stretch, without
+from mqlake.query.store.arrow_columns import arrow_schema
+from mqlake.query.store.plan import Task
+from mqlake.query.store.position import Position
+from mqlake.query.store.stream import LogStream
 from mqlake.spark.follow.log_positions import stream_options_of
 from mqlake.spark.follow.options import StoreQuery
 from mqlake.spark.follow.partition_writer import Shapes, Written, write_counted
 from mqlake.spark.follow.topic_groups import topic_groups
-from mqlake.spark.reading.conditions import TopicShare
-from mqlake.spark.source.arrow_columns import arrow_schema
-from mqlake.spark.source.plan import Task
-from mqlake.spark.source.position import Position
-from mqlake.spark.source.stream import LogStream
-from mqlake.spark.source.stretches import Stretch, without
 
 SHARED = 4
 """Tasks whose parts of the log are shared by topic. Each of the tasks that share them reads all of
@@ -95,7 +95,7 @@ class LogWriting:
 
 def _write(job: WriteJob) -> Written:
     """Write the files of one task."""
-    from mqlake.spark.source.read import read
+    from mqlake.query.store.read import read
 
     unread: list[Stretch] = []
     written = write_counted(job.shape, read(job.task, job.schema, unread))

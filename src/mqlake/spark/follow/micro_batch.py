@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from mqlake.jobs.engine import Engine
+from mqlake.query.store.access.stretches import join
+from mqlake.query.store.position import Position
 from mqlake.spark.follow import partition_writer
 from mqlake.spark.follow.committed_end import CommittedEnd
 from mqlake.spark.follow.compaction import merge
@@ -20,8 +22,6 @@ from mqlake.spark.follow.partition_writer import Shapes, Written
 from mqlake.spark.follow.refusals import Refusal, refusal_of
 from mqlake.spark.follow.table import LakeTable
 from mqlake.spark.follow.upserts import Upserting, to_write
-from mqlake.spark.source.position import Position
-from mqlake.spark.source.stretches import join
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -9,9 +9,9 @@ from typing import Any
 import msgspec
 
 from mqlake.errors import FormatError
+from mqlake.query.store.columns import COLUMNS, check_columns
 from mqlake.spark.follow.body_columns import BodyFormat
 from mqlake.spark.follow.lake_files import ALIASES, SCHEMES, LakeFiles
-from mqlake.spark.source.columns import COLUMNS, check_columns
 
 NEEDED = ("topic", "storeTimestamp")
 """Columns that determine a row's partition."""

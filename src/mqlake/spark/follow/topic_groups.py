@@ -11,8 +11,8 @@ import numpy as np
 from mqlake.dispatch.scan import SegmentScan, Want
 from mqlake.errors import StoreError
 from mqlake.formats import java_string
-from mqlake.spark.reading.directory import open_location
-from mqlake.spark.source.plan import Task
+from mqlake.query.reading.directory import open_location
+from mqlake.query.store.plan import Task
 
 SAMPLE = 1 << 20
 """Bytes of the log that are sampled for each task."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from mqlake.spark.reading.directory import open_location
+from mqlake.query.reading.directory import open_location
 from mqlake.store.reader import StoreReader
 
 if TYPE_CHECKING:

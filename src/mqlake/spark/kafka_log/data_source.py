@@ -5,10 +5,10 @@ from __future__ import annotations
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader
 from pyspark.sql.types import StructType
 
-from mqlake.spark.kafka_log.options import read_options
+from mqlake.query.kafka_log.options import read_options
+from mqlake.query.reading.log import tell_ignored
 from mqlake.spark.kafka_log.schema import check_schema, spark_schema
 from mqlake.spark.options.tables import keeps_options_in_tables
-from mqlake.spark.reading.log import tell_ignored
 from mqlake.spark.reading.readers import StreamReader, batch_reader
 
 _OTHERWISE = "options such as subscribe, startingOffsets and startingTimestamp limit what is read"
@@ -29,7 +29,7 @@ class KafkaLogDataSource(DataSource):
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return the reader of a batch query."""
-        from mqlake.spark.kafka_log.batch import KNOWN, KafkaQuery
+        from mqlake.query.kafka_log.batch import KNOWN, KafkaQuery
 
         check_schema(schema)
         options = read_options(self.options, streaming=False)
@@ -38,7 +38,7 @@ class KafkaLogDataSource(DataSource):
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
         """Return the reader of a streaming query."""
-        from mqlake.spark.kafka_log.stream import KafkaStream
+        from mqlake.query.kafka_log.stream import KafkaStream
 
         check_schema(schema)
         options = read_options(self.options, streaming=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from mqlake.spark.kafka_log.columns import COLUMNS
-from mqlake.spark.kafka_log.option_table import SOURCE_OPTIONS
+from mqlake.query.kafka_log.columns import COLUMNS
+from mqlake.query.kafka_log.option_table import SOURCE_OPTIONS
 from mqlake.spark.options.reference import make_table, option_table, with_tables
 
 

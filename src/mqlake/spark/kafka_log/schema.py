@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from mqlake.errors import FormatError
-from mqlake.spark.kafka_log.columns import COLUMNS, check_columns
+from mqlake.query.kafka_log.columns import COLUMNS, check_columns
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from mqlake.spark.live.option_table import LIVE_OPTIONS
+from mqlake.query.live.option_table import LIVE_OPTIONS
 from mqlake.spark.live.sink_options import LIVE_SINK_OPTIONS
 from mqlake.spark.options.reference import option_table, with_tables
 

@@ -11,10 +11,10 @@ from mqlake.client.message import Message
 from mqlake.client.producer.producer import Producer
 from mqlake.client.producer.result import SendStatus
 from mqlake.errors import FormatError, MqlakeError
-from mqlake.spark.live.connection import connection
+from mqlake.query.live.connection import connection
+from mqlake.query.reading.log import logger
 from mqlake.spark.live.outgoing_rows import messages
 from mqlake.spark.live.sink_options import LiveWriteOptions
-from mqlake.spark.reading.log import logger
 
 log = logger()
 

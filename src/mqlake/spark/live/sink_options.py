@@ -9,9 +9,9 @@ import msgspec
 from mqlake.client.producer.producer import DEFAULT_GROUP
 from mqlake.errors import FormatError
 from mqlake.protocol.naming import group_fault
-from mqlake.spark.live.option_table import NAME_SERVER, RETRY_TIMEOUT
-from mqlake.spark.live.options import check_known, with_name_server
-from mqlake.spark.options.parsing import Option, parse_options, text
+from mqlake.query.live.option_table import NAME_SERVER, RETRY_TIMEOUT
+from mqlake.query.live.options import check_known, with_name_server
+from mqlake.query.reading.parsing import Option, parse_options, text
 from mqlake.spark.sink.option_table import SINK_OPTIONS
 
 _OF_DIRECTORIES = {option.name: option for option in SINK_OPTIONS}

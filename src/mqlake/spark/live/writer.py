@@ -15,8 +15,8 @@ from pyspark.sql.datasource import (
 )
 
 from mqlake.errors import StoreError
+from mqlake.query.reading.log import logger
 from mqlake.spark.live.sink_options import LiveWriteOptions
-from mqlake.spark.reading.log import logger
 from mqlake.spark.sink.columns import check_schema
 
 if TYPE_CHECKING:

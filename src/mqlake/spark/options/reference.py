@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-from mqlake.spark.options.parsing import Option
+from mqlake.query.reading.parsing import Option
 
 
 def option_table(options: Sequence[Option]) -> str:

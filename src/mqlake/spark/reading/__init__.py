@@ -1,1 +1,1 @@
-"""What data sources share: filters, limits, shares, and tools of their readers."""
+"""Any source as readers of Spark, and tools of these."""

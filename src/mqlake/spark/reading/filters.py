@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from mqlake.spark.reading.bounds import MESSAGES, Known, any_of, between
-from mqlake.spark.reading.conditions import Condition, Selection
+from mqlake.query.reading.bounds import MESSAGES, Known, any_of, between
+from mqlake.query.reading.conditions import Condition, Selection
 
 if TYPE_CHECKING:
     from pyspark.sql.datasource import Filter

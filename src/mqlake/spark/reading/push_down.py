@@ -6,7 +6,7 @@ import sys
 
 import pyspark
 
-from mqlake.spark.reading.log import logger
+from mqlake.query.reading.log import logger
 
 log = logger()
 

@@ -13,12 +13,12 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
+from mqlake.query.reading.bounds import MESSAGES, Known
+from mqlake.query.reading.conditions import Selection
+from mqlake.query.reading.source import Query, Stream, Written
 from mqlake.spark.reading import push_down
-from mqlake.spark.reading.bounds import MESSAGES, Known
-from mqlake.spark.reading.conditions import Selection
 from mqlake.spark.reading.hang_up import expect_hang_up
 from mqlake.spark.reading.schema import arrow_schema
-from mqlake.spark.reading.source import Query, Stream, Written
 
 if TYPE_CHECKING:
     from pyspark.sql.datasource import Filter

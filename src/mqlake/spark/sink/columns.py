@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from mqlake.errors import FormatError
-from mqlake.spark.options.parsing import nearest
+from mqlake.query.reading.parsing import nearest
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType

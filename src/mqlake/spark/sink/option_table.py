@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from mqlake.spark.options.parsing import Option, boolean, text, whole
+from mqlake.query.reading.parsing import Option, boolean, text, whole
 
 SINK_OPTIONS: tuple[Option, ...] = (
     Option(

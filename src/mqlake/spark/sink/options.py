@@ -9,7 +9,7 @@ from urllib.parse import unquote, urlsplit
 import msgspec
 
 from mqlake.errors import FormatError
-from mqlake.spark.options.parsing import parse_options
+from mqlake.query.reading.parsing import parse_options
 from mqlake.spark.sink.option_table import SETTINGS, SINK_OPTIONS
 from mqlake.store.settings import StoreSettings, make_settings
 

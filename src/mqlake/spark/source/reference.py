@@ -5,9 +5,9 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from mqlake.query.store.columns import COLUMNS, NULLABLE, column_type
+from mqlake.query.store.option_table import SOURCE_OPTIONS
 from mqlake.spark.options.reference import make_table, option_table, with_tables
-from mqlake.spark.source.columns import COLUMNS, NULLABLE, column_type
-from mqlake.spark.source.option_table import SOURCE_OPTIONS
 
 
 def tables() -> dict[str, str]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from mqlake.errors import FormatError
-from mqlake.spark.source.columns import COLUMNS, NULLABLE, check_columns, column_type
+from mqlake.query.store.columns import COLUMNS, NULLABLE, check_columns, column_type
 
 if TYPE_CHECKING:
     from pyspark.sql.types import DataType, StructType

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from mqlake.spark.reading.conditions import Selection
-from mqlake.spark.reading.source import Query
-from mqlake.spark.source.options import ReadOptions
+from mqlake.query.reading.conditions import Selection
+from mqlake.query.reading.source import Query
+from mqlake.query.store.options import ReadOptions
 from mqlake.spark.union.plan import UnionTask, plan_union
 from mqlake.spark.union.read import LakeTask
 
@@ -28,6 +28,6 @@ class UnionQuery(Query[UnionTask]):
             from mqlake.spark.union.read import read
 
             return read(task, schema)
-        from mqlake.spark.source.read import read as read_log
+        from mqlake.query.store.read import read as read_log
 
         return read_log(task, schema)

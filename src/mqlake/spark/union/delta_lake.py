@@ -15,11 +15,11 @@ import numpy as np
 import pyarrow as pa
 
 from mqlake.errors import JobError
+from mqlake.query.reading.conditions import AnyText, Selection
 from mqlake.spark.follow.committed_end import CommittedEnd
 from mqlake.spark.follow.delta_table import FAILURES, application, failure, noted_end
 from mqlake.spark.follow.lake_files import LakeFiles, is_url
 from mqlake.spark.follow.lake_options import delta_options
-from mqlake.spark.reading.conditions import AnyText, Selection
 from mqlake.spark.union.lake import LakeFile
 from mqlake.spark.union.pruning import wanted_files
 

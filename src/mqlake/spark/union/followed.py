@@ -7,15 +7,15 @@ from pathlib import Path
 import msgspec
 
 from mqlake.errors import FormatError, JobError
+from mqlake.query.reading.conditions import Between, Selection
+from mqlake.query.reading.directory import Location
+from mqlake.query.store.offsets import subscription
+from mqlake.query.store.options import ReadOptions, read_options
+from mqlake.query.store.position import Position
 from mqlake.spark.follow.committed_end import CommittedEnd
 from mqlake.spark.follow.identity import Follower, followers_of, identity_of
 from mqlake.spark.follow.lake_files import LakeFiles
 from mqlake.spark.follow.log_positions import LogPositions
-from mqlake.spark.reading.conditions import Between, Selection
-from mqlake.spark.reading.directory import Location
-from mqlake.spark.source.offsets import subscription
-from mqlake.spark.source.options import ReadOptions, read_options
-from mqlake.spark.source.position import Position
 from mqlake.spark.union.lake import Lake, open_lake
 
 

@@ -15,14 +15,7 @@ import numpy as np
 from pyarrow import parquet
 
 from mqlake.errors import JobError
-from mqlake.spark.follow.committed_end import CommittedEnd
-from mqlake.spark.follow.iceberg_catalog import NAMESPACE, place_of, without_secrets
-from mqlake.spark.follow.iceberg_columns import column_ids, names_there
-from mqlake.spark.follow.iceberg_table import batch_property, noted_end
-from mqlake.spark.follow.lake_files import LakeFiles
-from mqlake.spark.follow.lake_options import iceberg_options
-from mqlake.spark.follow.options import STATE
-from mqlake.spark.reading.conditions import (
+from mqlake.query.reading.conditions import (
     MOST,
     NUMBERS,
     AnyText,
@@ -31,7 +24,14 @@ from mqlake.spark.reading.conditions import (
     named_queues,
     wants_topic,
 )
-from mqlake.spark.source.columns import COLUMNS
+from mqlake.query.store.columns import COLUMNS
+from mqlake.spark.follow.committed_end import CommittedEnd
+from mqlake.spark.follow.iceberg_catalog import NAMESPACE, place_of, without_secrets
+from mqlake.spark.follow.iceberg_columns import column_ids, names_there
+from mqlake.spark.follow.iceberg_table import batch_property, noted_end
+from mqlake.spark.follow.lake_files import LakeFiles
+from mqlake.spark.follow.lake_options import iceberg_options
+from mqlake.spark.follow.options import STATE
 from mqlake.spark.union.lake import LakeFile
 
 try:

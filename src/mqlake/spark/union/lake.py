@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from mqlake.errors import FormatError, JobError
+from mqlake.query.reading.conditions import Selection
 from mqlake.spark.follow.committed_end import CommittedEnd
 from mqlake.spark.follow.lake_files import ALIASES, SCHEMES, LakeFiles
 from mqlake.spark.follow.options import STATE
-from mqlake.spark.reading.conditions import Selection
 from mqlake.storage.shown_url import shown_url
 
 

@@ -6,9 +6,9 @@ The log may have lost its beginning, and with it queue files. So the time of eac
 from __future__ import annotations
 
 from mqlake.errors import FormatError
-from mqlake.spark.reading.conditions import MOST, Between, InQueues, Interval, Selection
-from mqlake.spark.reading.queue_json import EARLIEST, LATEST
-from mqlake.spark.source.options import ReadOptions
+from mqlake.query.reading.conditions import MOST, Between, InQueues, Interval, Selection
+from mqlake.query.reading.queue_json import EARLIEST, LATEST
+from mqlake.query.store.options import ReadOptions
 from mqlake.store.log.scan import Queue
 
 

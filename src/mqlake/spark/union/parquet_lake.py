@@ -20,11 +20,11 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from mqlake.errors import JobError
+from mqlake.query.reading.conditions import Selection
 from mqlake.spark.follow.committed_end import CommittedEnd
 from mqlake.spark.follow.options import STATE
 from mqlake.spark.follow.parquet_table import PARTITION, State
 from mqlake.spark.follow.partition_paths import path_of
-from mqlake.spark.reading.conditions import Selection
 from mqlake.spark.union.lake import LakeFile
 from mqlake.spark.union.pruning import wanted_files
 

@@ -13,20 +13,20 @@ import msgspec
 
 from mqlake.errors import FormatError, StoreError
 from mqlake.jobs.local import cores
-from mqlake.spark.reading.conditions import Selection, wants_topic
-from mqlake.spark.reading.log import logger
-from mqlake.spark.reading.losses import data_loss
-from mqlake.spark.reading.shares import share_count
-from mqlake.spark.source import access
-from mqlake.spark.source.asked import missing
-from mqlake.spark.source.boundaries import Boundaries
-from mqlake.spark.source.fingerprint import fingerprint
-from mqlake.spark.source.living import living
-from mqlake.spark.source.offsets import subscription
-from mqlake.spark.source.options import ReadOptions
-from mqlake.spark.source.place import OpenStore
-from mqlake.spark.source.plan import Task, plan_tasks
-from mqlake.spark.source.tail import Tail
+from mqlake.query.reading.conditions import Selection, wants_topic
+from mqlake.query.reading.log import logger
+from mqlake.query.reading.losses import data_loss
+from mqlake.query.reading.shares import share_count
+from mqlake.query.store.access import access
+from mqlake.query.store.access.boundaries import Boundaries
+from mqlake.query.store.asked import missing
+from mqlake.query.store.fingerprint import fingerprint
+from mqlake.query.store.living import living
+from mqlake.query.store.offsets import subscription
+from mqlake.query.store.options import ReadOptions
+from mqlake.query.store.place import OpenStore
+from mqlake.query.store.plan import Task, plan_tasks
+from mqlake.query.store.tail import Tail
 from mqlake.spark.union.followed import Followed, lake_files, open_followed
 from mqlake.spark.union.lake import Lake, LakeFile
 from mqlake.spark.union.limits import limits

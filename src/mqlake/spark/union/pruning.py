@@ -16,14 +16,14 @@ from typing import Any
 
 import pyarrow as pa
 
-from mqlake.spark.reading.conditions import (
+from mqlake.query.reading.conditions import (
     NUMBERS,
     AnyText,
     Selection,
     interval,
     wants_topic,
 )
-from mqlake.spark.source.row_filter import string_array
+from mqlake.query.store.row_filter import string_array
 from mqlake.spark.union.row_filter import as_time
 
 compute: Any = importlib.import_module("pyarrow.compute")  # Its functions are created at run time.

@@ -15,12 +15,12 @@ import pyarrow as pa
 import pyarrow.dataset as datasets
 
 from mqlake.errors import StoreError
+from mqlake.query.reading.conditions import Selection
+from mqlake.query.reading.joining import put_together
+from mqlake.query.reading.memory import keep_freed_memory
 from mqlake.spark.follow.evolution import table_schema
 from mqlake.spark.follow.field_ids import id_of, ids_of
 from mqlake.spark.follow.lake_files import LakeFiles
-from mqlake.spark.reading.conditions import Selection
-from mqlake.spark.reading.joining import put_together
-from mqlake.spark.reading.memory import keep_freed_memory
 from mqlake.spark.union.lake import LakeFile
 from mqlake.spark.union.row_filter import LakeRowFilter, columns_of, expression
 

@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.dataset as datasets
 
-from mqlake.spark.reading.conditions import (
+from mqlake.query.reading.conditions import (
     MOST,
     AnyNumber,
     AnyText,
@@ -23,7 +23,7 @@ from mqlake.spark.reading.conditions import (
     Selection,
     TopicMatches,
 )
-from mqlake.spark.source.row_filter import string_array
+from mqlake.query.store.row_filter import string_array
 
 compute: Any = importlib.import_module("pyarrow.compute")  # Its functions are created at run time.
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from mqlake.errors import FormatError
-from mqlake.spark.source.options import read_options
+from mqlake.query.store.options import read_options
 from mqlake.spark.source.schema import spark_schema
 from mqlake.spark.union.followed import open_table
 

@@ -1,0 +1,1 @@
+"""Queries over Kafka log directories (docs/kafka-log-source.md)."""

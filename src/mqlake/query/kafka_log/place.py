@@ -1,0 +1,62 @@
+"""Open the directory of the option `path`, and find the partitions of a query."""
+
+from __future__ import annotations
+
+import re
+
+from mqlake.errors import StoreError
+from mqlake.formats.kafka import checkpoint_file
+from mqlake.formats.kafka.file_name import INTERNAL_TOPICS, META_PROPERTIES
+from mqlake.kafka.log.log_directory import LogDirectory
+from mqlake.query.kafka_log.options import ReadOptions, TopicPartition
+from mqlake.query.reading.directory import Location, open_directory
+
+_MARKS = (META_PROPERTIES, checkpoint_file.RECOVERY_POINTS)
+
+
+def open_logs(location: Location) -> LogDirectory:
+    """Return the log directory of a query.
+
+    Raises:
+        StoreError: the path is not a log directory.
+    """
+    logs = LogDirectory(open_directory(location.path, location.settings))
+    if not logs.partitions() and not any(logs.directory.exists(name) for name in _MARKS):
+        raise StoreError(
+            f"{location.name}: there is no partition in it; path must be the log directory itself "
+            "(Kafka's log.dir), which all hosts of the cluster see"
+        )
+    return logs
+
+
+def wanted_partitions(logs: LogDirectory, options: ReadOptions) -> list[TopicPartition]:
+    """Return the existing partitions that options select, by topic and number."""
+    found = [(name.topic, name.partition) for name in logs.partitions()]
+    return [name for name in found if is_wanted(name, options)]
+
+
+def check_asked(found: list[TopicPartition], options: ReadOptions) -> None:
+    """Check that the topics and partitions that a batch query names exist.
+
+    Raises:
+        StoreError: a topic or a partition does not exist.
+    """
+    topics = {topic for topic, _ in found}
+    for topic in options.topics or ():
+        if topic not in topics:
+            raise StoreError(f"{options.path}: topic {topic!r} does not exist")
+    for topic, partition in options.partitions or ():
+        if (topic, partition) not in found:
+            raise StoreError(f"{options.path}: partition {topic}-{partition} does not exist")
+
+
+def is_wanted(name: TopicPartition, options: ReadOptions) -> bool:
+    """Return whether options select a partition."""
+    topic, _ = name
+    if options.partitions is not None:
+        return name in options.partitions
+    if options.topics is not None:
+        return topic in options.topics
+    if topic in INTERNAL_TOPICS:
+        return False
+    return options.topic_pattern is None or bool(re.fullmatch(options.topic_pattern, topic))

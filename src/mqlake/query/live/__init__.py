@@ -1,0 +1,1 @@
+"""Queries over the brokers of a running cluster (docs/spark-live.md)."""

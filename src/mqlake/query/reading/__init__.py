@@ -1,0 +1,1 @@
+"""What sources share: what a source is, conditions, limits, shares, and parsing of options."""

@@ -1,0 +1,1 @@
+"""Queries over one store directory (docs/spark-source.md)."""

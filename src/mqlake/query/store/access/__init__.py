@@ -1,0 +1,1 @@
+"""Which stretches of the log a query has to read."""

@@ -1,0 +1,140 @@
+"""The columns of the source: rocketmq-spark's first, then the other fields of a record.
+
+`properties` is a map; in rocketmq-spark it was JSON text.
+"""
+
+# pyright: basic
+# pyarrow has no types.
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from mqlake.dispatch.value_columns import Times
+from mqlake.errors import FormatError
+from mqlake.query.reading.parsing import nearest
+
+if TYPE_CHECKING:
+    from mqlake.dispatch.batch import Batch
+
+BROKER_NAME = "brokerName"
+
+COLUMNS: tuple[str, ...] = (
+    "topic",
+    "flag",
+    "body",
+    "properties",
+    "brokerName",
+    "queueId",
+    "queueOffset",
+    "bornTimestamp",
+    "storeTimestamp",
+    "physicalOffset",
+    "size",
+    "tags",
+    "keys",
+    "msgId",
+    "uniqKey",
+    "sysFlag",
+    "reconsumeTimes",
+    "bornHost",
+    "storeHost",
+    "preparedTransactionOffset",
+    "bodyCrc",
+)
+"""All columns, in their order."""
+
+NULLABLE = frozenset({"brokerName", "tags", "uniqKey"})
+
+_TYPES = {
+    "body": "binary",
+    "properties": "map<string,string>",
+    "keys": "array<string>",
+    **dict.fromkeys(("bornTimestamp", "storeTimestamp"), "timestamp"),
+    **dict.fromkeys(("queueOffset", "physicalOffset", "preparedTransactionOffset"), "bigint"),
+    **dict.fromkeys(
+        ("flag", "queueId", "size", "sysFlag", "reconsumeTimes", "bodyCrc"),
+        "int",
+    ),
+}
+
+# Milliseconds: 0001-01-03 and the end of 9999-12-29. Python supports the years 1 to 9999, in local
+# time, and uses neighbouring days when it converts a time.
+_FIRST_TIME, _LAST_TIME = -62_135_424_000_000, 253_402_127_999_999
+
+TIMES = Times("us", 1000, _FIRST_TIME, _LAST_TIME)
+"""A client may send any 64 bits as the born timestamp of a message."""
+
+
+def column_type(name: str) -> str:
+    """Return a column's type in Spark's SQL."""
+    return _TYPES.get(name, "string")
+
+
+def check_columns(names: Sequence[str]) -> tuple[str, ...]:
+    """Return the columns with these names, in any case.
+
+    Raises:
+        FormatError: a column does not exist, or is named twice.
+    """
+    known = {name.lower(): name for name in COLUMNS}
+    for number, name in enumerate(names):
+        if name.lower() not in known:
+            near = nearest(name, COLUMNS)
+            raise FormatError(f"there is no column {name[:200]!r}; the nearest is {near}")
+        if name.lower() in (other.lower() for other in names[:number]):
+            raise FormatError(f"column {name} is named twice")
+    return tuple(known[name.lower()] for name in names)
+
+
+def chosen_columns(values: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the columns that the options `columns` and `includeBody` leave.
+
+    Raises:
+        FormatError: a column is unknown, or none is left.
+    """
+    columns = check_columns(values["columns"]) if values["columns"] else COLUMNS
+    if not values["includeBody"]:
+        columns = tuple(name for name in columns if name != "body")
+    if not columns:
+        raise FormatError("there is no column left: options columns and includeBody exclude all")
+    return columns
+
+
+def to_batch(batch: Batch, schema: Any, broker_name: str | None) -> Any:
+    """Return records as a `pyarrow.RecordBatch` with this Arrow schema."""
+    from mqlake.dispatch.arrow import to_arrow
+
+    made = to_arrow(batch, stored_columns(schema.names), times=TIMES)
+    return fitted(made, schema, broker_name)
+
+
+def stored_columns(names: Iterable[str]) -> list[str]:
+    """Return those of columns that a log contains; one of them at least, so that rows count."""
+    return [name for name in names if name != BROKER_NAME] or ["physicalOffset"]
+
+
+def fitted(made: Any, schema: Any, broker_name: str | None) -> Any:
+    """Return a `pyarrow.RecordBatch` that has the columns of this Arrow schema, from these.
+
+    Args:
+        made: all columns except `brokerName`, in any order, and perhaps others.
+        broker_name: the value of the column `brokerName`.
+    """
+    import pyarrow as pa
+
+    arrays = []
+    for field in schema:
+        if field.name == BROKER_NAME:
+            arrays.append(_constant(broker_name, len(made)))
+        else:
+            column = made.column(made.schema.get_field_index(field.name))
+            arrays.append(column if column.type == field.type else column.cast(field.type))
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _constant(text: str | None, count: int) -> Any:
+    import pyarrow as pa
+
+    return pa.repeat(pa.scalar(text, pa.string()), count)

@@ -1,0 +1,111 @@
+"""Count the messages that a query selects by walking the log, to split it after so many of them.
+
+Spark starts a process for each streaming query, and the compiled kernels take most of a second to
+load. Plain Python counts a quiet topic's micro-batches before that.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+
+from mqlake.dispatch.batch import Batch
+from mqlake.dispatch.kernel import Kernel, load
+from mqlake.dispatch.scan import SegmentScan, Want
+from mqlake.kernels.choice import chosen
+from mqlake.query.store.access.stretches import Piece, Stretch, in_segments
+from mqlake.query.store.row_filter import RowFilter
+from mqlake.store.log.segments import CommitLog, Segment
+
+FEW = 1 << 20
+"""Bytes of the log that a process walks in plain Python before it loads the compiled kernels."""
+
+_KERNELS = "mqlake.dispatch.compiled.calls"
+
+
+class _Walked:
+    """How many bytes of the log this process has walked in plain Python."""
+
+    bytes = 0
+
+
+def cuts(log: CommitLog, stretch: Stretch, row_filter: RowFilter, most: int) -> Iterator[int]:
+    """Yield where to split a stretch so that each part has at most `most` selected messages.
+
+    Bodies are not checked: a damaged message counts, too. Splits are at boundaries within the
+    stretch.
+    """
+    room, last = most, stretch[0]
+    for piece in in_segments(log, [stretch]):
+        for batch in _batches(log, piece, row_filter.want):
+            records = row_filter.choose(batch).records
+            ends: list[int] = (records["physical_offset"] + records["size"]).tolist()
+            while len(ends) > room:
+                yield ends[room - 1] if room else last
+                ends, room = ends[room:], most
+            room -= len(ends)
+            last = ends[-1] if ends else last
+
+
+def count(log: CommitLog, stretch: Stretch, row_filter: RowFilter, enough: int) -> int:
+    """Return how many selected messages a stretch has; stop at `enough`."""
+    found = 0
+    for piece in in_segments(log, [stretch]):
+        for batch in _batches(log, piece, row_filter.want):
+            found += len(row_filter.choose(batch).records)
+            if found >= enough:
+                return found
+    return found
+
+
+def boundary_by_walk(log: CommitLog, start: int, position: int) -> int | None:
+    """Return where a record starts at or after a position, walking from a boundary before it.
+
+    None if only a search could tell.
+    """
+    for piece in list(in_segments(log, [(start, position)]))[-1:]:
+        scan = _scan(log, piece, Want.LOCATE)
+        if scan is None:
+            return None
+        for _ in scan:
+            pass
+        return None if scan.gaps and scan.gaps[-1].open else scan.stop
+    return None
+
+
+def _batches(log: CommitLog, piece: Piece, want: Want) -> Iterator[Batch]:
+    scan = _scan(log, piece, want, limit=piece.end)
+    if scan is not None:
+        yield from scan
+
+
+def _scan(log: CommitLog, piece: Piece, want: Want, limit: int | None = None) -> SegmentScan | None:
+    """Return a scan of a piece that does not check bodies; None if its file is gone."""
+    file = log.file(_segment(log, piece))
+    if file is None:
+        return None
+    return SegmentScan(
+        file,
+        piece.base,
+        piece.start,
+        piece.end,
+        exact=True,
+        crc=False,
+        want=want,
+        limit=limit,
+        kernel=_kernel(piece.end - piece.start),
+    )
+
+
+def _kernel(size: int) -> Kernel | None:
+    """Return the kernels in plain Python while few bytes were walked, else None for the default."""
+    if chosen() is not None or _KERNELS in sys.modules:
+        return None
+    _Walked.bytes += size
+    return load("reference") if _Walked.bytes <= FEW else None
+
+
+def _segment(log: CommitLog, piece: Piece) -> Segment:
+    segment = log.segment_at(piece.start)
+    assert segment is not None
+    return segment

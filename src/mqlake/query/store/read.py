@@ -1,0 +1,148 @@
+"""Read the messages of one task as Arrow batches."""
+
+# pyright: basic
+# pyarrow has no types.
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from mqlake.dispatch.batch import Batch
+from mqlake.dispatch.gap import Gap
+from mqlake.dispatch.scan import SegmentScan, Want
+from mqlake.dispatch.window import DEFAULT_WINDOW
+from mqlake.errors import StoreError
+from mqlake.formats.record import FAULT_REASONS
+from mqlake.kernels.first_use import tell_first_use
+from mqlake.query.reading.directory import open_location
+from mqlake.query.reading.joining import put_together
+from mqlake.query.reading.log import logger
+from mqlake.query.reading.memory import keep_freed_memory
+from mqlake.query.store.access.stretches import Piece, Stretch, join
+from mqlake.query.store.columns import to_batch
+from mqlake.query.store.plan import Task
+from mqlake.query.store.row_filter import RowFilter
+from mqlake.storage.protocol import Directory
+
+log = logger()
+
+WINDOW = DEFAULT_WINDOW
+"""Bytes of log in one batch.
+
+Larger batches would not fit into the CPU's cache while they are built, which costs more than Spark
+gains.
+"""
+
+
+def read(task: Task, schema: Any, unread: list[Stretch] | None = None) -> Iterator[Any]:
+    """Yield the messages of a task as `pyarrow.RecordBatch`es of an Arrow schema.
+
+    Args:
+        unread: gets the parts of the log that have no message, or were deleted, at the end.
+
+    Raises:
+        StoreError: damage, or a deleted file, unless that is tolerated.
+    """
+    keep_freed_memory()
+    tell_first_use(log.warning)
+    losses = _Losses(task)
+    row_filter = RowFilter(task.selection)
+    directory = open_location(task.location)
+    made = (
+        to_batch(chosen, schema, task.broker_name)
+        for piece in task.pieces
+        for batch in _scan(directory, piece, row_filter.want, losses)
+        if len((chosen := row_filter.choose(batch)).records)
+    )
+    yield from put_together(made)
+    losses.report()
+    if row_filter.dead:
+        log.info("%s: left out %d messages of deleted topics", task.store, row_filter.dead)
+    if unread is not None:
+        unread += losses.unread
+
+
+def _scan(directory: Directory, piece: Piece, want: Want, losses: _Losses) -> Iterator[Batch]:
+    try:
+        file = directory.open(piece.path)
+    except StoreError as error:
+        losses.deleted(piece, error)
+        return
+    try:
+        scan = SegmentScan(
+            file,
+            piece.base,
+            piece.start,
+            piece.end,
+            exact=True,
+            want=want,
+            limit=piece.end,
+            window=_window(piece.end - piece.start),
+        )
+        for batch in scan:
+            losses.damaged(piece, scan.gaps)
+            yield batch
+        losses.damaged(piece, scan.gaps)
+        if scan.stop < piece.end:
+            losses.cut(piece, scan.stop)
+    finally:
+        file.close()
+
+
+def _window(length: int) -> int:
+    """Return the window for a piece: one of a few sizes, because buffers are kept by size."""
+    return min(WINDOW, 1 << max(16, (length - 1).bit_length()))
+
+
+class _Losses:
+    """What a task could not read: it raises an error, or is counted and logged."""
+
+    def __init__(self, task: Task) -> None:
+        self._task = task
+        self._seen: dict[tuple[int, int], int] = {}
+        self._bytes = 0
+        self._first = ""
+        self._gaps: dict[int, int] = {}
+
+    def damaged(self, piece: Piece, gaps: list[Gap]) -> None:
+        """Report the findings of a scan; gaps that were reported before count once."""
+        seen = self._seen.get((piece.base, piece.start), 0)
+        self._seen[piece.base, piece.start] = len(gaps)
+        for gap in gaps[max(0, seen - 1) :]:  # the last one may have grown
+            self._gaps[gap.physical_offset] = gap.length
+        for gap in gaps[seen:]:
+            offset = gap.physical_offset
+            self._lost(piece, offset, gap.length, FAULT_REASONS[gap.fault])
+
+    def deleted(self, piece: Piece, error: StoreError) -> None:
+        """Report a file that no longer exists."""
+        self._lost(piece, piece.start, piece.end - piece.start, f"not read: {error}")
+
+    def cut(self, piece: Piece, stop: int) -> None:
+        """Report a file that has become shorter."""
+        self._lost(piece, stop, piece.end - stop, "the file has become shorter")
+
+    def _lost(self, piece: Piece, offset: int, length: int, reason: str) -> None:
+        what = f"{self._task.store}/{piece.path}: {length} bytes at {offset - piece.base}: {reason}"
+        if self._task.fail_on_data_loss:
+            raise StoreError(f"{what}; set failOnDataLoss to false to skip the damage")
+        self._first = self._first or what
+        self._bytes += length
+        self._gaps.setdefault(offset, length)
+
+    @property
+    def unread(self) -> list[Stretch]:
+        """What was skipped."""
+        return join((offset, offset + length) for offset, length in self._gaps.items())
+
+    def report(self) -> None:
+        """Log what was skipped."""
+        if self._first:
+            places = sum(self._seen.values()) or 1
+            log.warning(
+                "skipped damage in %d places, %d bytes; the first: %s",
+                places,
+                self._bytes,
+                self._first,
+            )

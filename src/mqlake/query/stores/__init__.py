@@ -1,0 +1,1 @@
+"""Queries over several store directories as one table."""

@@ -1,0 +1,30 @@
+"""A batch query over several stores: the tasks of each store in turn."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from mqlake.query.reading.conditions import Selection
+from mqlake.query.reading.source import Query
+from mqlake.query.store.plan import Task
+from mqlake.query.stores.plan import plan_stores
+from mqlake.query.stores.stores import Stores
+
+
+class StoresQuery(Query[Task]):
+    """Plans over several stores; reads as over one."""
+
+    def __init__(self, stores: Stores) -> None:
+        self._stores = stores
+
+    def plan(self, pushed: Selection) -> Sequence[Task]:
+        """Return the tasks; raises StoreError."""
+        plans = plan_stores(list(self._stores.options.values()), pushed)
+        return [task for plan in plans for task in plan.tasks]
+
+    def read(self, task: Task, schema: Any) -> Iterator[Any]:
+        """Read the messages of one task, as Arrow batches."""
+        from mqlake.query.store.read import read
+
+        return read(task, schema)

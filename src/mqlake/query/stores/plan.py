@@ -1,0 +1,42 @@
+"""Plan the tasks of a batch query over several stores."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mqlake.query.reading.conditions import Selection
+from mqlake.query.reading.losses import data_loss
+from mqlake.query.store.asked import missing
+from mqlake.query.store.options import ReadOptions
+from mqlake.query.store.place import open_store
+from mqlake.query.store.plan import Plan, plan_batch
+from mqlake.query.stores.stores import check_distinct
+
+
+def plan_stores(
+    stores: Sequence[ReadOptions], pushed: Selection = (), task_bytes: int | None = None
+) -> list[Plan]:
+    """Plan a batch query over several stores.
+
+    Args:
+        task_bytes: as for `plan_batch`.
+
+    Raises:
+        StoreError: as for `plan_batch`; or a topic is in none of the stores.
+    """
+    check_distinct(stores)
+    _check_asked(stores)
+    return [plan_batch(one, pushed, task_bytes, is_checked=False) for one in stores]
+
+
+def _check_asked(stores: Sequence[ReadOptions]) -> None:
+    """Check that each topic and queue that options name is in one of the stores."""
+    common: list[str] | None = None
+    for options in stores:
+        with open_store(options.location) as store:
+            found = list(missing(store, options))
+        common = found if common is None else [what for what in common if what in found]
+        if not common:
+            return
+    for what in common or ():
+        data_loss(stores[0], f"{', '.join(one.path for one in stores)}: {what}")

@@ -1,1 +1,0 @@
-"""The source "rocketmq" over several store directories as one table."""

@@ -1,0 +1,40 @@
+"""An engine that treats the live reader as Spark does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from mqlake.query.live.options import LiveOptions
+from mqlake.query.live.stream import LiveStream
+from mqlake.spark.reading.readers import StreamReader
+from mqlake.spark.source.schema import spark_schema
+from tests.query.live.rows import options_of, task_rows
+from tests.query.store.growing import BaseEngine
+from tests.query.store.rows import Row
+
+
+class LiveEngine(BaseEngine[LiveOptions, StreamReader]):
+    """Runs micro-batches over brokers."""
+
+    def _new_reader(self) -> StreamReader:
+        return StreamReader(LiveStream(self._options), spark_schema(self._options.columns))
+
+    def _rows(self, task: Any) -> Iterable[Row]:
+        return task_rows(task, self._options)
+
+    @property
+    def sorted_keys(self) -> list[str]:
+        """The keys of all rows."""
+        return sorted(self.keys)
+
+
+def asked(name_server: str, **options: Any) -> LiveOptions:
+    """Return the options of a streaming query from the earliest message on."""
+    given = {
+        "startingOffsets": "earliest",
+        "columns": "keys,topic,queueId,queueOffset,physicalOffset",
+        "retryTimeout": "60s",
+        **options,
+    }
+    return options_of(name_server, streaming=True, **given)
