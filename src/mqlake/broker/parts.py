@@ -97,7 +97,9 @@ class Parts:
         )
         self.repeating.every(LOOK, lambda: self.slices.start(self.stats.look()))
         self.endings.add(self.stats)
-        self.clients = Clients(self)
+        self.clients = Clients(
+            live, self.groups, self.slices, self.repeating, store.clock.milliseconds
+        )
         self.past_end = PastEnd(live, store)
         self.repeating.every(REPORT, self.past_end.report)
         self.endings.add(Restarts(store.config.consumer_offsets))

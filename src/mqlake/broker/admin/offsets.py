@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Coroutine, Iterable, Sequence
 from typing import Any
 
-from mqlake.broker.offsets.room import check_offsets
 from mqlake.broker.parts import Parts
 from mqlake.protocol.bodies.message_queue import MessageQueue
 from mqlake.protocol.bodies.queue_tables import encode_queue, encode_with_table, join_queues
@@ -131,12 +130,12 @@ class OffsetAdmin:
         """Refuse offsets that would exceed the limit, before any of them is set."""
         known = self._offsets.query_topic(group, topic)
         if more := sum(queue_id not in known for queue_id in queue_ids):
-            check_offsets(self._parts, group, topic, more)
+            self._parts.offset_room.check(group, topic, more)
 
     def _check_one(self, group: str, topic: str, queue_id: int) -> None:
         """Check again: others have been served meanwhile."""
         if not self._offsets.has(group, topic, queue_id):
-            check_offsets(self._parts, group, topic)
+            self._parts.offset_room.check(group, topic)
 
     def _correction(self, peer: Peer, request: Command) -> Later:
         return self._parts.slices.serve(peer, self._corrections(request))

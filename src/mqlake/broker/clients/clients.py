@@ -8,19 +8,20 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable
 from itertools import count
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from mqlake.broker.clients.members import Client, ConsumerGroup, Members, size_of
 from mqlake.broker.clients.notices import Notices
+from mqlake.broker.groups import Groups
+from mqlake.broker.repeating import Repeating
+from mqlake.broker.settings import BrokerSettings
 from mqlake.protocol.bodies.heartbeat import ConsumerData
 from mqlake.protocol.codes import ResponseCode
 from mqlake.protocol.errors import RemotingError
 from mqlake.remoting.connection import Peer
 from mqlake.remoting.shares import Shares, owner_of
-from mqlake.remoting.slices import Job
-
-if TYPE_CHECKING:
-    from mqlake.broker.parts import Parts
+from mqlake.remoting.slices import Job, Slices
+from mqlake.store.live_settings import Current
 
 M = TypeVar("M", bound=Members)
 
@@ -33,27 +34,38 @@ _log = logging.getLogger(__name__)
 class Clients:
     """The clients that are connected to a broker. A client leaves with its connection.
 
+    Args:
+        groups: tells which groups want to know of members that come and go.
+        now: returns milliseconds.
+
     Attributes:
         producers, consumers: groups that have a client, by name.
         group_left: called with the name of a group of consumers that has lost its last client.
     """
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(
+        self,
+        settings: Current[BrokerSettings],
+        groups: Groups,
+        slices: Slices,
+        repeating: Repeating,
+        now: Callable[[], int],
+    ) -> None:
         self.producers: dict[str, Members] = {}
         self.consumers: dict[str, ConsumerGroup] = {}
         self.group_left: Callable[[str], None] = lambda _: None
-        self._parts = parts
-        self._shares = Shares(lambda: parts.settings.max_address_share)
-        self._sizes = Shares(lambda: parts.settings.max_address_share)
-        self._now = parts.store.clock.milliseconds
-        self._notices = Notices(parts.slices)
+        self._settings, self._groups, self._slices = settings, groups, slices
+        self._shares = Shares(lambda: settings.now.max_address_share)
+        self._sizes = Shares(lambda: settings.now.max_address_share)
+        self._now = now
+        self._notices = Notices(slices)
         self._turns = count()
         # The groups of each connection's clients.
         self._groups_of: dict[Peer, tuple[set[str], set[str]]] = {}
         # Producers by id, then by group and connection.
         self._producers_with: dict[str, dict[tuple[str, Peer], Client]] = {}
         self._count = self._subscribed = 0
-        parts.repeating.every(_LOOK_INTERVAL, self._look)
+        repeating.every(_LOOK_INTERVAL, self._look)
 
     # Look up
 
@@ -158,7 +170,7 @@ class Clients:
 
     def _check_room(self, client: Client) -> None:
         """Refuse a client that would exceed the limit."""
-        settings = self._parts.settings
+        settings = self._settings.now
         most, groups = settings.max_groups_per_heartbeat, self._groups_of.get(client.peer)
         if groups is not None and len(groups[0]) + len(groups[1]) >= most:
             reason = (
@@ -177,7 +189,7 @@ class Clients:
         """Refuse subscriptions that are too many, or need too much memory together with all
         others.
         """
-        settings, name = self._parts.settings, data.group_name
+        settings, name = self._settings.now, data.group_name
         count, most = len(data.subscription_data_set), settings.max_subscriptions_per_group
         if count > most:
             reason = (
@@ -245,7 +257,7 @@ class Clients:
     def _drop(self, peer: Peer) -> None:
         groups = self._groups_of.pop(peer, None)
         if groups is not None:
-            self._parts.slices.start(self._drop_from(peer, *groups))
+            self._slices.start(self._drop_from(peer, *groups))
 
     def _drop_from(self, peer: Peer, producers: set[str], consumers: set[str]) -> Job[None]:
         for group in producers:
@@ -256,11 +268,11 @@ class Clients:
             yield
 
     def _look(self) -> None:
-        self._parts.slices.start(self.expire())
+        self._slices.start(self.expire())
 
     def expire(self) -> Job[None]:
         """Close the connections of clients that have sent no heartbeat for too long."""
-        oldest = self._now() - self._parts.settings.channel_expired_timeout
+        oldest = self._now() - self._settings.now.channel_expired_timeout
         tables: Iterable[Members] = [*self.producers.values(), *self.consumers.values()]
         for members in tables:
             for client in list(members):
@@ -275,11 +287,11 @@ class Clients:
 
     def _tell(self, group: ConsumerGroup) -> None:
         """Have the consumers of a group rebalance."""
-        settings = self._parts.groups.get(group.group)
+        settings = self._groups.get(group.group)
         is_wanted = settings is None or settings.notify_consumer_ids_changed_enable
         if (
             is_wanted
-            and self._parts.settings.notify_consumer_ids_changed_enable
+            and self._settings.now.notify_consumer_ids_changed_enable
             and not group.is_broadcasting
         ):
             self._notices.tell(group)

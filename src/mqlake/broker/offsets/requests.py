@@ -15,7 +15,6 @@ import msgspec
 from mqlake.broker.memory import bytes_in_memory
 from mqlake.broker.offsets.past_end import GroupQueue
 from mqlake.broker.offsets.resets import awaits_reset
-from mqlake.broker.offsets.room import check_offsets
 from mqlake.broker.parts import Parts
 from mqlake.broker.static_topics.mappings import LogicQueue
 from mqlake.broker.static_topics.offsets import LogicOffsets
@@ -152,7 +151,7 @@ class OffsetRequests:
             reason = f"QueueId {queue_id} of topic {topic} is not between 0 and {MOST_QUEUES - 1}"
             raise RemotingError(ResponseCode.INVALID_PARAMETER, reason)
         if not self._offsets.has(group, topic, queue_id):
-            check_offsets(self._parts, group, topic)
+            self._parts.offset_room.check(group, topic)
         if awaits_reset(self._parts, group, topic, queue_id):
             return response(request, remark="Offset has been previously reset")
         if self._parts.past_end.refuses(GroupQueue(group, topic, queue_id), offset):

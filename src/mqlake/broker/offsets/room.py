@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
 
 from mqlake.broker.groups import Groups
 from mqlake.broker.settings import BrokerSettings
@@ -12,9 +11,6 @@ from mqlake.protocol.errors import RemotingError
 from mqlake.remoting.shares import Shares
 from mqlake.store.live_settings import Current
 from mqlake.store.port import ConsumerOffsetTable
-
-if TYPE_CHECKING:
-    from mqlake.broker.parts import Parts
 
 
 class OffsetRoom:
@@ -49,22 +45,20 @@ class OffsetRoom:
         owner = self._owner(group)
         return self._shares.refusal(owner, used, most, "maxConsumerOffsetNums", more)
 
+    def has_room(self, group: str, more: int = 1) -> bool:
+        """Return whether a group may have so many more offsets."""
+        return self.refusal(group, more) is None
 
-def has_room(parts: Parts, group: str, more: int = 1) -> bool:
-    """Return whether a group may have so many more offsets (`maxConsumerOffsetNums`)."""
-    return parts.offset_room.refusal(group, more) is None
+    def check(self, group: str, topic: str, more: int = 1) -> None:
+        """Refuse offsets of a group in queues of a topic that would exceed the limit.
 
-
-def check_offsets(parts: Parts, group: str, topic: str, more: int = 1) -> None:
-    """Refuse offsets of a group in queues of a topic that would exceed the limit.
-
-    Raises:
-        RemotingError: there would be more than `maxConsumerOffsetNums`, or more than the share of
-            the client that created the group.
-    """
-    if (refusal := parts.offset_room.refusal(group, more)) is not None:
-        reason = (
-            f"the offset of group {group} in topic {topic} is not stored: {refusal}; "
-            "delete groups or topics, or raise the setting"
-        )
-        raise RemotingError(ResponseCode.SYSTEM_ERROR, reason)
+        Raises:
+            RemotingError: there would be more than `maxConsumerOffsetNums`, or more than the share
+                of the client that created the group.
+        """
+        if (refusal := self.refusal(group, more)) is not None:
+            reason = (
+                f"the offset of group {group} in topic {topic} is not stored: {refusal}; "
+                "delete groups or topics, or raise the setting"
+            )
+            raise RemotingError(ResponseCode.SYSTEM_ERROR, reason)

@@ -9,7 +9,6 @@ from collections.abc import Coroutine, Iterator
 from typing import Any
 
 from mqlake.broker.admin.bodies import admin_body
-from mqlake.broker.offsets.room import check_offsets
 from mqlake.broker.parts import Parts
 from mqlake.broker.pop.check_points import MOST_MESSAGES, CheckPoint, Key
 from mqlake.broker.pop.in_flight import InFlight, QueueKey
@@ -128,7 +127,7 @@ class Acknowledging:
         if old is not None and offset < old:
             return
         if old is None:
-            check_offsets(self._parts, group, topic)
+            self._parts.offset_room.check(group, topic)
         following = self._ordered.acknowledge(key, offset, receipt.pop_time)
         if following is None:
             return

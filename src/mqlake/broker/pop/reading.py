@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from struct import Struct
 
 from mqlake.broker.filter.subscriptions import Choice
-from mqlake.broker.offsets.room import check_offsets, has_room
 from mqlake.broker.parts import Parts
 from mqlake.broker.pop.check_points import CheckPoint
 from mqlake.broker.pop.in_flight import InFlight, Pop, QueueKey
@@ -184,10 +183,10 @@ class Reading:
         known = self._offsets.query(key.group, key.topic, key.queue_id)
         if known is None:
             known = self._first_offset(key, init_mode)
-            if not has_room(self._parts, key.group):
+            if not self._parts.offset_room.has_room(key.group):
                 if self._store.reads.queue(key.topic, key.queue_id).max_offset <= known:
                     return None
-                check_offsets(self._parts, key.group, key.topic)
+                self._parts.offset_room.check(key.group, key.topic)
             self._offsets.commit(key.group, key.topic, key.queue_id, known)
         return max(known, self._in_flight.next_offset(key) or 0)
 

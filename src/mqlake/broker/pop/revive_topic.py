@@ -10,7 +10,6 @@ from collections.abc import Callable
 
 import msgspec
 
-from mqlake.broker.offsets.room import has_room
 from mqlake.broker.parts import Parts
 from mqlake.broker.pop.check_points import CheckPoint, Key, ack_message, point_message
 from mqlake.broker.pop.in_flight import InFlight, Pop
@@ -284,7 +283,7 @@ class ReviveTopic:
         topic = self._parts.topics.make(name, queues)
         self._parts.topics.add_queues(topic, queues)
         offsets = self._store.config.consumer_offsets
-        if offsets.query(point.group, name, queue_id) is None and has_room(
-            self._parts, point.group
+        if offsets.query(point.group, name, queue_id) is None and self._parts.offset_room.has_room(
+            point.group
         ):
             offsets.commit(point.group, name, queue_id, 0)

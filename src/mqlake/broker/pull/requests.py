@@ -13,7 +13,6 @@ import msgspec
 
 from mqlake.broker.offsets.past_end import GroupQueue
 from mqlake.broker.offsets.resets import awaits_reset
-from mqlake.broker.offsets.room import has_room
 from mqlake.broker.parts import Parts
 from mqlake.broker.pull.answers import OFFSET_RESET, answer
 from mqlake.broker.pull.checks import Allowed, PullChecks
@@ -181,7 +180,7 @@ class PullRequests:
             return
         if self._parts.past_end.refuses(GroupQueue(group, topic, queue_id), offset):
             return
-        if has_room(self._parts, group) or self._offsets.has(group, topic, queue_id):
+        if self._parts.offset_room.has_room(group) or self._offsets.has(group, topic, queue_id):
             self._offsets.commit(group, topic, queue_id, offset)
 
     def _commit_in(self, queue: LogicQueue, header: PullHeader) -> None:
@@ -328,7 +327,9 @@ class PullRequests:
     def _answer(self, pull: _Pull, code: int, found: Found, requested: int) -> Command | bytes:
         header, allowed = pull.header, pull.allowed
         group, topic, queue_id = header.consumer_group, header.topic, header.queue_id
-        if has_room(self._parts, group) or self._offsets.has_pull(group, topic, queue_id):
+        if self._parts.offset_room.has_room(group) or self._offsets.has_pull(
+            group, topic, queue_id
+        ):
             self._offsets.commit_pull(group, topic, queue_id, found.next_offset)
         size = sum(map(len, found.pieces))
         self._parts.stats.got(group, topic, found.messages, size)

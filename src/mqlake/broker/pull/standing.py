@@ -14,7 +14,6 @@ from typing import Final, NamedTuple
 
 from mqlake.broker.clients.members import ConsumerGroup
 from mqlake.broker.offsets.past_end import GroupQueue
-from mqlake.broker.offsets.room import has_room
 from mqlake.broker.parts import Parts
 from mqlake.broker.pull.answers import messages_template
 from mqlake.broker.pull.checks import Allowed
@@ -159,16 +158,16 @@ class StandingPulls:
 
         Neither is done without room for it.
         """
-        offsets, parts = self._offsets, self._parts
-        has_both = has_room(parts, group, 2)
+        offsets, parts, room = self._offsets, self._parts, self._parts.offset_room
+        has_both = room.has_room(group, 2)
         if commit is not None and commit > following:
             refuses = parts.past_end.refuses(GroupQueue(group, topic, queue_id), commit)
             commit = None if refuses else commit
         if commit is not None and (
-            has_both or has_room(parts, group) or offsets.has(group, topic, queue_id)
+            has_both or room.has_room(group) or offsets.has(group, topic, queue_id)
         ):
             offsets.commit(group, topic, queue_id, commit)
-        if has_both or has_room(parts, group) or offsets.has_pull(group, topic, queue_id):
+        if has_both or room.has_room(group) or offsets.has_pull(group, topic, queue_id):
             offsets.commit_pull(group, topic, queue_id, following)
 
     def stands(self, decided: Decision, topic: str, group: str) -> bool:
