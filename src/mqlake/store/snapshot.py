@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from mqlake.errors import FormatError, StoreError, raise_passing
 from mqlake.formats import abort_file, checkpoint
-from mqlake.formats.checkpoint import Checkpoint, Checksummed
+from mqlake.formats.checkpoint import Checkpoint, Checksummed, ResumePoint
 from mqlake.formats.config import Topics
 from mqlake.formats.dialect import Dialect
 from mqlake.storage.owner_lock import LOCK_NAME
@@ -148,19 +148,33 @@ class Snapshot:
     def incarnations(self) -> Incarnations:
         """Which records of deleted topics are dead.
 
-        In a store without a table of incarnations, a topic that has neither queue files nor
-        settings was deleted, and topics that begin again are found by a scan.
+        In a store without a table of incarnations, or on which RocketMQ ran since, a topic that has
+        neither queue files nor settings was deleted, and topics that begin again are found by a
+        scan.
         """
         table, is_whole, _ = find_incarnations(self.directory)
-        if is_whole or not self._dispatched[1]:
+        resume = self._resume
+        if (is_whole and resume is not None) or not self._dispatched[1]:
             return table
         settings = read_config(self.directory, Topics)
         named = None if settings is None else settings.topic_config_table
         existing = existing_topics(self.topics_with_files, named)
         if existing is None:
             return table
-        others = max(table.others, self._dispatched[0])
+        dispatched = self._dispatched[0]
+        if resume is not None and resume.position <= self.end.offset:
+            dispatched = max(dispatched, resume.position)
+        others = max(table.others, dispatched)
         return table.derived(dict.fromkeys(existing, 0), others)
+
+    @property
+    def _resume(self) -> ResumePoint | None:
+        """How far mqlake's checkpoint says that all was dispatched; None if RocketMQ wrote it."""
+        try:
+            return checkpoint.decode_resume(_read(self.directory, CHECKPOINT_NAME))
+        except StoreError as error:
+            raise_passing(error)
+            return None
 
     def has_living_files(self, topic: str) -> bool:
         """Return whether a topic has a queue directory that is not a deleted incarnation's."""

@@ -55,13 +55,13 @@ def from_files(
     existing = existing_topics(with_files, named)
     if named is None or existing is None or dispatched <= min_offset:
         return table
-    begins: dict[str, list[QueueBegin | None]] = {}
+    begins: dict[str, dict[int, QueueBegin | None]] = {}
     for queue in queues:
-        begins.setdefault(queue.topic, []).append(judges.begin(queue))
+        begins.setdefault(queue.topic, {})[queue.queue_id] = judges.begin(queue)
     topics = dict.fromkeys(existing, 0)
     for topic, found in begins.items():
-        if topic in named and len(found) >= _queue_count(named[topic]):
-            topics[topic] = _first(found, min_offset)
+        if topic in named and found.keys() >= {*range(_queue_count(named[topic]))}:
+            topics[topic] = _first(found.values(), min_offset)
     return table.derived(topics, max(table.others, dispatched))
 
 
