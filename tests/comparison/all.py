@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from tests.comparison.broker import WIRE_WORKLOADS
 from tests.comparison.consumption import CONSUMPTION_WORKLOADS
+from tests.comparison.derived import DERIVED_WORKLOADS
 from tests.comparison.kafka import KAFKA_WORKLOADS
 from tests.comparison.local import LOCAL_WORKLOADS
 from tests.comparison.roles import ROLE_WORKLOADS
@@ -21,4 +22,5 @@ ALL: Sequence[Workload] = [
     *KAFKA_WORKLOADS,
     *SINKS,
     *LOCAL_WORKLOADS,
+    *DERIVED_WORKLOADS,
 ]

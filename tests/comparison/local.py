@@ -30,26 +30,26 @@ from tests.comparison.run import Step, View, World
 from tests.crash.clock import ManualClock
 from tests.crash.store_workload import ASYNC, settings_of
 
-_TOPIC = "orders"
-_PLACE = tempfile.TemporaryDirectory(prefix="mqlake-compared-")
+TOPIC = "orders"
+PLACE = tempfile.TemporaryDirectory(prefix="mqlake-compared-")
 Script = Callable[[Path], Iterator[Step]]
 
 
 @cache
-def _stored(count: int) -> Path:
+def stored(count: int) -> Path:
     """Return a stopped store of several segments."""
-    path = Path(_PLACE.name, f"{count}")
+    path = Path(PLACE.name, f"{count}")
     store = OwnedStore.open(LocalOwnedDirectory.make(path), settings_of(ASYNC), ManualClock())
     for number in range(count):
         body = b"%d:" % number
-        store.put(Message(_TOPIC, body.ljust(700, b"x"), keys=f"k{number}", queue_id=number % 2))
+        store.put(Message(TOPIC, body.ljust(700, b"x"), keys=f"k{number}", queue_id=number % 2))
     store.close()
     return path
 
 
-def _take_over(root: Path, count: int) -> None:
+def take_over(root: Path, count: int) -> None:
     shutil.rmtree(root / "store", ignore_errors=True)
-    shutil.copytree(_stored(count), root / "store")
+    shutil.copytree(stored(count), root / "store")
 
 
 class LocalSubject:
@@ -60,6 +60,7 @@ class LocalSubject:
 
     def steps(self) -> Iterator[Step]:
         self._workload.prepare(self.world.root)
+        yield Step("find", lambda: None)
         self.world.watch()
         yield from self._workload.script(self.world.root)
 
@@ -109,7 +110,7 @@ def _messages(path: Path) -> Mapping[str, object]:
     with StoreReader.open(open_place(str(path))) as reader:
         return {
             f"queue {queue_id}": tuple(
-                record.body[:3] for record in reader.get(_TOPIC, queue_id, 0, 1000).records
+                record.body[:3] for record in reader.get(TOPIC, queue_id, 0, 1000).records
             )
             for queue_id in (0, 1)
         }
@@ -154,7 +155,7 @@ def _look_at_values(root: Path) -> View:
     return values.namespace("names") or {}
 
 
-_QUEUES = [MessageQueue(_TOPIC, "broker-a", number) for number in range(3)]
+_QUEUES = [MessageQueue(TOPIC, "broker-a", number) for number in range(3)]
 
 
 def _keeps_offsets(root: Path) -> Iterator[Step]:
@@ -175,9 +176,9 @@ def _look_at_offsets(root: Path) -> View:
     return asyncio.run(read())
 
 
-LOCAL_WORKLOADS = [
-    LocalWorkload("archive", _archives, _look_at_archive, lambda root: _take_over(root, 16)),
-    LocalWorkload("convert", _converts, _look_at_logs, lambda root: _take_over(root, 8)),
+LOCAL_WORKLOADS: list[LocalWorkload] = [
+    LocalWorkload("archive", _archives, _look_at_archive, lambda root: take_over(root, 16)),
+    LocalWorkload("convert", _converts, _look_at_logs, lambda root: take_over(root, 8)),
     LocalWorkload("values", _keeps_values, _look_at_values),
     LocalWorkload("offsets", _keeps_offsets, _look_at_offsets),
 ]

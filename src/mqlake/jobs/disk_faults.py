@@ -11,7 +11,7 @@ from mqlake.storage.local_owned import disk_error
 P = ParamSpec("P")
 R = TypeVar("R")
 
-_PLACES = ("output", "directory", "target", "store")
+_PLACES = ("output", "directory", "target", "out", "store")
 """The fields of a task's input that name its directory."""
 
 

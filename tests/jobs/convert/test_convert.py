@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import shutil
 from collections import defaultdict
@@ -10,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from mqlake.errors import JobError, StoreError
+from mqlake.errors import JobError, MqlakeError, StoreError
 from mqlake.formats import sys_flag
 from mqlake.formats.kafka.record_batch import NewRecord
 from mqlake.jobs.convert import to_kafka as job_to_kafka
@@ -238,6 +239,32 @@ def test_a_failure_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     with pytest.raises(StoreError, match="no"):
         convert_to_kafka(store("rmq5-clean").path, ENGINE, out=tmp_path / "logs")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("number", range(1, 6))
+def test_a_failed_rename_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    rename, done = Path.rename, list[Path]()
+
+    def fail(path: Path, target: Path) -> Path:
+        done.append(path)
+        if len(done) == number:
+            raise OSError(errno.EIO, "refused", str(path))
+        return rename(path, target)
+
+    source = golden_kafka.log_directory()
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "rename", fail)
+        try:
+            convert_to_rocketmq(source, ENGINE, out=tmp_path / "store")
+        except MqlakeError as error:
+            assert "refused" in str(error)  # noqa: PT017 (only some renames must succeed)
+            assert list(tmp_path.iterdir()) == []
+    assert len(done) >= min(number, 4)
+    if not any(tmp_path.iterdir()):
+        convert_to_rocketmq(source, ENGINE, out=tmp_path / "store")
+    assert [path.name for path in tmp_path.iterdir()] == ["store"]
 
 
 def test_an_attempt_more_changes_nothing(tmp_path: Path) -> None:

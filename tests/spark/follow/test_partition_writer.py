@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import random
 import resource
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -183,3 +185,18 @@ def test_only_bodies_that_do_not_shrink_are_spared_zstandard(
     tags, body = columns_of(file.path)
     assert (tags.compression, body.compression) == ("ZSTD", codec)
     assert parquet.read_table(file.path).to_pylist() == rows
+
+
+def test_a_discarded_file_says_nothing_when_its_writer_is_destroyed(tmp_path: Path) -> None:
+    raised: list[object] = []
+    hook, sys.unraisablehook = sys.unraisablehook, raised.append
+    try:
+        writer = FileWriter(LakeFiles(), str(tmp_path), "mqlake-test", SCHEMA)
+        writer.write([batch([row(0)]).select(SCHEMA.names)])
+        writer.discard()
+        del writer
+        gc.collect()
+    finally:
+        sys.unraisablehook = hook
+    assert raised == []
+    assert list(tmp_path.iterdir()) == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import threading
 from datetime import date
 from pathlib import Path
@@ -11,9 +12,9 @@ import pytest
 from deltalake import DeltaTable, Field
 from pyiceberg.types import LongType, NestedField, StringType
 
-from mqlake.errors import FormatError, JobError
+from mqlake.errors import DiskError, FormatError, JobError
 from mqlake.query.reading.conditions import AnyText
-from mqlake.spark.follow import parquet_table
+from mqlake.spark.follow import compaction, parquet_table
 from mqlake.spark.follow.compaction import merge
 from mqlake.spark.follow.options import Format, partition_parts
 from mqlake.spark.follow.table import LakeTable, open_table
@@ -352,3 +353,19 @@ def test_days_of_an_iceberg_table_are_days(tmp_path: Path) -> None:
     table = open_table(options(tmp_path / "table", Format.ICEBERG))
     add(table, 0, [row(0, day=20_000)])
     assert [file.day for file in table.files()] == ["2024-10-04"]
+
+
+def test_a_refusal_of_the_disk_names_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = open_table(options(tmp_path / "table", Format.PARQUET))
+    add(table, 0, [row(0)])
+    add(table, 1, [row(1)])
+
+    def refused(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    (job,) = table.merges(is_last=True)
+    monkeypatch.setattr(compaction, "FileWriter", refused)
+    with pytest.raises(DiskError, match="No space left on device"):
+        merge(job)

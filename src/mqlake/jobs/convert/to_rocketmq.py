@@ -7,6 +7,7 @@ order of each.
 from __future__ import annotations
 
 import heapq
+import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -83,9 +84,7 @@ def convert_to_rocketmq(
     with written_beside(out) as scratch:
         job = LogsJob(str(logs), chosen_partitions, isolation, str(scratch))
         [written] = engine.run(write_store, [job], "convert")
-        (scratch / "store").rename(scratch.with_name(f"{scratch.name}.store"))
-        scratch.rmdir()
-        scratch.with_name(f"{scratch.name}.store").rename(scratch)
+        _lift(scratch / "store", scratch)
     return ConvertReport(
         source=str(logs),
         output=str(out),
@@ -98,6 +97,17 @@ def convert_to_rocketmq(
         left_out=left_out,
         damage=written.damage,
     )
+
+
+def _lift(store: Path, scratch: Path) -> None:
+    """Put a directory in the place of its parent, which has nothing else."""
+    beside = scratch.with_name(f"{scratch.name}.store")
+    try:
+        store.rename(beside)
+        scratch.rmdir()
+        beside.rename(scratch)
+    finally:
+        shutil.rmtree(beside, ignore_errors=True)
 
 
 def check_logs(logs: Path) -> list[PartitionName]:

@@ -18,6 +18,7 @@ import msgspec
 import pyarrow as pa
 
 from mqlake.errors import JobError
+from mqlake.jobs.disk_faults import reports_disk_faults
 from mqlake.jobs.engine import Engine
 from mqlake.query.store.access.boundaries import Boundaries
 from mqlake.query.store.offsets import subscription
@@ -85,6 +86,7 @@ class _Counted(msgspec.Struct, frozen=True):
     damaged: int
 
 
+@reports_disk_faults
 def check(options: FollowOptions, engine: Engine) -> CheckReport:
     """Compare the table of `options` with the logs of all stores that it follows.
 

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from posixpath import basename
 from typing import Any
 
+from mqlake.jobs.disk_faults import reports_disk_faults
 from mqlake.spark.follow.data_file import ROW_GROUP, DataFile, FileWriter
 from mqlake.spark.follow.field_ids import ids_of
 from mqlake.spark.follow.lake_files import LakeFiles
@@ -106,6 +107,7 @@ def _groups(files: list[DataFile], target: int) -> Iterator[list[DataFile]]:
         yield group
 
 
+@reports_disk_faults
 def merge(job: Merge) -> Merged:
     """Write the rows of files to new ones, one for each set of columns (a task).
 

@@ -114,6 +114,10 @@ class FileWriter:
 
     def discard(self) -> None:
         """Remove the file."""
+        if self._writer is not None:
+            # Otherwise pyarrow writes the end of the file when the writer is destroyed, and prints
+            # that the file is closed.
+            self._writer.is_open = False
         self._file.close()
         self._files.remove(self.path)
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from mqlake.jobs.disk_faults import reports_disk_faults
 from mqlake.jobs.engine import Engine
 from mqlake.jobs.local import Progress
 from mqlake.jobs.rebuild.job import rebuild
@@ -48,6 +49,7 @@ class DispatchReport(msgspec.Struct, frozen=True, rename="camel"):
     log_end: int
 
 
+@reports_disk_faults
 def dispatch(
     session: Session,
     query: StoreQuery,

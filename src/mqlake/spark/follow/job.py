@@ -10,6 +10,7 @@ from typing import ParamSpec
 
 import msgspec
 
+from mqlake.jobs.disk_faults import reports_disk_faults
 from mqlake.jobs.local import Progress
 from mqlake.query.store.columns import COLUMNS
 from mqlake.spark.failure import failures
@@ -54,6 +55,7 @@ class FollowReport(msgspec.Struct, frozen=True, rename="camel"):
     dead_letters: int
 
 
+@reports_disk_faults
 def follow(
     session: Session,
     options: FollowOptions,

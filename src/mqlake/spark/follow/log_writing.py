@@ -14,6 +14,7 @@ from typing import Any
 
 import msgspec
 
+from mqlake.jobs.disk_faults import reports_disk_faults
 from mqlake.jobs.engine import Engine
 from mqlake.query.reading.conditions import TopicShare
 from mqlake.query.store.access.stretches import Stretch, without
@@ -93,6 +94,7 @@ class LogWriting:
                 )
 
 
+@reports_disk_faults
 def _write(job: WriteJob) -> Written:
     """Write the files of one task."""
     from mqlake.query.store.read import read

@@ -16,6 +16,7 @@ import msgspec
 import pyarrow as pa
 
 from mqlake.errors import JobError
+from mqlake.jobs.disk_faults import reports_disk_faults
 from mqlake.spark.follow.body_columns import NEEDED as NEEDED_OF_BODIES
 from mqlake.spark.follow.data_file import DataFile
 from mqlake.spark.follow.dead_letters import options_of
@@ -54,6 +55,7 @@ class Replay(msgspec.Struct, frozen=True):
     files: list[DataFile]
 
 
+@reports_disk_faults
 def replay(options: FollowOptions, session: Session | None = None) -> ReplayReport:
     """Move the valid messages among the dead letters into the table.
 
