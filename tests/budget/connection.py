@@ -15,6 +15,8 @@ from mqlake.remoting.server import RemotingServer
 from tests.budget.meter import Meter
 
 _PATIENCE = 60.0
+_LONGEST_HEADER = 16 << 20
+"""As RocketMQ's clients read: only the frame is limited."""
 
 
 class _Transport(asyncio.Transport):
@@ -61,7 +63,7 @@ class Connection:
         self._meter, self._transport = meter, _Transport(Connection._count)
         self.peer: Peer = server._accept()
         self.peer.connection_made(self._transport)
-        self._frames = FrameReader(Limits())
+        self._frames = FrameReader(Limits(header=_LONGEST_HEADER))
         self._opaque = 0
 
     async def ask(self, command: Command) -> Command:

@@ -23,6 +23,8 @@ CROWD = "crowd"
 """The group with the most members."""
 CROWD_SIZE = 1000
 EQUAL_KEYS = 10_000
+LONGEST = 4 << 20
+"""Bytes of the longest message (`maxMessageSize`)."""
 SETTINGS: dict[str, object] = {
     "mappedFileSizeCommitLog": 256 << 20,
     "mappedFileSizeConsumeQueue": 200_000,
@@ -68,11 +70,12 @@ async def full_broker(path: Path, meter: Meter, share: int = 1) -> AsyncGenerato
         server = broker.broker._server
         server._limits = server._limits._replace(idle=0)
         store = broker.parts.store
+        # The longest message has physical offset 0, which requests name.
+        await store.put(Message("T0", bytes(LONGEST), keys="long"))
         await store.put_many(
             [Message(BIG, b"hello", keys="k", queue_id=number) for number in range(QUEUES)]
         )
         await store.put(Message("T0", b"", keys=["Aa"] * EQUAL_KEYS))
-        await store.put(Message("T0", bytes(4 << 20), keys="long"))
         await store.put_many([Message("T0", bytes(100), "tag", f"one k{n}") for n in range(10_000)])
         await _connect(broker, meter, 20 // share or 1, CROWD_SIZE)
         yield broker

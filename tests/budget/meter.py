@@ -18,9 +18,10 @@ from typing import Any, NamedTuple
 from mqlake.remoting.slices import Job, Slices
 
 BUDGET = 0.005
-"""Seconds that one piece may take on a machine that does the fixed work in `_FIXED` seconds."""
-_FIXED = 0.005
+"""Seconds that one piece may take on a machine that does the fixed work in `FIXED` seconds."""
+FIXED = 0.005
 _ENTRIES = 3000
+FIXED_WORK = f"a table of {_ENTRIES:,} entries is made, written as JSON, read and sorted"
 _TINY = 0.0002
 """Seconds below which it is not noted where a piece of work is."""
 
@@ -153,7 +154,7 @@ def scale() -> float:
     """Return how many times as long as intended this machine takes for a fixed piece of work, at
     least 1.
     """
-    return max(1.0, min(_fixed_work() for _ in range(7)) / _FIXED)
+    return max(1.0, min(_fixed_work() for _ in range(7)) / FIXED)
 
 
 def _fixed_work() -> float:

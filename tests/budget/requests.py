@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from mqlake.formats.config.subscription_group import SubscriptionGroup
 from mqlake.formats.config.topics import Topic
+from mqlake.formats.message_batch import encode_batch
 from mqlake.protocol.bodies.groups import GroupConfigs, GroupNames, TopicNames
 from mqlake.protocol.bodies.groups import TopicConfigs as TopicList
 from mqlake.protocol.bodies.heartbeat import (
@@ -31,7 +32,7 @@ from mqlake.protocol.command import Command, request
 from mqlake.protocol.header import to_fields
 from mqlake.protocol.headers.pull import HAS_SUBSCRIPTION
 from tests.broker.running import to
-from tests.budget.full_broker import BIG, CROWD, QUEUES
+from tests.budget.full_broker import BIG, CROWD, LONGEST, QUEUES
 
 _LAST = str((1 << 63) - 1)
 _BODY = 2_000_000
@@ -154,6 +155,12 @@ def _acks() -> bytes:
     return _many(make, _BODY // 16, lambda acks: BatchAcks("broker-a", acks))
 
 
+def _batch(size: int) -> bytes:
+    """Return the longest batch of messages with bodies of this size."""
+    one = encode_batch([(0, bytes(size), b"")])
+    return one * (LONGEST // len(one))
+
+
 def registration(topics: Iterable[str], number: int = 0) -> Ask:
     """Return the registration of a broker at the name server."""
     body = RegisterBody(TopicConfigs({name: Topic(name, 4, 4) for name in topics})).encode()
@@ -170,15 +177,19 @@ def registration(topics: Iterable[str], number: int = 0) -> Ask:
 
 _PLAIN = (Ask(),)
 _C = RequestCode
+_BATCH = {"batch": "true", "m": "true"}
 _SETTINGS = b"maxMsgsNumBatch=64\n"
 
 BROKER: dict[RequestCode, tuple[Ask, ...]] = {
-    _C.SEND_MESSAGE: (Ask(body=lambda: bytes(4 << 20)),),
+    _C.SEND_MESSAGE: (Ask(body=lambda: bytes(LONGEST)),),
     _C.SEND_MESSAGE_V2: (
-        Ask(body=lambda: bytes(4 << 20)),
+        Ask(body=lambda: bytes(LONGEST)),
         Ask("keys", {"i": "KEYS\x01" + " ".join(["Aa"] * 10_000) + "\x02"}),
     ),
-    _C.SEND_BATCH_MESSAGE: _PLAIN,
+    _C.SEND_BATCH_MESSAGE: (
+        Ask("few", _BATCH, lambda: _batch(LONGEST // 4 - 100)),
+        Ask("many", _BATCH, lambda: _batch(1)),
+    ),
     _C.CONSUMER_SEND_MSG_BACK: _PLAIN,
     _C.HEART_BEAT: (Ask("groups", body=lambda: _beat(500)), Ask("topics", body=_subscriptions)),
     _C.UNREGISTER_CLIENT: _PLAIN,
@@ -196,7 +207,7 @@ BROKER: dict[RequestCode, tuple[Ask, ...]] = {
     _C.GET_EARLIEST_MSG_STORETIME: _PLAIN,
     _C.PULL_MESSAGE: (
         Ask(),
-        Ask("long", {"topic": "T0", "queueOffset": "1"}),
+        Ask("long", {"topic": "T0", "queueOffset": "0"}),
         Ask("tags", {"topic": "T0", "queueOffset": "2", "subscription": "none"}),
     ),
     _C.LITE_PULL_MESSAGE: _PLAIN,
@@ -211,8 +222,8 @@ BROKER: dict[RequestCode, tuple[Ask, ...]] = {
     _C.END_TRANSACTION: _PLAIN,
     _C.RESUME_CHECK_HALF_MESSAGE: _PLAIN,
     _C.RECALL_MESSAGE: _PLAIN,
-    _C.SEND_REPLY_MESSAGE: _PLAIN,
-    _C.SEND_REPLY_MESSAGE_V2: _PLAIN,
+    _C.SEND_REPLY_MESSAGE: (Ask(body=lambda: bytes(LONGEST)),),
+    _C.SEND_REPLY_MESSAGE_V2: (Ask(body=lambda: bytes(LONGEST)),),
     _C.POP_MESSAGE: (Ask(), Ask("all queues", {"queueId": "-1"}), Ask("order", {"order": "true"})),
     _C.PEEK_MESSAGE: (Ask(), Ask("all queues", {"queueId": "-1"})),
     _C.NOTIFICATION: (Ask("all queues", {"queueId": "-1"}),),

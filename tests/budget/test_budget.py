@@ -11,8 +11,10 @@ from mqlake.namesrv.name_server import NameServer
 from mqlake.protocol.codes import RequestCode
 from mqlake.remoting.slices import Slices
 from tests.broker.running import running
-from tests.budget.measuring import LARGEST, Measured, measure_broker, measure_name_server
-from tests.budget.meter import Meter, scale
+from tests.budget.expiry import measure_expiry
+from tests.budget.measured import Measured
+from tests.budget.measuring import LARGEST, measure_broker, measure_name_server
+from tests.budget.meter import Meter
 from tests.budget.report import too_long
 from tests.budget.requests import BROKER, NAME_SERVER
 
@@ -40,7 +42,17 @@ def test_no_handler_of_the_name_server_takes_too_long() -> None:
     async def measured() -> list[Measured]:
         meter = Meter()
         with meter.installed():
-            return await measure_name_server(meter, scale(), SHARE)
+            return await measure_name_server(meter, SHARE)
+
+    check(asyncio.run(measured()))
+
+
+@pytest.mark.parametrize("are_stored", [False, True])
+def test_pops_that_expire_together_do_not_take_too_long(tmp_path: Path, are_stored: bool) -> None:
+    async def measured() -> list[Measured]:
+        meter = Meter()
+        with meter.installed():
+            return [await measure_expiry(tmp_path, meter, SHARE, are_stored=are_stored)]
 
     check(asyncio.run(measured()))
 
@@ -48,11 +60,11 @@ def test_no_handler_of_the_name_server_takes_too_long() -> None:
 async def _measured(path: Path) -> list[Measured]:
     meter = Meter()
     with meter.installed():
-        return await measure_broker(path / "store", meter, scale(), SHARE)
+        return await measure_broker(path / "store", meter, SHARE)
 
 
 def check(found: list[Measured]) -> None:
-    assert too_long(found, scale()) == []
+    assert too_long(found) == []
     assert [one.name for one in found if one.size > LARGEST] == []
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
 
 import pytest
 
 from mqlake.errors import DiskError, FormatError, SyncError
-from mqlake.store.services import FIRST_PAUSE, LONGEST_PAUSE, Job, Service, Services
+from mqlake.store.services import FIRST_PAUSE, LONGEST_PAUSE, PAUSE, Job, Service, Services
 from tests.crash.clock import ManualClock
 
 
@@ -157,3 +158,56 @@ def test_one_that_is_always_due_leaves_the_others_their_turn() -> None:
     for _ in range(3):
         serve(services)
     assert (greedy.calls, other.calls) == (3, 3)
+
+
+def test_others_are_served_between_the_steps_of_a_service() -> None:
+    clock, taken = ManualClock(0), list[int]()
+
+    def steps() -> Iterator[None]:
+        for number in range(3):
+            taken.append(number)
+            yield
+
+    other = Counted()
+    stepping = Service(10, steps, "a")
+    services = Services(clock, [stepping, Service(10, other.__call__, "b")])
+    clock.forward(10)
+    for number in range(3):
+        assert services.due() is PAUSE
+        assert (taken, other.calls) == ([*range(number + 1)], 0)
+    assert services.due() is None
+    assert other.calls == 1
+    clock.forward(10)
+    assert services.due() is PAUSE
+    assert len(taken) == 4
+
+
+def test_a_step_that_fails_ends_the_turn_of_its_service() -> None:
+    clock, other = ManualClock(0), Counted()
+
+    def steps() -> Iterator[None]:
+        yield
+        raise DiskError("full")
+
+    stepping = Service(10, steps, "a")
+    services = Services(clock, [stepping, Service(10, other.__call__, "b")])
+    clock.forward(10)
+    assert services.due() is PAUSE
+    assert services.due() is None
+    assert (stepping.failure, other.calls) == ("DiskError: full", 1)
+
+
+def test_a_sync_that_fails_in_a_step_is_final() -> None:
+    clock = ManualClock(0)
+
+    def steps() -> Iterator[None]:
+        yield
+        raise SyncError("step")
+
+    services = Services(clock, [Service(10, steps, "a")])
+    clock.forward(10)
+    assert services.due() is PAUSE
+    job = services.due()
+    assert job is not None
+    with pytest.raises(SyncError, match="step"):
+        job.run()

@@ -43,6 +43,7 @@ from mqlake.store.services import (
     LOADED_TICK,
     LOOK_INTERVAL,
     MANY_RECEIVED,
+    PAUSE,
     RECEIVED_TICK,
     TICK,
     Job,
@@ -500,6 +501,9 @@ class MessageStore(Answers):
         while not await self._is_closing_after(LOOK_INTERVAL):
             self._tick_now()
             while (job := self.core.services.due()) is not None:
+                if job is PAUSE:
+                    await asyncio.sleep(0)
+                    continue
                 await self._run(job)
                 # What it made durable is dispatched before its puts are answered.
                 self._tick_synced()

@@ -62,7 +62,7 @@ class Service:
         interval: milliseconds from one start to the next, or a function that returns them if a
             setting may change them.
         start: called in the store's thread; returns a job that waits for the disk, None if there is
-            nothing (more) to wait for.
+            nothing (more) to wait for, or an iterator over the steps of work for this thread.
         name: its name in log lines and counters.
 
     Attributes:
@@ -73,7 +73,7 @@ class Service:
     def __init__(
         self,
         interval: int | Callable[[], int],
-        start: Callable[[], Job | None],
+        start: Callable[[], Job | Iterator[None] | None],
         name: str = "",
     ) -> None:
         self._interval, self.start = interval, start
@@ -175,6 +175,22 @@ class _FailedSync:
         """Do nothing: it is never called."""
 
 
+class _Pause:
+    """A job that waits for nothing."""
+
+    def run(self) -> None:
+        """Do nothing."""
+
+    def done(self) -> None:
+        """Do nothing: the next call of `due` takes the next step."""
+
+
+PAUSE: Job = _Pause()
+"""What `Services.due` returns after a step of a service that has others to take: somebody else may
+be served.
+"""
+
+
 class Services:
     """The services of one store, and which of them is due. For the store's thread.
 
@@ -185,6 +201,7 @@ class Services:
         self._clock = clock
         self._services = services
         self._turn = 0
+        self._steps: Iterator[None] | None = None
         now = clock.monotonic()
         for service in services:
             service.last = now
@@ -193,16 +210,19 @@ class Services:
         """Return the services, for those that report their state."""
         return iter(self._services)
 
-    def due(self) -> ServiceJob | None:
-        """Start what is due; return the first job that must wait for the disk.
+    def due(self) -> Job | None:
+        """Start what is due; return the first job that must wait for the disk, or `PAUSE`.
 
         It must be called again once that job is done, until it returns None. Until then no service
         is started twice, so that one that is always due does not block the others.
         """
         while self._turn < len(self._services):
             service = self._services[self._turn]
+            job = self._start(service) if self._steps is None else self._next_step(service)
+            if job is PAUSE:
+                return job
             self._turn += 1
-            if (job := self._start(service)) is not None:
+            if job is not None:
                 return ServiceJob(service, job)
         self._turn = 0
         return None
@@ -219,6 +239,26 @@ class Services:
         except Exception as error:  # noqa: BLE001 (one service does not stop the others)
             service.failed(error)
             return None
+        if isinstance(job, Iterator):
+            self._steps = job
+            return self._next_step(service)
         if job is None:
             service.worked()
         return job
+
+    def _next_step(self, service: Service) -> Job | None:
+        """Take a step of the service; return `PAUSE` if there may be another one."""
+        assert self._steps is not None
+        try:
+            next(self._steps)
+        except StopIteration:
+            service.worked()
+        except SyncError as error:
+            self._steps = None
+            return _FailedSync(error)
+        except Exception as error:  # noqa: BLE001 (as in `_start`)
+            service.failed(error)
+        else:
+            return PAUSE
+        self._steps = None
+        return None

@@ -86,7 +86,9 @@ class GroupAdmin:
         return once_kept(self._parts, self._parts.store.config.groups, answer)
 
     def _put_all(self, request: Command) -> Job[Command]:
+        yield  # Decoding a long body is one step.
         groups = admin_body(GroupConfigs, request, self._parts.settings).group_config_list
+        yield
         for group in groups:
             self._check(self._with_changes(group))
             yield

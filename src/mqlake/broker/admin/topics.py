@@ -93,7 +93,9 @@ class TopicAdmin:
         return once_kept(self._parts, self._parts.store.config.topics, answer)
 
     def _put_all(self, request: Command) -> Job[Command]:
+        yield  # Decoding a long body is one step.
         topics = admin_body(TopicConfigs, request, self._parts.settings).topic_config_list
+        yield
         for topic in topics:
             check_topic(self._parts, topic)
             yield

@@ -12,8 +12,8 @@ from mqlake.formats.record import Record
 from mqlake.remoting.slices import Job
 from mqlake.store.port import AfterFlush
 
-_MOST_A_READ = 64
-_MOST_READS = 64
+_MOST_A_READ = 16
+_MOST_READS = 256
 _MOST_BYTES = 1 << 18
 _LONGEST_WAIT = 60_000
 _SKIPPED = 512

@@ -50,6 +50,8 @@ from mqlake.store.append.put_result import PutResult
 
 _PATIENCE = 1.0
 """Seconds that a stop waits for the disk, so that sends are answered."""
+_MANY = 10_000
+"""Messages of a batch whose answer, with all of their ids, is made once others were served."""
 _RETRY, _GROUPS = naming.RETRY_PREFIX, naming.OF_GROUPS
 _TIMED = b"TIMER_DE"
 """Prefix of all properties that ask for a delivery time."""
@@ -238,7 +240,8 @@ class SendMessages:
         self._finish([sent], [self._store.append_batch(batch)], begin)
 
     def _finish(self, sent: Sequence[_Sent], results: Sequence[PutResult], begin: float) -> None:
-        if self._store.watermarks.unconfirmed(results) is None:
+        is_short = results[0].count < _MANY
+        if is_short and self._store.watermarks.unconfirmed(results) is None:
             self._answer(sent, results, begin)
             return
         self._unconfirmed += len(sent)

@@ -6,6 +6,7 @@ Upstream: `ScheduleMessageService`.
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
 
 from mqlake.formats.consume_queue import (
     ENTRY,
@@ -27,8 +28,8 @@ from mqlake.store.settings import StoreSettings
 from mqlake.store.stored import message_of
 
 _INTERVAL = 100
-_MOST_MESSAGES = 1000
-_MOST_BYTES = 4 << 20
+_STEPS, _MOST_MESSAGES, _MOST_BYTES = 40, 25, 1 << 20
+"""Steps each time, and what is put in each."""
 
 _log = logging.getLogger(__name__)
 
@@ -92,10 +93,15 @@ class ScheduledMessages:
     def services(self) -> list[Service]:
         """Return a service that delivers at RocketMQ's interval."""
 
-        def start() -> None:
-            self.deliver()
+        return [Service(_INTERVAL, self._some, "delayedMessages")]
 
-        return [Service(_INTERVAL, start, "delayedMessages")]
+    def _some(self) -> Iterator[None]:
+        for _ in range(_STEPS):
+            before = sum(self._next.values())
+            self.deliver()
+            if sum(self._next.values()) == before:
+                break
+            yield
 
     def deliver(self, most: int = _MOST_MESSAGES) -> int:
         """Put the messages that are due, at most `most`; return how many.

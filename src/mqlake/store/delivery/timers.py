@@ -38,8 +38,8 @@ from mqlake.store.settings import StoreSettings
 from mqlake.store.stored import Stored
 
 _INTERVAL = 50
-_MOST_MESSAGES = 500
-_MOST_TAKEN_IN = 1000
+_STEPS, _MOST_MESSAGES, _MOST_BYTES, _MOST_TAKEN_IN = 20, 25, 1 << 20, 100
+"""Steps each time, and what is put and taken in in each."""
 _QUEUE = 0
 
 
@@ -90,10 +90,14 @@ class TimerMessages:
     def services(self) -> list[Service]:
         """Return the service that delivers."""
 
-        def start() -> None:
-            self.deliver()
+        return [Service(_INTERVAL, self._some, "timerMessages")]
 
-        return [Service(_INTERVAL, start, "timerMessages")]
+    def _some(self) -> Iterator[None]:
+        for _ in range(_STEPS):
+            before = self._read
+            if not self.deliver() and self._read == before:
+                break
+            yield
 
     def file_service(self) -> Service:
         """Return the service that writes the position."""
@@ -228,9 +232,13 @@ class TimerMessages:
         count = min(self._end - self._read, _MOST_TAKEN_IN)
         if count <= 0:
             return
+        size = 0
         for entry in self._entries(self._read, count):
             self._take_in_one(self._read, entry)
             self._read += 1
+            size += entry.size
+            if size >= _MOST_BYTES:
+                break
 
     def _take_in_one(self, queue_offset: int, entry: QueueEntry) -> None:
         stored = read_entry(self._log, entry)
@@ -283,8 +291,10 @@ class TimerMessages:
     # From the wheel to the consumers
 
     def _deliver(self, now: int, most: int) -> int:
-        count = 0
+        count, begin = 0, self._log.end
         while count < most and (first := self._wheel.first()) is not None:
+            if self._log.end - begin >= _MOST_BYTES:
+                break
             if first.slot + self._wheel.precision > now:
                 break
             if not self._settle(first.slot, first.queue_offset, now):
