@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
-from tests.broker.endings.world import QUEUES, World
+from tests.broker.endings.scene import QUEUES, Scene
+from tests.broker.endings.world import World
 
-Happen = Callable[[World, str, str], Awaitable[None]]
+Happen = Callable[[Scene, str, str], Awaitable[None]]
 
 TOPIC = "topic deleted and created again"
 TOPIC_KILLED = "the same, then killed"
@@ -21,25 +22,25 @@ ROLE = "master demoted and promoted again"
 OLDER_LOG = "revive offsets past the end: an older log was restored"
 
 
-async def _topic(world: World, topic: str, group: str) -> None:
-    await world.delete_topic(topic)
-    await world.create(topic, group)
+async def _topic(scene: Scene, topic: str, group: str) -> None:
+    await scene.delete_topic(topic)
+    await scene.create(topic, group)
 
 
-async def _group(world: World, topic: str, group: str) -> None:
-    await world.delete_group(group, clean_offset=True)
-    await world.create(topic, group)
+async def _group(scene: Scene, topic: str, group: str) -> None:
+    await scene.delete_group(group, clean_offset=True)
+    await scene.create(topic, group)
 
 
-async def _group_only(world: World, topic: str, group: str) -> None:
-    await world.delete_group(group, clean_offset=False)
-    await world.create(topic, group)
+async def _group_only(scene: Scene, topic: str, group: str) -> None:
+    await scene.delete_group(group, clean_offset=False)
+    await scene.create(topic, group)
 
 
-async def _queues_reduced(world: World, topic: str, group: str) -> None:
-    await world.create(topic, group, QUEUES - 1)
-    await world.settle()
-    await world.create(topic, group, QUEUES)
+async def _queues_reduced(scene: Scene, topic: str, group: str) -> None:
+    await scene.create(topic, group, QUEUES - 1)
+    await scene.settle()
+    await scene.create(topic, group, QUEUES)
 
 
 OF_TOPICS: dict[str, Happen] = {
@@ -51,15 +52,19 @@ OF_TOPICS: dict[str, Happen] = {
 }
 """Those that happen to each topic and group."""
 
-OF_BROKERS: dict[str, Callable[[World], Awaitable[None]]] = {
-    TOPIC_KILLED: World.kill,
-    RESTART: World.restart,
-    KILL: World.kill,
-    REVIVE_QUEUES: lambda world: world.restart(reviveQueueNum=1),
-    ROLE: World.demote_and_promote,
-    OLDER_LOG: World.restore_older_log,
-    CLUSTER: lambda world: world.restart(brokerClusterName="AnotherCluster"),
+OF_BROKERS: dict[str, Callable[[Scene], Awaitable[None]]] = {
+    TOPIC_KILLED: lambda scene: scene.kill(),
+    RESTART: lambda scene: scene.restart(),
+    KILL: lambda scene: scene.kill(),
+    REVIVE_QUEUES: lambda scene: scene.restart(reviveQueueNum=1),
+    CLUSTER: lambda scene: scene.restart(brokerClusterName="AnotherCluster"),
 }
 """Those that happen to the broker, after those of the same name."""
 
-EVENTS = tuple(dict.fromkeys((*OF_TOPICS, *OF_BROKERS)))
+IN_PROCESS: dict[str, Callable[[World], Awaitable[None]]] = {
+    ROLE: World.demote_and_promote,
+    OLDER_LOG: World.restore_older_log,
+}
+"""Those of brokers that no request and no restart brings about."""
+
+EVENTS = (*OF_TOPICS, RESTART, KILL, REVIVE_QUEUES, ROLE, OLDER_LOG, CLUSTER)

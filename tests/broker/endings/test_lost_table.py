@@ -31,7 +31,7 @@ def test_a_message_that_is_older_than_the_first_one_of_its_topic(tmp_path: Path,
             await world.restart()
             assert world.broker.parts.store.incarnations.before("T") > 0, "it is derived"
             expected = {"first", "waits"}
-            assert await world.received("T", "g", list(expected)) == expected
+            assert (await world.received("T", "g", list(expected))).keys() == expected
             assert world.broker.parts.store.redelivery.dead == 0
 
     asyncio.run(test())

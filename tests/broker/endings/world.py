@@ -1,10 +1,9 @@
-"""A broker that goes through an event, and a consumer that says what it gets afterwards."""
+"""A broker in this process that goes through an event in simulated time."""
 
 from __future__ import annotations
 
 import asyncio
 import shutil
-from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Self
@@ -12,30 +11,23 @@ from typing import Self
 from mqlake.broker.pop.check_points import REVIVE_GROUP
 from mqlake.formats import config, fastjson
 from mqlake.formats.config import ConsumerOffsets
-from mqlake.formats.config.subscription_group import SubscriptionGroup
-from mqlake.protocol.body import encode_body
-from mqlake.protocol.codes import RequestCode, ResponseCode
-from mqlake.protocol.headers.admin import DeleteGroupHeader, TopicNameHeader
-from mqlake.protocol.headers.pop import AckHeader, ChangeInvisibleTimeHeader
-from mqlake.protocol.retry_topics import marked
+from mqlake.remoting.client import RemotingClient
 from mqlake.store.settings import BrokerRole
 from mqlake.testing.advanced_clock import AdvancedClock
-from tests.broker.admin.asking import done, wanted
-from tests.broker.pop.popping import Popped, pop
-from tests.broker.running import Running, running, to
+from tests.broker.endings.scene import QUEUES, Pace, Scene
+from tests.broker.running import Running, running
 from tests.broker.slave.pairs import switch
 
-QUEUES = 2
-OUT = 60_000
-"""Milliseconds for which popped messages are invisible."""
-STAY = 10
-"""Seconds after which a check point is stored (`popCkStayBufferTime`)."""
+__all__ = ["QUEUES", "World"]
+
+_PACE = Pace(out=60, stay=10, level=5, delay=60, step=60, least=3, most=60)
 
 
-class World:
+class World(Scene):
     """One store and the broker on it. `async with World(path) as world:` runs the first one."""
 
     def __init__(self, path: Path) -> None:
+        super().__init__(_PACE)
         self._path, self._number = path, 0
         self._settings: dict[str, object] = {}
         self._stack = AsyncExitStack()
@@ -44,6 +36,14 @@ class World:
     @property
     def broker(self) -> Running:
         return self._broker
+
+    @property
+    def address(self) -> str:
+        return self.broker.address
+
+    @property
+    def client(self) -> RemotingClient:
+        return self.broker.client
 
     async def __aenter__(self) -> Self:
         await self._start()
@@ -67,7 +67,6 @@ class World:
         return self._store
 
     async def restart(self, **settings: object) -> None:
-        """Stop the broker cleanly, and start it with other settings."""
         await self.stop()
         self._settings |= settings
         await self._start()
@@ -98,44 +97,12 @@ class World:
         await self._stack.aclose()
         await self._start()
 
-    # Topics and groups
+    def born_time(self) -> int:
+        return 0  # The client's clock is not the broker's.
 
-    async def create(self, topic: str, group: str, queues: int = QUEUES) -> None:
-        header = wanted(topic, read_queue_nums=queues, write_queue_nums=queues)
-        await done(self.broker, RequestCode.UPDATE_AND_CREATE_TOPIC, header)
-        body = encode_body(SubscriptionGroup(group_name=group))
-        await done(self.broker, RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, None, body)
-
-    async def delete_topic(self, topic: str) -> None:
-        header = TopicNameHeader(topic=topic)
-        await done(self.broker, RequestCode.DELETE_TOPIC_IN_BROKER, header)
-
-    async def delete_group(self, group: str, *, clean_offset: bool) -> None:
-        header = DeleteGroupHeader(group_name=group, clean_offset=clean_offset)
-        await done(self.broker, RequestCode.DELETE_SUBSCRIPTIONGROUP, header)
-
-    # Messages
-
-    async def send(self, topic: str, *bodies: str, queue_id: int = QUEUES - 1) -> None:
-        for body in bodies:
-            answer = await self.broker.send(to(topic, queue_id=queue_id), body.encode())
-            assert answer.code == ResponseCode.SUCCESS, answer.remark
+    async def flush(self) -> None:
         self.broker.parts.store.core.sync_log()
-
-    async def pop(self, topic: str, group: str, **fields: object) -> list[Popped]:
-        """Pop messages, which become invisible for `OUT`."""
-        known = {"topic": topic, "consumer_group": group, "invisible_time": OUT}
-        return await pop(self.broker, **(known | fields))
-
-    async def acknowledge(self, topic: str, group: str, popped: Popped) -> None:
-        header = AckHeader(**_receipt(topic, group, popped))
-        assert (await self.broker.ask(RequestCode.ACK_MESSAGE, header)).code == 0
-
-    async def change(self, topic: str, group: str, popped: Popped, milliseconds: int) -> None:
-        fields = {**_receipt(topic, group, popped), "invisible_time": milliseconds}
-        header = ChangeInvisibleTimeHeader(**fields)
-        code = RequestCode.CHANGE_MESSAGE_INVISIBLETIME
-        assert (await self.broker.ask(code, header)).code == 0
+        self.broker.parts.store.core.tick()
 
     async def settle(self) -> None:
         """Let the broker do what it does every second, until two of its rounds have passed."""
@@ -148,39 +115,6 @@ class World:
                 service.start()
 
     async def later(self, seconds: float) -> None:
-        """Let time pass, and the broker do what is due."""
         self.clock.advance(seconds)
         for _ in range(3):
             await self.settle()
-
-    async def received(
-        self, topic: str, group: str, expected: Sequence[str], **fields: object
-    ) -> set[str]:
-        """Return everything that a group gets; at least what is expected must come in time.
-
-        Whatever is not expected has several times its invisible time to come, too.
-        """
-        found: set[str] = set()
-        rounds, most = 0, 60
-        while rounds < 3 or not found >= set(expected):
-            most -= 1
-            if not most:
-                break
-            taken = await self.pop(topic, group, poll_time=0, **fields)
-            for each in taken:
-                found.add(each.body)
-                await self.acknowledge(topic, group, each)
-            if not taken:
-                rounds += 1
-                await self.later(OUT / 1000)
-        return found
-
-
-def _receipt(topic: str, group: str, popped: Popped) -> dict[str, object]:
-    return {
-        "consumer_group": group,
-        "topic": marked(popped.receipt.split(" ")[4], topic, group),
-        "queue_id": popped.record.queue_id,
-        "extra_info": popped.receipt,
-        "offset": popped.record.queue_offset,
-    }

@@ -42,7 +42,7 @@ def test_each_group_gets_its_own_messages(tmp_path: Path, first: str) -> None:
                 for each in NAMES:
                     assert (f"<{each}>".encode() in answer.body) == (each == group)
                 expected = [f"<{group}>"]
-                assert await world.received(NAMES[group], group, expected) == set(expected)
+                assert (await world.received(NAMES[group], group, expected)).keys() == set(expected)
 
     asyncio.run(test())
 
@@ -59,9 +59,9 @@ def test_the_other_group_keeps_its_messages(tmp_path: Path, *, is_topic: bool) -
             else:
                 await world.delete_group("g", clean_offset=True)
             await world.create(NAMES["g"], "g")
-            assert await world.received("t", "g_a", ["<g_a>"]) == {"<g_a>"}
+            assert (await world.received("t", "g_a", ["<g_a>"])).keys() == {"<g_a>"}
             again = set() if is_topic else {"<g>"}
-            assert await world.received("a_t", "g", list(again)) == again
+            assert (await world.received("a_t", "g", list(again))).keys() == again
 
     asyncio.run(test())
 

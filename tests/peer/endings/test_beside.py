@@ -1,0 +1,53 @@
+"""docs/what-ends.md beside RocketMQ: what both brokers do, in one run with one client."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection
+from pathlib import Path
+
+import pytest
+
+from tests.broker.endings.table import PAGE
+from tests.peer.endings.compare import compared
+from tests.peer.endings.page import page
+from tests.peer.endings.record import EVENTS, differences, load, of_table, reasons
+from tests.peer.endings.run import ALIVE
+from tests.peer.java_build import JavaMissingError
+
+
+def test_the_page_has_the_current_table() -> None:
+    again = "python -c 'from tests.peer.endings.page import write; write()'"
+    assert PAGE.read_text("utf-8") == page(), again
+
+
+def test_each_cell_is_recorded() -> None:
+    ours = of_table()
+    assert {event: set(pieces) for event, pieces in load().items()} == {
+        event: set(pieces) for event, pieces in ours.items()
+    }
+
+
+def test_each_difference_has_a_reason_and_nothing_else_has() -> None:
+    assert reasons().keys() == differences().keys()
+
+
+def _compare(directory: Path, events: Collection[str]) -> None:
+    try:
+        found = asyncio.run(compared(directory, events, print))
+    except* JavaMissingError as reason:
+        pytest.skip(f"without the real RocketMQ: {reason.exceptions[0]}")
+    assert not found.unexpected, "\n".join(found.unexpected)
+
+
+@pytest.mark.peer
+@pytest.mark.timeout(900)
+def test_both_brokers_live_through_events(tmp_path: Path) -> None:
+    _compare(tmp_path, ALIVE)
+
+
+@pytest.mark.peer
+@pytest.mark.nightly
+@pytest.mark.timeout(3600)
+def test_both_brokers_go_through_all_events(tmp_path: Path) -> None:
+    _compare(tmp_path, EVENTS)
