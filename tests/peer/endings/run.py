@@ -20,7 +20,7 @@ from tests.peer.endings.sides import SIDES
 QUICK = Pace(out=12, stay=5, level=3, delay=10, step=1, least=32, most=150)
 """For events without a start: all of them are over while popped messages are invisible."""
 
-SLOW = Pace(out=20, stay=8, level=4, delay=30, step=1, least=48, most=150)
+SLOW = Pace(out=40, stay=8, level=4, delay=30, step=1, least=88, most=180)
 """For events with a start, which takes some seconds."""
 
 STARTS = tuple(OF_BROKERS)
@@ -98,21 +98,27 @@ async def _alive(scene: Real, event: str, expected: Expected) -> dict[str, Outco
 
 
 async def _with_start(scene: Real, event: str, expected: Expected) -> dict[str, Outcome]:
+    settings = scene.settings
     for attempt in range(_TRIES):
         pieces = _pieces(event, attempt)
-        if await _bring_about(scene, event, pieces):
+        began = await _bring_about(scene, event, pieces)
+        if began is None:
+            continue
+        await OF_BROKERS[event](scene)
+        if scene.ended - min(began.values()) < scene.pace.out:
             break
+        scene.settings = settings
+        await scene.restart()
     else:
         raise TimeoutError(event)
-    await OF_BROKERS[event](scene)
     outcomes = await asyncio.gather(*(_look(scene, event, piece, expected) for piece in pieces))
     return {piece.name: outcome for piece, outcome in zip(pieces, outcomes, strict=True)}
 
 
-async def _bring_about(scene: Real, event: str, pieces: Sequence[Piece]) -> bool:
-    """Bring everything about, up to the end of the broker; return whether all of it exists then.
+async def _bring_about(scene: Real, event: str, pieces: Sequence[Piece]) -> dict[str, float] | None:
+    """Bring everything about, up to the end of the broker; return when each piece began.
 
-    What is in memory, or waits, comes last.
+    None if some of it is over by now. What is in memory, or waits, comes last.
     """
     began: dict[str, float] = {}
 
@@ -125,9 +131,10 @@ async def _bring_about(scene: Real, event: str, pieces: Sequence[Piece]) -> bool
     if happen := OF_TOPICS.get(event):
         await asyncio.gather(*(happen(scene, piece.topic, piece.group) for piece in pieces))
     if event == REVIVE_QUEUES and not all(piece.tells() for piece in pieces):
-        return False
+        return None
     now = time.monotonic()
-    return all(now - began[piece.name] < piece.lasts(scene.pace) for piece in pieces)
+    is_whole = all(now - began[piece.name] < piece.lasts(scene.pace) for piece in pieces)
+    return began if is_whole else None
 
 
 async def _look(scene: Real, event: str, piece: Piece, expected: Expected) -> Outcome:

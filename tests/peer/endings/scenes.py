@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import time
+from collections.abc import Mapping
 
 from mqlake.remoting.client import RemotingClient
 from tests.broker.endings.scene import Pace, Scene
@@ -10,12 +12,18 @@ from tests.peer.endings.sides import Side
 
 
 class Real(Scene):
-    """A broker of one side, once it is started."""
+    """A broker of one side, once it is started.
+
+    Attributes:
+        settings: those of the last start.
+        ended: when the broker ended before that, by the monotonic clock, in seconds.
+    """
 
     def __init__(self, side: Side, client: RemotingClient, pace: Pace) -> None:
         super().__init__(pace)
         self._side, self._client = side, client
-        self._settings: dict[str, object] = {
+        self.ended = 0.0
+        self.settings: Mapping[str, object] = {
             "brokerName": "broker-a",
             "mappedFileSizeCommitLog": 1 << 24,
             "enablePopBufferMerge": "true",  # Otherwise RocketMQ keeps no check point in memory.
@@ -32,15 +40,17 @@ class Real(Scene):
         return self._client
 
     async def start(self) -> None:
-        await asyncio.to_thread(self._side.start, self._settings)
+        await asyncio.to_thread(self._side.start, self.settings)
 
     async def restart(self, **settings: object) -> None:
         await asyncio.to_thread(self._side.stop)
-        self._settings |= settings
+        self.ended = time.monotonic()
+        self.settings = {**self.settings, **settings}
         await self.start()
 
     async def kill(self) -> None:
         await asyncio.to_thread(self._side.kill)
+        self.ended = time.monotonic()
         await self.start()
 
     async def slow_down(self, pace: Pace) -> None:
