@@ -12,6 +12,7 @@ from tests.comparison.local import LOCAL_WORKLOADS
 from tests.comparison.roles import ROLE_WORKLOADS
 from tests.comparison.run import Workload
 from tests.comparison.sink import SINKS
+from tests.comparison.slave import SLAVE_WORKLOADS
 from tests.comparison.store import STORE_WORKLOADS
 
 ALL: Sequence[Workload] = [
@@ -19,6 +20,7 @@ ALL: Sequence[Workload] = [
     *ROLE_WORKLOADS,
     *WIRE_WORKLOADS,
     *CONSUMPTION_WORKLOADS,
+    *SLAVE_WORKLOADS,
     *KAFKA_WORKLOADS,
     *SINKS,
     *LOCAL_WORKLOADS,

@@ -40,9 +40,9 @@ RESET = "RESET"
 """The failure of a connection: it is reset at a write of one of its ends."""
 TOPIC, GROUP = "orders", "readers"
 _MACHINE, _PORT = "10.0.1.1", 10911
-_ADDRESS = f"{_MACHINE}:{_PORT}"
+ADDRESS = f"{_MACHINE}:{_PORT}"
 _ANSWER = 30.0
-_SETTINGS: Mapping[str, object] = {
+SETTINGS: Mapping[str, object] = {
     "mappedFileSizeCommitLog": 4 << 10,
     "mappedFileSizeConsumeQueue": 200,
     "mappedFileSizeTimerLog": 8 << 10,
@@ -90,7 +90,7 @@ class WireWorld(DiskWorld):
         if self._resets:
             self._writes += 1
             if self._writes == self._reset_at:
-                self._reset = _ADDRESS, 104
+                self._reset = ADDRESS, 104
                 connection.cut()
 
 
@@ -99,20 +99,23 @@ class WireSubject:
 
     Attributes:
         was_killed: whether a broker has ended otherwise than by a stop that succeeded.
+        asked: the address to which requests go.
     """
+
+    asked = ADDRESS
 
     def __init__(self, failure: str, at: int, workload: WireWorkload) -> None:
         self._workload, self._ignored = workload, tuple(workload.ignored)
         self._loop = SimulatedLoop(random.Random("loop"))
-        self._loop.network = self._network = Network(self._loop, random.Random("network"))
-        self.world = WireWorld(failure, at, self._network)
+        self._loop.network = self.network = Network(self._loop, random.Random("network"))
+        self.world = WireWorld(failure, at, self.network)
         self._undo = ExitStack()
         intervals = {"look": 0.2, "routes": 5.0, "heartbeats": 3.0}
         self._undo.enter_context(replaced(self._loop, "0", intervals=intervals))
         self._loop.set_exception_handler(self._unhandled)
-        self._settings = make_broker_settings({**_SETTINGS, **workload.settings})
-        self._broker: Broker | None = None
-        self._process: Process | None = None
+        self._settings = make_broker_settings({**SETTINGS, **workload.settings})
+        self.broker: Broker | None = None
+        self.process: Process | None = None
         self._user: Process | None = None
         self._client: RemotingClient | None = None
         self._errors: list[str] = []
@@ -122,21 +125,21 @@ class WireSubject:
         self._errors.append(str(context.get("exception") or context.get("message")))
 
     def close(self) -> None:
-        end_run(self._loop, self._network)
+        end_run(self._loop, self.network)
         self._undo.close()
 
     def steps(self) -> Iterator[Step]:
         yield Step("start", self._start)
         yield from self._workload.script(self)
-        yield Step("settle", lambda: self.run(asyncio.sleep(70.0)))
+        yield Step("settle", lambda: self.run(asyncio.sleep(self._workload.settling)))
         yield Step("stop", self._stop)
         yield Step("start again", self._start)
 
     def look(self) -> View | None:
-        if self._broker is None:
+        if self.broker is None:
             return None
         assert not self._errors, self._errors
-        store = self._broker.parts.store
+        store = self.broker.parts.store
         assert self.world.is_final or not store.failed.done(), store.failed
         return self._look_at(store.core)
 
@@ -161,11 +164,11 @@ class WireSubject:
 
     def _start(self) -> None:
         async def start() -> None:
-            self._process = Process("broker", _MACHINE)
-            self._broker = Broker(self._settings, directory=self.world.disk, clock=self.world.clock)
-            await self._process.run(self._broker.start())
+            self.process = Process("broker", _MACHINE)
+            self.broker = Broker(self._settings, directory=self.world.disk, clock=self.world.clock)
+            await self.process.run(self.broker.start())
 
-        if self._broker is None:
+        if self.broker is None:
             try:
                 self.run(start())
             except BaseException:
@@ -174,12 +177,12 @@ class WireSubject:
 
     def _stop(self) -> None:
         async def stop() -> None:
-            assert self._process is not None
-            assert self._broker is not None
-            await self._process.run(self._broker.stop())
+            assert self.process is not None
+            assert self.broker is not None
+            await self.process.run(self.broker.stop())
 
         try:
-            if self._broker is None:
+            if self.broker is None:
                 self._start()
             self.run(stop())
         except BaseException:
@@ -189,10 +192,10 @@ class WireSubject:
             self._end()
 
     def _end(self) -> None:
-        for process in (self._process, self._user):
+        for process in (self.process, self._user):
             if process is not None:
-                self._network.end_process(process)
-        self._process = self._broker = self._user = None
+                self.network.end_process(process)
+        self.process = self.broker = self._user = None
         self.world.disk.abandon()
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
@@ -226,7 +229,7 @@ class WireSubject:
                 self._user = Process("user", "10.0.2.1")
                 self._client = self._user.call(lambda: RemotingClient(connect_timeout=_ANSWER))
             assert self._client is not None
-            asked = self._client.request(_ADDRESS, request(code, header, body), _ANSWER)
+            asked = self._client.request(self.asked, request(code, header, body), _ANSWER)
 
             async def note() -> None:
                 answers.append(await asked)
@@ -286,8 +289,8 @@ class WireSubject:
         """Give the n-th message of queue 0 back: it comes again later."""
 
         def header() -> Header:
-            assert self._broker is not None
-            records = self._broker.parts.store.core.reads.get(TOPIC, 0, number, 1).records
+            assert self.broker is not None
+            records = self.broker.parts.store.core.reads.get(TOPIC, 0, number, 1).records
             return SendBackHeader(
                 offset=records[0].physical_offset, group=GROUP, delay_level=1, origin_topic=TOPIC
             )
@@ -314,6 +317,7 @@ class WireWorkload:
 
     Attributes:
         ignored: beginnings of the names of queues that do not matter.
+        settling: seconds until everything that waits has happened.
     """
 
     name: str
@@ -321,6 +325,7 @@ class WireWorkload:
     settings: Mapping[str, object] = field(default_factory=dict)
     failures: Sequence[str] = (*FAILURES, RESET)
     ignored: Sequence[str] = ()
+    settling: float = 70.0
 
     def begin(self, failure: str, at: int) -> tuple[World, WireSubject]:
         subject = WireSubject(failure, at, self)
