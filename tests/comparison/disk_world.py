@@ -50,4 +50,8 @@ class DiskWorld:
 
     def left(self) -> RecordedDisk:
         """Return what the next process finds after a kill."""
-        return RecordedDisk(self.disk.snapshot(), self.clock)
+        left = RecordedDisk(self.disk.snapshot(), self.clock)
+        times = {path: node.modified for path, node in self.disk._walk(self.disk._root, "")}
+        for path, node in left._walk(left._root, ""):
+            node.modified = times[path]  # A snapshot has none, and retention asks for them.
+        return left

@@ -69,3 +69,12 @@ def test_worlds_count_what_can_fail() -> None:
     assert world.failure == ("here", 28)
     world.disk.make_directory("here")
     assert world.operations == 2
+
+
+def test_a_restart_keeps_when_files_were_modified() -> None:
+    world = DiskWorld("FULL", 0)
+    world.disk.create("file", 10)
+    then = world.disk.modified("file")
+    world.clock.forward(1000)
+    world.restart()
+    assert world.disk.modified("file") == then
