@@ -79,9 +79,27 @@ class History:
         for name in ("index", "checkpoint"):
             (self.store / "rebuilt" / name).rename(self.store / name)
 
+    @property
+    def settings(self) -> dict[str, int]:
+        """The number of queues of each topic that exists."""
+        names = {each.topic for each in self.living}
+        return {
+            name: 1 + max(each.queue_id for each in self.records if each.topic == name)
+            for name in names
+        }
+
+    @property
+    def has_all_files(self) -> bool:
+        """Whether each queue of each existing topic has living records, so that it has files."""
+        has = {(each.topic, each.queue_id) for each in self.living}
+        return all((name, n) in has for name, count in self.settings.items() for n in range(count))
+
     def write_topics(self) -> None:
         """Write the table of topics, without those that do not exist."""
-        table = {topic: {"topicName": topic} for topic in {each.topic for each in self.living}}
+        table = {
+            topic: {"topicName": topic, "readQueueNums": count, "writeQueueNums": count}
+            for topic, count in self.settings.items()
+        }
         (self.store / "config").mkdir()
         text = json.dumps({"topicConfigTable": table})
         (self.store / "config" / "topics.json").write_text(text)
@@ -110,6 +128,18 @@ STEPS = st.lists(
     ),
     max_size=50,
 )
+BURSTS = st.lists(
+    st.tuples(st.builds(Step, st.just("A"), st.integers(0, 2)), st.integers(1, 4)),
+    min_size=2,
+    max_size=4,
+).map(lambda bursts: [step for step, count in bursts for _ in range(count)])
+"""A topic of which a queue may have only messages that are older than all of another one."""
+
+
+def _with_deletion(parts: tuple[list[Step], list[Step]]) -> list[Step]:
+    return [*parts[0], Step("A", None), *parts[1]]
+
+
 MANY = settings(
     max_examples=40, deadline=None, suppress_health_check=[HealthCheck.differing_executors]
 )
@@ -161,9 +191,58 @@ def test_a_healthy_store_has_no_damage_and_stays_as_it_is(
     assert (report.ok, report.damage, report.deleted_topic_records) == (True, [], history.dead)
 
     again = run_rebuild(history.store, None, tasks)
-    assert history.dead == again.deleted_topic_records
-    assert read_queue_files(history.store) == expected
+    built = read_queue_files(history.store)
+    assert {path: built[path] for path in expected} == expected
+    if history.has_all_files:
+        assert history.dead == again.deleted_topic_records
+        assert built == expected
+    existing = [each for each in history.records if each.topic in history.settings]
+    dead = len(existing) - len(history.living)
+    assert again.recreated_topic_records <= min(dead, again.deleted_topic_records)
+    assert again.recreated_topic_records == dead or not history.has_all_files
     assert run_verify(history.store, tasks).ok
+
+
+@MANY
+@given(
+    steps=st.one_of(STEPS, BURSTS, st.tuples(BURSTS, BURSTS).map(_with_deletion)),
+    lost=st.sets(st.integers(0, 2), min_size=1, max_size=2),
+)
+def test_a_rebuild_without_the_table_restores_lost_queues_of_topics_with_settings(
+    steps: list[Step],
+    lost: set[int],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    history = History(tmp_path_factory.mktemp("store") / "store", steps)
+    history.stop()
+    history.write_topics()
+    for queue_id in lost:
+        shutil.rmtree(history.store / f"consumequeue/A/{queue_id}", ignore_errors=True)
+
+    report = run_rebuild(history.store, None, 2)
+
+    built = read_queue_files(history.store)
+    expected = queue_files(history.living, FILE_SIZE)
+    assert {path: built[path] for path in expected} == expected
+    assert report.deleted_topic_records <= history.dead
+    assert run_verify(history.store).ok
+    again = run_rebuild(history.store, None, 2)
+    assert again.deleted_topic_records == report.deleted_topic_records
+    assert read_queue_files(history.store) == built
+
+
+def test_a_queue_that_was_lost_with_old_records_only_is_rebuilt(tmp_path: Path) -> None:
+    steps = [Step("A", 2)] * 5 + [Step("A", n % 2) for n in range(6)]
+    history = History(tmp_path / "store", steps)
+    history.stop()
+    history.write_topics()
+    shutil.rmtree(history.store / "consumequeue/A/2")
+
+    report = run_rebuild(history.store, None, 1)
+
+    assert (report.deleted_topic_records, report.recreated_topic_records) == (0, 0)
+    assert read_queue_files(history.store) == queue_files(history.living, FILE_SIZE)
+    assert not (history.store / "config/incarnations.json").exists()
 
 
 @MANY

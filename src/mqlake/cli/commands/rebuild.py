@@ -8,11 +8,12 @@ finishes replacing the files.
 JSON: `store`, `output`, `settings` (`dialect`, `queueFileSize`, `hashSlots`, `maxIndex`,
 `delayLevels`), `logEnd` (physical offset), `bytesScanned`, `records` and `recordsBeyond` (good
 records past the log's end, which get no entries), `deletedTopicRecords` (records of topics that
-were deleted after they were put, which get no queue entries), `queues` and `queuesKept` (queues
-without a record in the log, which are not changed), `queueEntries`, `blankEntries`, `indexFiles`,
-`indexEntries`, `refused` (records without a queue entry, because an earlier record has their queue
-offset or because the offset is implausible), `passes` (how often the log was read), `damage`
-(objects with `file`, `offset`, `bytes`, `reason`), `seconds`.
+were deleted after they were put, which get no queue entries), `recreatedTopicRecords` (those of
+them whose topic exists again: it has settings in `config/topics.json`), `queues` and `queuesKept`
+(queues without a record in the log, which are not changed), `queueEntries`, `blankEntries`,
+`indexFiles`, `indexEntries`, `refused` (records without a queue entry, because an earlier record
+has their queue offset or because the offset is implausible), `passes` (how often the log was read),
+`damage` (objects with `file`, `offset`, `bytes`, `reason`), `seconds`.
 """
 
 from __future__ import annotations

@@ -40,6 +40,9 @@ def view(report: RebuildReport, seconds: float) -> Iterator[RenderableType]:
     if report.deleted_topic_records:
         dead = count(report.deleted_topic_records, "record")
         values.append(("of a deleted topic", f"{dead}, which have no queue entries"))
+    if report.recreated_topic_records:
+        dead = count(report.recreated_topic_records, "record")
+        values.append(("of these", f"{dead} of topics that exist again"))
     if report.refused:
         refused = count(report.refused, "record")
         values.append(("refused", f"{refused} whose queue offset is taken or impossible"))

@@ -7,7 +7,8 @@ trace the queues of their splits, and the driver decides with the queue files.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 
 import msgspec
 import numpy as np
@@ -15,9 +16,10 @@ from numpy.typing import NDArray
 
 from mqlake.dispatch.batch import Batch
 from mqlake.errors import FormatError
-from mqlake.formats import batch_consume_queue, config, consume_queue
+from mqlake.formats import batch_consume_queue, consume_queue
 from mqlake.formats.batch_consume_queue import UNIT_SIZE, BatchQueueUnit
 from mqlake.formats.config import Topics
+from mqlake.formats.config.topics import Topic
 from mqlake.formats.consume_queue import BLANK_ENTRY, ENTRY_SIZE
 from mqlake.formats.file_name import check_topic_name, segment_name
 from mqlake.jobs.queues.runs import Queue, Run, queues_of
@@ -25,8 +27,8 @@ from mqlake.jobs.source import Source
 from mqlake.storage.clock import SystemClock
 from mqlake.storage.protocol import OwnedDirectory
 from mqlake.storage.read_file import read_file
-from mqlake.store.config.config_files import DIRECTORY
-from mqlake.store.incarnations.evidence import Evidence, existing_topics
+from mqlake.store.config.config_files import read_config
+from mqlake.store.incarnations.evidence import Evidence, existing_topics, queue_count
 from mqlake.store.incarnations.restarts import Position, Trace, Tracer, join
 from mqlake.store.incarnations.table import OwnedIncarnations, find_incarnations
 from mqlake.store.queues.queue_kind import BATCH, SIMPLE, QueueKind
@@ -72,7 +74,12 @@ class QueueTracer:
     def __init__(self, dead: DeadRecords) -> None:
         self._dead, self._tracer = dead, Tracer()
         self._befores: dict[str, int] = {}
-        self.dead = 0
+        self.dead_by_topic: Counter[str] = Counter()
+
+    @property
+    def dead(self) -> int:
+        """The number of dead records."""
+        return self.dead_by_topic.total()
 
     @property
     def traces(self) -> dict[tuple[str, int], Trace]:
@@ -88,7 +95,7 @@ class QueueTracer:
         if first.physical_offset >= before:
             return run
         dead = int(np.searchsorted(entries, before))
-        self.dead += dead
+        self.dead_by_topic[run.queue.topic] += dead
         rest = run.entries[dead * ENTRY_SIZE :]
         return Run(run.queue, run.first + dead, rest) if len(rest) else None
 
@@ -102,7 +109,7 @@ class QueueTracer:
             if unit.physical_offset >= before:
                 living.append(unit)
             else:
-                self.dead += 1
+                self.dead_by_topic[queue.topic] += 1
         return living
 
     def _before(self, topic: str) -> int:
@@ -117,11 +124,13 @@ class Deletions:
 
     Args:
         dispatched: physical offset before which all records were dispatched.
+        is_strict: in doubt whether a topic was deleted or lost queue files, its records are living,
+            as in recovery: a job that replaces the files would lose these records for ever.
     """
 
-    def __init__(self, source: Source, dispatched: int) -> None:
+    def __init__(self, source: Source, dispatched: int, *, is_strict: bool = False) -> None:
         self._source = source
-        self._dispatched = dispatched
+        self._dispatched, self._is_strict = dispatched, is_strict
         self._names: set[str] = set()
         self.dead = self._stored()
 
@@ -136,7 +145,11 @@ class Deletions:
         traces = join(stretches)
         self._names = {topic for topic, _ in traces}
         evidence = Evidence(
-            self._begins(traces), self.dead.topics, self._dispatched, self.dead.is_complete
+            self._begins(traces),
+            self.dead.topics,
+            self._dispatched,
+            self.dead.is_complete,
+            self._queue_counts() if self._is_strict else None,
         )
         for topic, found in evidence.befores(traces).items():
             if found > self.dead.before(topic):
@@ -156,6 +169,15 @@ class Deletions:
         if (pending := table.write()) is not None:
             pending.complete()
 
+    def of_existing(self, counts: Mapping[str, int]) -> int:
+        """Return how many of the records, counted by topic, are of topics with settings.
+
+        Raises:
+            DiskError: the process has no descriptor or memory for the file now.
+        """
+        named = self._settings() or {}
+        return sum(count for topic, count in counts.items() if topic in named)
+
     def _stored(self) -> DeadRecords:
         """Return what the tables and the names of queues say.
 
@@ -167,15 +189,15 @@ class Deletions:
         queues = self._queues()
         has_files = any(map(self._source.directory.names, queues.values()))
         with_files = {queue.topic for queue in queues} if has_files else set[str]()
-        topics = existing_topics(with_files, self._topics_with_settings())
+        topics = existing_topics(with_files, self._settings())
         return DeadRecords(table.befores, table.others, topics, self._dispatched)
 
-    def _topics_with_settings(self) -> Collection[str] | None:
-        content = read_file(self._source.directory, f"{DIRECTORY}/{Topics.file_name}")
-        try:
-            return config.decode(content, Topics).topic_config_table.keys() if content else None
-        except FormatError:
-            return None
+    def _settings(self) -> Mapping[str, Topic] | None:
+        topics = read_config(self._source.directory, Topics)
+        return None if topics is None else topics.topic_config_table
+
+    def _queue_counts(self) -> dict[str, int]:
+        return {name: queue_count(topic) for name, topic in (self._settings() or {}).items()}
 
     def _queues(self) -> dict[Queue, str]:
         """Return the queues that have a directory, and its path."""

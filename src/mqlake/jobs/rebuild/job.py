@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
@@ -53,6 +54,7 @@ class RebuildReport(msgspec.Struct, frozen=True, rename="camel"):
         records_beyond: good records past the log's end, which are not dispatched.
         deleted_topic_records: records of topics that were deleted after they were put, which get no
             queue entries.
+        recreated_topic_records: those of them whose topic exists again: it has settings.
         queues: consume queues that were written.
         queues_kept: consume queues without records in the log, which are not changed.
         queue_entries: entries of records in the written queues.
@@ -72,6 +74,7 @@ class RebuildReport(msgspec.Struct, frozen=True, rename="camel"):
     records: int
     records_beyond: int
     deleted_topic_records: int
+    recreated_topic_records: int
     queues: int
     queues_kept: int
     queue_entries: int
@@ -158,7 +161,7 @@ def _build(
 ) -> RebuildReport:
     new, work = directory.root / Exchange.new, directory.root / Exchange.work
     keys, in_place = work / "keys", directory.root == source.directory.root
-    deletions = Deletions(source, source.undispatched_from)
+    deletions = Deletions(source, source.undispatched_from, is_strict=True)
     keys.mkdir()
     covered = spans(source.log)
     template = QueueJob(
@@ -197,6 +200,7 @@ def _build(
     if in_place:
         deletions.keep(directory)
     last_record = max((part.last_record for part in parts), default=-1)
+    dead = sum((Counter(part.dead) for part in parts), Counter[str]())
     return RebuildReport(
         store=source.path,
         output=str(directory.root),
@@ -205,7 +209,8 @@ def _build(
         bytes_scanned=sum(span.data_end - span.base for span in covered),
         records=sum(part.records for part in parts),
         records_beyond=outcome.records_beyond,
-        deleted_topic_records=sum(part.dead for part in parts),
+        deleted_topic_records=dead.total(),
+        recreated_topic_records=deletions.of_existing(dead),
         queues=len(rebuilt) + batches.queues,
         queues_kept=carried + batches.kept,
         queue_entries=sum(part.entries for part in parts) + batches.units,

@@ -53,8 +53,8 @@ class QueuePart(msgspec.Struct):
     """The result of one task of stage one.
 
     `stated` are the queue offsets in its living records, `traces` describe its queues, `dead`
-    counts the records of deleted topics. `refused` has the first few of the `refused_count` records
-    whose entry was not written. The other fields are the physical offset
+    counts the records of deleted topics, by topic. `refused` has the first few of the
+    `refused_count` records whose entry was not written. The other fields are the physical offset
     (bytes; -1 without such a record) and the store time (milliseconds) of the last record, of the
     last record that belongs to a queue, and of the last record with an index key.
     """
@@ -75,7 +75,7 @@ class QueuePart(msgspec.Struct):
     last_keyed: int = -1
     units: list[UnitPiece] = []
     traces: dict[tuple[str, int], Trace] = {}
-    dead: int = 0
+    dead: dict[str, int] = {}
 
 
 @reports_disk_faults
@@ -109,7 +109,7 @@ def build_queues(job: QueueJob) -> QueuePart:
         part.stated = allocation.stated()
         part.entries = allocation.written
         part.refused_count, part.refused = allocation.refused_count, allocation.refused
-        part.traces, part.dead = tracer.traces, tracer.dead
+        part.traces, part.dead = tracer.traces, tracer.dead_by_topic
     return part
 
 

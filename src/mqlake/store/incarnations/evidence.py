@@ -11,6 +11,8 @@ from collections.abc import Collection, Mapping
 
 import msgspec
 
+from mqlake.formats.config.topics import Topic
+from mqlake.store.config.config_files import MOST_QUEUES
 from mqlake.store.incarnations.restarts import Start, Trace, befores, is_restart
 from mqlake.store.log.scan import Queue
 
@@ -26,12 +28,16 @@ class Evidence(msgspec.Struct, frozen=True):
         dispatched: records before this physical offset have been dispatched.
         is_table_complete: whether the table of incarnations is complete. If so, records before the
             first one of a topic's queue files prove no deletion: files of other queues were lost.
+        queue_counts: the number of queues of each topic, by its settings. If known, a topic's files
+            prove a deletion only if each of these queues has some: a queue whose files were lost
+            looks like one that was deleted and not used again. None: its files suffice.
     """
 
     begins: dict[Queue, int | None] = {}
     topics: frozenset[str] | None = None
     dispatched: int = 0
     is_table_complete: bool = False
+    queue_counts: Mapping[str, int] | None = None
 
     def removed_before(self, topic: str) -> int:
         """Return the physical offset before which a topic's records are dead, because the topic
@@ -62,16 +68,23 @@ class Evidence(msgspec.Struct, frozen=True):
 
     def _first_begins(self) -> dict[str, int]:
         """Return the first record of each topic whose queue files all begin at queue offset 0."""
-        firsts: dict[str, list[int | None]] = defaultdict(list)
-        for (topic, _), begin in self.begins.items():
-            firsts[topic].append(begin)
+        firsts: dict[str, dict[int, int | None]] = defaultdict(dict)
+        for (topic, queue_id), begin in self.begins.items():
+            firsts[topic][queue_id] = begin
         known = {
-            topic: [first for first in found if first is not None]
+            topic: [first for first in found.values() if first is not None]
             for topic, found in firsts.items()
+            if self._has_all_queues(topic, found)
         }
         return {
             topic: min(found) for topic, found in known.items() if len(found) == len(firsts[topic])
         }
+
+    def _has_all_queues(self, topic: str, queue_ids: Collection[int]) -> bool:
+        if self.queue_counts is None:
+            return True
+        count = self.queue_counts.get(topic)
+        return count is not None and all(each in queue_ids for each in range(count))
 
     def _may_be_deleted(self, queue: Queue, trace: Trace, begin: int) -> bool:
         """Return whether the records of a queue before a physical offset may all be dead.
@@ -97,6 +110,11 @@ class Evidence(msgspec.Struct, frozen=True):
         if begin is None or start.physical_offset >= self.dispatched:
             return is_restart(start)
         return start.physical_offset == begin
+
+
+def queue_count(topic: Topic) -> int:
+    """Return how many queues a topic has, by its settings; at least 1."""
+    return max(1, min(max(topic.read_queue_nums, topic.write_queue_nums), MOST_QUEUES))
 
 
 def existing_topics(

@@ -15,10 +15,10 @@ from itertools import pairwise
 import numpy as np
 
 from mqlake.dispatch.batch import Batch
-from mqlake.formats.config.topics import Topic, Topics
+from mqlake.formats.config.topics import Topics
 from mqlake.storage.protocol import Directory
-from mqlake.store.config.config_files import MOST_QUEUES, read_config
-from mqlake.store.incarnations.evidence import existing_topics
+from mqlake.store.config.config_files import read_config
+from mqlake.store.incarnations.evidence import existing_topics, queue_count
 from mqlake.store.incarnations.restarts import Position, Start, Tracer, befores, is_restart, join
 from mqlake.store.incarnations.table import Incarnations
 from mqlake.store.log.scan import Queue
@@ -60,13 +60,9 @@ def from_files(
         begins.setdefault(queue.topic, {})[queue.queue_id] = judges.begin(queue)
     topics = dict.fromkeys(existing, 0)
     for topic, found in begins.items():
-        if topic in named and found.keys() >= {*range(_queue_count(named[topic]))}:
+        if topic in named and found.keys() >= {*range(queue_count(named[topic]))}:
             topics[topic] = _first(found.values(), min_offset)
     return table.derived(topics, max(table.others, dispatched))
-
-
-def _queue_count(topic: Topic) -> int:
-    return max(1, min(max(topic.read_queue_nums, topic.write_queue_nums), MOST_QUEUES))
 
 
 def _first(begins: Iterable[QueueBegin | None], min_offset: int) -> int:
