@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from mqlake.broker.topics import MOST_QUEUES
+from mqlake.broker.state.topics import MOST_QUEUES
 from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.command import Command, request
 from mqlake.protocol.headers.pop import NotificationHeader, PopHeader

@@ -10,8 +10,8 @@ from itertools import islice
 from pathlib import Path
 
 from mqlake.broker.broker import Broker
-from mqlake.broker.parts import Parts
 from mqlake.broker.settings import FAST_PORT_DISTANCE, make_broker_settings
+from mqlake.broker.state.parts import Parts
 from mqlake.formats.record import Record
 from mqlake.programs import ports
 from mqlake.protocol.codes import RequestCode

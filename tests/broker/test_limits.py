@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from mqlake.broker.admin.offsets import OffsetAdmin
-from mqlake.broker.topics import MOST_QUEUES
+from mqlake.broker.state.topics import MOST_QUEUES
 from mqlake.formats.config.subscription_group import SimpleSubscription, SubscriptionGroup
 from mqlake.formats.config.topics import Topic
 from mqlake.protocol.bodies.heartbeat import ConsumerData, Heartbeat, ProducerData, Subscription

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from mqlake.broker.slave import following
-from mqlake.broker.topics import READ_WRITE
+from mqlake.broker.state.topics import READ_WRITE
 from mqlake.errors import MqlakeError
 from mqlake.formats.config.subscription_group import SubscriptionGroup
 from mqlake.formats.config.topics import PERM_READ

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final, TypeVar
 
+from mqlake.broker.settings import BrokerSettings
 from mqlake.protocol.body import decode_body
 from mqlake.protocol.codes import ResponseCode
 from mqlake.protocol.command import Command
@@ -90,3 +91,13 @@ def check_size(request: Command, most: int, setting: str) -> None:
     if size > most:
         reason = f"the body has {size} bytes; the maximum is {most} ({setting})"
         raise RemotingError(ResponseCode.INVALID_PARAMETER, reason)
+
+
+def admin_body(kind: type[T], request: Command, settings: BrokerSettings) -> T:
+    """Return the content of a JSON body of an administrative request.
+
+    Raises:
+        BodyError: the body is not valid JSON of this kind.
+        RemotingError: the body is longer than `maxAdminBodySize`.
+    """
+    return request_body(kind, request, settings.max_admin_body_size, "maxAdminBodySize")

@@ -18,25 +18,25 @@ import msgspec
 from mqlake.broker.acting import returning
 from mqlake.broker.acting.family import ActingMaster
 from mqlake.broker.admin.families import ADMIN
-from mqlake.broker.clients.requests import ClientRequests
+from mqlake.broker.clients import ClientRequests
 from mqlake.broker.controller.requests import ControllerRequests
-from mqlake.broker.lite.refusals import LiteTopics
-from mqlake.broker.locks.requests import LockRequests
-from mqlake.broker.offsets.requests import OffsetRequests
-from mqlake.broker.parts import Parts
+from mqlake.broker.lite import LiteTopics
+from mqlake.broker.locks import LockRequests
+from mqlake.broker.offsets import OffsetRequests
 from mqlake.broker.pop.family import PopConsumption
 from mqlake.broker.pull.requests import PullRequests
-from mqlake.broker.query.requests import QueryRequests
-from mqlake.broker.recall.recall import Recalls
-from mqlake.broker.reply.reply import Replies
+from mqlake.broker.query import QueryRequests
+from mqlake.broker.recall import Recalls
+from mqlake.broker.reply import Replies
 from mqlake.broker.send.send import SendMessages
-from mqlake.broker.send_back.send_back import SendBack
+from mqlake.broker.send_back import SendBack
 from mqlake.broker.settings import FAST_PORT_DISTANCE, BrokerSettings
 from mqlake.broker.slave.family import SlaveTables
 from mqlake.broker.slave.refusals import SlaveRefusals
+from mqlake.broker.state.parts import Parts
+from mqlake.broker.state.topics import queues_for, without_topic
 from mqlake.broker.static_topics.clean_up import StaticTopicCleaning
 from mqlake.broker.static_topics.requests import StaticTopicAdmin
-from mqlake.broker.topics import queues_for, without_topic
 from mqlake.broker.transactions.end import EndTransactions
 from mqlake.broker.transactions.resume import ResumeChecks
 from mqlake.errors import StoreError

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from mqlake.broker import registration
+from mqlake.broker.state.registration import registration
 from mqlake.protocol.codes import RequestCode
 from mqlake.protocol.command import Command, response
 from mqlake.remoting.connection import Peer

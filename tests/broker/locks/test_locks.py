@@ -6,7 +6,7 @@ import asyncio
 import json
 from pathlib import Path
 
-from mqlake.broker.locks.queue_locks import LIFETIME, QueueLocks
+from mqlake.broker.state.queue_locks import LIFETIME, QueueLocks
 from mqlake.protocol.bodies.message_queue import MessageQueue
 from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.remoting.shares import Shares

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mqlake.broker.offsets.past_end import GroupQueue, PastEnd
 from mqlake.broker.settings import BrokerSettings
+from mqlake.broker.state.offsets.past_end import GroupQueue, PastEnd
 from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.headers.admin import TopicNameHeader
 from mqlake.protocol.headers.offsets import (

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 
 import pytest
 
-from mqlake.broker.parts import Parts
 from mqlake.broker.pull import warm_up
 from mqlake.broker.pull.runs import PullRuns
+from mqlake.broker.state.parts import Parts
 from mqlake.remoting.connection import Peer
 from mqlake.remoting.frame_reader import Frames
 from tests.broker.pull.pulls import GROUP

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mqlake.broker.stats import SEND_BACK
+from mqlake.broker.state.stats import SEND_BACK
 from mqlake.formats.config.subscription_group import SubscriptionGroup
 from mqlake.formats.config.topics import PERM_READ, Topic
 from mqlake.formats.consume_queue import SCHEDULE_TOPIC

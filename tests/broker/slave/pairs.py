@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from mqlake.broker import registration
+from mqlake.broker.state.registration import registration
 from mqlake.formats import fastjson
 from mqlake.namesrv.name_server import NameServer
 from mqlake.namesrv.settings import NamesrvSettings

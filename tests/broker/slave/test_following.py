@@ -15,7 +15,7 @@ import pytest
 
 from mqlake.broker.admin import groups
 from mqlake.broker.slave import following
-from mqlake.broker.topics import Topics
+from mqlake.broker.state.topics import Topics
 from mqlake.formats.config import DataVersion
 from mqlake.formats.config.subscription_group import SubscriptionGroup
 from mqlake.formats.config.topics import Topic

@@ -12,8 +12,8 @@ from typing import Any, cast
 import msgspec
 
 from mqlake.broker.controller.membership import Membership
-from mqlake.broker.parts import Parts
 from mqlake.broker.settings import BrokerSettings, make_broker_settings
+from mqlake.broker.state.parts import Parts
 from mqlake.replication.replicas import Replicas
 from mqlake.replication.replication import Replication
 from mqlake.store import MessageStore

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Final
 
-from mqlake.broker.parts import Parts
+from mqlake.broker.state.parts import Parts
 from mqlake.client.cluster import MASTER
 from mqlake.errors import MqlakeError
 from mqlake.protocol.codes import RequestCode

@@ -14,8 +14,8 @@ from collections.abc import Awaitable, Callable, Container, Iterable, Mapping
 from time import monotonic
 from typing import Final, NamedTuple, TypeVar
 
-from mqlake.broker.acting.members import members_of
 from mqlake.broker.settings import BrokerSettings
+from mqlake.broker.state.registration.acting_members import members_of
 from mqlake.client.cluster import MASTER, Cluster
 from mqlake.errors import MqlakeError
 from mqlake.formats.config import DataVersion

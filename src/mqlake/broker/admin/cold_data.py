@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from mqlake.broker.bodies import check_size
-from mqlake.broker.parts import Parts
+from mqlake.broker.state.parts import Parts
 from mqlake.protocol import naming
 from mqlake.protocol.body import encode_body
 from mqlake.protocol.codes import RequestCode, ResponseCode

@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 
 from mqlake.broker.bodies import Members
-from mqlake.broker.clients.members import Client
-from mqlake.broker.parts import Parts
+from mqlake.broker.state.clients.members import Client
+from mqlake.broker.state.parts import Parts
 from mqlake.errors import FormatError
 from mqlake.formats.message_id import decode_message_id
 from mqlake.protocol.bodies.connections import Connection, ProducerInfo

@@ -6,7 +6,7 @@ from collections.abc import Coroutine, Iterable, Sequence
 from typing import Any
 
 from mqlake.broker.bodies import Members
-from mqlake.broker.parts import Parts
+from mqlake.broker.state.parts import Parts
 from mqlake.formats.config.topics import Topic
 from mqlake.protocol.bodies.connections import GroupList
 from mqlake.protocol.bodies.message_queue import MessageQueue

@@ -8,12 +8,11 @@ from typing import Any
 import msgspec
 
 from mqlake.broker.admin.attributes import GROUP_ATTRIBUTES, changed
-from mqlake.broker.admin.bodies import admin_body
 from mqlake.broker.admin.kept import once_kept
 from mqlake.broker.admin.pages import LONGEST, page
 from mqlake.broker.admin.removal import pop_retry_topics, remove_topic
-from mqlake.broker.bodies import Members
-from mqlake.broker.parts import Parts
+from mqlake.broker.bodies import Members, admin_body
+from mqlake.broker.state.parts import Parts
 from mqlake.formats.config.subscription_group import SubscriptionGroup
 from mqlake.formats.config.topics import PERM_READ
 from mqlake.protocol import naming

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Coroutine
 from typing import Any
 
-from mqlake.broker.parts import Parts
+from mqlake.broker.state.parts import Parts
 from mqlake.errors import StoreError
 from mqlake.protocol.codes import ResponseCode
 from mqlake.protocol.errors import RemotingError

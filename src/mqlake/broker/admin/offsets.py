@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Coroutine, Iterable, Sequence
 from typing import Any
 
-from mqlake.broker.parts import Parts
+from mqlake.broker.state.parts import Parts
 from mqlake.protocol.bodies.message_queue import MessageQueue
 from mqlake.protocol.bodies.queue_tables import encode_queue, encode_with_table, join_queues
 from mqlake.protocol.codes import RequestCode, ResponseCode

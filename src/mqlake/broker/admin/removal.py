@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from mqlake.broker.parts import Parts
+from mqlake.broker.state.parts import Parts
 from mqlake.protocol.naming import RETRY_PREFIX
 from mqlake.protocol.retry_topics import retry_topic
 from mqlake.remoting.slices import Job

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mqlake.broker.parts import Parts
+from mqlake.broker.state.parts import Parts
 from mqlake.errors import DiskError
 from mqlake.formats.consume_queue import SCHEDULE_TOPIC
 from mqlake.protocol.bodies.route import KVTable

@@ -15,8 +15,8 @@ from typing import Final
 
 import msgspec
 
-from mqlake.broker.parts import Parts
 from mqlake.broker.settings import NOW, RESTART, ROLE, BrokerSettings, make_broker_settings
+from mqlake.broker.state.parts import Parts
 from mqlake.errors import FormatError, StoreError
 from mqlake.formats.config import DataVersion
 from mqlake.protocol.codes import RequestCode, ResponseCode

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mqlake.broker.parts import Parts
+from mqlake.broker.state.parts import Parts
 from mqlake.formats.config.topics import PERM_INHERIT, PERM_READ, PERM_WRITE, Topic
 from mqlake.protocol import naming
 from mqlake.protocol.codes import ResponseCode

@@ -8,13 +8,12 @@ from typing import Any
 import msgspec
 
 from mqlake.broker.admin.attributes import TOPIC_ATTRIBUTES, changed, check_fixed
-from mqlake.broker.admin.bodies import admin_body
 from mqlake.broker.admin.kept import once_kept
 from mqlake.broker.admin.pages import page
 from mqlake.broker.admin.removal import pop_retry_topics, remove_topic
 from mqlake.broker.admin.topic_checks import check_topic, refuse_system
-from mqlake.broker.bodies import Members
-from mqlake.broker.parts import Parts
+from mqlake.broker.bodies import Members, admin_body
+from mqlake.broker.state.parts import Parts
 from mqlake.formats.config.topics import Topic
 from mqlake.protocol.attributes import parse_changes
 from mqlake.protocol.bodies.groups import TopicConfigs, TopicNames

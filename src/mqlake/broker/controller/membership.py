@@ -14,7 +14,7 @@ import msgspec
 
 from mqlake.broker.controller.controllers import Controllers
 from mqlake.broker.controller.identity import Identity
-from mqlake.broker.parts import Parts
+from mqlake.broker.state.parts import Parts
 from mqlake.errors import MqlakeError
 from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.command import request

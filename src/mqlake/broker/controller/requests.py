@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mqlake.broker.controller.membership import Membership
-from mqlake.broker.parts import Parts
+from mqlake.broker.state.parts import Parts
 from mqlake.protocol.bodies.controller import EpochEntry, EpochEntryCache
 from mqlake.protocol.body import encode_body
 from mqlake.protocol.codes import RequestCode, ResponseCode

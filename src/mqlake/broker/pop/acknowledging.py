@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Coroutine, Iterator
 from typing import Any
 
-from mqlake.broker.admin.bodies import admin_body
-from mqlake.broker.parts import Parts
+from mqlake.broker.bodies import admin_body
 from mqlake.broker.pop.check_points import MOST_MESSAGES, CheckPoint, Key
 from mqlake.broker.pop.in_flight import InFlight, QueueKey
 from mqlake.broker.pop.ordered import Ordered
 from mqlake.broker.pop.revive_topic import ReviveTopic
 from mqlake.broker.pop.waiting import Waiting
+from mqlake.broker.state.parts import Parts
 from mqlake.protocol.bodies.pop import BatchAck, BatchAcks
 from mqlake.protocol.codes import ResponseCode
 from mqlake.protocol.command import Command, response

@@ -10,8 +10,8 @@ from typing import Any
 
 import msgspec
 
-from mqlake.broker.parts import Parts
 from mqlake.broker.pop.kept_table import KeptTable, Members
+from mqlake.broker.state.parts import Parts
 from mqlake.formats.config import MessageRequestModes
 from mqlake.formats.config.message_request_mode import MessageRequestMode
 from mqlake.formats.config.topics import PERM_READ

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 
-from mqlake.broker.parts import Parts
 from mqlake.broker.pop.acknowledging import Acknowledging
 from mqlake.broker.pop.assignment import AssignmentRequests
 from mqlake.broker.pop.in_flight import InFlight
@@ -18,6 +17,7 @@ from mqlake.broker.pop.revival import Revival
 from mqlake.broker.pop.revive_topic import ReviveTopic
 from mqlake.broker.pop.rounds import Rounds
 from mqlake.broker.pop.waiting import Waiting
+from mqlake.broker.state.parts import Parts
 from mqlake.errors import DiskError, MqlakeError
 from mqlake.protocol.codes import RequestCode
 from mqlake.protocol.permission import Permission

@@ -10,7 +10,7 @@ import logging
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-from mqlake.broker.parts import Parts
+from mqlake.broker.state.parts import Parts
 from mqlake.errors import MqlakeError
 from mqlake.formats import fastjson
 from mqlake.formats.config import Config, load

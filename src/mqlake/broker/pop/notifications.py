@@ -10,13 +10,13 @@ from typing import Any
 
 import msgspec
 
-from mqlake.broker.parts import Parts
 from mqlake.broker.pop.in_flight import QueueKey
 from mqlake.broker.pop.ordered import Ordered, check_attempt_id
 from mqlake.broker.pop.reading import Reading
 from mqlake.broker.pop.requests import CheckTopic
 from mqlake.broker.pop.rounds import Round, Rounds
 from mqlake.broker.pop.waiting import Waiting
+from mqlake.broker.state.parts import Parts
 from mqlake.formats.config.topics import Topic
 from mqlake.protocol.command import Command, response
 from mqlake.protocol.headers.pop import (

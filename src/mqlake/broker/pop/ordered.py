@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from mqlake.broker.parts import Parts
 from mqlake.broker.pop.in_flight import QueueKey, forget_some
 from mqlake.broker.pop.kept_table import KeptTable, Members
+from mqlake.broker.state.parts import Parts
 from mqlake.errors import StoreError
 from mqlake.formats.config import ConsumerOrderInfos
 from mqlake.formats.config.consumer_order_info import OrderInfo

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Coroutine
 from typing import Any
 
-from mqlake.broker.parts import Parts
 from mqlake.broker.pop.in_flight import QueueKey
 from mqlake.broker.pop.reading import MOST_BYTES, Reading
 from mqlake.broker.pop.requests import CheckTopic, check_count
 from mqlake.broker.pop.retried import Retried
 from mqlake.broker.pop.rounds import Round, Rounds
+from mqlake.broker.state.parts import Parts
 from mqlake.formats.config.topics import PERM_READ
 from mqlake.protocol.codes import ResponseCode
 from mqlake.protocol.command import Command, response

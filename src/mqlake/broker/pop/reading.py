@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 from struct import Struct
 
 from mqlake.broker.filter.subscriptions import Choice
-from mqlake.broker.parts import Parts
 from mqlake.broker.pop.check_points import CheckPoint
 from mqlake.broker.pop.in_flight import InFlight, Pop, QueueKey
 from mqlake.broker.pop.ordered import Ordered
 from mqlake.broker.pop.retried import Retried
 from mqlake.broker.pop.revive_topic import ReviveTopic
+from mqlake.broker.state.parts import Parts
 from mqlake.formats import record as records
 from mqlake.formats.own_properties import OPTIONAL, POP_RECEIPT
 from mqlake.formats.properties import MAX_LENGTH

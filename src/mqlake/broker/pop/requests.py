@@ -10,11 +10,11 @@ import msgspec
 
 from mqlake.broker.filter.sql92.tokens import ExpressionError
 from mqlake.broker.filter.subscriptions import Choice, choice, is_costly
-from mqlake.broker.parts import Parts
 from mqlake.broker.pop.ordered import check_attempt_id
 from mqlake.broker.pop.reading import PopRead, Reading, Taken
 from mqlake.broker.pop.rounds import ALL_QUEUES, Round, Rounds
 from mqlake.broker.pop.waiting import Waiting
+from mqlake.broker.state.parts import Parts
 from mqlake.errors import DiskError
 from mqlake.formats.config.topics import PERM_READ, Topic
 from mqlake.protocol.codes import ResponseCode

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mqlake.broker.parts import Parts
+from mqlake.broker.state.parts import Parts
 from mqlake.formats.own_properties import POP_GROUP
 from mqlake.formats.record import Record
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 import logging
 from typing import NamedTuple
 
-from mqlake.broker.parts import Parts
 from mqlake.broker.pop.revive_queue import ReviveQueue
 from mqlake.broker.pop.revive_topic import ReviveTopic
+from mqlake.broker.state.parts import Parts
 from mqlake.errors import MqlakeError
 from mqlake.protocol.naming import REVIVE_PREFIX
 from mqlake.remoting.slices import Job

@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 from typing import NamedTuple
 
-from mqlake.broker.parts import Parts
 from mqlake.broker.pop.check_points import REVIVE_GROUP, Ack, CheckPoint, Key, read
 from mqlake.broker.pop.revive_topic import ReviveTopic
+from mqlake.broker.state.parts import Parts
 from mqlake.formats.record import Record
 from mqlake.remoting.slices import Job
 from mqlake.store.port import AfterFlush

@@ -10,10 +10,10 @@ from collections.abc import Callable
 
 import msgspec
 
-from mqlake.broker.parts import Parts
 from mqlake.broker.pop.check_points import CheckPoint, Key, ack_message, point_message
 from mqlake.broker.pop.in_flight import InFlight, Pop
 from mqlake.broker.pop.retried import Retried
+from mqlake.broker.state.parts import Parts
 from mqlake.errors import MqlakeError
 from mqlake.formats.file_name import is_safe_topic
 from mqlake.formats.own_properties import FIRST_POP_TIME, POP_GROUP

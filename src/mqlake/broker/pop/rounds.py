@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from mqlake.broker.parts import Parts
+from mqlake.broker.state.parts import Parts
 from mqlake.formats.config.topics import MESSAGE_TYPE, PRIORITIES, Topic
 from mqlake.protocol.retry_topics import retry_topics
 

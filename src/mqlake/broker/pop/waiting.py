@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable
 from typing import Protocol
 
 from mqlake.broker.parking import Parked, Parking
-from mqlake.broker.parts import Parts
 from mqlake.broker.pop.rounds import ALL_QUEUES, Rounds
+from mqlake.broker.state.parts import Parts
 from mqlake.protocol.retry_topics import retry_topics
 from mqlake.remoting.connection import Peer
 from mqlake.remoting.held_back import HeldBack

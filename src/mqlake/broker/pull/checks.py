@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from mqlake.broker.filter.sql92.tokens import ExpressionError
 from mqlake.broker.filter.subscriptions import Choice, choice, is_costly, not_supported
-from mqlake.broker.parts import Parts
+from mqlake.broker.state.parts import Parts
 from mqlake.formats.config.subscription_group import SubscriptionGroup
 from mqlake.formats.config.topics import PERM_READ, Topic
 from mqlake.protocol.bodies.heartbeat import ACTIVE

@@ -14,8 +14,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum, auto
 
+from mqlake.broker.logic_queues.pulls import StretchPull
 from mqlake.broker.parking import Parked, Parking
-from mqlake.broker.static_topics.pulls import StretchPull
 from mqlake.protocol.command import Command
 from mqlake.protocol.headers.pull import PullHeader
 from mqlake.remoting.connection import Peer

@@ -11,9 +11,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from mqlake.broker.offsets.past_end import GroupQueue
-from mqlake.broker.offsets.resets import awaits_reset
-from mqlake.broker.parts import Parts
+from mqlake.broker.logic_queues.offsets import LogicOffsets
+from mqlake.broker.logic_queues.pulls import PullOffsets, StretchPull, pull_from
 from mqlake.broker.pull.answers import OFFSET_RESET, answer
 from mqlake.broker.pull.checks import Allowed, PullChecks
 from mqlake.broker.pull.long_polls import LongPolls, Outcome, WaitingPull
@@ -21,9 +20,10 @@ from mqlake.broker.pull.reading import Found, PullRead, read, warm_up
 from mqlake.broker.pull.runs import PullRuns
 from mqlake.broker.pull.standing import StandingPulls
 from mqlake.broker.pull.which_broker import WhichBroker
-from mqlake.broker.static_topics.mappings import LogicQueue
-from mqlake.broker.static_topics.offsets import LogicOffsets
-from mqlake.broker.static_topics.pulls import PullOffsets, StretchPull, pull_from
+from mqlake.broker.state.offsets.past_end import GroupQueue
+from mqlake.broker.state.offsets.resets import awaits_reset
+from mqlake.broker.state.parts import Parts
+from mqlake.broker.state.static_topics import LogicQueue
 from mqlake.client.cluster import MASTER
 from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.command import Command, Serialization, response

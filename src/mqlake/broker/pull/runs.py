@@ -16,10 +16,10 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from mqlake.broker.parts import Parts
 from mqlake.broker.pull.patterns import Pattern, decode, pattern_of
 from mqlake.broker.pull.run_table import NOT_COPIED, PULL_ROW, STALE, UNKNOWN_QUEUE, UNLIKE
 from mqlake.broker.pull.standing import StandingPulls
+from mqlake.broker.state.parts import Parts
 from mqlake.dispatch.kernel import is_compiled
 from mqlake.errors import FormatError, StoreError
 from mqlake.protocol.frames import header_at

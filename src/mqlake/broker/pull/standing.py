@@ -12,13 +12,13 @@ from __future__ import annotations
 from time import perf_counter
 from typing import Final, NamedTuple
 
-from mqlake.broker.clients.members import ConsumerGroup
-from mqlake.broker.offsets.past_end import GroupQueue
-from mqlake.broker.parts import Parts
 from mqlake.broker.pull.answers import messages_template
 from mqlake.broker.pull.checks import Allowed
 from mqlake.broker.pull.reading import Found, PullRead
 from mqlake.broker.settings import BrokerSettings
+from mqlake.broker.state.clients.members import ConsumerGroup
+from mqlake.broker.state.offsets.past_end import GroupQueue
+from mqlake.broker.state.parts import Parts
 from mqlake.client.cluster import MASTER
 from mqlake.formats.config.subscription_group import SubscriptionGroup
 from mqlake.formats.config.topics import PERM_READ, Topic

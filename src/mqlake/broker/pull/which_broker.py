@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from struct import Struct
 
-from mqlake.broker.memory import bytes_in_memory
-from mqlake.broker.parts import Parts
 from mqlake.broker.pull.answers import code_of
 from mqlake.broker.pull.reading import Found
+from mqlake.broker.state.memory import bytes_in_memory
+from mqlake.broker.state.parts import Parts
 from mqlake.client.cluster import MASTER
 from mqlake.formats.config.subscription_group import SubscriptionGroup
 from mqlake.formats.record import PHYSICAL_OFFSET_AT

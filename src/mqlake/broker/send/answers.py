@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from mqlake.broker.busy import BUSY, Busy
 from mqlake.broker.settings import BrokerSettings
+from mqlake.broker.state.busy import BUSY, Busy
 from mqlake.formats.host import encode_host
 from mqlake.protocol.codes import ResponseCode
 from mqlake.protocol.command import Command, Serialization, response

@@ -8,8 +8,8 @@ from __future__ import annotations
 import logging
 from datetime import datetime
 
-from mqlake.broker.parts import Parts
-from mqlake.broker.topics import UNIT, UNIT_SUBSCRIPTION
+from mqlake.broker.state.parts import Parts
+from mqlake.broker.state.topics import UNIT, UNIT_SUBSCRIPTION
 from mqlake.formats.config.topics import PERM_WRITE, Topic
 from mqlake.protocol import naming
 from mqlake.protocol.codes import ResponseCode

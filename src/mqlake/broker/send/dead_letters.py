@@ -6,8 +6,8 @@ order, or if their CONSUMER_SEND_MSG_BACK failed.
 
 from __future__ import annotations
 
-from mqlake.broker.parts import Parts
 from mqlake.broker.send.checks import Header
+from mqlake.broker.state.parts import Parts
 from mqlake.protocol import naming
 from mqlake.protocol.codes import ResponseCode
 from mqlake.protocol.errors import RemotingError

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from mqlake.broker.parts import Parts
 from mqlake.broker.send.answers import Answers
 from mqlake.broker.send.checks import MULTI_TAG, SendChecks
 from mqlake.broker.send.company import Company
@@ -22,6 +21,7 @@ from mqlake.broker.send.properties import StoredProperties
 from mqlake.broker.send.singles import SingleSends
 from mqlake.broker.send.sizes import SendSizes
 from mqlake.broker.send.waiting_runs import WaitingRuns, all_wait, waits
+from mqlake.broker.state.parts import Parts
 from mqlake.dispatch.batch import Bytes
 from mqlake.dispatch.kernel import is_compiled
 from mqlake.errors import FormatError

@@ -9,8 +9,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from mqlake.broker.lite.refusals import LITE_TOPIC_NAME, refuse_message
-from mqlake.broker.parts import Parts
+from mqlake.broker.lite import LITE_TOPIC_NAME, refuse_message
 from mqlake.broker.send.answers import Answers
 from mqlake.broker.send.checks import MULTI_TAG, Header, SendChecks
 from mqlake.broker.send.dead_letters import DeadLetters
@@ -18,7 +17,8 @@ from mqlake.broker.send.priorities import PRIORITY_NAME, placed
 from mqlake.broker.send.properties import StoredProperties, without_pop_group
 from mqlake.broker.send.runs import Runs
 from mqlake.broker.send.sizes import SendSizes
-from mqlake.broker.topics import any_queue
+from mqlake.broker.state.parts import Parts
+from mqlake.broker.state.topics import any_queue
 from mqlake.errors import MqlakeError
 from mqlake.formats import sys_flag
 from mqlake.formats.config.topic_queue_mapping import LogicQueueMappingItem

@@ -12,9 +12,9 @@ from collections.abc import Callable
 from time import perf_counter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from mqlake.broker.parts import Parts
 from mqlake.broker.send.answers import Answers
 from mqlake.broker.settings import BrokerSettings
+from mqlake.broker.state.parts import Parts
 from mqlake.formats.config.topics import Topic
 from mqlake.formats.host import V4_SIZE
 from mqlake.formats.topic_names import RETRY_PREFIX

@@ -6,7 +6,7 @@ for the properties that brokers and clients add (`own_properties`) is reserved i
 
 from __future__ import annotations
 
-from mqlake.broker.parts import Parts
+from mqlake.broker.state.parts import Parts
 from mqlake.formats import record
 from mqlake.formats.file_name import MAX_NAME_BYTES
 from mqlake.formats.own_properties import LARGEST, LONGEST_SENT, pair_size

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from mqlake.broker.parts import Parts
+from mqlake.broker.state.parts import Parts
 from mqlake.formats.properties import NAME_VALUE_SEPARATOR, WAIT
 from mqlake.protocol import binary_header
 from mqlake.protocol.codes import ResponseCode

@@ -13,8 +13,8 @@ from collections.abc import Callable
 from time import monotonic
 from typing import Final, NamedTuple
 
-from mqlake.broker.parts import Parts
-from mqlake.broker.topics import without_topic
+from mqlake.broker.state.parts import Parts
+from mqlake.broker.state.topics import without_topic
 from mqlake.formats.config import DataVersion
 from mqlake.formats.incarnations import EndedIncarnations
 from mqlake.protocol.errors import RemotingError

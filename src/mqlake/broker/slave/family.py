@@ -10,8 +10,8 @@ from collections.abc import Coroutine, Sequence
 from typing import Any
 
 from mqlake.broker.bodies import Members
-from mqlake.broker.parts import Parts
 from mqlake.broker.slave.following import TableSync
+from mqlake.broker.state.parts import Parts
 from mqlake.formats.config import DelayOffsets, TimerMetrics
 from mqlake.protocol.body import encode_body
 from mqlake.protocol.codes import RequestCode, ResponseCode

@@ -12,8 +12,8 @@ from functools import partial
 from time import monotonic
 from typing import Final
 
-from mqlake.broker.parts import Parts
 from mqlake.broker.slave.deletions import TopicDeletions
+from mqlake.broker.state.parts import Parts
 from mqlake.errors import MqlakeError
 from mqlake.formats.config import DataVersion
 from mqlake.protocol.codes import RequestCode, ResponseCode

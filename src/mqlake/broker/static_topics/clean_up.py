@@ -9,7 +9,7 @@ from datetime import datetime
 
 import msgspec
 
-from mqlake.broker.parts import Parts
+from mqlake.broker.state.parts import Parts
 from mqlake.errors import MqlakeError
 from mqlake.formats.config.topic_queue_mapping import LogicQueueMappingItem, TopicQueueMapping
 from mqlake.protocol.bodies.message_queue import MessageQueue

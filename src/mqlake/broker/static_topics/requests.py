@@ -9,7 +9,7 @@ import msgspec
 from mqlake.broker.admin.kept import once_kept
 from mqlake.broker.admin.topic_checks import check_topic
 from mqlake.broker.bodies import check_size
-from mqlake.broker.parts import Parts
+from mqlake.broker.state.parts import Parts
 from mqlake.formats.config.topics import Topic
 from mqlake.protocol.bodies.static_topics import decode_mapping
 from mqlake.protocol.body import MAX_QUOTED

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 
-from mqlake.broker.parts import Parts
+from mqlake.broker.state.parts import Parts
 from mqlake.errors import FormatError
 from mqlake.formats import record
 from mqlake.formats.properties import UNIQ_KEY

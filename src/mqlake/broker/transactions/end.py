@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mqlake.broker.parts import Parts
 from mqlake.broker.send.answers import STORED, refusal
+from mqlake.broker.state.parts import Parts
 from mqlake.broker.transactions.check_back import CheckBacks
 from mqlake.formats.sys_flag import TRANSACTION_COMMIT, TRANSACTION_NONE, TRANSACTION_ROLLBACK
 from mqlake.protocol.codes import RequestCode, ResponseCode

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mqlake.broker.parts import Parts
 from mqlake.broker.send.answers import refusal
+from mqlake.broker.state.parts import Parts
 from mqlake.errors import FormatError
 from mqlake.formats.message_id import decode_message_id
 from mqlake.formats.own_properties import CHECK_TIMES

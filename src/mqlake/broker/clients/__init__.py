@@ -1,4 +1,0 @@
-"""The connected clients: producers and consumers by group, and their subscriptions.
-
-Upstream: `ClientManageProcessor`, `ConsumerManager`, `ProducerManager`.
-"""

@@ -1,1 +1,0 @@
-"""Light topics, which this broker does not have."""

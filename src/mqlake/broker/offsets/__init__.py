@@ -1,1 +1,0 @@
-"""Offsets of queues and of consumer groups (upstream: `ConsumerManageProcessor`)."""

@@ -1,1 +1,0 @@
-"""RECALL_MESSAGE: recall delayed messages before they are delivered."""

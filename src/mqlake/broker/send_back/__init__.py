@@ -1,1 +1,0 @@
-"""CONSUMER_SEND_MSG_BACK (docs/broker.md)."""

@@ -1,0 +1,1 @@
+"""What a broker knows: its topics, groups, clients, offsets, locks and statistics."""

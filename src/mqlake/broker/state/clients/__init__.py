@@ -1,0 +1,1 @@
+"""The producers and consumers that are connected, by group."""

@@ -1,0 +1,1 @@
+"""How far groups may go, where they continue, and how many offsets they may have."""

@@ -1,0 +1,1 @@
+"""What name servers are told, and what they tell of other brokers."""
