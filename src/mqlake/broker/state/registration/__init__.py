@@ -1,1 +1,1 @@
-"""What name servers are told, and what they tell of other brokers."""
+"""What is registered with name servers, and what they report of other brokers."""
