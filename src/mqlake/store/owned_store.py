@@ -47,7 +47,7 @@ from mqlake.store.recovery.recovery import Progress, Recovered, recover
 from mqlake.store.replication.copies import Copies
 from mqlake.store.replication.received_log import ReceivedLog
 from mqlake.store.retention.retention import Retention
-from mqlake.store.services import Job, Service, Services
+from mqlake.store.services import Job, Service, Services, Started
 from mqlake.store.settings import FlushDiskType, StoreSettings
 from mqlake.store.watermarks import Watermarks
 
@@ -743,8 +743,8 @@ class OwnedStore:
         """
         is_resting = False
 
-        def resting(start: Callable[[], Job | None]) -> Callable[[], Job | None]:
-            def start_at_master() -> Job | None:
+        def resting(start: Callable[[], Started]) -> Callable[[], Started]:
+            def start_at_master() -> Started:
                 nonlocal is_resting
                 if self.settings.is_slave:
                     is_resting = True

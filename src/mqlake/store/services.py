@@ -55,6 +55,10 @@ class Job(Protocol):
         ...
 
 
+Started = Job | Iterator[None] | None
+"""What a service begins with: a job for another thread, steps in the store's thread, or nothing."""
+
+
 class Service:
     """One repeated task, and its failures.
 
@@ -73,7 +77,7 @@ class Service:
     def __init__(
         self,
         interval: int | Callable[[], int],
-        start: Callable[[], Job | Iterator[None] | None],
+        start: Callable[[], Started],
         name: str = "",
     ) -> None:
         self._interval, self.start = interval, start
