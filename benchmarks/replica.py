@@ -24,12 +24,12 @@ from benchmarks.broker.sides import MqlakeBroker, Side, cpu_seconds, environment
 from benchmarks.memory_state import stored
 from benchmarks.results import Bar, Section, Series
 from mqlake.client import Message, MessageQueue, Producer
+from mqlake.lake.options import FollowOptions, Format
 from mqlake.programs.ports import free_port
 from mqlake.replica.background import ReplicaThread
 from mqlake.replica.options import ReplicaOptions
 from mqlake.replica.replica import Replica
 from mqlake.spark.follow.job import follow
-from mqlake.spark.follow.options import FollowOptions, Format
 from mqlake.spark.session import Session, open_session
 
 TOPIC = "Orders"

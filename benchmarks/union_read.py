@@ -19,18 +19,18 @@ import pyarrow as pa
 
 from benchmarks.bench import Bench, interleave, remove, say, seconds
 from benchmarks.results import Bar, Section, Series
+from mqlake.lake.files.data_file import DataFile
+from mqlake.lake.files.partition_writer import write_all
+from mqlake.lake.followers.identity import Identity, note_query
+from mqlake.lake.options import FollowOptions, Format
+from mqlake.lake.tables.committed_end import CommittedEnd
+from mqlake.lake.tables.evolution import table_schema
+from mqlake.lake.tables.opening import open_table
+from mqlake.lake.union.plan import plan_union
 from mqlake.query.store.fingerprint import fingerprint
 from mqlake.query.store.options import read_options
 from mqlake.query.store.place import open_store
-from mqlake.spark.follow.committed_end import CommittedEnd
-from mqlake.spark.follow.data_file import DataFile
-from mqlake.spark.follow.evolution import table_schema
-from mqlake.spark.follow.identity import Identity, note_query
-from mqlake.spark.follow.options import FollowOptions, Format
-from mqlake.spark.follow.partition_writer import write_all
-from mqlake.spark.follow.table import open_table
 from mqlake.spark.session import open_session
-from mqlake.spark.union.plan import plan_union
 from mqlake.store import BlockingMessageStore, Message
 
 COLUMNS = ("topic", "queueId", "queueOffset", "storeTimestamp", "physicalOffset")

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 import mqlake
+from mqlake.exports import full_name
 
 ROOT = Path(__file__).parents[1]
 SOURCE = Path(mqlake.__file__).parent
@@ -156,7 +157,7 @@ def mapped(package: str) -> dict[str, str]:
     for node in ast.walk(ast.parse(init(package).read_text())):
         if isinstance(node, ast.Call) and ast.unparse(node.func) == "lazy_exports":
             modules: dict[str, str] = ast.literal_eval(node.args[1])
-            return {name: f"{package}.{module}" for name, module in modules.items()}
+            return {name: full_name(package, module) for name, module in modules.items()}
     return {}
 
 

@@ -29,7 +29,7 @@ def lazy_exports(
 
     Args:
         package: its `__name__`.
-        modules: the submodule that defines each name, relative to the package.
+        modules: the module that defines each name: relative to the package, or its full name.
     """
 
     def find(name: str) -> object:
@@ -38,7 +38,7 @@ def lazy_exports(
         if name not in modules:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         try:
-            module = import_module(f"{package}.{modules[name]}")
+            module = import_module(full_name(package, modules[name]))
         except ModuleNotFoundError as error:
             if missing := missing_extra(error):
                 raise ModuleNotFoundError(f"{package}: {missing}", name=error.name) from None
@@ -52,3 +52,9 @@ def lazy_exports(
         return sorted({*vars(sys.modules[package]), *modules})
 
     return find, names
+
+
+def full_name(package: str, module: str) -> str:
+    """Return the full name of a module that is named as for `lazy_exports`."""
+    root = __name__.partition(".")[0]
+    return module if module.startswith(f"{root}.") else f"{package}.{module}"

@@ -12,13 +12,13 @@ from mqlake.jobs.convert.to_rocketmq import convert_to_rocketmq
 from mqlake.jobs.disk_faults import reports_disk_faults
 from mqlake.jobs.local import LocalEngine
 from mqlake.jobs.rebuild.job import rebuild
-from mqlake.spark.follow.compaction import merge
-from mqlake.spark.follow.options import Format
-from mqlake.spark.follow.table import open_table
+from mqlake.lake.files.compaction import merge
+from mqlake.lake.options import Format
+from mqlake.lake.tables.table import open_table
 from mqlake.store.reader import StoreReader
 from tests.comparison.local import PLACE, TOPIC, LocalWorkload, stored, take_over
 from tests.comparison.run import Step, View
-from tests.spark.follow import tables
+from tests.lake.tables import tables
 
 _QUEUES = 0, 1
 

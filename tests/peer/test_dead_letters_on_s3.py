@@ -17,11 +17,11 @@ import msgspec
 import pytest
 
 from mqlake.jobs.local import LocalEngine
+from mqlake.lake.follow.dead_letters import options_of
+from mqlake.lake.tables.opening import open_table
 from mqlake.spark.follow import FollowOptions, Format, check, follow, replay
 from mqlake.spark.follow.body_columns import parse_format
-from mqlake.spark.follow.dead_letters import options_of
 from mqlake.spark.follow.job import with_body_fields
-from mqlake.spark.follow.table import open_table
 from mqlake.spark.session import Session
 from mqlake.store import BlockingMessageStore, Message
 from tests.peer.python_build import PythonMissingError
@@ -131,7 +131,7 @@ def test_dead_letters(server: S3Server, session: Session, tmp_path: Path, format
 _UNION = """
 import sys
 import msgspec
-from tests.spark.union.kept_lake import union_rows
+from tests.lake.union.kept_lake import union_rows
 print(len(union_rows(msgspec.json.decode(sys.argv[1]))))
 """
 

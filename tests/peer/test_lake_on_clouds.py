@@ -18,13 +18,13 @@ from mqlake.jobs.local import LocalEngine
 from mqlake.storage.object_target import open_target
 from mqlake.store import BlockingMessageStore, Message
 from tests.golden import store
+from tests.lake.union.kept_lake import union_rows
 from tests.peer.cloud_servers import KEY, AzureServer, GoogleServer
 from tests.peer.node_build import NodeMissingError
 from tests.peer.python_build import PythonMissingError
 from tests.query.store.rows import batch_rows
 from tests.query.store.truth import comparable, expected_rows
 from tests.spark.shared_session import shared_with_commands
-from tests.spark.union.kept_lake import union_rows
 
 pytestmark = pytest.mark.peer
 

@@ -16,12 +16,12 @@ from deltalake import DeltaTable
 from pyiceberg.catalog import load_catalog
 
 from mqlake.cli.app import run
-from mqlake.spark.follow.lake_options import delta_options, iceberg_options
+from mqlake.lake.tables.lake_options import delta_options, iceberg_options
 from mqlake.store import BlockingMessageStore, Message
+from tests.lake.union.kept_lake import union_rows
 from tests.peer.python_build import PythonMissingError
 from tests.peer.s3_server import BUCKET, SECRET, S3Server
 from tests.spark.shared_session import shared_with_commands
-from tests.spark.union.kept_lake import union_rows
 
 pytestmark = [pytest.mark.peer, pytest.mark.spark, pytest.mark.usefixtures("spark")]
 

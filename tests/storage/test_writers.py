@@ -17,7 +17,7 @@ WRITERS = {
     "jobs/": "tasks fill a scratch directory, which is synced, and handed over by jobs/swap.py",
     "jobs/convert/": "written beside, synced, and renamed into place as a whole",
     "spark/sink/": "what tasks stage for the commit; after a crash nobody reads it",
-    "spark/follow/": "Parquet data files, and the directories of delta-rs and PyIceberg",
+    "lake/": "Parquet data files, and the directories of delta-rs and PyIceberg",
     "dispatch/": "memory without a file",
     "kernels/": "caches of compiled kernels",
     "formats/kafka/compression.py": "memory without a file",
@@ -32,7 +32,7 @@ WRITERS = {
 ON_THE_SEAM = {
     "jobs/swap.py",
     "spark/follow/derived_files.py",
-    "spark/follow/identity.py",
+    "lake/followers/identity.py",
     "spark/sink/commit.py",
     "spark/sink/journal.py",
     "spark/sink/roll_back.py",

@@ -78,16 +78,16 @@ def test_duckdb_reads_what_it_needs(grown: GrowingStore, monkeypatch: pytest.Mon
 
 def read_columns(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     """Return a list to which the columns of each read are added."""
-    from mqlake.table import log_table
+    from mqlake.table import log_rows
 
     seen: list[list[str]] = []
-    real = log_table.read_tasks
+    real = log_rows.read_tasks
 
     def spy(tasks: Any, schema: Any, keep: Any, threads: int) -> Any:
         seen.append(schema.names)
         return real(tasks, schema, keep, threads)
 
-    monkeypatch.setattr(log_table, "read_tasks", spy)
+    monkeypatch.setattr(log_rows, "read_tasks", spy)
     return seen
 
 

@@ -14,7 +14,7 @@ from mqlake.cli.output import draw, timed, write_json
 from mqlake.cli.progress import Report, progress, tell_compilation
 
 if TYPE_CHECKING:
-    from mqlake.spark.follow.options import FollowOptions
+    from mqlake.lake.options import FollowOptions
     from mqlake.spark.session import Session
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT)

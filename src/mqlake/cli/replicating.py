@@ -15,9 +15,9 @@ from mqlake.cli.output import draw, timed, write_json
 
 if TYPE_CHECKING:
     from mqlake.cli.progress import Report
+    from mqlake.lake.options import FollowOptions
     from mqlake.replica.options import ReplicaOptions
     from mqlake.spark.follow.job import FollowReport
-    from mqlake.spark.follow.options import FollowOptions
     from mqlake.spark.session import Session
 
 _LOOK = 0.2
@@ -81,8 +81,8 @@ def follow_masters(
     from mqlake.cli.following import stop_on_signals
     from mqlake.cli.progress import progress as shown
     from mqlake.cli.progress import tell_compilation
+    from mqlake.lake.follow.log_positions import committed_offset
     from mqlake.replica.background import ReplicaThread
-    from mqlake.spark.follow.log_positions import committed_offset
     from mqlake.spark.session import open_session
 
     start = time.perf_counter()

@@ -7,9 +7,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from mqlake.lake.options import STATE, FollowOptions, Format
 from mqlake.spark.driver import wait_until_ended
 from mqlake.spark.follow.job import follow
-from mqlake.spark.follow.options import STATE, FollowOptions, Format
 from mqlake.spark.launch import QUICK_START
 from mqlake.spark.session import Session, open_session
 from mqlake.store.append.message import Message

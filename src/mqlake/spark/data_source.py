@@ -43,7 +43,7 @@ class RocketMQDataSource(DataSource):
     def schema(self) -> StructType:
         """Return the columns that options ask for; raises FormatError for wrong options."""
         if is_union(self.options):
-            from mqlake.spark.union.schema import union_schema
+            from mqlake.spark.source.union_schema import union_schema
 
             return union_schema(_of_union(self.options))
         read = live_options if is_live(self.options) else _shared_options
@@ -67,7 +67,7 @@ class RocketMQDataSource(DataSource):
     def _query(self, options: ReadOptions, schema: StructType) -> Query[Any]:
         """Return the batch query over store directories."""
         if options.table is not None:
-            from mqlake.spark.union.batch import UnionQuery
+            from mqlake.lake.union.batch import UnionQuery
 
             return UnionQuery(options, schema.names)
         if are_many(self.options):

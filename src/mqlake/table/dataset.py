@@ -8,7 +8,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Iterable, Mapping
 from functools import reduce
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow.dataset as datasets
 
@@ -16,9 +16,7 @@ from mqlake.query.store.access.index_path import topics_of
 from mqlake.query.store.columns import COLUMNS
 from mqlake.query.store.place import open_store
 from mqlake.table import pruning
-
-if TYPE_CHECKING:
-    from mqlake.table.log_table import LogTable
+from mqlake.table.log_rows import LogRows
 
 
 class LogDataset(datasets.Dataset):
@@ -27,7 +25,7 @@ class LogDataset(datasets.Dataset):
     It has no files or fragments, unlike a dataset of Parquet files.
     """
 
-    def __init__(self, table: LogTable, chosen: Any = None) -> None:
+    def __init__(self, table: LogRows, chosen: Any = None) -> None:
         self._table, self._chosen = table, chosen
 
     @property

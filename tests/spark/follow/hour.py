@@ -27,14 +27,14 @@ from typing import Any
 
 import msgspec
 
-from mqlake.spark.follow.options import FollowOptions, Format
+from mqlake.lake.options import FollowOptions, Format
 from mqlake.spark.options.reference import make_table, with_tables
 from mqlake.spark.session import open_session
 from mqlake.storage.local import LocalDirectory
 from mqlake.store import BlockingMessageStore, Message, StoreReader
 from mqlake.store.log.segments import open_log
+from tests.lake.tables.tables import data_files, iceberg
 from tests.reliability import machine, versions
-from tests.spark.follow.tables import data_files, iceberg
 
 ROOT = Path(__file__).parents[3]
 PAGE = ROOT / "docs" / "follow.md"

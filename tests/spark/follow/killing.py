@@ -13,9 +13,9 @@ from deltalake.exceptions import DeltaError
 from pyiceberg.exceptions import NoSuchTableError
 from sqlalchemy.exc import OperationalError
 
-from mqlake.spark.follow.options import Format
+from mqlake.lake.options import Format
+from tests.lake.tables.tables import Row, data_files, read
 from tests.spark.follow.drivers import LONGEST, Driver, Drivers, Followed, Kind
-from tests.spark.follow.tables import Row, data_files, read
 
 PUTS = 60
 """Messages that are put in each life: more than a micro-batch takes."""

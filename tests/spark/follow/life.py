@@ -20,9 +20,10 @@ from typing import Any
 
 import msgspec
 
+from mqlake.lake.options import FollowOptions, Format
+from mqlake.lake.tables.opening import open_table
+from mqlake.lake.tables.table import LakeTable
 from mqlake.spark.follow import job as following
-from mqlake.spark.follow.options import FollowOptions, Format
-from mqlake.spark.follow.table import LakeTable, open_table
 from mqlake.spark.session import Session, open_session
 from tests.spark.follow.drivers import Followed, Life
 from tests.spark.interpreted import INTERPRETED

@@ -7,8 +7,8 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from mqlake.lake.options import Format
 from mqlake.spark.follow.job import follow
-from mqlake.spark.follow.options import Format
 from mqlake.spark.session import Session, open_session
 from tests.spark.follow import killing
 from tests.spark.follow.drivers import Followed, Kind

@@ -13,14 +13,14 @@ from pyiceberg.types import LongType
 
 from mqlake.errors import DiskError
 from mqlake.jobs.local import LocalEngine
+from mqlake.lake.follow.dead_letters import options_of
+from mqlake.lake.tables.opening import open_table
 from mqlake.spark.classic import ClassicSession
 from mqlake.spark.follow import CheckReport, FollowOptions, Format, check, follow, replay
-from mqlake.spark.follow.dead_letters import options_of
 from mqlake.spark.follow.micro_batch import MicroBatches
-from mqlake.spark.follow.table import open_table
 from mqlake.store import BlockingMessageStore, Message, StoreReader
 from tests.golden import store
-from tests.spark.follow.tables import iceberg
+from tests.lake.tables.tables import iceberg
 
 pytestmark = [
     pytest.mark.spark,

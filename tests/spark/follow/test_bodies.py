@@ -9,16 +9,17 @@ import pytest
 
 from mqlake.errors import FormatError, JobError
 from mqlake.jobs.local import LocalEngine
+from mqlake.lake.body_format import BodyFormat
+from mqlake.lake.follow.accounting import check
+from mqlake.lake.options import Format
 from mqlake.spark.classic import ClassicSession
-from mqlake.spark.follow.accounting import check
-from mqlake.spark.follow.body_columns import BodyFormat, parse_format
+from mqlake.spark.follow.body_columns import parse_format
 from mqlake.spark.follow.job import follow
-from mqlake.spark.follow.options import Format
 from mqlake.spark.follow.replaying import replay
 from mqlake.store import BlockingMessageStore, Message
-from tests.spark.follow.tables import read
+from tests.lake.tables.tables import read
+from tests.lake.union.kept_lake import union_rows
 from tests.spark.follow.test_follow import options
-from tests.spark.union.kept_lake import union_rows
 
 spark = pytest.mark.spark
 

@@ -20,16 +20,16 @@ from mqlake.cli.commands import follow as command_of_the_program
 from mqlake.errors import DiskError, StoreError
 from mqlake.jobs.local import LocalEngine
 from mqlake.jobs.verify import verify
+from mqlake.lake.followers.identity import held
+from mqlake.lake.options import FollowOptions, Format, StoreQuery
 from mqlake.spark.classic import ClassicSession
 from mqlake.spark.follow.derived_files import dispatch
-from mqlake.spark.follow.identity import held
 from mqlake.spark.follow.job import FollowReport, follow
-from mqlake.spark.follow.options import FollowOptions, Format, StoreQuery
 from mqlake.store import BlockingMessageStore, Message, StoreReader
 from tests.golden import store
+from tests.lake.tables.tables import data_files, read
 from tests.query.store.rows import as_recorded, in_order
 from tests.query.store.truth import comparable, expected_rows
-from tests.spark.follow.tables import data_files, read
 from tests.store.log_copies import copy_log
 
 pytestmark = [pytest.mark.spark]

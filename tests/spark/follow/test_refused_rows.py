@@ -7,15 +7,15 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
+from mqlake.lake.follow.accounting import check
+from mqlake.lake.options import FollowOptions, Format
+from mqlake.lake.tables.evolution import SchemaConflictError
 from mqlake.spark.classic import ClassicSession
-from mqlake.spark.follow.accounting import check
-from mqlake.spark.follow.evolution import SchemaConflictError
 from mqlake.spark.follow.job import follow
-from mqlake.spark.follow.options import FollowOptions, Format
 from mqlake.spark.follow.replaying import replay
 from mqlake.store import BlockingMessageStore, Message
-from tests.spark.follow.tables import iceberg, read
-from tests.spark.follow.test_demands import Action, mapped, rewritten
+from tests.lake.tables.tables import iceberg, read
+from tests.lake.tables.test_demands import Action, mapped, rewritten
 
 pytestmark = [pytest.mark.spark]
 

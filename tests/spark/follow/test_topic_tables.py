@@ -11,20 +11,20 @@ from deltalake import DeltaTable, Field
 
 from mqlake.errors import JobError
 from mqlake.jobs.local import LocalEngine
+from mqlake.lake.files.compaction import merge
+from mqlake.lake.files.partition_writer import write_all
+from mqlake.lake.files.topic_shapes import directory_name, topic_of
+from mqlake.lake.follow.accounting import check
+from mqlake.lake.followers.identity import Identity, note_query
+from mqlake.lake.options import Format
+from mqlake.lake.tables.opening import open_table
 from mqlake.spark.classic import ClassicSession
-from mqlake.spark.follow.accounting import check
-from mqlake.spark.follow.compaction import merge
-from mqlake.spark.follow.identity import Identity, note_query
 from mqlake.spark.follow.job import follow
-from mqlake.spark.follow.options import Format
-from mqlake.spark.follow.partition_writer import write_all
 from mqlake.spark.follow.replaying import replay
-from mqlake.spark.follow.table import open_table
-from mqlake.spark.follow.topic_shapes import directory_name, topic_of
 from mqlake.store import BlockingMessageStore, Message
-from tests.spark.follow.tables import FOLLOWER, add, batch, numbers, options, read, row
+from tests.lake.tables.tables import FOLLOWER, add, batch, numbers, options, read, row
+from tests.lake.union.kept_lake import union_rows
 from tests.spark.follow.test_follow import options as query_options
-from tests.spark.union.kept_lake import union_rows
 
 with_versions = pytest.mark.parametrize("format_", [Format.DELTA, Format.ICEBERG])
 TOPICS = ("Orders", "%RETRY%G", "支付.x", "_mqlake")

@@ -14,19 +14,19 @@ from deltalake import write_deltalake
 
 from mqlake.errors import FormatError, JobError
 from mqlake.jobs.local import LocalEngine
+from mqlake.lake.follow.accounting import check
+from mqlake.lake.options import FollowOptions, Format, chosen_columns
 from mqlake.spark.classic import ClassicSession
-from mqlake.spark.follow.accounting import check
 from mqlake.spark.follow.body_columns import parse_format
 from mqlake.spark.follow.job import follow
-from mqlake.spark.follow.options import FollowOptions, Format, chosen_columns
 from mqlake.spark.follow.replaying import replay
 from mqlake.store import BlockingMessageStore, Message
+from tests.lake.tables.tables import read
+from tests.lake.union.kept_lake import union_rows
 from tests.spark.follow.drivers import Kind
 from tests.spark.follow.killing import Outcome
-from tests.spark.follow.tables import read
 from tests.spark.follow.test_follow import options
 from tests.spark.follow.truths import Keyed
-from tests.spark.union.kept_lake import union_rows
 
 pytestmark = [pytest.mark.spark]
 

@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from mqlake.store import BlockingMessageStore, Message
+from tests.lake.tables.tables import Row
 from tests.spark.follow.drivers import Kind
 from tests.spark.follow.killing import Outcome, Truth
-from tests.spark.follow.tables import Row
 
 TOPICS = ("Orders", "%RETRY%G", "支付")
 SMALL = {"mappedFileSizeCommitLog": 1 << 16}

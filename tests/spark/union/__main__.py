@@ -8,7 +8,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from mqlake.spark.follow.options import Format
+from mqlake.lake.options import Format
 from tests.spark.union import page, watching
 
 NIGHTLY = 100

@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
+from mqlake.lake.options import FollowOptions, Format
 from mqlake.spark.classic import ClassicSession
 from mqlake.spark.follow.job import follow
-from mqlake.spark.follow.options import FollowOptions, Format
 from mqlake.store import BlockingMessageStore, Message
 from tests.golden import store
+from tests.lake.union.kept_lake import KeptLake
 from tests.query.store.rows import as_recorded, in_order
 from tests.query.store.truth import comparable, expected_rows
 from tests.spark.follow.life import options as of_a_life
 from tests.spark.union import watching
-from tests.spark.union.kept_lake import KeptLake
 
 pytestmark = [pytest.mark.spark]
 

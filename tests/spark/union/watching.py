@@ -18,14 +18,14 @@ from pathlib import Path
 from typing import Any
 
 from mqlake.errors import JobError
+from mqlake.lake.options import Format
+from mqlake.lake.union.followed import open_followed
 from mqlake.query.store.options import read_options
-from mqlake.spark.follow.options import Format
-from mqlake.spark.union.followed import open_followed
 from mqlake.store import BlockingMessageStore, Message
+from tests.lake.union.kept_lake import union_rows
 from tests.query.store.rows import batch_rows
 from tests.spark.follow.drivers import LONGEST, Driver, Drivers, Followed, Kind
 from tests.spark.follow.truths import TOPICS
-from tests.spark.union.kept_lake import union_rows
 
 COLUMNS = "topic,queueId,queueOffset,storeTimestamp,physicalOffset,keys,body"
 SETTINGS = {"mappedFileSizeCommitLog": 1 << 16}

@@ -200,8 +200,7 @@ def follow(
     }
 
     from mqlake.cli.following import beside, open_spark, stop_on_signals
-    from mqlake.spark.follow.body_columns import parse_format
-    from mqlake.spark.follow.options import (
+    from mqlake.lake.options import (
         STATE,
         FollowOptions,
         Format,
@@ -210,6 +209,7 @@ def follow(
         partition_parts,
         target_of,
     )
+    from mqlake.spark.follow.body_columns import parse_format
 
     target, url = target_of(out or str(store.absolute()), checkpoint, to)
     query = StoreQuery(

@@ -11,10 +11,10 @@ from mqlake.cli.views.tables import named_values
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from mqlake.spark.follow.accounting import CheckReport
+    from mqlake.lake.follow.accounting import CheckReport
+    from mqlake.lake.follow.letter_replay import ReplayReport
     from mqlake.spark.follow.derived_files import DispatchReport
     from mqlake.spark.follow.job import FollowReport
-    from mqlake.spark.follow.replaying import ReplayReport
 
 
 def view(report: FollowReport | DispatchReport, seconds: float) -> Iterator[RenderableType]:

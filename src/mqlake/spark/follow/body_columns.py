@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import msgspec
 import pyarrow as pa
 
 from mqlake.errors import FormatError
+from mqlake.lake.body_format import BodyFormat
 from mqlake.query.reading.parsing import nearest
 from mqlake.query.store.columns import COLUMNS
 from mqlake.spark.bodies.frame import KINDS, decode
@@ -21,29 +21,12 @@ from mqlake.spark.source.schema import spark_schema
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-NEEDED = ("body", "properties", "sysFlag")
-"""Columns of a message that are needed to decode its body."""
-
 CORRUPT = "_corrupt"
 ARGUMENTS = ("message", "registry", "subject", "writer_schema", "framing")
 """Arguments of `decode` besides the schema."""
 
 _INTO = "mqlake_decoded"
 _TAKEN = {name.lower() for name in (*COLUMNS, "day", CORRUPT)}
-
-
-class BodyFormat(msgspec.Struct, frozen=True):
-    """The format of bodies.
-
-    Attributes:
-        kind: the format's name in `decode`.
-        schema: as for `decode`.
-        arguments: its other arguments.
-    """
-
-    kind: str
-    schema: str | Path | None = None
-    arguments: dict[str, str] = {}
 
 
 def parse_format(text: str | None, arguments: Mapping[str, str]) -> BodyFormat | None:

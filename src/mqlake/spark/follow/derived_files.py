@@ -17,8 +17,8 @@ from mqlake.jobs.disk_faults import reports_disk_faults
 from mqlake.jobs.engine import Engine
 from mqlake.jobs.local import Progress
 from mqlake.jobs.rebuild.job import rebuild
-from mqlake.spark.follow.identity import in_use
-from mqlake.spark.follow.options import ENOUGH, StoreQuery
+from mqlake.lake.followers.identity import in_use
+from mqlake.lake.options import ENOUGH, StoreQuery
 from mqlake.spark.follow.query import Query, require_classic
 from mqlake.spark.session import Session
 from mqlake.storage.local_owned import LocalOwnedDirectory

@@ -12,21 +12,21 @@ import msgspec
 
 from mqlake.jobs.disk_faults import reports_disk_faults
 from mqlake.jobs.local import Progress
+from mqlake.lake.body_format import NEEDED as NEEDED_OF_BODIES
+from mqlake.lake.follow.dead_letters import NEEDED, DeadLetters
+from mqlake.lake.follow.log_positions import LogPositions, begin_of
+from mqlake.lake.follow.log_writing import LogWriting
+from mqlake.lake.follow.upserts import NEEDED as NEEDED_OF_UPSERTS
+from mqlake.lake.follow.upserts import Upserting, check_upsert
+from mqlake.lake.followers.identity import Identity, begin_at, held, note_query
+from mqlake.lake.options import BATCH_BYTES, ENOUGH, FollowOptions, Format
+from mqlake.lake.tables.opening import open_table
 from mqlake.query.store.columns import COLUMNS
 from mqlake.spark.failure import failures
-from mqlake.spark.follow.body_columns import NEEDED as NEEDED_OF_BODIES
 from mqlake.spark.follow.body_columns import body_fields, typed
-from mqlake.spark.follow.dead_letters import NEEDED, DeadLetters
-from mqlake.spark.follow.identity import Identity, begin_at, held, note_query
-from mqlake.spark.follow.log_positions import LogPositions, begin_of
-from mqlake.spark.follow.log_writing import LogWriting
 from mqlake.spark.follow.maintenance import Maintenance
 from mqlake.spark.follow.micro_batch import MicroBatches
-from mqlake.spark.follow.options import BATCH_BYTES, ENOUGH, FollowOptions, Format
 from mqlake.spark.follow.query import TITLE, Query, require_classic
-from mqlake.spark.follow.table import open_table
-from mqlake.spark.follow.upserts import NEEDED as NEEDED_OF_UPSERTS
-from mqlake.spark.follow.upserts import Upserting, check_upsert
 from mqlake.spark.session import Session
 
 _Arguments = ParamSpec("_Arguments")

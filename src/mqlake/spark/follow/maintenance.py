@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from mqlake.lake.options import FollowOptions, Format
 from mqlake.spark.follow.micro_batch import MicroBatches
-from mqlake.spark.follow.options import FollowOptions, Format
 from mqlake.storage.clock import SystemClock
 
 if TYPE_CHECKING:

@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from mqlake.jobs.engine import Engine
+from mqlake.lake.files.compaction import merge
+from mqlake.lake.files.data_file import DataFile
+from mqlake.lake.files.partition_writer import Shapes, Written, write_counted
+from mqlake.lake.follow.dead_letters import DeadLetters
+from mqlake.lake.follow.log_positions import LogPositions
+from mqlake.lake.follow.log_writing import LogWriting
+from mqlake.lake.follow.upserts import Upserting
+from mqlake.lake.tables.committed_end import CommittedEnd
+from mqlake.lake.tables.evolution import SchemaConflictError, UnwritableTableError
+from mqlake.lake.tables.table import LakeTable
 from mqlake.query.store.access.stretches import join
 from mqlake.query.store.position import Position
-from mqlake.spark.follow import partition_writer
-from mqlake.spark.follow.committed_end import CommittedEnd
-from mqlake.spark.follow.compaction import merge
-from mqlake.spark.follow.data_file import DataFile
-from mqlake.spark.follow.dead_letters import DeadLetters
-from mqlake.spark.follow.evolution import SchemaConflictError, UnwritableTableError
-from mqlake.spark.follow.log_positions import LogPositions
-from mqlake.spark.follow.log_writing import LogWriting
-from mqlake.spark.follow.partition_writer import Shapes, Written
-from mqlake.spark.follow.refusals import Refusal, refusal_of
-from mqlake.spark.follow.table import LakeTable
-from mqlake.spark.follow.upserts import Upserting, to_write
+from mqlake.spark.follow.newest_rows import keys_of, newest, to_write
+from mqlake.spark.follow.refusals import Refusal, refusal_of, set_aside
+from mqlake.spark.follow.row_writing import write_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -82,7 +83,7 @@ class MicroBatches:
         except SchemaConflictError as error:
             if self._dead_letters is None:
                 raise
-            self.totals.dead_letters += self._dead_letters.set_aside(number, rows, str(error))
+            self.totals.dead_letters += set_aside(self._dead_letters, number, rows, str(error))
             self._note_damage(number, stretch, None)
             if not isinstance(error, UnwritableTableError):
                 self._commit(number, [])
@@ -98,10 +99,10 @@ class MicroBatches:
         if self._upserting is None:
             written = self._write(rows, shape, None if is_noted else stretch)
         else:
-            found = self._upserting.newest(rows)
+            found = newest(rows, self._upserting.column).persist()
             try:
-                written = _write(to_write(found), shape)
-                anew, removed = self._upserting.replaced(self._table, found)
+                written = write_rows(to_write(found), shape, write_counted)
+                anew, removed = self._upserting.replaced(self._table, keys_of(found))
             finally:
                 found.unpersist()
         files = [file for one in written for file in one.files]
@@ -127,14 +128,14 @@ class MicroBatches:
     ) -> list[Written]:
         """Write rows; if they are all messages of a stretch, the writing tasks read them."""
         if self._log is None or stretch is None:
-            return _write(rows, shape)
+            return write_rows(rows, shape, write_counted)
         return self._log.write(stretch, shape)
 
     def _set_refused_aside(self, number: int, refusal: Refusal) -> DataFrame:
         """Store rows that their tables refuse as dead letters; return the other rows."""
         if self._dead_letters is not None:
-            self.totals.dead_letters += self._dead_letters.set_aside(
-                number, refusal.refused, refusal.reason
+            self.totals.dead_letters += set_aside(
+                self._dead_letters, number, refusal.refused, refusal.reason
             )
         elif not refusal.refused.isEmpty():
             raise SchemaConflictError(refusal.reason)
@@ -190,10 +191,3 @@ class MicroBatches:
         self.totals.files_merged += sum(
             len(one.inputs) for one in merged if one.inputs != one.outputs
         )
-
-
-def _write(rows: DataFrame, shape: Shapes) -> list[Written]:
-    """Write rows in tasks; return what each wrote."""
-    frame: Any = rows
-    made = frame.mapInArrow(partition_writer.task(shape), partition_writer.RESULT).collect()
-    return [msgspec.json.decode(row.written, type=Written) for row in made]

@@ -16,7 +16,7 @@ from mqlake.spark.pandas_warning import ignore_pandas_warning
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from mqlake.spark.follow.options import StoreQuery
+    from mqlake.lake.options import StoreQuery
 
 TITLE = "follow"
 

@@ -1,58 +1,22 @@
-"""Move dead letters into the table once it accepts them, each exactly once.
-
-A replay is recorded in the checkpoint before it begins, with its number and its files of dead
-letters. The table and the table of dead letters then each get their changes, with that number,
-atomically. So a replay that is killed is completed by the next one.
-"""
+"""Move dead letters into a table whose columns Spark may have to decode from bodies."""
 
 # pyright: basic
 # Reason: pyarrow carries no types.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from functools import partial
 
-import msgspec
 import pyarrow as pa
 
 from mqlake.errors import JobError
 from mqlake.jobs.disk_faults import reports_disk_faults
-from mqlake.spark.follow.body_columns import NEEDED as NEEDED_OF_BODIES
-from mqlake.spark.follow.data_file import DataFile
-from mqlake.spark.follow.dead_letters import options_of
-from mqlake.spark.follow.evolution import table_schema
-from mqlake.spark.follow.identity import held
-from mqlake.spark.follow.lake_files import LakeFiles
-from mqlake.spark.follow.letters import COLUMNS, NO_TOPIC, messages
-from mqlake.spark.follow.options import NEEDED, FollowOptions
-from mqlake.spark.follow.partition_writer import Shape, Shapes, write_all
-from mqlake.spark.follow.table import LakeTable, open_table, table_exists
-from mqlake.spark.follow.topic_shapes import TopicShapes
+from mqlake.lake.body_format import NEEDED
+from mqlake.lake.follow.letter_replay import Decoder, NoBodies, ReplayReport, replay_letters
+from mqlake.lake.options import FollowOptions
+from mqlake.spark.follow.body_columns import typed_rows
+from mqlake.spark.follow.job import with_body_fields
 from mqlake.spark.session import Session
-from mqlake.storage.durable import replace_file
-from mqlake.storage.local_owned import LocalOwnedDirectory
-
-JOURNAL = "mqlake-replay.json"
-
-
-class ReplayReport(msgspec.Struct, frozen=True, rename="camel"):
-    """The result of a replay.
-
-    Attributes:
-        messages: rows that were added to the table.
-        left: remaining dead letters: bytes that are still not a record.
-    """
-
-    output: str
-    messages: int
-    left: int
-
-
-class Replay(msgspec.Struct, frozen=True):
-    """A replay that has begun: its number, and its files of dead letters."""
-
-    number: int
-    files: list[DataFile]
 
 
 @reports_disk_faults
@@ -65,125 +29,27 @@ def replay(options: FollowOptions, session: Session | None = None) -> ReplayRepo
     Raises:
         JobError: the checkpoint is in use, or the table still refuses rows.
     """
-    if options.upsert_by is not None:
-        raise JobError(
-            "dead letters of a table with --upsert-by are not replayed, as newer messages of their "
-            "keys may be in it: follow the store into a new table"
-        )
-    own = options_of(options)
-    decoder = _Decoder(options, session)
-    with held(options) as identity:
-        options = decoder.options
-        if not table_exists(own):
-            return ReplayReport(options.place, 0, 0)
-        follower = f"{identity.id}-replay"
-        table, letters = open_table(options), open_table(own)
-        begun = _begun(options)
-        if begun is None or letters.last_batch(follower) >= begun.number:
-            begun = Replay(letters.last_batch(follower) + 1, letters.files())
-            _note(options, begun)
-        return _take(decoder, begun, follower, table, letters)
+    return replay_letters(options, partial(_decoder, session))
 
 
-class _Decoder:
-    """Decodes the columns of bodies, if the table has any."""
+def _decoder(session: Session | None, options: FollowOptions) -> Decoder:
+    if options.body is None:
+        return NoBodies(options)
+    if session is None:
+        raise JobError("bodies are decoded by Spark: replay needs a session")
+    return _SparkDecoder(session, with_body_fields(session, options))
 
-    def __init__(self, options: FollowOptions, session: Session | None) -> None:
-        self.options, self._session = options, session
-        if options.body is not None:
-            if session is None:
-                raise JobError("bodies are decoded by Spark: replay needs a session")
-            from mqlake.spark.follow.job import with_body_fields
 
-            self.options = with_body_fields(session, options)
+class _SparkDecoder:
+    """Decodes bodies in a session."""
 
-    @property
-    def needed(self) -> tuple[str, ...]:
-        """The columns of messages that are needed in addition to those of the table."""
-        names = NEEDED if self.options.body is None else (*NEEDED, *NEEDED_OF_BODIES)
-        return tuple(name for name in names if name not in self.options.columns)
+    needed = NEEDED
+
+    def __init__(self, session: Session, options: FollowOptions) -> None:
+        self._session, self.options = session, options
 
     def decoded(self, rows: pa.Table) -> pa.Table:
         """Return messages with the columns of their bodies."""
-        if self._session is None or self.options.body is None or not rows.num_rows:
+        if self.options.body is None or not rows.num_rows:
             return rows
-        from mqlake.spark.follow.body_columns import typed_rows
-
         return typed_rows(self._session.spark, rows, self.options.body)
-
-
-def _take(
-    decoder: _Decoder, begun: Replay, follower: str, table: LakeTable, letters: LakeTable
-) -> ReplayReport:
-    options = decoder.options
-    shape = table.shape(follower, begun.number)
-    _refuse_checks(options, shape)
-    schema = table_schema((*options.columns, *decoder.needed))
-    rest: list[pa.RecordBatch] = []
-    taken = 0
-
-    def good() -> Iterator[pa.RecordBatch]:
-        nonlocal taken
-        for batch in _rows(decoder.options.files, begun.files):
-            kept: list[int] = []
-            rows: list[pa.Table] = []
-            for number, row in enumerate(batch.select(["physicalOffset", "raw"]).to_pylist()):
-                found = messages(row["raw"] or b"", row["physicalOffset"], schema)
-                taken += found.num_rows
-                rows.append(found)
-                if not found.num_rows:
-                    kept.append(number)
-            yield from decoder.decoded(pa.concat_tables(rows)).to_batches()
-            rest.append(batch.take(pa.array(kept, pa.int64())))
-
-    files = write_all(shape, good())
-    if table.last_batch(follower) < begun.number:
-        table.commit(follower, begun.number, files)
-    left = [batch for batch in rest if batch.num_rows]
-    remaining = write_all(letters.shape(follower, begun.number), left)
-    letters.commit(follower, begun.number, remaining, begun.files)
-    return ReplayReport(options.place, taken, sum(batch.num_rows for batch in left))
-
-
-def _refuse_checks(options: FollowOptions, shapes: Shapes) -> None:
-    """Raise if rows would have to be checked, which only Spark can do."""
-    known = shapes.known.values() if isinstance(shapes, TopicShapes) else (shapes,)
-    found = [shape.checks.reason for shape in known if isinstance(shape, Shape) and shape.checks]
-    if found:
-        raise JobError(
-            f"{options.place}: dead letters are replayed into tables without rules for rows only: "
-            f"drop them first ({found[0]})"
-        )
-
-
-def _rows(lake: LakeFiles, files: list[DataFile]) -> Iterator[pa.RecordBatch]:
-    """Yield the dead letters of files, with the columns in their directories' names."""
-    schema = table_schema(COLUMNS)
-    for file in files:
-        with lake.parquet(file.path) as opened:
-            for batch in opened.iter_batches(1000):
-                lacking = {*schema.names} - {*batch.schema.names, "topic"}
-                if lacking:
-                    raise JobError(f"{file.path}: lacks the columns {', '.join(sorted(lacking))}")
-                topic = pa.repeat(pa.scalar(file.topic or NO_TOPIC, pa.string()), batch.num_rows)
-                there = set(batch.schema.names)
-                columns = [
-                    batch.column(field.name).cast(field.type) if field.name in there else topic
-                    for field in schema
-                ]
-                yield pa.RecordBatch.from_arrays(columns, schema=schema)
-
-
-def _begun(options: FollowOptions) -> Replay | None:
-    path = options.checkpoint / JOURNAL
-    try:
-        return msgspec.json.decode(path.read_bytes(), type=Replay)
-    except FileNotFoundError:
-        return None
-    except msgspec.MsgspecError as error:
-        raise JobError(f"{path}: damaged: {error}") from None
-
-
-def _note(options: FollowOptions, begun: Replay) -> None:
-    directory = LocalOwnedDirectory.make(options.checkpoint)
-    replace_file(directory, JOURNAL, msgspec.json.encode(begun) + b"\n")

@@ -1,0 +1,1 @@
+"""From a log into a table: micro-batches, damage, dead letters, and checks of the result."""

@@ -1,0 +1,1 @@
+"""Which stores a table follows, and by which checkpoints."""

@@ -1,0 +1,1 @@
+"""Lake tables: batches of data files, each committed once."""

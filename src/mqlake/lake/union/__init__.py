@@ -1,0 +1,1 @@
+"""A table and the newer messages of its logs as one (docs/union-read.md)."""

@@ -1,3 +1,0 @@
-"""Read a lake table that `mqlake follow` writes, and the log after it, as one
-(docs/union-read.md).
-"""
