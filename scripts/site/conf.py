@@ -63,6 +63,7 @@ NAVIGATION = {
         "docs/mqadmin",
         "docs/broker",
         "docs/broker-settings",
+        "docs/requests",
         "docs/name-server",
         "docs/client",
         "docs/spark-*",
@@ -77,7 +78,7 @@ NAVIGATION = {
         "docs/glossary",
         "build/api/index",
     ],
-    "Explanation": ["docs/compare", "docs/architecture", "docs/*"],
+    "Explanation": ["docs/compare", "docs/life", "docs/architecture", "docs/*"],
     "Project": ["CONTRIBUTING", "SECURITY", "CHANGELOG"],
 }
 """What the side bar lists under each heading; a page is listed where it is named first."""
