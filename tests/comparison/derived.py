@@ -14,7 +14,7 @@ from mqlake.jobs.local import LocalEngine
 from mqlake.jobs.rebuild.job import rebuild
 from mqlake.lake.files.compaction import merge
 from mqlake.lake.options import Format
-from mqlake.lake.tables.table import open_table
+from mqlake.lake.tables.opening import open_table
 from mqlake.store.reader import StoreReader
 from tests.comparison.local import PLACE, TOPIC, LocalWorkload, stored, take_over
 from tests.comparison.run import Step, View
