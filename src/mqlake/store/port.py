@@ -1,4 +1,4 @@
-"""What a broker needs from a store (docs/architecture.md, "Layers").
+"""What a broker needs from a store (docs/architecture.md, "A broker knows the store by its port").
 
 `MessageStore` implements it. A broker imports from `mqlake.store` only this module and modules of
 plain values: `tests/broker/test_store_port.py` checks that. Upstream: `MessageStore`.
