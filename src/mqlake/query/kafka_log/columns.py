@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mqlake.errors import FormatError
-from mqlake.query.reading.parsing import nearest
+from mqlake.query.reading.parsing import known_columns
 
 COLUMNS = {
     "key": "binary",
@@ -26,11 +25,4 @@ def check_columns(names: Sequence[str]) -> tuple[str, ...]:
     Raises:
         FormatError: a column does not exist, or is named twice.
     """
-    known = {name.lower(): name for name in COLUMNS}
-    for number, name in enumerate(names):
-        if name.lower() not in known:
-            near = nearest(name, list(COLUMNS))
-            raise FormatError(f"there is no column {name[:200]!r}; the nearest is {near}")
-        if name.lower() in (other.lower() for other in names[:number]):
-            raise FormatError(f"column {name} is named twice")
-    return tuple(known[name.lower()] for name in names)
+    return known_columns(names, list(COLUMNS))

@@ -12,13 +12,17 @@ from mqlake.query.reading.parsing import (
     Option,
     boolean,
     choice,
-    duration,
     pattern,
     text,
     whole,
     words,
 )
-from mqlake.storage.object_stores import SETTINGS
+from mqlake.query.reading.query_options import (
+    MAX_TRIGGER_DELAY,
+    MIN_PARTITIONS,
+    OBJECT_STORES,
+    PUSH_FILTERS,
+)
 
 SOURCE_OPTIONS: tuple[Option, ...] = (
     Option(
@@ -122,14 +126,7 @@ SOURCE_OPTIONS: tuple[Option, ...] = (
         "Fail if records are damaged or deleted, or if a given offset is outside the partition's "
         "range. With `false`, log this and continue without the records.",
     ),
-    Option(
-        "minPartitions",
-        whole(1),
-        None,
-        "both",
-        "The minimum number of tasks, approximately. Unset: one for each core of the driver's "
-        "machine; more if tasks would exceed 1 GiB, fewer if they would be below 4 MiB.",
-    ),
+    MIN_PARTITIONS,
     Option(
         "maxRecordsPerPartition", whole(1), None, "both", "The maximum number of offsets in a task."
     ),
@@ -148,13 +145,7 @@ SOURCE_OPTIONS: tuple[Option, ...] = (
         "streaming",
         "Wait for this many offsets, but no longer than `maxTriggerDelay`.",
     ),
-    Option(
-        "maxTriggerDelay",
-        duration,
-        "15m",
-        "streaming",
-        "The longest wait for `minOffsetsPerTrigger`.",
-    ),
+    MAX_TRIGGER_DELAY,
     Option(
         "columns",
         words(","),
@@ -164,16 +155,8 @@ SOURCE_OPTIONS: tuple[Option, ...] = (
         "query uses, so this option avoids building the others. Unset: all, `headers` only "
         "with `includeHeaders`.",
     ),
-    Option(
-        "pushFilters",
-        choice("auto", "true", "false"),
-        "auto",
-        "batch",
-        "Whether filters that Spark pushes down narrow what is read. `auto`: if that is safe, "
-        "which it is not on Spark 4.2 and 4.3. `true`: always; set it only for a DataFrame that is "
-        "used once, in a single query. `false`: never.",
-    ),
-    *(Option(name, text, None, "both", meaning) for name, meaning in SETTINGS.items()),
+    PUSH_FILTERS,
+    *OBJECT_STORES,
 )
 
 NO_MEANING = ("kafka.", "kafkaconsumer.", "fetchoffset.", "groupidprefix")

@@ -5,21 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 
-import msgspec
-
 from mqlake.errors import FormatError
 from mqlake.protocol.naming import group_fault
 from mqlake.query.live.option_table import LIVE_OPTIONS, NAME_SERVER
-from mqlake.query.reading.limits import (
-    EARLIEST,
-    LATEST,
-    Limit,
-    check_limits,
-    check_one_strategy,
-    check_triggers,
-    limit_of,
-)
 from mqlake.query.reading.parsing import Option, parse_options
+from mqlake.query.reading.query_options import QueryOptions, of_other_queries, shared
 from mqlake.query.reading.queue_json import BrokerQueue
 from mqlake.query.store.columns import chosen_columns
 from mqlake.query.store.option_table import SOURCE_OPTIONS
@@ -28,38 +18,23 @@ ENVIRONMENT = "NAMESRV_ADDR"
 """The variable that names the name servers, as for RocketMQ's own clients."""
 
 
-class LiveOptions(msgspec.Struct, frozen=True):
+class LiveOptions(QueryOptions[BrokerQueue], frozen=True, kw_only=True):
     """The options of a query; names as in `option_table`, None if an option has no value.
 
     Attributes:
         retry_timeout: milliseconds.
         group: the group whose offsets are committed, if any.
         local_stores: directories that may be the store of a broker on a task's host.
-        ignored: options that were given but have no effect in this kind of query.
     """
 
     name_servers: str
-    topics: tuple[str, ...] | None
-    topic_pattern: str | None
     queues: tuple[BrokerQueue, ...] | None
     tags: tuple[str, ...] | None
     keys: tuple[str, ...] | None
-    starting: Limit[BrokerQueue]
-    ending: Limit[BrokerQueue]
-    latest_if_none: bool
-    fail_on_data_loss: bool
-    min_partitions: int | None
-    max_records_per_partition: int | None
-    max_offsets_per_trigger: int | None
-    min_offsets_per_trigger: int | None
-    max_trigger_delay: int
-    columns: tuple[str, ...]
-    push_filters: str
     pull_size: int
     retry_timeout: int
     group: str | None
     local_stores: tuple[str, ...]
-    ignored: tuple[str, ...]
 
 
 def is_live(given: Mapping[str, str]) -> bool:
@@ -87,38 +62,22 @@ def live_options(given: Mapping[str, str], *, streaming: bool | None = None) -> 
     """
     check_known(given, LIVE_OPTIONS, SOURCE_OPTIONS)
     values = parse_options(LIVE_OPTIONS, with_name_server(given))
-    check_one_strategy(values)
     group = values["groupId"]
     if group is not None and (fault := group_fault(group)):
         raise FormatError(f"option groupId: {fault}")
-    options = LiveOptions(
+    return LiveOptions(
+        **shared(values, given, streaming=streaming),
         name_servers=values["nameServer"],
-        topics=values["subscribe"],
-        topic_pattern=values["subscribePattern"],
         queues=values["assign"],
         tags=None if values["tags"] and "*" in values["tags"] else values["tags"],
         keys=values["keys"],
-        starting=limit_of(values, "starting", LATEST if streaming else EARLIEST),
-        ending=limit_of(values, "ending", LATEST),
-        latest_if_none=values["startingOffsetsByTimestampStrategy"] == LATEST,
-        fail_on_data_loss=values["failOnDataLoss"],
-        min_partitions=values["minPartitions"],
-        max_records_per_partition=values["maxRecordsPerPartition"],
-        max_offsets_per_trigger=values["maxOffsetsPerTrigger"],
-        min_offsets_per_trigger=values["minOffsetsPerTrigger"],
-        max_trigger_delay=values["maxTriggerDelay"],
         columns=chosen_columns(values),
-        push_filters=values["pushFilters"],
         pull_size=min(values["pullBatchSize"], 1 << 16),
         retry_timeout=values["retryTimeout"],
         group=group if values["commitOffsets"] else None,
         local_stores=values["localStore"] or (),
-        ignored=_ignored(given, streaming=bool(streaming)),
+        ignored=of_other_queries(LIVE_OPTIONS, given, streaming=streaming),
     )
-    check_triggers(options.min_offsets_per_trigger, options.max_offsets_per_trigger)
-    if streaming is not None:
-        check_limits(options.starting, options.ending, given, streaming=streaming)
-    return options
 
 
 def with_name_server(given: Mapping[str, str]) -> dict[str, str]:
@@ -149,9 +108,3 @@ def check_known(
 
 def _names(option: Option) -> tuple[str, ...]:
     return (option.name, *option.aliases)
-
-
-def _ignored(given: Mapping[str, str], *, streaming: bool) -> tuple[str, ...]:
-    other = "batch" if streaming else "streaming"
-    names = {option.name.lower() for option in LIVE_OPTIONS if option.queries == other}
-    return tuple(name for name in given if name.lower() in names)

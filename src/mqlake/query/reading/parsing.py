@@ -89,6 +89,22 @@ def nearest(text: str, known: Sequence[str]) -> str:
     return max(known, key=lambda one: SequenceMatcher(None, text.lower(), one.lower()).ratio())
 
 
+def known_columns(names: Sequence[str], columns: Sequence[str]) -> tuple[str, ...]:
+    """Return the columns with these names, in any case.
+
+    Raises:
+        FormatError: a column does not exist, or is named twice.
+    """
+    known = {name.lower(): name for name in columns}
+    for number, name in enumerate(names):
+        if name.lower() not in known:
+            near = nearest(name, columns)
+            raise FormatError(f"there is no column {name[:200]!r}; the nearest is {near}")
+        if name.lower() in (other.lower() for other in names[:number]):
+            raise FormatError(f"column {name} is named twice")
+    return tuple(known[name.lower()] for name in names)
+
+
 def text(value: str) -> str:
     """Accept any text that is not empty."""
     if not value:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from mqlake.dispatch.value_columns import Times
 from mqlake.errors import FormatError
-from mqlake.query.reading.parsing import nearest
+from mqlake.query.reading.parsing import known_columns
 
 if TYPE_CHECKING:
     from mqlake.dispatch.batch import Batch
@@ -78,14 +78,7 @@ def check_columns(names: Sequence[str]) -> tuple[str, ...]:
     Raises:
         FormatError: a column does not exist, or is named twice.
     """
-    known = {name.lower(): name for name in COLUMNS}
-    for number, name in enumerate(names):
-        if name.lower() not in known:
-            near = nearest(name, COLUMNS)
-            raise FormatError(f"there is no column {name[:200]!r}; the nearest is {near}")
-        if name.lower() in (other.lower() for other in names[:number]):
-            raise FormatError(f"column {name} is named twice")
-    return tuple(known[name.lower()] for name in names)
+    return known_columns(names, COLUMNS)
 
 
 def chosen_columns(values: Mapping[str, Any]) -> tuple[str, ...]:

@@ -12,14 +12,18 @@ from mqlake.query.reading.parsing import (
     Option,
     boolean,
     choice,
-    duration,
     pattern,
     text,
     whole,
     words,
 )
+from mqlake.query.reading.query_options import (
+    MAX_TRIGGER_DELAY,
+    MIN_PARTITIONS,
+    OBJECT_STORES,
+    PUSH_FILTERS,
+)
 from mqlake.query.store.position import parse_position
-from mqlake.storage.object_stores import SETTINGS
 
 SOURCE_OPTIONS: tuple[Option, ...] = (
     Option(
@@ -174,14 +178,7 @@ SOURCE_OPTIONS: tuple[Option, ...] = (
         "Fail if the checkpoint was written for other topics, queues, tags or keys. With `false`, "
         "continue at the checkpoint, without earlier messages that were not subscribed to.",
     ),
-    Option(
-        "minPartitions",
-        whole(1),
-        None,
-        "both",
-        "The minimum number of tasks, approximately. Unset: one for each core of the driver's "
-        "machine; more if tasks would exceed 1 GiB, fewer if they would be below 4 MiB.",
-    ),
+    MIN_PARTITIONS,
     Option(
         "maxRecordsPerPartition",
         whole(1),
@@ -210,13 +207,7 @@ SOURCE_OPTIONS: tuple[Option, ...] = (
         "streaming",
         "Wait for this many messages, but no longer than `maxTriggerDelay`.",
     ),
-    Option(
-        "maxTriggerDelay",
-        duration,
-        "15m",
-        "streaming",
-        "The longest wait for `minOffsetsPerTrigger`.",
-    ),
+    MAX_TRIGGER_DELAY,
     Option(
         "columns",
         words(","),
@@ -242,16 +233,8 @@ SOURCE_OPTIONS: tuple[Option, ...] = (
         "How messages are found. `auto`: the way that reads the fewest bytes. The others are "
         'described under "What is read".',
     ),
-    Option(
-        "pushFilters",
-        choice("auto", "true", "false"),
-        "auto",
-        "batch",
-        "Whether filters that Spark pushes down narrow what is read. `auto`: if that is safe, "
-        "which it is not on Spark 4.2 and 4.3. `true`: always; set it only for a DataFrame that is "
-        "used once, in a single query. `false`: never.",
-    ),
+    PUSH_FILTERS,
     Option("pullBatchSize", whole(), None, "both", "For running clusters; ignored here."),
     Option("pullTimeoutMs", whole(), None, "both", "For running clusters; ignored here."),
-    *(Option(name, text, None, "both", meaning) for name, meaning in SETTINGS.items()),
+    *OBJECT_STORES,
 )
