@@ -51,7 +51,8 @@ class Replica:
 
     Attributes:
         failed: done once the copy cannot be continued, with the reason.
-        caught_up: set once the copy had all that the master had when it was found.
+        caught_up: set once the copy had all that the master had when it was found, and nothing that
+            the master had deleted.
     """
 
     failed: asyncio.Future[MqlakeError]
@@ -68,6 +69,7 @@ class Replica:
         self._target: int | None = None
         self._problem: str | None = "the master is being looked up"
         self._last_arrival = 0.0
+        self._has_all = False
         self.caught_up = asyncio.Event()
 
     async def __aenter__(self) -> Self:
@@ -87,7 +89,7 @@ class Replica:
         try:
             if self._store is not None and self._reception is not None:
                 self._store.copying.drop()
-                if self.caught_up.is_set() and not self.failed.done():
+                if self._has_all and not self.failed.done():
                     await self._store.trim()
         finally:
             await self._undo.aclose()
@@ -201,7 +203,7 @@ class Replica:
         store.failed.add_done_callback(self._store_failed)
         self._reception = Reception(settings, store, is_counted=self._options.is_counted)
         self._reception.arrived, self._reception.activated = self._arrived, self._activated
-        self._topics = TopicCopy(store)
+        self._topics = TopicCopy(store, lambda: self._is_followed, self._note_caught_up)
         self._store = store
         return store
 
@@ -223,6 +225,8 @@ class Replica:
         if self._target is None or self._store is None or self._reception is None:
             return
         if self._reception.is_activated and self._store.watermarks.end >= self._target:
+            self._has_all = True
+        if self._has_all and self._topics is not None and self._topics.is_settled:
             self.caught_up.set()
 
     async def _follow(self, store: MessageStore, master: FoundMaster) -> None:
@@ -244,7 +248,7 @@ class Replica:
         await _first_to_end(
             self._reception.follow(master.ha_address, log),
             self._watch(store, master),
-            topics.keep(master.address, lambda: self._is_followed),
+            topics.keep(master.address),
         )
 
     @property
@@ -253,7 +257,7 @@ class Replica:
 
     def _activated_empty(self) -> None:
         """There is nothing to copy: an empty log is one that has been copied."""
-        self._problem = None
+        self._problem, self._has_all = None, True
         self.caught_up.set()
 
     async def _stay_uncounted(self, store: MessageStore, master: FoundMaster) -> None:

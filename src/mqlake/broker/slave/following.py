@@ -12,14 +12,15 @@ from functools import partial
 from time import monotonic
 from typing import Final
 
-from mqlake.broker.slave.deletions import TopicDeletions
 from mqlake.broker.state.parts import Parts
+from mqlake.broker.state.topics import without_topic
 from mqlake.errors import MqlakeError
 from mqlake.formats.config import DataVersion
 from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.errors import BodyError, RemotingError
 from mqlake.remoting.slices import Job
 from mqlake.replication.master_tables import MasterClient
+from mqlake.replication.topic_deletions import TopicDeletions
 
 TICK: Final = 3.0
 """Seconds between two copies of consumer offsets and of the timer's position."""
@@ -44,7 +45,9 @@ class TableSync:
     def __init__(self, parts: Parts) -> None:
         self._parts, self._config = parts, parts.store.config
         self._master = MasterClient(parts.slices)
-        self._deletions = TopicDeletions(parts, self._master, self._copies_log)
+        self._deletions = TopicDeletions(
+            parts.store, self._master, self._copies_log, partial(without_topic, parts.topics)
+        )
         self._next_full = 0.0
         self._copied_from = ""
         self._copying: asyncio.Task[None] | None = None
@@ -80,7 +83,7 @@ class TableSync:
         )
         if self._parts.settings.timer_wheel_enable:
             await self._try("timer positions", address, self._timer)
-        await self._try("deletions of topics", address, self._deletions.follow)
+        await self._try("deletions of topics", address, self._delete)
 
     async def _copy_all(self, address: str) -> bool:
         """Copy the tables that seldom change; return whether all of them were copied."""
@@ -157,6 +160,9 @@ class TableSync:
             await self._parts.store.keep(self._config.static_topics)
         if is_same_log and self._follows(address) and found.version == topics.version:
             self._deletions.copied(address, found.version, end, found.incarnations)
+
+    async def _delete(self, address: str) -> None:
+        await self._deletions.follow(address)
 
     async def _groups(self, address: str) -> None:
         found, groups = await self._master.groups(address), self._parts.groups

@@ -1,4 +1,4 @@
-"""Remove from a slave what its master has deleted: the queues of topics.
+"""Remove from a copy of a master's log what the master has deleted: the queues of topics.
 
 The log does not say that a topic was deleted, and RocketMQ's slaves keep its queues. A slave that
 is promoted would create the topic again, since it has messages. A master of this project says which
@@ -9,16 +9,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from time import monotonic
 from typing import Final, NamedTuple
 
-from mqlake.broker.state.parts import Parts
-from mqlake.broker.state.topics import without_topic
 from mqlake.formats.config import DataVersion
 from mqlake.formats.incarnations import EndedIncarnations
 from mqlake.protocol.errors import RemotingError
 from mqlake.replication.master_tables import MasterClient
+from mqlake.store.port import Store
 
 _TURN: Final = 1.0
 """Seconds after which the rest is left to the next call: positions are copied in between."""
@@ -47,12 +46,21 @@ class TopicDeletions:
     only if all its messages are older than the table.
 
     Args:
-        follows: returns whether this is the slave of the master at an address, and copies its log:
-            a log that is not the master's may have any messages.
+        store: the copy.
+        follows: returns whether the log of the master at an address is copied: a log that is not
+            the master's may have any messages.
+        without_topic: returns which names of topics with queues the copied table does not have.
     """
 
-    def __init__(self, parts: Parts, master: MasterClient, follows: Callable[[str], bool]) -> None:
-        self._parts, self._master, self._follows = parts, master, follows
+    def __init__(
+        self,
+        store: Store,
+        master: MasterClient,
+        follows: Callable[[str], bool],
+        without_topic: Callable[[Iterable[str]], list[str]],
+    ) -> None:
+        self._store, self._master, self._follows = store, master, follows
+        self._without_topic = without_topic
         self._due: _Table | None = None
         self._done: tuple[str, DataVersion] | None = None
         self._ended = "", EndedIncarnations()
@@ -70,26 +78,31 @@ class TopicDeletions:
         if self._done != (address, version):
             self._due = _Table(address, version, end)
 
-    async def follow(self, address: str) -> None:
+    async def follow(self, address: str) -> bool:
         """Remove the queues without a topic, if the log has what the master's had.
+
+        Returns:
+            Whether nothing is left to a later call.
 
         Raises:
             MqlakeError: the master does not answer, or the disk failed.
         """
-        await self._follow_incarnations(address)
-        store, topics, due = self._parts.store, self._parts.topics, self._due
-        if due is None or due.address != address or store.watermarks.dispatched < due.end:
-            return
+        are_ended = await self._follow_incarnations(address)
+        store, due = self._store, self._due
+        if due is None:
+            return are_ended
+        if due.address != address or store.watermarks.dispatched < due.end:
+            return False
         is_complete, deadline = True, monotonic() + _TURN
-        for name in without_topic(topics, store.reads.topics()):
+        for name in self._without_topic(store.reads.topics()):
             if monotonic() > deadline or not self._follows(address):
-                return
+                return False
             queue_ids = store.reads.queues(name)
             if await self._are_kept(address, name, queue_ids):
                 is_complete = False
                 continue
             if not self._follows(address):
-                return
+                return False
             await store.remove_topic(name, due.end)
             if store.reads.queues(name):
                 is_complete = False  # They have messages that are younger than the table.
@@ -98,18 +111,19 @@ class TopicDeletions:
         self._due = None
         if is_complete:
             self._done = address, due.version
+        return are_ended
 
-    async def _follow_incarnations(self, address: str) -> None:
-        """End the incarnations that the master has ended.
+    async def _follow_incarnations(self, address: str) -> bool:
+        """End the incarnations that the master has ended; return whether there was time for all.
 
-        One that ends after what this slave has dispatched is left to a later call: its last records
+        One that ends after what the copy has dispatched is left to a later call: its last records
         have yet to arrive, and the log may be cut before them.
         """
         whose, ended = self._ended
-        store, deadline = self._parts.store, monotonic() + _TURN
+        store, deadline, is_complete = self._store, monotonic() + _TURN, True
         incarnations, dispatched = store.incarnations, store.watermarks.dispatched
         if whose != address:
-            return
+            return True
         before = incarnations.changes
         for group, offset in ended.groups.items():
             if offset <= dispatched:
@@ -122,6 +136,7 @@ class TopicDeletions:
                 incarnations.end_topic(topic, 0, seen)
                 continue
             if monotonic() > deadline or not self._follows(address):
+                is_complete = False
                 break
             if self._has_before(topic, offset):
                 await store.remove_topic(topic, offset)
@@ -132,10 +147,11 @@ class TopicDeletions:
                 await asyncio.sleep(0)  # There may be thousands of them: others are served.
         if incarnations.changes != before:
             await store.keep(incarnations)
+        return is_complete
 
     def _has_before(self, topic: str, physical_offset: int) -> bool:
         """Return whether a queue of a topic begins before a physical offset."""
-        reads = self._parts.store.reads
+        reads = self._store.reads
         firsts = (
             reads.entries(topic, queue_id, reads.queue(topic, queue_id).min_offset, 1)
             for queue_id in reads.queues(topic)
