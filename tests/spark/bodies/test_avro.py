@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mqlake.errors import FormatError, JobError
-from mqlake.spark.bodies import registry as registry_module
+from mqlake.query.bodies import registry as registry_module
 from mqlake.spark.bodies.avro import AvroRecipe
 from mqlake.spark.bodies.rows import decode_all
 from tests.spark.bodies.registry import running

@@ -7,11 +7,6 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from pyspark.sql import Column
 
-CONFLUENT_PREFIX = 5
-"""Length of the prefix in Confluent's wire format, in bytes: a zero byte, and a schema id of
-four.
-"""
-
 
 class Decoded(NamedTuple):
     """The result for one message.

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from mqlake.errors import FormatError
-from mqlake.spark.bodies.decoded import CONFLUENT_PREFIX, Decoded
+from mqlake.query.bodies.framing import PREFIX
+from mqlake.spark.bodies.decoded import Decoded
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -42,12 +43,10 @@ def unframed(body: Column, framed: bool) -> tuple[Column, Column]:
 
     if not framed:
         return body, sql.lit(None).cast("string")
-    has_prefix = (sql.length(body) >= CONFLUENT_PREFIX) & (
-        sql.substring(body, 1, 1) == sql.lit(b"\0")
-    )
+    has_prefix = (sql.length(body) >= PREFIX) & (sql.substring(body, 1, 1) == sql.lit(b"\0"))
     missing = body.isNotNull() & ~has_prefix
     fault = sql.when(missing, sql.lit("the body lacks Confluent's prefix"))
-    return sql.when(has_prefix, sql.substring(body, CONFLUENT_PREFIX + 1, 1 << 30)), fault
+    return sql.when(has_prefix, sql.substring(body, PREFIX + 1, 1 << 30)), fault
 
 
 def parsed(payload: Column, columns: str) -> tuple[Column, Column]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from mqlake.spark.functions.store_tables import STORE_TABLES
+from mqlake.query.functions.store_tables import STORE_TABLES
 from mqlake.spark.options.reference import make_table, with_tables
 
 

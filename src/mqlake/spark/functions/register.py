@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from mqlake.spark.functions.store_tables import STORE_TABLES, Row, rows_of
+from mqlake.query.functions.store_tables import STORE_TABLES, Row, rows_of
 from mqlake.spark.pandas_warning import ignore_pandas_warning
 
 if TYPE_CHECKING:

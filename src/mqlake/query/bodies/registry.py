@@ -66,7 +66,7 @@ class Registry:
 
     def _asked(self, number: int) -> Any:
         """Return a schema, or the error that explains why it is missing."""
-        from mqlake.spark.bodies.avro_schema import compiled, parse_schema
+        from mqlake.query.bodies.avro_schema import compiled, parse_schema
 
         answer = self._get(f"/schemas/ids/{number}")
         if answer is None:

@@ -1,4 +1,4 @@
-"""Avro schemas: read and check them, and convert them to Spark columns."""
+"""Avro schemas: read and check them."""
 
 # pyright: basic
 # Schemas are arbitrary JSON.
@@ -6,15 +6,11 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mqlake.errors import FormatError
-from mqlake.spark.bodies.column_types import simple_type
 
-if TYPE_CHECKING:
-    from pyspark.sql.types import DataType, StructType
-
-_PRIMITIVES = {
+PRIMITIVES = {
     "boolean": "boolean",
     "int": "int",
     "long": "bigint",
@@ -23,7 +19,9 @@ _PRIMITIVES = {
     "bytes": "binary",
     "string": "string",
 }
-_LOGICAL = {
+"""SQL types by the names of primitive types."""
+
+LOGICAL = {
     ("int", "date"): "date",
     ("long", "timestamp-millis"): "timestamp",
     ("long", "timestamp-micros"): "timestamp",
@@ -31,8 +29,7 @@ _LOGICAL = {
     ("long", "local-timestamp-micros"): "timestamp_ntz",
     ("string", "uuid"): "string",
 }
-_MAX_PRECISION = 38
-_WIDER = [("int", "long"), ("float", "double")]
+"""SQL types by primitive and logical type."""
 
 
 def parse_schema(text: str) -> Any:
@@ -57,7 +54,7 @@ def _expand(schema: Any, named: dict[str, Any], space: str, inside: tuple[str, .
     if isinstance(schema, list):
         return [_expand(one, named, space, inside) for one in schema]
     if isinstance(schema, str):
-        if schema in _PRIMITIVES or schema == "null":
+        if schema in PRIMITIVES or schema == "null":
             return schema
         name = schema if "." in schema or not space else f"{space}.{schema}"
         name = name if name in named or name in inside else schema
@@ -69,7 +66,7 @@ def _expand(schema: Any, named: dict[str, Any], space: str, inside: tuple[str, .
     kind = schema["type"]
     if not isinstance(kind, str) or kind not in (
         *("record", "error", "enum", "fixed", "array", "map"),
-        *(*_PRIMITIVES, "null"),
+        *(*PRIMITIVES, "null"),
     ):
         return _expand(kind, named, space, inside)
     if kind == "array":
@@ -82,7 +79,7 @@ def _expand(schema: Any, named: dict[str, Any], space: str, inside: tuple[str, .
         return {"type": "array", "items": items}
     if kind == "map":
         return {"type": "map", "values": _expand(schema["values"], named, space, inside)}
-    if kind in _PRIMITIVES or kind == "null":
+    if kind in PRIMITIVES or kind == "null":
         return _with_logical(schema, kind)
     return _named(schema, named, space, inside)
 
@@ -115,7 +112,7 @@ def _named(schema: Any, named: dict[str, Any], space: str, inside: tuple[str, ..
 
 def _with_logical(schema: Any, kind: str) -> Any:
     logical = schema.get("logicalType")
-    if (kind, logical) in _LOGICAL:
+    if (kind, logical) in LOGICAL:
         return {"type": kind, "logicalType": logical}
     if (kind, logical) == ("bytes", "decimal"):
         return {
@@ -186,60 +183,3 @@ def _with_default(field: Any) -> Any:
         kind = ["null", *(one for one in kind if one != "null")]
         return field | {"type": kind, "default": None}
     return field | {"type": kind}
-
-
-def avro_columns(schema: Any) -> StructType:
-    """Return the columns of a record.
-
-    Raises:
-        FormatError: the schema is not a record, or has a type without a column type.
-    """
-    from pyspark.sql.types import StructType
-
-    if not isinstance(schema, dict) or schema["type"] != "record":
-        raise FormatError("the Avro schema of bodies is not a record")
-    found = _type(schema, "")
-    assert isinstance(found, StructType)
-    return found
-
-
-def _type(schema: Any, where: str) -> DataType:
-    from pyspark.sql import types
-
-    if isinstance(schema, list):
-        return _union(schema, where)
-    if isinstance(schema, str):
-        return simple_type(_PRIMITIVES.get(schema, "void"))
-    kind = schema["type"]
-    if schema.get("logicalType") == "decimal":
-        if schema["precision"] > _MAX_PRECISION:
-            raise FormatError(f"{where}: Spark's decimals have at most {_MAX_PRECISION} digits")
-        return types.DecimalType(schema["precision"], schema.get("scale", 0))
-    if kind == "record":
-        fields = [
-            types.StructField(field["name"], _type(field["type"], f"{where}{field['name']}."))
-            for field in schema["fields"]
-        ]
-        return types.StructType(fields)
-    if kind == "array":
-        return types.ArrayType(_type(schema["items"], where))
-    if kind == "map":
-        return types.MapType(types.StringType(), _type(schema["values"], where))
-    if kind in ("enum", "fixed"):
-        return simple_type("string" if kind == "enum" else "binary")
-    return simple_type(
-        _LOGICAL.get((kind, schema.get("logicalType")), _PRIMITIVES.get(kind, "void"))
-    )
-
-
-def _union(schema: list[Any], where: str) -> DataType:
-    others = [one for one in schema if one != "null"]
-    if len(others) == 1:
-        return _type(others[0], where)
-    for narrow, wide in _WIDER:
-        if set(map(str, others)) == {narrow, wide}:
-            return simple_type(_PRIMITIVES[wide])
-    raise FormatError(
-        f"{where.rstrip('.') or 'the schema'}: a union of several types has no column type; "
-        "use a reader's schema without it"
-    )

@@ -1,0 +1,1 @@
+"""Decoders of message bodies, without an engine (docs/typed-bodies.md)."""
