@@ -10,6 +10,7 @@ import pytest
 from mqlake.errors import FormatError
 from mqlake.formats import config
 from mqlake.formats.incarnations import EndedIncarnations
+from mqlake.store.incarnations.checksum import decode_checked
 from tests.formats.hex_blocks import PAGES
 from tests.formats.test_hostile import changed
 
@@ -26,6 +27,9 @@ def test_the_example_means_what_the_page_says() -> None:
     assert found.groups == {"G_pop": 53248}
     assert found.deletions == {"TopicTest": 40960}
     assert found.data_version == config.DataVersion(2, 0, 1795206887469)
+    assert decode_checked(example.encode()) == found
+    with pytest.raises(FormatError, match="crc32"):
+        decode_checked(example.replace("40960", "40961").encode())
 
 
 def test_names_without_an_entry_and_unknown_fields() -> None:

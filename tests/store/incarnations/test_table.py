@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -88,6 +89,59 @@ def test_the_backup_of_a_lost_table_may_lack_deletions(
     (tmp_path / FILE).unlink()
     # The damaged file did not replace the backup.
     assert load(tmp_path).before("T") == 100
+
+
+def test_a_changed_digit_of_a_table_is_damage(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Every offset that it could hide living records with."""
+    table = load(tmp_path)
+    table.end_topic("T1", 12345, 345)
+    table.end_group("G", 678)
+    keep(table)
+    content = (tmp_path / FILE).read_bytes()
+    known = find_incarnations(LocalOwnedDirectory(tmp_path))
+    refused = 0
+    for at, digit in enumerate(content):
+        for other in b"0123456789" if bytes([digit]).isdigit() else b"":
+            if other == digit:
+                continue
+            (tmp_path / FILE).write_bytes(content[:at] + bytes([other]) + content[at + 1 :])
+            caplog.clear()
+            found = find_incarnations(LocalOwnedDirectory(tmp_path))
+            is_same = found.is_whole and (found.table.ended(), found.version) == (
+                known.table.ended(),
+                known.version,
+            )
+            if not is_same:
+                assert not found.is_whole
+                assert not found.table
+                (record,) = caplog.records
+                assert "counts as missing" in record.message
+                refused += 1
+    assert refused > 100
+
+
+def test_a_table_that_was_formatted_again_or_has_no_checksum_is_whole(tmp_path: Path) -> None:
+    table = load(tmp_path)
+    for name in ("B", "A"):
+        table.end_topic(name, 5, 3)
+    keep(table)
+    members = json.loads((tmp_path / FILE).read_bytes())
+    assert members["crc32"] > 0
+    (tmp_path / FILE).write_text(json.dumps(members, sort_keys=True, indent=1))
+    assert find_incarnations(LocalOwnedDirectory(tmp_path)).is_whole
+    del members["crc32"]
+    (tmp_path / FILE).write_text(json.dumps(members))
+    found = find_incarnations(LocalOwnedDirectory(tmp_path))
+    assert (found.is_whole, found.table.befores) == (True, {"A": 5, "B": 5})
+
+
+@pytest.mark.parametrize("checksum", [-1, "x", [], {}, 1.5, True, 10**30])
+def test_a_checksum_of_another_type_is_damage(tmp_path: Path, checksum: object) -> None:
+    (tmp_path / "config").mkdir()
+    (tmp_path / FILE).write_text(json.dumps({"topics": {"T": 5}, "crc32": checksum}))
+    assert not find_incarnations(LocalOwnedDirectory(tmp_path)).is_whole
 
 
 @pytest.mark.parametrize("content", [b"{", b"\x00" * 50, b'{"topics":[]}'])

@@ -14,6 +14,7 @@ from mqlake.formats.file_name import parse_segment_name
 from mqlake.formats.incarnations import EndedIncarnations
 from mqlake.storage.protocol import Directory
 from mqlake.store.config.config_files import DIRECTORY
+from mqlake.store.incarnations.checksum import with_checksum
 from mqlake.store.incarnations.table import find_incarnations
 
 TABLE = f"{DIRECTORY}/{EndedIncarnations.file_name}"
@@ -36,4 +37,4 @@ def joined_table(live: Directory, archived: Directory) -> bytes | None:
     if (joined.topics, joined.others) == (known.table.topics, known.table.others):
         return None
     fields = msgspec.structs.replace(joined.ended(), data_version=known.version)
-    return fastjson.dumps(msgspec.to_builtins(fields)).encode("utf-8", "replace")
+    return fastjson.dumps(with_checksum(fields)).encode("utf-8", "replace")

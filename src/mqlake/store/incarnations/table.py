@@ -7,6 +7,7 @@ RocketMQ has no such table: its queue files alone say what exists.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
 from typing import NamedTuple, Self
 
@@ -20,6 +21,9 @@ from mqlake.storage.protocol import Directory, OwnedDirectory
 from mqlake.storage.read_file import read_file
 from mqlake.store.config.config_file import BACKUP, ConfigFile, ConfigWrite
 from mqlake.store.config.config_files import DIRECTORY
+from mqlake.store.incarnations.checksum import decode_checked, with_checksum
+
+_log = logging.getLogger(__name__)
 
 
 class TopicEnd(NamedTuple):
@@ -149,6 +153,7 @@ class FoundIncarnations(NamedTuple):
 
 def find_incarnations(directory: Directory) -> FoundIncarnations:
     """Read the table of a store. A damaged file counts as a missing one: it can be derived again.
+    So does a file that was changed after it was written, which is logged.
 
     Raises:
         StoreError: an existing file cannot be read.
@@ -157,8 +162,13 @@ def find_incarnations(directory: Directory) -> FoundIncarnations:
         path = f"{DIRECTORY}/{EndedIncarnations.file_name}{suffix}"
         if content := read_file(directory, path):
             try:
-                found = config.decode(content, EndedIncarnations)
-            except FormatError:
+                found = decode_checked(content)
+            except FormatError as error:
+                _log.warning(
+                    "%s counts as missing, and which messages are of deleted topics is derived: %s",
+                    directory.describe(path),
+                    error,
+                )
                 continue
             return FoundIncarnations(_table(found), not suffix, found.data_version)
     return FoundIncarnations(Incarnations(), is_whole=False)
@@ -295,12 +305,5 @@ class OwnedIncarnations(Incarnations):
         """Return a job that writes the file, None if it is up to date."""
         if not self._file.changed:
             return None
-        now = self.ended()
-        return self._file.write(
-            lambda: {
-                "deletions": now.deletions,
-                "groups": now.groups,
-                "others": now.others,
-                "topics": now.topics,
-            }
-        )
+        now = msgspec.structs.replace(self.ended(), data_version=self.version)
+        return self._file.write(lambda: with_checksum(now))
