@@ -20,7 +20,7 @@ from mqlake.store.append.put_result import PutError, PutResult, PutStatus
 from mqlake.store.delivery.transactions import Ended
 from mqlake.store.live_settings import GivenSettings, open_settings
 from mqlake.store.owned_store import OwnedStore
-from mqlake.store.reads.tail import follow_blocking
+from mqlake.store.reads.tail import Tail, follow_blocking
 from mqlake.store.recovery.recovery import Progress
 from mqlake.store.services import LOOK_INTERVAL, TICK, Job
 
@@ -241,7 +241,7 @@ class BlockingMessageStore(Answers):
             timeout: seconds without a message after which it ends.
         """
         with self.lock:
-            tail = self.core.reads.tail(topic, queue_ids, offset, tags=tags)
+            tail = Tail(self.core.reads, topic, queue_ids, offset, tags=tags)
         return follow_blocking(tail, self.lock, timeout)
 
     # Services

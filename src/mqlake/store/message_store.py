@@ -34,7 +34,7 @@ from mqlake.store.live_settings import Current, GivenSettings, open_settings
 from mqlake.store.owned_store import LONGEST_TURN, OwnedStore
 from mqlake.store.port import Health
 from mqlake.store.reads.live_reads import LiveReads
-from mqlake.store.reads.tail import Following
+from mqlake.store.reads.tail import Following, Tail
 from mqlake.store.recovery.recovery import Progress
 from mqlake.store.replication.copies import Copies
 from mqlake.store.replication.log_copying import LogCopying, waiting
@@ -493,7 +493,7 @@ class MessageStore(Answers):
                 messages.
             tags: an expression such as "TagA || TagB".
         """
-        return Following(self.core.reads.tail(topic, queue_ids, offset, tags=tags))
+        return Following(Tail(self.core.reads, topic, queue_ids, offset, tags=tags))
 
     # Services
 

@@ -16,7 +16,7 @@ from mqlake.formats.record import Record
 from mqlake.storage.local_owned import LocalOwnedDirectory
 from mqlake.store.append.message import Message
 from mqlake.store.owned_store import OwnedStore
-from mqlake.store.reads.tail import Following, follow_blocking
+from mqlake.store.reads.tail import Following, Tail, follow_blocking
 from mqlake.store.settings import StoreSettings
 from tests.crash.clock import ManualClock
 
@@ -48,7 +48,7 @@ def text(records: list[Record]) -> list[str]:
 
 async def first(store: OwnedStore, count: int, **how: object) -> list[str]:
     found: list[Record] = []
-    async for record in Following(store.reads.tail("T", **how)):
+    async for record in Following(Tail(store.reads, "T", **how)):
         found.append(record)
         if len(found) == count:
             break
@@ -91,7 +91,7 @@ def test_where_it_begins(store: OwnedStore) -> None:
 def test_from_the_end_is_when_it_is_called(store: OwnedStore) -> None:
     async def run() -> None:
         store.put(Message("T", b"not dispatched yet"))
-        records = Following(store.reads.tail("T"))
+        records = Following(Tail(store.reads, "T"))
         put(store, "a")
         assert text([await anext(records)]) == ["a"]
 
@@ -138,7 +138,7 @@ def test_many_at_once_in_order(store: OwnedStore) -> None:
 
     async def slow() -> list[Record]:
         found: list[Record] = []
-        async for record in Following(store.reads.tail("T", offset=0)):
+        async for record in Following(Tail(store.reads, "T", offset=0)):
             found.append(record)
             await asyncio.sleep(0)
             if len(found) == 400:
@@ -146,7 +146,7 @@ def test_many_at_once_in_order(store: OwnedStore) -> None:
         return found
 
     async def run() -> None:
-        stopped = asyncio.create_task(anext(Following(store.reads.tail("T"))))
+        stopped = asyncio.create_task(anext(Following(Tail(store.reads, "T"))))
         readers = [asyncio.create_task(slow()) for _ in range(10)]
         for number in range(100):
             for queue_id in range(4):
@@ -184,7 +184,7 @@ def test_other_tasks_have_their_turn(store: OwnedStore) -> None:
 
 def test_cancelling_loses_nothing(store: OwnedStore) -> None:
     async def run() -> None:
-        records = Following(store.reads.tail("T"))
+        records = Following(Tail(store.reads, "T"))
         for body in ("a", "b", "c"):
             with pytest.raises(TimeoutError):
                 await asyncio.wait_for(anext(records), 0.001)
@@ -214,7 +214,7 @@ def test_nothing_is_kept_of_those_that_went(store: OwnedStore) -> None:
 
     put(store, "a")
     asyncio.run(run())
-    unused = store.reads.tail("T")
+    unused = Tail(store.reads, "T")
     gc.collect()
     (listeners,) = store.reads.arrivals._listeners.values()
     assert list(listeners) == [unused]
@@ -223,7 +223,7 @@ def test_nothing_is_kept_of_those_that_went(store: OwnedStore) -> None:
 def test_threads(store: OwnedStore) -> None:
     lock = threading.Lock()
     with lock:
-        tail = store.reads.tail("T")
+        tail = Tail(store.reads, "T")
     found: list[str] = []
 
     def read() -> None:
@@ -240,13 +240,13 @@ def test_threads(store: OwnedStore) -> None:
 
 def test_a_thread_waits_no_longer_than_it_wants(store: OwnedStore) -> None:
     put(store, "a", "b")
-    tail = store.reads.tail("T", offset=0)
+    tail = Tail(store.reads, "T", offset=0)
     assert text(list(follow_blocking(tail, nullcontext(), timeout=0.01))) == ["a", "b"]
 
 
 def test_threads_end_with_the_store(tmp_path: Path) -> None:
     store = OwnedStore.open(LocalOwnedDirectory(tmp_path), SMALL, ManualClock())
-    tail = store.reads.tail("T")
+    tail = Tail(store.reads, "T")
     reader = threading.Thread(target=lambda: list(follow_blocking(tail, nullcontext())))
     reader.start()
     store.close()

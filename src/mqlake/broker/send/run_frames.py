@@ -15,7 +15,6 @@ import numpy as np
 from mqlake.broker.send.compiled.batch_frames import draft_batches
 from mqlake.broker.send.compiled.send_answers import answer_sends
 from mqlake.broker.send.compiled.send_frames import draft_sends
-from mqlake.broker.send.waiting_runs import MOST_SENDS
 from mqlake.dispatch.batch import Bytes
 from mqlake.dispatch.drafts import DRAFT, Drafts, Rows, read_only
 from mqlake.formats.properties import MAX_LENGTH
@@ -38,6 +37,8 @@ SEND: Final = np.dtype(
 KERNELS: Final = (draft_sends, draft_batches, answer_sends)
 """Compiled, or loaded from the cache, before the first run."""
 
+MOST_SENDS: Final = 512
+"""Maximum number of sends of a run."""
 _BATCH_ROWS: Final = 4096
 """Maximum number of messages of a run of batches."""
 _SPARE: Final = 128

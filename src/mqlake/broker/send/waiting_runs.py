@@ -10,10 +10,11 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from mqlake.broker.send.run_frames import MOST_SENDS, Run
 from mqlake.broker.state.parts import Parts
 from mqlake.formats.properties import NAME_VALUE_SEPARATOR, WAIT
 from mqlake.protocol import binary_header
@@ -23,11 +24,6 @@ from mqlake.protocol.frames import encode, header_at
 from mqlake.remoting.connection import Peer
 from mqlake.store.append.put_result import PutResult, PutStatus
 
-if TYPE_CHECKING:
-    from mqlake.broker.send.run_frames import Run
-
-MOST_SENDS = 512
-"""Sends of a run at most."""
 _ASKS = f"{WAIT}{NAME_VALUE_SEPARATOR}".encode()
 _WAITS = f"{WAIT}{NAME_VALUE_SEPARATOR}true".encode()
 _DOES_NOT = f"{WAIT}{NAME_VALUE_SEPARATOR}false"

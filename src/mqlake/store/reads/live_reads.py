@@ -6,7 +6,7 @@ Upstream: `DefaultMessageStore`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
@@ -40,7 +40,6 @@ from mqlake.store.reads.live_batches import BatchQueueReading, LiveBatchQueue
 from mqlake.store.reads.live_get import QueueReading
 from mqlake.store.reads.live_queue import LiveQueue
 from mqlake.store.reads.live_result import LiveGetResult
-from mqlake.store.reads.tail import Tail
 from mqlake.store.results import FoundOffsets, QueryBudget, QueryResult, QueueRange
 from mqlake.store.settings import StoreSettings
 from mqlake.store.watermarks import Watermarks
@@ -281,17 +280,9 @@ class LiveReads(Lookups):
                 return None
         return place.view[place.at : place.at + layout.size]
 
-    def tail(
-        self,
-        topic: str,
-        queue_ids: Iterable[int] | None = None,
-        offset: int | Mapping[int, int] | None = None,
-        *,
-        tags: str | None = None,
-    ) -> Tail:
-        """Return a reader that continues as messages arrive: see `Tail`."""
+    def catch_up(self) -> None:
+        """Dispatch what may be read but is not dispatched yet."""
         self._live.catch_up()
-        return Tail(self, check_topic_name(topic), queue_ids, offset, tags)
 
     # Keys
 

@@ -6,14 +6,13 @@ import asyncio
 import threading
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
+from mqlake.formats.file_name import check_topic_name
 from mqlake.formats.record import Record
+from mqlake.store.reads.live_reads import LiveReads
+from mqlake.store.reads.live_result import LiveGetResult
 from mqlake.store.results import Status
-
-if TYPE_CHECKING:
-    from mqlake.store.reads.live_reads import LiveReads
-    from mqlake.store.reads.live_result import LiveGetResult
 
 _AT_END = {
     Status.NO_MESSAGE_IN_QUEUE,
@@ -40,10 +39,13 @@ class Tail:
         self,
         reads: LiveReads,
         topic: str,
-        queue_ids: Iterable[int] | None,
-        offset: int | Mapping[int, int] | None,
-        tags: str | None,
+        queue_ids: Iterable[int] | None = None,
+        offset: int | Mapping[int, int] | None = None,
+        *,
+        tags: str | None = None,
     ) -> None:
+        check_topic_name(topic)
+        reads.catch_up()
         self._reads, self._topic, self._tags = reads, topic, tags
         self._is_for_all = queue_ids is None
         chosen = list(reads.queues(topic) if queue_ids is None else queue_ids)
