@@ -1,4 +1,4 @@
-"""A log directory that grows, and an engine that treats a reader as Spark does."""
+"""A log directory that grows, and an engine that treats a stream as Spark does."""
 
 from __future__ import annotations
 
@@ -12,8 +12,6 @@ from mqlake.kafka.settings import LogSettings
 from mqlake.kafka.write.owned_log_directory import OwnedLogDirectory
 from mqlake.query.kafka_log.options import ReadOptions
 from mqlake.query.kafka_log.stream import KafkaStream
-from mqlake.spark.kafka_log.schema import spark_schema
-from mqlake.spark.reading.readers import StreamReader
 from tests.query.kafka_log.rows import Row, task_rows
 
 START = 1_700_000_000_000
@@ -59,36 +57,34 @@ class Engine:
         self._options = options
         self._offsets: list[str] = []
         self.sink: list[list[Row]] = []
-        self.reader = self._new_reader()
+        self.stream = self._new_stream()
 
-    def _new_reader(self) -> StreamReader:
-        return StreamReader(KafkaStream(self._options), spark_schema(self._options.columns))
+    def _new_stream(self) -> KafkaStream:
+        return KafkaStream(self._options)
 
     def restart(self, options: ReadOptions | None = None) -> None:
         """Start again from the checkpoint."""
         self._options = options or self._options
-        self.reader = self._new_reader()
+        self.stream = self._new_stream()
 
     def trigger(self) -> int:
         """Run a micro-batch if there is one; return its rows' number."""
         if not self._offsets:
-            self._offsets.append(json.dumps(self.reader.initialOffset()))
+            self._offsets.append(json.dumps(self.stream.position()))
         start = json.loads(self._offsets[-1])
-        end = self.reader.latestOffset(start, self.reader.getDefaultReadLimit())
+        end = self.stream.position(start, self.stream.most)
         if end == start:
             return 0
         self._offsets.append(json.dumps(end))
         rows = self.rows(start, json.loads(self._offsets[-1]))
         self.sink.append(rows)
-        self.reader.commit(end)
+        self.stream.done(end)
         return len(rows)
 
     def rows(self, start: dict[str, Any], end: dict[str, Any]) -> list[Row]:
         """Return the rows of a micro-batch."""
         return [
-            row
-            for partition in self.reader.partitions(start, end)
-            for row in task_rows(partition.value, self._options)
+            row for task in self.stream.plan(start, end) for row in task_rows(task, self._options)
         ]
 
     def run_all(self) -> list[int]:

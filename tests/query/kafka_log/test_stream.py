@@ -74,12 +74,12 @@ def test_a_topic_that_is_subscribed_to_later_is_read_from_its_beginning(logs: Gr
 def test_a_planned_batch_needs_the_subscription_it_was_planned_for(logs: GrowingLogs) -> None:
     logs.grow(10, ("a", 0), ("b", 0))
     running = engine(logs)
-    start = running.reader.initialOffset()
-    end = running.reader.latestOffset(start, running.reader.getDefaultReadLimit())
+    start = running.stream.position()
+    end = running.stream.position(start, running.stream.most)
     running.restart(options_of(logs.path, streaming=True, subscribe="a"))
 
     with pytest.raises(StoreError, match="b-0, to which the query no longer subscribes"):
-        running.reader.partitions(start, end)
+        running.stream.plan(start, end)
 
 
 def test_limits(logs: GrowingLogs) -> None:
@@ -110,7 +110,7 @@ def test_waiting_for_many(logs: GrowingLogs) -> None:
 def test_what_was_there_when_the_query_started(logs: GrowingLogs) -> None:
     logs.grow(10)
     running = engine(logs)
-    running.reader.prepareForTriggerAvailableNow()
+    running.stream.stop_at_end()
     logs.grow(20, ("a", 0), ("new", 0))
     assert running.run_all() == [10]
     assert running.keys == logs.keys[:10]
@@ -131,7 +131,7 @@ def test_retention(logs: GrowingLogs) -> None:
     logs.grow(200)
     strict, tolerant = engine(logs), engine(logs, failOnDataLoss=False)
     for running in (strict, tolerant):
-        running.reader.initialOffset()
+        running.stream.position()
         running._offsets = ['{"a": {"0": 3}}']
     first = logs.drop_first_segment()
     with pytest.raises(StoreError, match=f"a-0 begins at offset {first}; records from 3 on"):
@@ -161,15 +161,14 @@ def test_a_segment_that_goes_between_plan_and_task(
     logs.grow(200)
     strict, tolerant = engine(logs), engine(logs, failOnDataLoss=False)
     planned = [
-        running.reader.partitions({"a": {"0": 0}}, {"a": {"0": 200}})
-        for running in (strict, tolerant)
+        running.stream.plan({"a": {"0": 0}}, {"a": {"0": 200}}) for running in (strict, tolerant)
     ]
     first = logs.drop_first_segment()
     from tests.query.kafka_log.rows import task_rows
 
     with pytest.raises(StoreError, match=f"the log has {first} to 200"):
-        list(task_rows(planned[0][0].value, strict._options))
-    rows = list(task_rows(planned[1][0].value, tolerant._options))
+        list(task_rows(planned[0][0], strict._options))
+    rows = list(task_rows(planned[1][0], tolerant._options))
     assert len(rows) == 200 - first
     assert "skipped damage in 1 places" in caplog.text
 

@@ -1,4 +1,4 @@
-"""An engine that treats the live reader as Spark does."""
+"""An engine that treats the stream over brokers as Spark does."""
 
 from __future__ import annotations
 
@@ -7,18 +7,16 @@ from typing import Any
 
 from mqlake.query.live.options import LiveOptions
 from mqlake.query.live.stream import LiveStream
-from mqlake.spark.reading.readers import StreamReader
-from mqlake.spark.source.schema import spark_schema
 from tests.query.live.rows import options_of, task_rows
 from tests.query.store.growing import BaseEngine
 from tests.query.store.rows import Row
 
 
-class LiveEngine(BaseEngine[LiveOptions, StreamReader]):
+class LiveEngine(BaseEngine[LiveOptions]):
     """Runs micro-batches over brokers."""
 
-    def _new_reader(self) -> StreamReader:
-        return StreamReader(LiveStream(self._options), spark_schema(self._options.columns))
+    def _new_stream(self) -> LiveStream:
+        return LiveStream(self._options)
 
     def _rows(self, task: Any) -> Iterable[Row]:
         return task_rows(task, self._options)

@@ -1,4 +1,4 @@
-"""The live reader gives each message once, whatever happens to topics, brokers and the query."""
+"""The stream over brokers gives each message once, whatever happens to topics, brokers, query."""
 
 from __future__ import annotations
 
@@ -56,8 +56,8 @@ def test_every_message_once_across_growth_and_kills(running: RunningBroker, seed
 def test_the_checkpoint(running: RunningBroker, topic: NumberedTopic) -> None:
     query = engine(running, topic)
     query.run_all()
-    start = query.reader.initialOffset()
-    end = query.reader.latestOffset(start, query.reader.getDefaultReadLimit())
+    start = query.stream.position()
+    end = query.stream.position(start, query.stream.most)
     assert start == {topic.name: {BROKER: {"0": 0, "1": 0}}}
     assert end[topic.name] == {BROKER: {"0": 15, "1": 15}}
     lasts = {row["queueId"]: row for rows in query.sink.values() for row in rows}
@@ -65,7 +65,7 @@ def test_the_checkpoint(running: RunningBroker, topic: NumberedTopic) -> None:
     assert {queue.queue_id: mark.physical_offset for queue, mark in marks.items()} == {
         number: row["physicalOffset"] for number, row in lasts.items()
     }
-    assert query.reader.latestOffset(end, query.reader.getDefaultReadLimit()) == end
+    assert query.stream.position(end, query.stream.most) == end
 
 
 def test_a_new_query_starts_after_what_is_there(
@@ -141,7 +141,7 @@ def test_available_now_leaves_what_comes_later(
     running: RunningBroker, topic: NumberedTopic
 ) -> None:
     query = engine(running, topic, maxOffsetsPerTrigger=8)
-    query.reader.prepareForTriggerAvailableNow()
+    query.stream.stop_at_end()
     before = topic.keys
     query.trigger()
     topic.send(20)
@@ -156,9 +156,7 @@ def test_retention_that_overtakes_the_query(running: RunningBroker) -> None:
     topic.send(20)
     query = engine(running, topic, maxOffsetsPerTrigger=5)
     query.trigger()
-    end = query.reader.latestOffset(
-        {topic.name: {BROKER: {"0": 5}}}, query.reader.getDefaultReadLimit()
-    )
+    end = query.stream.position({topic.name: {BROKER: {"0": 5}}}, query.stream.most)
     assert end[topic.name] == {BROKER: {"0": 10}}
 
 
@@ -204,4 +202,4 @@ def test_offsets_are_not_committed_unasked(running: RunningBroker, topic: Number
 
 def test_a_checkpoint_of_something_else(running: RunningBroker, topic: NumberedTopic) -> None:
     with pytest.raises(StoreError, match="checkpoint is not one of a running cluster"):
-        engine(running, topic).reader.partitions({"physicalOffset": 7}, {"physicalOffset": 8})
+        engine(running, topic).stream.plan({"physicalOffset": 7}, {"physicalOffset": 8})

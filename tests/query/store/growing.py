@@ -1,4 +1,4 @@
-"""A store that grows as a broker's does, and an engine that treats a reader as Spark does."""
+"""A store that grows as a broker's does, and an engine that treats a stream as Spark does."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
+from mqlake.query.reading.source import Stream
 from mqlake.query.store.options import ReadOptions
 from mqlake.query.store.stream import LogStream
-from mqlake.spark.reading.readers import StreamReader
-from mqlake.spark.source.schema import spark_schema
 from tests.query.store.rows import Row, in_order, task_rows
 from tests.store.make_store import START, StoreMaker
 
@@ -70,14 +69,13 @@ class GrowingStore:
 
 
 Options = TypeVar("Options")
-Reader = TypeVar("Reader", bound=Any)
 
 
 class KilledError(Exception):
     """The engine has been killed."""
 
 
-class BaseEngine(Generic[Options, Reader]):
+class BaseEngine(Generic[Options]):
     """Runs micro-batches with a checkpoint, as Spark does, down to the JSON in between.
 
     The sink keeps rows by batch number, so that a batch that is run again replaces itself.
@@ -88,9 +86,9 @@ class BaseEngine(Generic[Options, Reader]):
         self._offsets: list[str] = []
         self._committed = 0
         self.sink: dict[int, list[Row]] = {}
-        self.reader = self._new_reader()
+        self.stream = self._new_stream()
 
-    def _new_reader(self) -> Reader:
+    def _new_stream(self) -> Stream[Any]:
         raise NotImplementedError
 
     def _rows(self, task: Any) -> Iterable[Row]:
@@ -99,16 +97,16 @@ class BaseEngine(Generic[Options, Reader]):
     def restart(self, options: Options | None = None) -> None:
         """Start again from the checkpoint; a batch that was not committed runs again."""
         self._options = options or self._options
-        self.reader = self._new_reader()
+        self.stream = self._new_stream()
         if self._committed < len(self._offsets) - 1:
             self._run(kill_at=None)
 
     def trigger(self, kill_at: str | None = None) -> int:
         """Run a micro-batch if there is one; return its rows' number. `kill_at` names a moment."""
         if not self._offsets:
-            self._offsets.append(json.dumps(self.reader.initialOffset()))
+            self._offsets.append(json.dumps(self.stream.position()))
         start = json.loads(self._offsets[-1])
-        end = self.reader.latestOffset(start, self.reader.getDefaultReadLimit())
+        end = self.stream.position(start, self.stream.most)
         if end == start:
             return 0
         self._offsets.append(json.dumps(end))
@@ -119,16 +117,12 @@ class BaseEngine(Generic[Options, Reader]):
         start, end = (json.loads(text) for text in self._offsets[number : number + 2])
         if kill_at == "planned":
             raise KilledError
-        rows = [
-            row
-            for partition in self.reader.partitions(start, end)
-            for row in self._rows(partition.value)
-        ]
+        rows = [row for task in self.stream.plan(start, end) for row in self._rows(task)]
         self.sink[number] = rows
         if kill_at == "written":
             raise KilledError
         self._committed += 1
-        self.reader.commit(end)
+        self.stream.done(end)
         return len(rows)
 
     def run_all(self) -> None:
@@ -143,11 +137,11 @@ class BaseEngine(Generic[Options, Reader]):
         return [row["keys"][0] for row in in_order(rows)]
 
 
-class Engine(BaseEngine[ReadOptions, StreamReader]):
+class Engine(BaseEngine[ReadOptions]):
     """Runs micro-batches over a store directory."""
 
-    def _new_reader(self) -> StreamReader:
-        return StreamReader(LogStream(self._options), spark_schema(self._options.columns))
+    def _new_stream(self) -> LogStream:
+        return LogStream(self._options)
 
     def _rows(self, task: Any) -> Iterable[Row]:
         return task_rows(task, self._options)

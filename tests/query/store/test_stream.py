@@ -1,4 +1,4 @@
-"""The streaming reader gives each message once, whatever happens to store and query."""
+"""The stream over a store gives each message once, whatever happens to store and query."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
-from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 from mqlake.errors import StoreError
 from mqlake.query.store.options import ReadOptions
@@ -134,12 +133,12 @@ def test_a_log_that_was_cut_and_written_again_is_an_error(growing: GrowingStore)
 
 def test_a_checkpoint_without_a_fingerprint_is_read_on(growing: GrowingStore) -> None:
     """Earlier versions wrote none."""
-    reader = engine(growing).reader
+    stream = engine(growing).stream
     start = {"physicalOffset": growing.messages[10].physical_offset}
-    end = reader.latestOffset(start, ReadAllAvailable())
+    end = stream.position(start)
     assert end["physicalOffset"] > start["physicalOffset"]
-    assert reader.partitions(start, end)
-    assert reader.latestOffset(end, ReadAllAvailable()) == end
+    assert stream.plan(start, end)
+    assert stream.position(end) == end
 
 
 def test_a_new_query_starts_behind_what_is_there(growing: GrowingStore) -> None:
@@ -175,7 +174,7 @@ def test_assigned_queues_start_near_their_first_message(growing: GrowingStore) -
         assign='{"A": [1]}',
         startingOffsets=f'{{"A": {{"1": {message.queue_offset}}}}}',
     )
-    first = Position.read(query.reader.initialOffset())
+    first = Position.read(query.stream.position())
     query.run_all()
     assert first.physical_offset == message.physical_offset
     assert query.keys == [
@@ -196,15 +195,15 @@ def test_a_starting_time(growing: GrowingStore) -> None:
 
 def test_starts_are_forgotten_once_they_are_passed(growing: GrowingStore) -> None:
     query = engine(growing, startingOffsets='{"A": {"0": 2}}')
-    start = query.reader.initialOffset()
+    start = query.stream.position()
     assert start["starts"] == {"A": {"0": 2}}
-    end = query.reader.latestOffset(start, query.reader.getDefaultReadLimit())
+    end = query.stream.position(start, query.stream.most)
     assert end.keys() == {"physicalOffset", "fingerprint", "subscription"}
 
 
 def test_available_now_leaves_what_comes_later(growing: GrowingStore) -> None:
     query = engine(growing, maxOffsetsPerTrigger=8)
-    query.reader.prepareForTriggerAvailableNow()
+    query.stream.stop_at_end()
     before = growing.keys
     query.trigger()
     growing.grow(20)
@@ -260,7 +259,7 @@ def test_retention_that_overtakes_the_query(growing: GrowingStore) -> None:
     read = growing.keys
     growing.grow(100)
     kept = 0
-    while kept <= Position.read(query.reader.reportLatestOffset() or {}).physical_offset:
+    while kept <= Position.read(query.stream.seen or {}).physical_offset:
         kept = growing.drop_first_segment()
 
     with pytest.raises(StoreError, match=f"the log begins at {kept}; messages from"):
@@ -289,7 +288,7 @@ def test_a_log_that_was_cut(growing: GrowingStore, tmp_path: Path) -> None:
 
 def test_a_checkpoint_of_something_else(growing: GrowingStore) -> None:
     with pytest.raises(StoreError, match="checkpoint is not one of this source"):
-        engine(growing).reader.partitions({"A": {"0": 1}}, {"A": {"0": 2}})
+        engine(growing).stream.plan({"A": {"0": 1}}, {"A": {"0": 2}})
 
 
 CHANGES = [
@@ -343,7 +342,7 @@ def test_a_changed_subscription_continues_from_the_checkpoint_if_told_to(
 
 
 def test_a_checkpoint_without_a_subscription_is_read_on(growing: GrowingStore) -> None:
-    reader = Engine(asked(growing, subscribe="A")).reader
+    stream = Engine(asked(growing, subscribe="A")).stream
     start = {"physicalOffset": growing.messages[10].physical_offset}
-    end = reader.latestOffset(start, ReadAllAvailable())
+    end = stream.position(start)
     assert end["subscription"] == '{"subscribe":["A"]}'

@@ -17,12 +17,11 @@ import mqlake
 from mqlake.errors import FormatError, StoreError
 from mqlake.jobs.archive.job import archive
 from mqlake.query.reading.conditions import AnyText
+from mqlake.query.store.options import read_options
 from mqlake.query.stores.places import are_many
 from mqlake.query.stores.plan import plan_stores
-from mqlake.query.stores.stores import find_stores
-from mqlake.spark.data_source import RocketMQDataSource
-from mqlake.spark.reading.readers import StreamReader
-from mqlake.spark.source.schema import spark_schema
+from mqlake.query.stores.stores import check_many, find_stores, without_queues
+from mqlake.query.stores.stream import StoresStream
 from mqlake.storage.object_target import LocalTarget
 from tests.golden import store
 from tests.query.store.growing import BaseEngine, GrowingStore, KilledError
@@ -44,14 +43,13 @@ def rows_of(given_options: Given, pushed: Any = ()) -> list[Row]:
     ]
 
 
-class StoresEngine(BaseEngine[Given, StreamReader]):
+class StoresEngine(BaseEngine[Given]):
     """Runs micro-batches over several stores."""
 
-    def _new_reader(self) -> StreamReader:
-        source = RocketMQDataSource(dict(self._options))
-        reader = source.streamReader(source.schema())
-        assert isinstance(reader, StreamReader)
-        return reader
+    def _new_stream(self) -> StoresStream:
+        check_many(self._options)
+        shared = read_options(without_queues(self._options), streaming=True)
+        return StoresStream(self._options, shared)
 
     def _rows(self, task: Any) -> Iterable[Row]:
         (options, *_) = find_stores(self._options, streaming=True).options.values()
@@ -266,22 +264,17 @@ def test_checkpoints_of_one_store_and_of_several_are_told_apart(
     query = StoresEngine(streaming(paths(two)))
     query.run_all()
     with pytest.raises(StoreError, match="the checkpoint is not one over several stores"):
-        query.reader.latestOffset({"physicalOffset": 0}, query.reader.getDefaultReadLimit())
+        query.stream.position({"physicalOffset": 0}, query.stream.most)
 
 
 def test_available_now_is_what_was_there(two: dict[str, GrowingStore], tmp_path: Path) -> None:
     query = StoresEngine(streaming(f"{tmp_path}/*/store", maxOffsetsPerTrigger=7))
     before = {name: one.keys for name, one in two.items()}
-    query.reader.prepareForTriggerAvailableNow()
+    query.stream.stop_at_end()
     two["broker-a"].grow(20)
     grown(tmp_path / "broker-c" / "store", 3)
     query.run_all()
     assert query.by_broker == before
-
-
-def test_the_schema_needs_no_store() -> None:
-    source = RocketMQDataSource({"path": "/nowhere/*", "columns": "body,brokerName"})
-    assert source.schema() == spark_schema(("body", "brokerName"))
 
 
 def test_without_spark(two: dict[str, GrowingStore], tmp_path: Path) -> None:

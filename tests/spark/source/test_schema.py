@@ -1,9 +1,10 @@
-"""The Arrow schema of the columns is Spark's."""
+"""The columns as Spark's types, and as Arrow's, are the same."""
 
 from __future__ import annotations
 
 from mqlake.query.store.arrow_columns import arrow_schema
 from mqlake.query.store.columns import COLUMNS
+from mqlake.spark.data_source import RocketMQDataSource
 from mqlake.spark.reading.schema import arrow_schema as arrow_schema_of
 from mqlake.spark.source.schema import spark_schema
 
@@ -13,3 +14,8 @@ def test_the_schema_is_spark_s_including_names_of_elements() -> None:
     found = arrow_schema(COLUMNS)
     assert found.equals(expected, check_metadata=True)
     assert str(found) == str(expected)
+
+
+def test_the_schema_of_several_stores_needs_no_store() -> None:
+    source = RocketMQDataSource({"path": "/nowhere/*", "columns": "body,brokerName"})
+    assert source.schema() == spark_schema(("body", "brokerName"))
