@@ -32,7 +32,6 @@ from mqlake.broker.send.send import SendMessages
 from mqlake.broker.send_back import SendBack
 from mqlake.broker.settings import FAST_PORT_DISTANCE, BrokerSettings
 from mqlake.broker.slave.family import SlaveTables
-from mqlake.broker.slave.refusals import SlaveRefusals
 from mqlake.broker.state.parts import Parts
 from mqlake.broker.state.topics import queues_for, without_topic
 from mqlake.broker.static_topics.clean_up import StaticTopicCleaning
@@ -175,8 +174,7 @@ class Broker:
             if own_log is not None:
                 await _adopt_consumer_offsets(parts, own_log)
             limits = Limits(memory=settings.max_connection_memory, share=settings.max_address_share)
-            refusals = SlaveRefusals(self._live, parts.replicas)
-            self._server = RemotingServer(self.routes, limits, (refusals.check,))
+            self._server = RemotingServer(self.routes, limits, (parts.refusals.check,))
             undo.push_async_callback(self._server.stop)
             self._live.on_change(
                 lambda: self._server.set_memory(self.settings.max_connection_memory),

@@ -145,6 +145,8 @@ def test_the_time_of_a_pop_is_up_while_it_is_looked_for(tmp_path: Path) -> None:
 class Waits:
     """A request that waits for anything, and is answered when it is looked at."""
 
+    code = int(RequestCode.POP_MESSAGE)
+
     def __init__(self, peer: Peer, seen: list[str], name: str) -> None:
         self.peer, self._seen, self._name = peer, seen, name
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from mqlake.broker.slave import following
-from mqlake.broker.slave.refusals import REFUSED
+from mqlake.broker.state.slave_refusals import REFUSED
 from mqlake.formats.consume_queue import SCHEDULE_TOPIC
 from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.headers.send import SendBackHeader

@@ -108,7 +108,7 @@ class _WaitingNotification:
         self, family: Notifications, peer: Peer, request: Command, header: NotificationHeader
     ) -> None:
         self.peer, self._family = peer, family
-        self._request = request
+        self._request, self.code = request, request.code
         # The other header fields are not kept while the request waits.
         is_needed = header.attempt_id is None or bool(header.order)
         self._header = header if is_needed else msgspec.structs.replace(header, attempt_id=None)

@@ -93,6 +93,8 @@ class PopRequests:
         name, group, queue_id = header.topic, header.consumer_group, header.queue_id
         if header.poll_time > 0 and self._waiting.is_full(name, group, queue_id, peer):
             return self._answer(request, header, taken, ResponseCode.POLLING_FULL)
+        if (refusal := self._parts.refusals.of(request.code)) is not None:
+            raise refusal  # This broker has become a slave meanwhile.
         left = min(self._left(header), header.poll_time)
         if left <= 0:
             return self._answer(request, header, taken, ResponseCode.POLLING_TIMEOUT)
@@ -110,6 +112,8 @@ class PopRequests:
     def try_again(self, peer: Peer, request: Command, header: PopHeader) -> Job[bool]:
         """Answer a waiting request if there is something now; return whether it was answered."""
         try:
+            if (refusal := self._parts.refusals.of(request.code)) is not None:
+                raise refusal
             topic, wanted = self._check(header, peer)
             taken = yield from self._take(header, wanted, self._round(header, topic, wanted))
         except RemotingError as error:
@@ -120,8 +124,11 @@ class PopRequests:
         return bool(taken.bodies)
 
     def give_up(self, peer: Peer, request: Command, header: PopHeader) -> None:
-        """Answer a request whose time is up."""
-        peer.answer(request, self._nothing(request, header))
+        """Answer a request whose time is up, or which this broker does not serve any more."""
+        if (refusal := self._parts.refusals.of(request.code)) is not None:
+            peer.answer(request, response(request, refusal.code, remark=refusal.remark))
+        else:
+            peer.answer(request, self._nothing(request, header))
 
     def _nothing(self, request: Command, header: PopHeader) -> Command:
         nothing = Taken(self._now(), 0)
@@ -267,7 +274,7 @@ class _WaitingPop:
         self, family: PopRequests, peer: Peer, request: Command, header: PopHeader
     ) -> None:
         self.peer, self._family = peer, family
-        self._request, self._header = request, _bare(header)
+        self._request, self._header, self.code = request, _bare(header), request.code
 
     def try_again(self) -> Job[bool]:
         return self._family.try_again(self.peer, self._request, self._header)

@@ -26,16 +26,21 @@ Turn = tuple[str, str]
 
 
 class Waits(Protocol):
-    """A request that waits."""
+    """A request that waits.
+
+    Attributes:
+        code: its request code.
+    """
 
     peer: Peer
+    code: int
 
     def try_again(self) -> Job[bool]:
         """Answer if there is something now; return whether it did."""
         ...
 
     def give_up(self) -> None:
-        """Answer that there is nothing."""
+        """Answer that there is nothing, or that this broker has become a slave."""
         ...
 
 
@@ -114,6 +119,7 @@ class Waiting:
         self._parking = Parking[_Waiter](parts.slices, self._over, self._remove)
         self._unread = HeldBack(self._look_again)
         self._shares = Shares(lambda: parts.settings.max_address_share)
+        parts.live.on_change(self._role_changed, "broker_role")
 
     @property
     def news(self) -> tuple[int, int]:
@@ -278,6 +284,20 @@ class Waiting:
     def group_ended(self, group: str) -> Job[None]:
         """Answer the requests of a group: there is nothing."""
         yield from self._end(lambda turn: turn[1] == group)
+
+    def _role_changed(self) -> None:
+        """Answer what only a master serves, if this broker is a slave now."""
+        if self._parts.settings.is_slave:
+            self._parts.slices.start(self._refuse())
+
+    def _refuse(self) -> Job[None]:
+        for turn in list(self._queues):
+            waiting = self._queues.get(turn, {})
+            for waiter in [each for waiters in waiting.values() for each in waiters]:
+                is_refused = self._parts.refusals.of(waiter.what.code) is not None
+                if is_refused and self._parking.leave(waiter):
+                    self._over(waiter)
+                yield
 
     def _end(self, is_over: Callable[[Turn], bool]) -> Job[None]:
         for turn in [turn for turn in self._queues if is_over(turn)]:

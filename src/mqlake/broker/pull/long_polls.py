@@ -118,6 +118,12 @@ class LongPolls:
             for queue_id in list(found.queues):
                 found.arrived(queue_id, _ANY_OFFSET)
 
+    def look_at_all(self) -> Job[None]:
+        """Examine all waiting pulls, a topic at a time: what this broker serves has changed."""
+        for topic in list(self._topics):
+            self.look_again(topic)
+            yield
+
     def make_room(self, peer: Peer) -> list[WaitingPull]:
         """Release waiting pulls of the largest connection, to make room for one of `peer`.
 

@@ -87,6 +87,7 @@ class PullRequests:
         self._disk = ThreadPoolExecutor(_READERS, "mqlake-read")
         self._waiting = LongPolls(self._reads.arrivals, parts.slices, self._serve_again)
         parts.static_topics.on_change.append(self._waiting.look_again)
+        parts.live.on_change(self._role_changed, "broker_role", "slave_read_enable")
         parts.endings.add(self)
         parts.on_stop.append(self._stop)
 
@@ -113,6 +114,10 @@ class PullRequests:
     def group_ended(self, group: str) -> Job[None]:  # noqa: ARG002
         """Do nothing: pulls of a group that was deleted are refused once their time is up."""
         yield from ()
+
+    def _role_changed(self) -> None:
+        """Answer the pulls that wait as new ones would be."""
+        self._parts.slices.start(self._waiting.look_at_all())
 
     def _stop(self) -> None:
         self._waiting.stop()
@@ -371,6 +376,8 @@ class PullRequests:
 
     def _pull_again(self, waiting: WaitingPull, is_over: bool) -> Command | bytes | Outcome:
         stretch = waiting.stretch
+        if (refusal := self._parts.refusals.of(waiting.request.code)) is not None:
+            raise refusal
         if stretch is not None and not self._static_topics.is_current(stretch.queue):
             return self._ask_again(waiting.request, stretch)
         pull = self._check(waiting.peer, waiting.request, waiting.header, waiting.seen)
@@ -382,6 +389,8 @@ class PullRequests:
         code, found = self._judged(pull, found, waiting.seen)
         if code not in (ResponseCode.PULL_NOT_FOUND, ResponseCode.PULL_RETRY_IMMEDIATELY):
             return self._answer(pull, code, found, waiting.seen)
+        if code == ResponseCode.PULL_NOT_FOUND and self._which_broker.is_redirected(found):
+            code, is_over = ResponseCode.PULL_RETRY_IMMEDIATELY, True
         # The new messages do not match: they need not be examined again.
         waiting.seen = found.next_offset
         if not is_over:

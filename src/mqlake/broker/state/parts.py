@@ -17,6 +17,7 @@ from mqlake.broker.state.offsets.restarts import Restarts
 from mqlake.broker.state.offsets.room import OffsetRoom
 from mqlake.broker.state.queue_locks import QueueLocks
 from mqlake.broker.state.registration.registration import Registration
+from mqlake.broker.state.slave_refusals import SlaveRefusals
 from mqlake.broker.state.static_topics import StaticTopics
 from mqlake.broker.state.stats import LOOK, Stats
 from mqlake.broker.state.topics import Topics
@@ -50,6 +51,7 @@ class Parts:
         clients_now: returns the time (ms since 1970) as clients name it in requests.
         locks: the queues that consumers lock to keep their order.
         replicas: the other brokers of this broker's name.
+        refusals: the requests that this broker does not serve because it is a slave.
         names: the name servers with which topics are registered.
         busy: counts requests that were turned away.
         replication: copies the log to slaves, or from a master.
@@ -114,6 +116,7 @@ class Parts:
             Shares(lambda: self.settings.max_address_share),
         )
         self.replicas = Replicas()
+        self.refusals = SlaveRefusals(live, self.replicas)
         self.names = Registration(live, self.topics, self.static_topics, self.replicas, self.slices)
         self.replication = Replication(live, store, self.replicas)
 

@@ -1,4 +1,4 @@
-"""The requests that a slave refuses.
+"""The requests that a slave refuses, and those that wait when a master becomes a slave.
 
 Upstream: `rejectRequest`, `validateSlave`, `EndTransactionProcessor`. Requests that a slave
 forwards to its master (CONSUMER_SEND_MSG_BACK) are not here.
@@ -110,14 +110,18 @@ class SlaveRefusals:
         Raises:
             RemotingError: the response.
         """
+        if (refusal := self.of(request.code)) is not None:
+            raise refusal
+
+    def of(self, code: int) -> RemotingError | None:
+        """Return the response to a request that this broker does not serve, None if it does."""
         settings = self._settings.now
         if not settings.is_slave:
-            return
-        refusal = REFUSED.get(request.code)  # pyright: ignore[reportArgumentType,reportCallIssue]
-        if refusal is None and request.code in _READS and not self._serves_reads(settings):
+            return None
+        refusal = REFUSED.get(code)  # pyright: ignore[reportArgumentType,reportCallIssue]
+        if refusal is None and code in _READS and not self._serves_reads(settings):
             refusal = _READ
-        if refusal is not None:
-            raise RemotingError(*refusal)
+        return None if refusal is None else RemotingError(*refusal)
 
     def _serves_reads(self, settings: BrokerSettings) -> bool:
         replicas = self._replicas
