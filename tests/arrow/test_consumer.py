@@ -25,7 +25,7 @@ from mqlake.testing import RunningBroker, broker
 from tests.client.servers import wait_for_dispatch
 from tests.query.live.topics import wait_for_route
 
-PATIENCE = 60
+PATIENCE = 200
 FIRST = msgspec.structs.replace(SETTINGS, consume_from="first", handover=0.1)
 IN_ORDER = msgspec.structs.replace(FIRST, in_order=True, suspend=0.1)
 

@@ -30,7 +30,7 @@ SMALL = {
 }
 
 
-PATIENCE = 60.0
+PATIENCE = 200.0
 """Seconds to wait for an answer: kernels may have to be compiled."""
 
 # However slow the disk, sends are acknowledged.

@@ -119,7 +119,7 @@ def test_the_longest_message_is_popped_given_back_and_dead(tmp_path: Path, extra
             same((await wait_for(lambda: broker.records("%RETRY%group"), 3))[-1], size)
             assert broker.parts.store.core.redelivery.set_aside == 0
 
-    asyncio.run(asyncio.wait_for(test(), 120))
+    asyncio.run(asyncio.wait_for(test(), 280))
 
 
 def test_the_longest_message_is_popped_again_and_again(tmp_path: Path) -> None:
@@ -140,7 +140,7 @@ def test_the_longest_message_is_popped_again_and_again(tmp_path: Path) -> None:
                 same(found.record, size)
             assert broker.parts.store.core.redelivery.set_aside == 0
 
-    asyncio.run(asyncio.wait_for(test(), 60))
+    asyncio.run(asyncio.wait_for(test(), 280))
 
 
 def checked(broker: Running, size: int) -> list[Record]:
@@ -171,7 +171,7 @@ def test_the_longest_half_is_checked_and_committed(tmp_path: Path, extra: str) -
             same((await wait_for(lambda: broker.records("%RETRY%group")))[0], size)
             assert broker.parts.store.core.redelivery.set_aside == 0
 
-    asyncio.run(asyncio.wait_for(test(), 60))
+    asyncio.run(asyncio.wait_for(test(), 280))
 
 
 async def popped_all(broker: Running, bodies: set[bytes]) -> None:
@@ -240,7 +240,7 @@ def test_malformed_text_of_a_batch_does_not_grow(tmp_path: Path) -> None:
                 15_000,
             }
 
-    asyncio.run(asyncio.wait_for(test(), 60))
+    asyncio.run(asyncio.wait_for(test(), 280))
 
 
 def test_a_body_as_long_as_a_file_leaves_room(tmp_path: Path) -> None:
@@ -258,7 +258,7 @@ def test_a_body_as_long_as_a_file_leaves_room(tmp_path: Path) -> None:
             (again,) = await wait_for(lambda: broker.records("%RETRY%group"))
             assert again.body == record.body
 
-    asyncio.run(asyncio.wait_for(test(), 60))
+    asyncio.run(asyncio.wait_for(test(), 280))
 
 
 def test_messages_of_a_larger_limit_come_again(tmp_path: Path) -> None:
@@ -276,7 +276,7 @@ def test_messages_of_a_larger_limit_come_again(tmp_path: Path) -> None:
             for _ in range(3):
                 await popped_all(broker, {b"x" * 5000})
 
-    asyncio.run(asyncio.wait_for(test(), 60))
+    asyncio.run(asyncio.wait_for(test(), 280))
 
 
 def full(optional: str = "") -> bytes:
@@ -306,7 +306,7 @@ def test_full_messages_of_older_stores_come_again(tmp_path: Path, optional: str)
             same(again[0], MAX_LENGTH - len(optional))
             assert core.redelivery.set_aside == 0
 
-    asyncio.run(asyncio.wait_for(test(), 60))
+    asyncio.run(asyncio.wait_for(test(), 280))
 
 
 def test_what_can_never_be_put_is_set_aside(
@@ -342,7 +342,7 @@ def test_what_can_never_be_put_is_set_aside(
             assert answer.code == ResponseCode.INVALID_PARAMETER
             assert "328 bytes; the maximum is 255" in str(answer.remark)
 
-    asyncio.run(asyncio.wait_for(test(), 60))
+    asyncio.run(asyncio.wait_for(test(), 280))
     assert caplog.text.count("is set aside") == 1
 
 
@@ -356,7 +356,7 @@ def test_retry_topics_of_stores_without_long_topics(tmp_path: Path) -> None:
             assert answer.code == ResponseCode.INVALID_PARAMETER
             assert "the maximum is 127" in str(answer.remark)
 
-    asyncio.run(asyncio.wait_for(test(), 60))
+    asyncio.run(asyncio.wait_for(test(), 280))
 
 
 @pytest.mark.parametrize("time", [-1, 3 * 24 * 60 * 60 * 1000 + 1])
@@ -368,7 +368,7 @@ def test_times_that_no_check_point_can_have(tmp_path: Path, time: int) -> None:
             assert answer.code == ResponseCode.INVALID_PARAMETER
             assert "timerMaxDelaySec" in str(answer.remark)
 
-    asyncio.run(asyncio.wait_for(test(), 60))
+    asyncio.run(asyncio.wait_for(test(), 280))
 
 
 def test_a_full_disk_is_not_asked_in_a_hot_loop(
@@ -394,7 +394,7 @@ def test_a_full_disk_is_not_asked_in_a_hot_loop(
             appender.set_not_writable(None)
             await wait_for(lambda: broker.records(RETRY), 50)
 
-    asyncio.run(asyncio.wait_for(test(), 60))
+    asyncio.run(asyncio.wait_for(test(), 280))
 
 
 TRUSTED = [
@@ -440,4 +440,4 @@ def test_clients_do_not_write_what_the_broker_trusts(tmp_path: Path) -> None:
             answer = await broker.send(to("rmq_sys_TRACE_DATA_region", properties=KEY))
             assert answer.code == ResponseCode.SUCCESS
 
-    asyncio.run(asyncio.wait_for(test(), 120))
+    asyncio.run(asyncio.wait_for(test(), 280))

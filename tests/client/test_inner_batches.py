@@ -23,7 +23,7 @@ from mqlake.remoting.client import RemotingClient
 from mqlake.testing import RunningBroker, broker
 from tests.client.servers import wait_for_dispatch
 
-PATIENCE = 60
+PATIENCE = 200
 FIRST = ConsumerSettings(consume_from="first", handling_timeout=PATIENCE)
 COUNT, SIZE = 12, 7
 

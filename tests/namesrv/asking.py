@@ -20,7 +20,7 @@ from mqlake.protocol.errors import RemotingError
 from mqlake.protocol.headers.namesrv import RegisterBrokerHeader
 from mqlake.remoting.client import RemotingClient
 
-PATIENCE = 60.0
+PATIENCE = 200.0
 """Seconds to wait for an answer."""
 
 BODY = RegisterBody(

@@ -15,7 +15,7 @@ from mqlake.remoting.limits import Limits
 from mqlake.remoting.route import Check, Handler, Route
 from mqlake.remoting.server import RemotingServer
 
-PATIENCE = 60.0
+PATIENCE = 200.0
 """Seconds to wait for an answer."""
 
 

@@ -39,7 +39,7 @@ SYNC = SMALL | {
     "syncFlushTimeout": 60_000,
     "flushIntervalCommitLog": 60_000,
 }
-PATIENCE = 60
+PATIENCE = 200
 THREADS = 8
 
 

@@ -26,7 +26,7 @@ SMALL = {
 }
 SYNC = SMALL | {"flushDiskType": "SYNC_FLUSH", "syncFlushTimeout": 60_000}
 ERRORS = [StoreError("log: Input/output error"), FormatError("damaged"), ValueError("odd")]
-PATIENCE = 60
+PATIENCE = 200
 
 
 def message(number: int) -> Message:

@@ -32,7 +32,7 @@ SYNC = {"mappedFileSizeCommitLog": 1 << 16, "flushDiskType": "SYNC_FLUSH"}
 SLOW = SYNC | {"syncFlushTimeout": 60_000, "osPageCacheBusyTimeOutMills": 60_000}
 BODY = encode_batch([(0, b"one", b""), (0, b"two", b"")])
 ONE = Message("Topic", b"one", keys="key")
-PATIENCE = 20.0
+PATIENCE = 200.0
 _ALL = 8
 """Messages that the threads put: of the topic, halves, and what says that one has ended."""
 

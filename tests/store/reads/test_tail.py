@@ -26,7 +26,7 @@ SMALL = StoreSettings(
     max_hash_slot_num=16,
     max_index_num=64,
 )
-PATIENCE = 60
+PATIENCE = 200
 
 
 @pytest.fixture

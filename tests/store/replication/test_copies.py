@@ -24,7 +24,7 @@ SYNC = {
     "slaveTimeout": 60_000,
     "syncFlushTimeout": 60_000,
 }
-PATIENCE = 60
+PATIENCE = 200
 
 
 class Log:
