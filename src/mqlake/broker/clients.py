@@ -107,13 +107,15 @@ class ClientRequests:
         name, topics = consumer.group_name, self._parts.topics
         group = self._parts.groups.get(name)
         wanted = (topics.get(one.topic) for one in consumer.subscription_data_set)
-        topics.make(
-            naming.retry_topic(name),
-            group.retry_queue_nums if group else 1,
-            READ_WRITE,
-            UNIT_SUBSCRIPTION if consumer.unit_mode else 0,
-            order=any(topic.order for topic in wanted if topic),
-        )
+        retry = naming.retry_topic(name)
+        if not topics.is_being_deleted(retry):  # Otherwise the next heartbeat creates it.
+            topics.make(
+                retry,
+                group.retry_queue_nums if group else 1,
+                READ_WRITE,
+                UNIT_SUBSCRIPTION if consumer.unit_mode else 0,
+                order=any(topic.order for topic in wanted if topic),
+            )
         self._parts.clients.add_consumer(consumer, client, keep=data.without_sub)
         self._parts.clients.consumers[name].fingerprint = data.heartbeat_fingerprint
 

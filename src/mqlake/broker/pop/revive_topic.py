@@ -229,6 +229,8 @@ class ReviveTopic:
             stored.record, topic, point.group
         ):
             return True
+        if self._parts.topics.is_being_deleted(self._retry_topic(point)):
+            return False  # The message would be deleted with the retry topic.
         message = self._again(point, stored)
         result = self._parts.store.append_again(message)
         if result.count:

@@ -279,7 +279,11 @@ class Topics:
         """Return a topic; if it does not exist, create it with these settings.
 
         Upstream: `createTopicInSendMessageBackMethod`, for retry and dead-letter topics.
+
+        Raises:
+            RemotingError: the topic's files are being deleted.
         """
+        self._check_deleted(name)
         found = self.get(name)
         if found is None:
             found = Topic(
