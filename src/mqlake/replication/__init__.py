@@ -1,1 +1,1 @@
-"""The commit log on other machines: sent to slaves, or received from a master."""
+"""The commit log and tables on other machines: sent to slaves, or received from a master."""

@@ -1,1 +1,1 @@
-"""What only slaves do: copy the master's tables, and refuse requests that need a master."""
+"""The tables that slaves copy: a slave requests them, and its master answers."""

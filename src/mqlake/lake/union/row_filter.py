@@ -1,4 +1,4 @@
-"""Decide which rows of a table's files a query selects, as `source.row_filter` does for records."""
+"""Decide which rows of a table's files a query selects (for records: `query.store.row_filter`)."""
 
 # pyright: basic
 # pyarrow has no types.

@@ -2,7 +2,7 @@
 
     {"stores": {"broker-a": {"physicalOffset": 4096, "fingerprint": 2774861}, "broker-b": {…}}}
 
-Each is the position of a query over that store alone (`source.position`).
+Each is the position of a query over that store alone (`query.store.position`).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The streaming reader over several stores: a reader for each, and one position for all."""
+"""A streaming query over several stores: a query for each, and one position for all."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The format "rocketmq" over the brokers of a running cluster (docs/spark-live.md)."""
+"""The sink "rocketmq" into a running cluster, and the tables of docs/spark-live.md."""

@@ -1,1 +1,1 @@
-"""Options as Spark passes them, and the tables that document them."""
+"""Options that tables of a catalog keep, and the tables of options in the documentation."""

@@ -1,1 +1,1 @@
-"""The Spark data source "rocketmq" over store directories (docs/spark-source.md)."""
+"""The columns of the source "rocketmq" as Spark's types, and the tables of docs/spark-source.md."""
