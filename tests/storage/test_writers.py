@@ -26,6 +26,7 @@ WRITERS = {
     "cli/output.py": "standard output that is closed",
     "spark/": "scratch directories of a session, caches of the JVM, marks of a check",
     "testing/": "brokers in temporary directories",
+    "programs/reference.py": "an empty store in a temporary directory, for a page of the docs",
 }
 """Where the disk may be changed without the seam, and why; a path ends in / for its modules."""
 

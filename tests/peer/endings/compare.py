@@ -7,7 +7,7 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.peer.endings.record import load, of_table
+from tests.peer.endings.record import Cell, differences, load, of_table
 from tests.peer.endings.run import Expected, Found, Say, run_side
 from tests.peer.endings.sides import JAVA, MQLAKE
 
@@ -22,6 +22,9 @@ class Compared(NamedTuple):
 async def compared(directory: Path, events: Collection[str], say: Say) -> Compared:
     """Run both brokers through events; mqlake's is to do what the table says, RocketMQ's as before.
 
+    Where RocketMQ's broker is known to lose or to repeat messages, its timing decides which of them
+    it does, and whether: only where both do the same, it must do it again.
+
     Raises:
         JavaMissingError, TimeoutError: as `run_side`.
     """
@@ -32,11 +35,13 @@ async def compared(directory: Path, events: Collection[str], say: Say) -> Compar
             for kind, outcomes in expected.items()
         }
     found = {kind: task.result() for kind, task in tasks.items()}
+    varying = differences()
     unexpected = [
         f"{kind}: {piece}, {event}: {outcome}, not {known.get(event, {}).get(piece)}"
         for kind, known in expected.items()
         for event, outcomes in found[kind].items()
         for piece, outcome in outcomes.items()
         if outcome != known.get(event, {}).get(piece)
+        and (kind == MQLAKE or Cell(event, piece) not in varying)
     ]
     return Compared(found[JAVA], unexpected)

@@ -1,4 +1,4 @@
-"""Expressions that each row of a table must satisfy, evaluated by Spark.
+"""Expressions that each row of a table must satisfy; the adapter of Spark evaluates them.
 
 The expressions are Spark's SQL, and name the table's columns. A row for which one is null is
 refused, as by Delta Lake.
