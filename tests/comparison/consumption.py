@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator
 
 from mqlake.formats.message_id import decode_message_id
@@ -51,7 +50,7 @@ class _Popper:
         while body not in self._held or self._held[body][1] < self._subject.now:
             require(self._subject.now < until, f"{body} does not come")
             self._pop()
-            self._subject.run(asyncio.sleep(1.0))
+            self._subject.sleep(1.0)
         return self._held[body][0]
 
     def receive(self, *bodies: str) -> Step:
@@ -98,7 +97,7 @@ class _Popper:
         """Pop until everything has come that comes."""
 
         def act() -> None:
-            self._subject.run(asyncio.sleep(_INVISIBLE + 2))
+            self._subject.sleep(_INVISIBLE + 2)
             self._pop()
 
         return Step("wait", act)

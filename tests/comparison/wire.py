@@ -131,7 +131,7 @@ class WireSubject:
     def steps(self) -> Iterator[Step]:
         yield Step("start", self._start)
         yield from self._workload.script(self)
-        yield Step("settle", lambda: self.run(asyncio.sleep(self._workload.settling)))
+        yield Step("settle", lambda: self.sleep(self._workload.settling))
         yield Step("stop", self._stop)
         yield Step("start again", self._start)
 
@@ -201,6 +201,16 @@ class WireSubject:
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Do something until it is done."""
         return self._loop.run_until_complete(work)
+
+    def sleep(self, seconds: float) -> None:
+        """Let time pass.
+
+        Raises:
+            StoreError: the store accepts nothing any more: what waits comes after a restart only.
+        """
+        self.run(asyncio.sleep(seconds))
+        if self.broker is not None and (failure := self.broker.parts.store.core.failure):
+            raise failure
 
     # Requests
 
@@ -308,7 +318,7 @@ class WireSubject:
         return Step("restart", act)
 
     def pass_time(self, seconds: float) -> Step:
-        return Step("time passes", lambda: self.run(asyncio.sleep(seconds)), is_exact=False)
+        return Step("time passes", lambda: self.sleep(seconds), is_exact=False)
 
 
 @dataclass

@@ -18,7 +18,7 @@ from mqlake.broker.pop.revive_topic import ReviveTopic
 from mqlake.broker.pop.rounds import Rounds
 from mqlake.broker.pop.waiting import Waiting
 from mqlake.broker.state.parts import Parts
-from mqlake.errors import DiskError, MqlakeError
+from mqlake.errors import DiskError, MqlakeError, SyncError
 from mqlake.protocol.codes import RequestCode
 from mqlake.protocol.permission import Permission
 from mqlake.remoting.route import Route
@@ -108,12 +108,20 @@ class PopConsumption:
             self._ordered.clear()
 
     async def _stop(self) -> None:
-        """Store what was known only in memory, and that the groups have passed it."""
+        """Store what was known only in memory, and that the groups have passed it.
+
+        Raises:
+            DiskError: the disk refused it twice, or a sync failed. The next start finds the groups'
+                offsets before these pops: acknowledged messages come again.
+        """
         await self._parts.slices.finish(self._keep_all())
         try:
             self._store.sync_log()
-        except DiskError:
-            return  # The next start finds the groups' offsets before these pops.
+        except SyncError:
+            raise
+        except DiskError as error:
+            _log.warning("the log is synced again at the stop: %s", error)
+            self._store.sync_log()
         await self._parts.slices.finish(self._in_flight.commit(self._store.watermarks.flushed))
         if self._revival is not None:
             self._revival.commit()  # Otherwise the next process would revive all of that again.
