@@ -29,10 +29,10 @@ from mqlake.protocol.headers.offsets import (
     TimestampHeader,
     UpdateConsumerOffsetHeader,
 )
+from mqlake.protocol.logic_queue_plans import MOST_QUEUES
 from mqlake.protocol.permission import Permission
 from mqlake.remoting.connection import Peer
 from mqlake.remoting.route import Answer, Route
-from mqlake.store.bounds import MOST_QUEUES
 from mqlake.store.port import Boundary
 
 Later = Answer | Coroutine[Any, Any, Answer]

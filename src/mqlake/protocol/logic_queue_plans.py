@@ -17,6 +17,7 @@ from mqlake.protocol.bodies.static_topics import MappedTopic
 from mqlake.protocol.logic_queues import Stretches, mapping_fault
 
 MOST_QUEUES = 65_535
+"""The maximum number of queues of a topic; a broker's settings may only allow fewer."""
 BLOCK = 10_000
 """A queue that moves continues at a multiple of this number of offsets."""
 _EPOCH_STEP = 1000

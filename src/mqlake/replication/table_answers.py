@@ -22,8 +22,8 @@ from mqlake.formats.incarnations import EndedIncarnations
 from mqlake.protocol.body import decode_body, quoted_keys
 from mqlake.protocol.command import Body
 from mqlake.protocol.errors import BodyError
+from mqlake.protocol.logic_queue_plans import MOST_QUEUES
 from mqlake.remoting.slices import Job
-from mqlake.store.bounds import MOST_QUEUES
 
 T = TypeVar("T")
 Members = dict[str, msgspec.Raw]

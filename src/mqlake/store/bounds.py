@@ -26,8 +26,6 @@ _HOUR = re.compile(r" *([0-9]{1,2}) *")
 _ADDRESS = re.compile(r"(\[[0-9a-fA-F:.]+\]|[^\s:\[\]]{1,253}):([0-9]{1,5})")
 _HOURS_A_DAY = 24
 LAST_PORT = 0xFFFF
-MOST_QUEUES = 65_535
-"""Maximum queues of a topic in an existing store; settings may only allow fewer."""
 _LONGEST_NAME = 100
 _LONGEST_PATH = 4000
 _LONGEST_LIST = 10_000

@@ -16,9 +16,9 @@ from mqlake.formats.config.subscription_group import SubscriptionGroup
 from mqlake.protocol import naming
 from mqlake.protocol.codes import ResponseCode
 from mqlake.protocol.errors import RemotingError
+from mqlake.protocol.logic_queue_plans import MOST_QUEUES
 from mqlake.remoting.shares import Shares, owner_of
 from mqlake.remoting.slices import Job
-from mqlake.store.bounds import MOST_QUEUES
 from mqlake.store.config.config_entries import GroupTable
 from mqlake.store.live_settings import Current
 

@@ -23,11 +23,11 @@ from mqlake.broker.state.stats import LOOK, Stats
 from mqlake.broker.state.topics import Topics
 from mqlake.protocol.codes import RequestCode
 from mqlake.protocol.command import Body
+from mqlake.protocol.logic_queue_plans import MOST_QUEUES
 from mqlake.remoting.shares import Shares
 from mqlake.remoting.slices import Job, Slices
 from mqlake.replication.replicas import Replicas
 from mqlake.replication.replication import Replication
-from mqlake.store.bounds import MOST_QUEUES
 from mqlake.store.config.properties_file import PropertiesFile
 from mqlake.store.live_settings import LiveSettings
 from mqlake.store.port import Store

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from functools import cached_property
 
 import msgspec
 import numpy as np
@@ -27,8 +28,8 @@ from mqlake.jobs.source import Source
 from mqlake.storage.clock import SystemClock
 from mqlake.storage.protocol import OwnedDirectory
 from mqlake.storage.read_file import read_file
-from mqlake.store.config.config_files import read_config
-from mqlake.store.incarnations.evidence import Evidence, existing_topics, queue_count
+from mqlake.store.config.config_files import read_config, stated_queues
+from mqlake.store.incarnations.evidence import Evidence, existing_topics
 from mqlake.store.incarnations.restarts import Position, Trace, Tracer, join
 from mqlake.store.incarnations.table import OwnedIncarnations, find_incarnations
 from mqlake.store.queues.queue_kind import BATCH, SIMPLE, QueueKind
@@ -175,7 +176,7 @@ class Deletions:
         Raises:
             DiskError: the process has no descriptor or memory for the file now.
         """
-        named = self._settings() or {}
+        named = self._settings or {}
         return sum(count for topic, count in counts.items() if topic in named)
 
     def _stored(self) -> DeadRecords:
@@ -189,15 +190,16 @@ class Deletions:
         queues = self._queues()
         has_files = any(map(self._source.directory.names, queues.values()))
         with_files = {queue.topic for queue in queues} if has_files else set[str]()
-        topics = existing_topics(with_files, self._settings())
+        topics = existing_topics(with_files, self._settings)
         return DeadRecords(table.befores, table.others, topics, self._dispatched)
 
+    @cached_property
     def _settings(self) -> Mapping[str, Topic] | None:
         topics = read_config(self._source.directory, Topics)
         return None if topics is None else topics.topic_config_table
 
     def _queue_counts(self) -> dict[str, int]:
-        return {name: queue_count(topic) for name, topic in (self._settings() or {}).items()}
+        return {name: stated_queues(topic) for name, topic in (self._settings or {}).items()}
 
     def _queues(self) -> dict[Queue, str]:
         """Return the queues that have a directory, and its path."""

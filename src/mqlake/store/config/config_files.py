@@ -6,6 +6,7 @@ from typing import TypeVar
 
 from mqlake.errors import FormatError, StoreError, raise_passing
 from mqlake.formats.config import Config, Topics, load
+from mqlake.formats.config.topics import Topic
 from mqlake.storage.protocol import Directory
 from mqlake.storage.read_file import read_file
 
@@ -38,10 +39,13 @@ def read_config(directory: Directory, kind: type[C]) -> C | None:
         return None
 
 
+def stated_queues(settings: Topic) -> int:
+    """Return the number of a topic's queues according to its settings."""
+    return min(max(settings.read_queue_nums, settings.write_queue_nums), MOST_QUEUES)
+
+
 def queue_count(directory: Directory, topic: str) -> int:
     """Return the number of a topic's queues according to its settings, 0 if they are unknown."""
     topics = read_config(directory, Topics)
     settings = topics.topic_config_table.get(topic) if topics else None
-    if settings is None:
-        return 0
-    return min(max(settings.read_queue_nums, settings.write_queue_nums), MOST_QUEUES)
+    return 0 if settings is None else stated_queues(settings)

@@ -11,8 +11,6 @@ from collections.abc import Collection, Mapping
 
 import msgspec
 
-from mqlake.formats.config.topics import Topic
-from mqlake.store.config.config_files import MOST_QUEUES
 from mqlake.store.incarnations.restarts import Start, Trace, befores, is_restart
 from mqlake.store.log.scan import Queue
 
@@ -84,7 +82,7 @@ class Evidence(msgspec.Struct, frozen=True):
         if self.queue_counts is None:
             return True
         count = self.queue_counts.get(topic)
-        return count is not None and all(each in queue_ids for each in range(count))
+        return count is not None and all(each in queue_ids for each in range(max(1, count)))
 
     def _may_be_deleted(self, queue: Queue, trace: Trace, begin: int) -> bool:
         """Return whether the records of a queue before a physical offset may all be dead.
@@ -110,11 +108,6 @@ class Evidence(msgspec.Struct, frozen=True):
         if begin is None or start.physical_offset >= self.dispatched:
             return is_restart(start)
         return start.physical_offset == begin
-
-
-def queue_count(topic: Topic) -> int:
-    """Return how many queues a topic has, by its settings; at least 1."""
-    return max(1, min(max(topic.read_queue_nums, topic.write_queue_nums), MOST_QUEUES))
 
 
 def existing_topics(

@@ -17,8 +17,8 @@ import numpy as np
 from mqlake.dispatch.batch import Batch
 from mqlake.formats.config.topics import Topics
 from mqlake.storage.protocol import Directory
-from mqlake.store.config.config_files import read_config
-from mqlake.store.incarnations.evidence import existing_topics, queue_count
+from mqlake.store.config.config_files import read_config, stated_queues
+from mqlake.store.incarnations.evidence import existing_topics
 from mqlake.store.incarnations.restarts import Position, Start, Tracer, befores, is_restart, join
 from mqlake.store.incarnations.table import Incarnations
 from mqlake.store.log.scan import Queue
@@ -60,7 +60,7 @@ def from_files(
         begins.setdefault(queue.topic, {})[queue.queue_id] = judges.begin(queue)
     topics = dict.fromkeys(existing, 0)
     for topic, found in begins.items():
-        if topic in named and found.keys() >= {*range(queue_count(named[topic]))}:
+        if topic in named and found.keys() >= {*range(max(1, stated_queues(named[topic])))}:
             topics[topic] = _first(found.values(), min_offset)
     return table.derived(topics, max(table.others, dispatched))
 
