@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from mqlake.errors import FormatError, StoreError, raise_passing
 from mqlake.formats import abort_file, checkpoint
-from mqlake.formats.checkpoint import Checkpoint, Checksummed, ResumePoint
+from mqlake.formats.checkpoint import Checkpoint, Checksummed
 from mqlake.formats.config import Topics
 from mqlake.formats.dialect import Dialect
 from mqlake.storage.owner_lock import LOCK_NAME
@@ -95,22 +95,26 @@ class Snapshot:
             return None
 
     @cached_property
+    def _checkpoint_file(self) -> bytes:
+        """The content of the checkpoint; b"" if it cannot be read."""
+        try:
+            return _read(self.directory, CHECKPOINT_NAME)
+        except StoreError as error:
+            raise_passing(error)
+            return b""
+
+    @cached_property
     def checkpoint(self) -> Checkpoint | None:
         """The checkpoint, or None if it cannot be read."""
         try:
-            return checkpoint.decode(_read(self.directory, CHECKPOINT_NAME))
-        except (StoreError, FormatError) as error:
-            raise_passing(error)
+            return checkpoint.decode(self._checkpoint_file)
+        except FormatError:
             return None
 
     @cached_property
     def checksummed(self) -> Checksummed | None:
         """The part of the log in which mqlake wrote every record with its checksum, or None."""
-        try:
-            return checkpoint.decode_checksummed(_read(self.directory, CHECKPOINT_NAME))
-        except StoreError as error:
-            raise_passing(error)
-            return None
+        return checkpoint.decode_checksummed(self._checkpoint_file)
 
     @cached_property
     def detected(self) -> Detected:
@@ -153,7 +157,8 @@ class Snapshot:
         scan.
         """
         table, is_whole, _ = find_incarnations(self.directory)
-        resume = self._resume
+        # How far mqlake's checkpoint says that all was dispatched; None if RocketMQ wrote it.
+        resume = checkpoint.decode_resume(self._checkpoint_file)
         if (is_whole and resume is not None) or not self._dispatched[1]:
             return table
         settings = read_config(self.directory, Topics)
@@ -166,15 +171,6 @@ class Snapshot:
             dispatched = max(dispatched, resume.position)
         others = max(table.others, dispatched)
         return table.derived(dict.fromkeys(existing, 0), others)
-
-    @property
-    def _resume(self) -> ResumePoint | None:
-        """How far mqlake's checkpoint says that all was dispatched; None if RocketMQ wrote it."""
-        try:
-            return checkpoint.decode_resume(_read(self.directory, CHECKPOINT_NAME))
-        except StoreError as error:
-            raise_passing(error)
-            return None
 
     def has_living_files(self, topic: str) -> bool:
         """Return whether a topic has a queue directory that is not a deleted incarnation's."""

@@ -172,6 +172,23 @@ def test_a_consumer_that_assigns_itself_queues_gets_all_messages_of_the_new_topi
     asyncio.run(main())
 
 
+def test_readers_without_a_group_of_their_own_get_the_offset_that_they_ask_for(
+    tmp_path: Path,
+) -> None:
+    async def main() -> None:
+        async with running(tmp_path) as broker:
+            shared = {"consumer_group": "TOOLS_CONSUMER"}
+            await fill(broker, 50)
+            await pull(broker, 0, **shared)
+            await delete(broker)
+            await fill(broker, 50)
+            found = await pull(broker, 32, **shared)
+            assert found.code == ResponseCode.SUCCESS
+            assert found.records[0].queue_offset == 32
+
+    asyncio.run(main())
+
+
 def test_a_pull_that_waits_is_answered_when_its_topic_is_deleted(tmp_path: Path) -> None:
     async def main() -> None:
         async with running(tmp_path) as broker:

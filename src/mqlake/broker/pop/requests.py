@@ -93,8 +93,7 @@ class PopRequests:
         name, group, queue_id = header.topic, header.consumer_group, header.queue_id
         if header.poll_time > 0 and self._waiting.is_full(name, group, queue_id, peer):
             return self._answer(request, header, taken, ResponseCode.POLLING_FULL)
-        if (refusal := self._parts.refusals.of(request.code)) is not None:
-            raise refusal  # This broker has become a slave meanwhile.
+        self._parts.refusals.check_code(request.code)
         left = min(self._left(header), header.poll_time)
         if left <= 0:
             return self._answer(request, header, taken, ResponseCode.POLLING_TIMEOUT)
@@ -112,8 +111,7 @@ class PopRequests:
     def try_again(self, peer: Peer, request: Command, header: PopHeader) -> Job[bool]:
         """Answer a waiting request if there is something now; return whether it was answered."""
         try:
-            if (refusal := self._parts.refusals.of(request.code)) is not None:
-                raise refusal
+            self._parts.refusals.check_code(request.code)
             topic, wanted = self._check(header, peer)
             taken = yield from self._take(header, wanted, self._round(header, topic, wanted))
         except RemotingError as error:

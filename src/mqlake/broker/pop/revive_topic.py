@@ -285,7 +285,6 @@ class ReviveTopic:
         topic = self._parts.topics.make(name, queues)
         self._parts.topics.add_queues(topic, queues)
         offsets = self._store.config.consumer_offsets
-        if offsets.query(point.group, name, queue_id) is None and self._parts.offset_room.has_room(
-            point.group
-        ):
+        room = self._parts.offset_room
+        if offsets.query(point.group, name, queue_id) is None and room.has_room(point.group):
             offsets.commit(point.group, name, queue_id, 0)

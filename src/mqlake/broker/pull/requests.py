@@ -332,9 +332,8 @@ class PullRequests:
     def _answer(self, pull: _Pull, code: int, found: Found, requested: int) -> Command | bytes:
         header, allowed = pull.header, pull.allowed
         group, topic, queue_id = header.consumer_group, header.topic, header.queue_id
-        if self._parts.offset_room.has_room(group) or self._offsets.has_pull(
-            group, topic, queue_id
-        ):
+        room = self._parts.offset_room
+        if room.has_room(group) or self._offsets.has_pull(group, topic, queue_id):
             self._offsets.commit_pull(group, topic, queue_id, found.next_offset)
         size = sum(map(len, found.pieces))
         self._parts.stats.got(group, topic, found.messages, size)
@@ -376,8 +375,7 @@ class PullRequests:
 
     def _pull_again(self, waiting: WaitingPull, is_over: bool) -> Command | bytes | Outcome:
         stretch = waiting.stretch
-        if (refusal := self._parts.refusals.of(waiting.request.code)) is not None:
-            raise refusal
+        self._parts.refusals.check_code(waiting.request.code)
         if stretch is not None and not self._static_topics.is_current(stretch.queue):
             return self._ask_again(waiting.request, stretch)
         pull = self._check(waiting.peer, waiting.request, waiting.header, waiting.seen)

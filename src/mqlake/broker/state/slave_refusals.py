@@ -110,7 +110,15 @@ class SlaveRefusals:
         Raises:
             RemotingError: the response.
         """
-        if (refusal := self.of(request.code)) is not None:
+        self.check_code(request.code)
+
+    def check_code(self, code: int) -> None:
+        """Refuse a request that waits, if this broker has become a slave that does not serve it.
+
+        Raises:
+            RemotingError: the response.
+        """
+        if (refusal := self.of(code)) is not None:
             raise refusal
 
     def of(self, code: int) -> RemotingError | None:

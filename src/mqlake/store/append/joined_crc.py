@@ -9,8 +9,10 @@ from __future__ import annotations
 from functools import cache
 from typing import Final
 
-_REFLECTED: Final = 0xEDB88320
-"""The polynomial of CRC-32: bit 31 is the coefficient of x^0."""
+from mqlake.kernels import polynomial
+
+_REFLECTED: Final = polynomial.reflect(polynomial.CRC32, 33) >> 1
+"""The polynomial of CRC-32 without x^32: bit 31 is the coefficient of x^0."""
 _ONE: Final = 1 << 31
 
 
