@@ -11,6 +11,9 @@ from tests.peer.endings.record import Cell, differences, load, of_table
 from tests.peer.endings.run import Expected, Found, Say, run_side
 from tests.peer.endings.sides import JAVA, MQLAKE
 
+_TRIES = 3
+"""How often RocketMQ's broker goes through an event, until it does once what it did before."""
+
 
 class Compared(NamedTuple):
     """The end of a run: what RocketMQ's broker did, and a line for whatever was not expected."""
@@ -22,8 +25,8 @@ class Compared(NamedTuple):
 async def compared(directory: Path, events: Collection[str], say: Say) -> Compared:
     """Run both brokers through events; mqlake's is to do what the table says, RocketMQ's as before.
 
-    Where RocketMQ's broker is known to lose or to repeat messages, its timing decides which of them
-    it does, and whether: only where both do the same, it must do it again.
+    RocketMQ's broker sometimes loses or repeats new messages where it usually does not, so it may
+    try again. Where it is known to do something else than mqlake's, its timing decides what.
 
     Raises:
         JavaMissingError, TimeoutError: as `run_side`.
@@ -35,13 +38,38 @@ async def compared(directory: Path, events: Collection[str], say: Say) -> Compar
             for kind, outcomes in expected.items()
         }
     found = {kind: task.result() for kind, task in tasks.items()}
-    varying = differences()
+    varying = differences().keys()
+    odd = _odd(found[JAVA], expected[JAVA]) - varying
+    for number in range(1, _TRIES):
+        if not odd:
+            break
+        say(f"{JAVA}, again: {'; '.join(_lines(JAVA, odd, found[JAVA], expected[JAVA]))}")
+        again = {cell.event for cell in odd}
+        (place := directory / f"again-{number}").mkdir()
+        second = await run_side(JAVA, place, again, expected[JAVA], say)
+        for cell in odd - _odd(second, expected[JAVA]):
+            found[JAVA][cell.event][cell.piece] = second[cell.event][cell.piece]
+        odd = _odd(found[JAVA], expected[JAVA]) - varying
+    ours = _odd(found[MQLAKE], expected[MQLAKE])
     unexpected = [
-        f"{kind}: {piece}, {event}: {outcome}, not {known.get(event, {}).get(piece)}"
-        for kind, known in expected.items()
-        for event, outcomes in found[kind].items()
-        for piece, outcome in outcomes.items()
-        if outcome != known.get(event, {}).get(piece)
-        and (kind == MQLAKE or Cell(event, piece) not in varying)
+        *_lines(MQLAKE, ours, found[MQLAKE], expected[MQLAKE]),
+        *_lines(JAVA, odd, found[JAVA], expected[JAVA]),
     ]
     return Compared(found[JAVA], unexpected)
+
+
+def _odd(found: Found, expected: Expected) -> set[Cell]:
+    """Return where an outcome is not the expected one."""
+    return {
+        Cell(event, piece)
+        for event, outcomes in found.items()
+        for piece, outcome in outcomes.items()
+        if outcome != expected.get(event, {}).get(piece)
+    }
+
+
+def _lines(kind: str, odd: set[Cell], found: Found, expected: Expected) -> list[str]:
+    return [
+        f"{kind}: {piece}, {event}: {found[event][piece]}, not {expected.get(event, {}).get(piece)}"
+        for event, piece in sorted(odd)
+    ]
