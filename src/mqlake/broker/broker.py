@@ -18,6 +18,7 @@ import msgspec
 from mqlake.broker.acting import returning
 from mqlake.broker.acting.family import ActingMaster
 from mqlake.broker.admin.families import ADMIN
+from mqlake.broker.after_dispatch import after_dispatch
 from mqlake.broker.clients import ClientRequests
 from mqlake.broker.controller.requests import ControllerRequests
 from mqlake.broker.lite import LiteTopics
@@ -170,7 +171,9 @@ class Broker:
             self._live.on_change(lambda: _restore_topics_of_master(parts), "broker_role")
             undo.callback(parts.slices.stop)
             undo.callback(parts.repeating.stop)
-            self.routes = tuple(route for family in FAMILIES for route in family(parts).routes())
+            families = [family(parts) for family in FAMILIES]
+            served = (route for family in families for route in family.routes())
+            self.routes = tuple(after_dispatch(route, store) for route in served)
             if own_log is not None:
                 await _adopt_consumer_offsets(parts, own_log)
             limits = Limits(memory=settings.max_connection_memory, share=settings.max_address_share)

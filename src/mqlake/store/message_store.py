@@ -452,21 +452,27 @@ class MessageStore(Answers):
         Where many puts wait, they are answered first. If they are followed by others, it is
         dispatched while those wait for the disk.
         """
-        await self._run(self.core.log.unsynced(), beside=self._tick_synced)
+        await self._run(self.core.log.unsynced(), beside=self.catch_up)
         # Slaves may be sent what is durable; it may be confirmed only once they have it.
         self.copying.tell()
         if not self._acknowledgements.would_release(_MANY_WAITING):
-            self._tick_synced()
+            self.catch_up()
         else:  # In the round of the loop after the one in which they are answered.
             self._loop.call_soon(self._loop.call_soon, self._tick_unless_syncing)
 
     def _tick_unless_syncing(self) -> None:
         if not self._acknowledgements.is_syncing:
-            self._tick_synced()
+            self.catch_up()
 
-    def _tick_synced(self) -> None:
-        if self.watermarks.dispatched < self.watermarks.confirmed:
-            self._tick_now()
+    def catch_up(self) -> bool:
+        """Dispatch what is confirmed now, and not at the next tick; return whether there was any.
+
+        What takes longer than one turn is left to the next tick.
+        """
+        if self.watermarks.dispatched >= self.watermarks.confirmed:
+            return False
+        self._tick_now()
+        return True
 
     # Read
 
@@ -506,7 +512,7 @@ class MessageStore(Answers):
                     continue
                 await self._run(job)
                 # What it made durable is dispatched before its puts are answered.
-                self._tick_synced()
+                self.catch_up()
                 self._acknowledgements.release()
             self._acknowledgements.release()
 

@@ -559,6 +559,13 @@ class Store(Protocol):
         """
         ...
 
+    def catch_up(self) -> bool:
+        """Dispatch what is confirmed, for one turn; return whether there was anything.
+
+        Messages are acknowledged some milliseconds before they have their queue and index entries.
+        """
+        ...
+
     def sync_log(self) -> None:
         """Return once every message is durable and dispatched. It blocks the event loop.
 

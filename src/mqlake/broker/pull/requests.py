@@ -236,6 +236,9 @@ class PullRequests:
     def _read(self, wanted: PullRead) -> Found:
         begin = time.perf_counter()
         found = read(self._reads, wanted, self._parts.settings)
+        if found.status is Status.OFFSET_OVERFLOW_BADLY and self._parts.store.catch_up():
+            # The offset may be that of a message which was acknowledged just now.
+            found = read(self._reads, wanted, self._parts.settings)
         self._parts.stats.get_times.add(time.perf_counter() - begin)
         return found
 

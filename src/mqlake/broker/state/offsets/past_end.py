@@ -43,6 +43,7 @@ class PastEnd:
 
     def __init__(self, settings: Current[BrokerSettings], store: Store) -> None:
         self._settings = settings
+        self._store = store
         self._reads, self._incarnations = store.reads, store.incarnations
         self._offsets = store.config.consumer_offsets
         self._notes = Counter[str]()
@@ -82,6 +83,8 @@ class PastEnd:
         if not settings.correct_offset_past_end or settings.is_slave:
             return False
         high = self._reads.queue(at.topic, at.queue_id).max_offset
+        if offset > high and self._store.catch_up():
+            high = self._reads.queue(at.topic, at.queue_id).max_offset
         if offset <= high:
             return False
         self.refused += 1
