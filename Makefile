@@ -5,6 +5,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.ready
 NEWEST := build/newest-spark
 OTHER  := build/newest-python
+SEED   := $(shell date +%j)
 PORTABLE := $(addprefix tests/,formats dispatch kernels protocol remoting storage store broker namesrv client jobs cli kafka)
 
 # Tests that start no JVM, no server process and no kernel compilation: for the inner loop.
@@ -14,7 +15,7 @@ FAST   := tests/documents tests/formats tests/protocol tests/storage tests/names
 # Otherwise each of the many processes that tests start compiles every module again: a second each.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help env demo check test all-tests peers docs lint style types layers fast format cluster-test newest-spark-test newest-python-test nightly bench lock clean
+.PHONY: help env demo check test all-tests peers docs lint style types layers fast format cluster-test slow-machine-test newest-spark-test newest-python-test nightly bench lock clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -66,6 +67,9 @@ format: $(STAMP)  ## format the code, and fix what ruff can fix
 cluster-test: $(STAMP)  ## test jobs, Spark sources and sinks on a Spark cluster of two workers, while workers and brokers are killed
 	CLUSTER_TEST_MIB=512 $(BIN)/pytest -n 0 -m '' tests/spark/test_cluster.py tests/peer/test_spark_cluster.py
 
+slow-machine-test: $(STAMP)  ## run the tests with random delays: SEED=1; finds tests that depend on the speed of the machine
+	$(BIN)/pytest -n 4 --dist loadfile --no-loadscope-reorder --timeout 900 --slow-machine $(SEED) -m 'not nightly and not peer'
+
 newest-spark-test: $(STAMP)  ## run the Spark tests with the newest PySpark instead of the pinned one
 	@PYTHON=$(PYTHON) scripts/make-env $(NEWEST)
 	$(NEWEST)/bin/uv pip install --quiet --no-deps --upgrade --python $(NEWEST)/bin/python pyspark
@@ -100,6 +104,7 @@ nightly: $(STAMP)  ## run the long proofs; writes docs/reliability.md
 	TOUCHED_SEEDS=60 $(BIN)/pytest -q -n 0 --timeout 7200 tests/lake/tables/test_others.py
 	ODD_SEEDS=20 ODD_MESSAGES=400 $(BIN)/pytest -q -n 0 --timeout 7200 tests/odd
 	$(BIN)/pytest -q -n 0 -m nightly
+	@$(MAKE) --no-print-directory slow-machine-test
 
 bench: $(STAMP)  ## run the benchmarks; writes docs/benchmarks.md
 	$(BIN)/python -m benchmarks

@@ -10,6 +10,7 @@ from hypothesis import settings
 
 from mqlake.programs import ports
 from tests.skips import summary
+from tests.slow_machine import plugin as slow_machine
 
 FIRST = (
     "tests/peer/test_spark_cluster.py",
@@ -34,7 +35,12 @@ settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")
 
 
-def pytest_configure() -> None:
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option `--slow-machine`."""
+    slow_machine.add_option(parser)
+
+
+def pytest_configure(config: pytest.Config) -> None:
     """Let each process of a test run have free ports of its own.
 
     A port is free from its choice until a server listens on it: another process could choose it.
@@ -42,6 +48,7 @@ def pytest_configure() -> None:
     worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0")[2:])
     share = len(ports.PORTS) // int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
     ports.PORTS = ports.PORTS[worker * share : (worker + 1) * share]
+    slow_machine.register(config)
 
 
 def pytest_collection() -> None:

@@ -1,0 +1,64 @@
+"""What is slow in one test."""
+
+from __future__ import annotations
+
+import random
+from threading import Lock
+
+DISPATCH = "dispatch"
+"""Seconds from a put until its dispatch, and between checks for due services."""
+
+RANGES = {
+    "sync": (0.1, 0.5),
+    "event loop": (0.05, 1.0),
+    "thread": (0.05, 0.5),
+    "accept": (0.05, 0.5),
+    "connect": (0.05, 0.5),
+    "process": (0.05, 1.0),
+}
+"""Shortest and longest delay in seconds, of each kind."""
+
+_MOST = 1.5
+"""Seconds of delay in one test, so that the tests end; each kind gets its share."""
+
+_KINDS_AT_ONCE = 3
+
+
+class Drawn:
+    """The delays of one test.
+
+    Args:
+        seed: the seed of the run.
+        name: the test.
+    """
+
+    def __init__(self, seed: int, name: str) -> None:
+        # Not what the tests draw from: their own draws remain the same.
+        self._dice = dice = random.Random(f"{seed} {name}")
+        kinds = dice.sample([DISPATCH, *RANGES], dice.randint(1, _KINDS_AT_ONCE))
+        self.dispatch = dice.uniform(0.2, 1.0) if DISPATCH in kinds else None
+        # Rare ones reach the calls after the first ones, before the time is spent.
+        self._chances = {kind: 10 ** dice.uniform(-2.5, 0) for kind in RANGES if kind in kinds}
+        self._left = dict.fromkeys(self._chances, _MOST / len(kinds))
+        self._delays: dict[str, list[float]] = {kind: [] for kind in self._chances}
+        self._lock = Lock()
+
+    def delay(self, kind: str) -> float:
+        """Return the seconds by which to delay one call, mostly 0."""
+        chance = self._chances.get(kind)
+        if chance is None or self._dice.random() >= chance:
+            return 0.0
+        with self._lock:
+            if self._left[kind] <= 0:
+                return 0.0
+            seconds = self._dice.uniform(*RANGES[kind])
+            self._left[kind] -= seconds
+            self._delays[kind].append(seconds)
+            return seconds
+
+    def __str__(self) -> str:
+        lines = [] if self.dispatch is None else [f"{DISPATCH}: {self.dispatch:.2f} s late"]
+        for kind, delays in self._delays.items():
+            seconds = ", ".join(f"{delay:.2f}" for delay in delays) or "none"
+            lines.append(f"{kind}: 1 call in {1 / self._chances[kind]:.0f}; seconds: {seconds}")
+        return "\n".join(lines)
