@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from mqlake.formats.message_id import decode_message_id
 from mqlake.formats.sys_flag import TRANSACTION_COMMIT, TRANSACTION_ROLLBACK
@@ -25,13 +27,16 @@ _PATIENCE = 300.0
 class _Popper:
     """Who pops messages and acknowledges them.
 
-    What was acknowledged must never come again, unless the broker was killed.
+    What was acknowledged must never come again, unless the broker was killed. A send that the disk
+    refused in part may have stored its message, and was repeated: then there are two with the same
+    body, and each is acknowledged.
     """
 
     def __init__(self, subject: WireSubject) -> None:
         self._subject = subject
-        self._held: dict[str, tuple[popping.Popped, float]] = {}
-        self._acknowledged: set[str] = set()
+        self._held: dict[str, dict[_Place, tuple[popping.Popped, float]]] = {}
+        self._stored: dict[str, set[_Place]] = {}
+        self._acknowledged = Counter[str]()
 
     def _pop(self) -> None:
         header = popping.header(
@@ -40,18 +45,33 @@ class _Popper:
         accepted = ResponseCode.SUCCESS, ResponseCode.POLLING_TIMEOUT
         answer = self._subject.request(RequestCode.POP_MESSAGE, header, accepted=accepted)
         for each in popping.read(answer):
-            again = each.body in self._acknowledged and not self._subject.was_killed
-            require(not again, f"{each.body} was acknowledged, and comes again")
-            self._held[each.body] = each, self._subject.now + _INVISIBLE - 5
+            self._take(each)
 
-    def _hold(self, body: str) -> popping.Popped:
-        """Return a message that is still this consumer's."""
+    def _take(self, popped: popping.Popped) -> None:
+        body, place = popped.body, _place(popped)
+        stored = self._stored.setdefault(body, set())
+        if place.topic == TOPIC:
+            stored.add(place)
+        if body not in self._acknowledged:
+            until = self._subject.now + _INVISIBLE - 5
+            self._held.setdefault(body, {})[place] = popped, until
+            return
+        again = self._acknowledged[body] >= len(stored) and not self._subject.was_killed
+        require(not again, f"{body} was acknowledged, and comes again")
+        self._acknowledge(popped)
+
+    def _hold(self, body: str) -> list[popping.Popped]:
+        """Return the messages with a body that are still this consumer's, at least one."""
         until = self._subject.now + _PATIENCE
-        while body not in self._held or self._held[body][1] < self._subject.now:
+        while not (found := self._in_time(body)):
             require(self._subject.now < until, f"{body} does not come")
             self._pop()
             self._subject.sleep(1.0)
-        return self._held[body][0]
+        return found
+
+    def _in_time(self, body: str) -> list[popping.Popped]:
+        now = self._subject.now
+        return [popped for popped, until in self._held.get(body, {}).values() if until >= now]
 
     def receive(self, *bodies: str) -> Step:
         def act() -> None:
@@ -62,33 +82,39 @@ class _Popper:
 
     def acknowledge(self, body: str) -> Step:
         def act() -> None:
-            popped = self._hold(body)
-            header = AckHeader(
-                consumer_group=GROUP,
-                topic=_topic(popped),
-                queue_id=popped.record.queue_id,
-                extra_info=popped.receipt,
-                offset=popped.record.queue_offset,
-            )
-            self._subject.request(RequestCode.ACK_MESSAGE, header)
-            self._acknowledged.add(body)
+            for popped in self._hold(body):
+                self._acknowledge(popped)
+            del self._held[body]
 
         return Step(f"acknowledge {body}", act)
+
+    def _acknowledge(self, popped: popping.Popped) -> None:
+        place = _place(popped)
+        header = AckHeader(
+            consumer_group=GROUP,
+            topic=place.topic,
+            queue_id=place.queue_id,
+            extra_info=popped.receipt,
+            offset=place.offset,
+        )
+        self._subject.request(RequestCode.ACK_MESSAGE, header)
+        self._acknowledged[popped.body] += 1
 
     def change(self, body: str, seconds: float) -> Step:
         """Let a message come again after so many seconds."""
 
         def act() -> None:
-            popped = self._hold(body)
-            header = ChangeInvisibleTimeHeader(
-                consumer_group=GROUP,
-                topic=_topic(popped),
-                queue_id=popped.record.queue_id,
-                extra_info=popped.receipt,
-                offset=popped.record.queue_offset,
-                invisible_time=int(seconds * 1000),
-            )
-            self._subject.request(RequestCode.CHANGE_MESSAGE_INVISIBLETIME, header)
+            for popped in self._hold(body):
+                place = _place(popped)
+                header = ChangeInvisibleTimeHeader(
+                    consumer_group=GROUP,
+                    topic=place.topic,
+                    queue_id=place.queue_id,
+                    extra_info=popped.receipt,
+                    offset=place.offset,
+                    invisible_time=int(seconds * 1000),
+                )
+                self._subject.request(RequestCode.CHANGE_MESSAGE_INVISIBLETIME, header)
             del self._held[body]
 
         return Step(f"change {body}", act)
@@ -103,8 +129,17 @@ class _Popper:
         return Step("wait", act)
 
 
-def _topic(popped: popping.Popped) -> str:
-    return marked(popped.receipt.split(" ")[4], TOPIC, GROUP)
+class _Place(NamedTuple):
+    """Where a popped message is stored."""
+
+    topic: str
+    queue_id: int
+    offset: int
+
+
+def _place(popped: popping.Popped) -> _Place:
+    topic = marked(popped.receipt.split(" ")[4], TOPIC, GROUP)
+    return _Place(topic, popped.record.queue_id, popped.record.queue_offset)
 
 
 def _pops(s: WireSubject) -> Iterator[Step]:

@@ -1,0 +1,77 @@
+"""Who is connected, and what is served. Upstream: `BrokerMetricsManager`."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+
+from mqlake.broker.state.parts import Parts
+from mqlake.metrics.metric import Sample, counter, gauge
+from mqlake.protocol.codes import RequestCode
+from mqlake.protocol.naming import SYSTEM_GROUP_PREFIX
+from mqlake.remoting.slices import Job
+
+_CLIENT = ("language", "version", "protocol_type")
+_REMOTING = "remoting"
+_MODES = {"CONSUME_ACTIVELY": "pull", "CONSUME_PASSIVELY": "push", "CONSUME_POP": "pop"}
+
+PRODUCERS = gauge("rocketmq_producer_connections", "Connected producers.", labels=_CLIENT)
+CONSUMERS = gauge(
+    "rocketmq_consumer_connections",
+    "Connected consumers of a group.",
+    labels=("consumer_group", *_CLIENT, "consume_mode", "is_system"),
+)
+
+REQUESTS = counter(
+    "mqlake_requests_total",
+    "Requests that were served, without those that a check refused.",
+    labels=("request_code",),
+)
+REFUSED = counter(
+    "mqlake_refused_requests_total",
+    "Valid requests that were turned away.",
+    labels=("reason",),
+)
+CONNECTIONS = gauge("mqlake_connections", "Open connections.")
+WAITING = gauge("mqlake_long_requests", "Long requests that are not answered yet.")
+PAST_END = counter(
+    "mqlake_offsets_past_end_total",
+    "Pulls and commits that named an offset past the end of their queue.",
+    labels=("request",),
+)
+
+
+def samples(parts: Parts, served: Mapping[int, int], connections: int) -> Job[list[Sample]]:
+    """Return the connected clients by kind, and counts of requests since the start.
+
+    Args:
+        served: how many requests were served, by code.
+        connections: how many are open.
+    """
+    found = [
+        Sample(CONNECTIONS, connections),
+        Sample(WAITING, len(parts.slices)),
+        Sample(PAST_END, parts.past_end.corrected, ("pull",)),
+        Sample(PAST_END, parts.past_end.refused, ("commit",)),
+        *(Sample(REQUESTS, count, (_name(code),)) for code, count in served.items() if count),
+        *(Sample(REFUSED, count, (reason,)) for reason, count in parts.busy.counts.items()),
+    ]
+    producers = Counter[tuple[str, ...]]()
+    for members in list(parts.clients.producers.values()):
+        producers.update((each.language, str(each.version), _REMOTING) for each in members)
+        yield
+    found += [Sample(PRODUCERS, count, labels) for labels, count in producers.items()]
+    for group in list(parts.clients.consumers.values()):
+        mode, name = _MODES.get(group.consume_type, "unknown"), group.group
+        is_system = str(name.startswith(SYSTEM_GROUP_PREFIX)).lower()
+        kinds = Counter((each.language, str(each.version)) for each in group)
+        found += [
+            Sample(CONSUMERS, count, (name, *kind, _REMOTING, mode, is_system))
+            for kind, count in kinds.items()
+        ]
+        yield
+    return found
+
+
+def _name(code: int) -> str:
+    return RequestCode(code).name.lower()

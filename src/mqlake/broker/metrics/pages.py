@@ -1,0 +1,94 @@
+"""The pages of a broker's monitoring endpoint: `/metrics`, `/livez` and `/readyz`."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from http import HTTPStatus
+
+from mqlake.broker.broker import Broker
+from mqlake.broker.metrics import connections, lag, storage, traffic
+from mqlake.broker.settings import BrokerSettings
+from mqlake.metrics.endpoint import Make, Page
+from mqlake.metrics.exposition import CONTENT_TYPE, encode
+from mqlake.metrics.loop_lag import LoopLag
+from mqlake.metrics.metric import Sample, gauge
+from mqlake.remoting.slices import Job
+
+LOOP_LAG = gauge(
+    "mqlake_event_loop_lag",
+    "Longest delay of a due callback since the last scrape.",
+    "seconds",
+)
+
+
+class Pages:
+    """The pages of one broker.
+
+    Args:
+        broker: returns the broker; None while it starts, or stops.
+    """
+
+    def __init__(self, settings: BrokerSettings, broker: Callable[[], Broker | None]) -> None:
+        self._settings, self._broker = settings, broker
+        self._lag = LoopLag(asyncio.get_running_loop())
+        self._scraping = asyncio.Lock()
+
+    def by_path(self) -> Mapping[str, Make]:
+        """Return what makes each page."""
+        return {"/metrics": self._metrics, "/livez": self._live, "/readyz": self._ready}
+
+    def stop(self) -> None:
+        """Measure no longer."""
+        self._lag.stop()
+
+    async def _live(self) -> Page:
+        return Page(b"ok\n")
+
+    async def _ready(self) -> Page:
+        """Say whether clients may be sent here; if not, why."""
+        broker = self._broker()
+        if broker is None:
+            return _not_ready("the broker starts or stops; a start may recover the store")
+        if broker.failed.done():
+            return _not_ready(f"the store has failed: {broker.failed.result()}")
+        settings, health = broker.settings, broker.parts.store.health
+        if not settings.is_slave and health.not_writable is not None:
+            return _not_ready(f"no messages are accepted: {health.not_writable}")
+        return Page(b"ok\n")
+
+    async def _metrics(self) -> Page:
+        """Encode all samples, for one client after another."""
+        async with self._scraping:
+            found = [Sample(LOOP_LAG, self._lag.take())]
+            if (broker := self._broker()) is not None:
+                found += await broker.parts.slices.finish(_all(broker))
+            labels = common_labels(self._settings)
+            body = await asyncio.to_thread(encode, found, labels)
+        return Page(body, content_type=CONTENT_TYPE)
+
+
+def _all(broker: Broker) -> Job[list[Sample]]:
+    parts = broker.parts
+    parts.store.catch_up()  # Lag includes what is acknowledged.
+    found: list[Sample] = []
+    found += yield from storage.samples(parts)
+    found += yield from traffic.samples(parts)
+    found += yield from connections.samples(parts, broker.served, len(broker.peers))
+    found += yield from lag.samples(parts)
+    return found
+
+
+def common_labels(settings: BrokerSettings) -> dict[str, str]:
+    """Return the labels of all samples: which broker it is, and those of `metricsLabel`."""
+    own = {
+        "cluster": settings.broker_cluster_name,
+        "node_type": "broker",
+        "node_id": settings.broker_name,
+    }
+    pairs = (pair.partition(":") for pair in settings.metrics_label.split(",") if pair)
+    return {**{name.strip(): value.strip() for name, _, value in pairs}, **own}
+
+
+def _not_ready(reason: str) -> Page:
+    return Page(f"{reason}\n".encode(), HTTPStatus.SERVICE_UNAVAILABLE)

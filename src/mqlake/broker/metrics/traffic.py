@@ -1,0 +1,60 @@
+"""Messages in and out, by topic and group. Upstream: `BrokerMetricsManager`."""
+
+from __future__ import annotations
+
+from mqlake.broker.state.parts import Parts
+from mqlake.broker.state.stats import GROUP_GET, GROUP_GET_SIZE, SEND_BACK, TOPIC_PUT_SIZE
+from mqlake.formats.config.topics import MESSAGE_TYPE
+from mqlake.metrics.metric import Metric, Sample, counter, gauge
+from mqlake.remoting.slices import Job
+
+_IN = ("topic", "message_type", "is_system")
+_OUT = ("topic", "consumer_group", "is_system")
+_UNTYPED = ("", "unspecified", "mixed")
+
+MESSAGES_IN = counter("rocketmq_messages_in_total", "Messages put to a topic.", labels=_IN)
+BYTES_IN = counter("rocketmq_throughput_in_total", "Bytes of these messages.", labels=_IN)
+MESSAGES_OUT = counter(
+    "rocketmq_messages_out_total", "Messages that a group received.", labels=_OUT
+)
+BYTES_OUT = counter("rocketmq_throughput_out_total", "Bytes of these messages.", labels=_OUT)
+SENT_BACK = counter(
+    "mqlake_messages_sent_back_total", "Messages that a group gave back.", labels=_OUT
+)
+TOPICS = gauge("rocketmq_topic_number", "Number of topics.")
+GROUPS = gauge("rocketmq_consumer_group_number", "Number of consumer groups.")
+PERMISSION = gauge("rocketmq_broker_permission", "2 to write, 4 to read, 6 for both.")
+
+_OF_GROUPS = ((MESSAGES_OUT, GROUP_GET), (BYTES_OUT, GROUP_GET_SIZE), (SENT_BACK, SEND_BACK))
+
+
+def samples(parts: Parts) -> Job[list[Sample]]:
+    """Return the counts since the start, of topics that exist."""
+    found = [
+        Sample(TOPICS, len(parts.topics)),
+        Sample(GROUPS, len(parts.groups)),
+        Sample(PERMISSION, parts.settings.broker_permission),
+    ]
+    sizes = parts.stats.counted(TOPIC_PUT_SIZE)
+    for name, count in (yield from parts.stats.puts()).items():
+        if (topic := parts.topics.get(name)) is not None and count:
+            kind = topic.attributes.get(MESSAGE_TYPE, "").lower()
+            kind = "normal" if kind in _UNTYPED else kind
+            labels = (name, kind, _is(parts.topics.is_system(name)))
+            found.append(Sample(MESSAGES_IN, count, labels))
+            found.append(Sample(BYTES_IN, sizes.get(name, 0), labels))
+        yield
+    for metric, name in _OF_GROUPS:
+        yield from _of_groups(parts, metric, name, found)
+    return found
+
+
+def _of_groups(parts: Parts, metric: Metric, name: str, found: list[Sample]) -> Job[None]:
+    for key, count in list(parts.stats.counted(name).items()):
+        topic, _, group = key.partition("@")
+        found.append(Sample(metric, count, (topic, group, _is(parts.topics.is_system(topic)))))
+        yield
+
+
+def _is(fact: bool) -> str:
+    return "true" if fact else "false"

@@ -1,0 +1,61 @@
+"""A metric, and its value under each combination of labels.
+
+Sources: OpenTelemetry's data model, and the mapping of its names to Prometheus's.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import NamedTuple
+
+
+class Kind(Enum):
+    """How a metric's values are to be read."""
+
+    GAUGE = "gauge"
+    """A value now."""
+    COUNTER = "counter"
+    """A total since the start, which only grows."""
+
+
+class Metric(NamedTuple):
+    """What is measured.
+
+    Attributes:
+        name: without its unit, as OpenTelemetry names it, such as "rocketmq_storage_size".
+        help: one sentence.
+        unit: such as "bytes" or "milliseconds"; "" for a number of things.
+        labels: the names of its labels, in the order of a sample's values.
+    """
+
+    name: str
+    kind: Kind
+    help: str
+    unit: str = ""
+    labels: tuple[str, ...] = ()
+
+    @property
+    def prometheus_name(self) -> str:
+        """The name that Prometheus gives it: the unit is added, and `_total` to counters."""
+        name = self.name.removesuffix("_total")
+        if self.unit and not name.endswith(f"_{self.unit}"):
+            name = f"{name}_{self.unit}"
+        return f"{name}_total" if self.kind is Kind.COUNTER else name
+
+
+class Sample(NamedTuple):
+    """The value of a metric under some labels."""
+
+    metric: Metric
+    value: float
+    labels: tuple[str, ...] = ()
+
+
+def gauge(name: str, text: str, unit: str = "", labels: tuple[str, ...] = ()) -> Metric:
+    """Return a metric whose value may rise and fall."""
+    return Metric(name, Kind.GAUGE, text, unit, labels)
+
+
+def counter(name: str, text: str, unit: str = "", labels: tuple[str, ...] = ()) -> Metric:
+    """Return a metric whose value only grows."""
+    return Metric(name, Kind.COUNTER, text, unit, labels)

@@ -1,0 +1,158 @@
+"""A broker's pages for monitoring: metrics, liveness and readiness."""
+
+from __future__ import annotations
+
+import asyncio
+from http import HTTPStatus
+from pathlib import Path
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from mqlake.broker.broker import Broker
+from mqlake.broker.metrics.pages import Pages, common_labels
+from mqlake.broker.settings import make_broker_settings
+from mqlake.errors import StoreError
+from mqlake.metrics.endpoint import Page
+from mqlake.protocol.codes import RequestCode
+from mqlake.protocol.headers.offsets import UpdateConsumerOffsetHeader
+from tests.broker.consuming import Consumer, subscription
+from tests.broker.pull.pulls import GROUP, pull
+from tests.broker.running import Running, running, to
+
+TOPIC = "Orders"
+SENT = 5
+READER = {"consumer_group": GROUP, "topic": TOPIC, "is_retry": "false", "is_system": "false"}
+BODY = b"hello"
+
+
+async def get(broker: Broker | None, path: str) -> Page:
+    settings = broker.settings if broker else make_broker_settings({})
+    pages = Pages(settings, lambda: broker)
+    try:
+        return await pages.by_path()[path]()
+    finally:
+        pages.stop()
+
+
+Key = tuple[str, frozenset[tuple[str, str]]]
+
+
+def of(name: str, **labels: str) -> Key:
+    """Return the key of a sample in what `scrape` returns."""
+    return name, frozenset(labels.items())
+
+
+async def scrape(broker: Running) -> dict[Key, float]:
+    """Return all samples, by their names and own labels."""
+    text = (await get(broker.broker, "/metrics")).body.decode()
+    common = common_labels(broker.broker.settings).items()
+    found: dict[Key, float] = {}
+    for family in text_string_to_metric_families(text):
+        for sample in family.samples:
+            assert common <= sample.labels.items()
+            found[of(sample.name, **dict(sample.labels.items() - common))] = sample.value
+    return found
+
+
+async def use(broker: Running) -> Consumer:
+    """Send messages, pull all of them, and commit some; return the consumer."""
+    broker.parts.topics.make(TOPIC, 1)
+    for _ in range(SENT):
+        await broker.send(to(TOPIC), BODY)
+    assert len(broker.records(TOPIC)) == SENT
+    consumer = Consumer(broker)
+    await consumer.beat(GROUP, subscription(TOPIC))
+    assert len((await pull(consumer, commit_offset=0)).records) == SENT
+    commit = UpdateConsumerOffsetHeader(
+        consumer_group=GROUP, topic=TOPIC, queue_id=0, commit_offset=2
+    )
+    await broker.ask(RequestCode.UPDATE_CONSUMER_OFFSET, commit)
+    return consumer
+
+
+def test_counts_and_lag_are_those_of_the_broker(tmp_path: Path) -> None:
+    async def check() -> None:
+        async with running(tmp_path) as broker:
+            consumer = await use(broker)
+            broker.parts.slices.start(broker.parts.stats.look())  # measures sizes
+            found = await scrape(broker)
+            put = {"topic": TOPIC, "message_type": "normal", "is_system": "false"}
+            got = {"topic": TOPIC, "consumer_group": GROUP, "is_system": "false"}
+            size = broker.parts.store.watermarks.end
+            assert found[of("rocketmq_messages_in_total", **put)] == SENT
+            assert found[of("rocketmq_throughput_in_total", **put)] == size
+            assert found[of("rocketmq_messages_out_total", **got)] == SENT
+            assert found[of("rocketmq_throughput_out_total", **got)] == size
+            assert found[of("rocketmq_consumer_lag_messages", **READER)] == SENT - 2
+            assert found[of("rocketmq_consumer_inflight_messages", **READER)] == SENT - 2
+            assert found[of("rocketmq_consumer_ready_messages", **READER)] == 0
+            assert found[of("rocketmq_consumer_queueing_latency_milliseconds", **READER)] == 0
+            assert found[of("rocketmq_topic_number")] == len(broker.parts.topics)
+            assert found[of("mqlake_requests_total", request_code="send_message_v2")] == SENT
+            assert found[of("mqlake_store_writable")] == 1
+            connected = {name: of_kind for (name, of_kind), count in found.items() if count == 1}
+            assert dict(connected["rocketmq_consumer_connections"]).items() >= {
+                ("consumer_group", GROUP),
+                ("consume_mode", "push"),
+            }
+            await consumer.close()
+
+    asyncio.run(check())
+
+
+def test_the_age_of_the_oldest_message_grows_until_it_is_consumed(tmp_path: Path) -> None:
+    async def check() -> None:
+        async with running(tmp_path) as broker:
+            consumer = await use(broker)
+            key = of("rocketmq_consumer_lag_latency_milliseconds", **READER)
+            before = broker.parts.store.reads.head_from(TOPIC, 0, 2)
+            assert before is not None
+            age = broker.parts.store.clock.milliseconds() - before.store_timestamp
+            assert (await scrape(broker))[key] >= age
+            broker.parts.store.config.consumer_offsets.commit(GROUP, TOPIC, 0, SENT)
+            assert (await scrape(broker))[key] == 0
+            await consumer.close()
+
+    asyncio.run(check())
+
+
+def test_a_deleted_topic_has_no_samples(tmp_path: Path) -> None:
+    async def check() -> None:
+        async with running(tmp_path) as broker:
+            consumer = await use(broker)
+            with broker.parts.topics.deleting(TOPIC):
+                broker.parts.topics.remove(TOPIC)
+            names = [name for name, _ in await scrape(broker)]
+            assert "rocketmq_messages_in_total" not in names
+            await consumer.close()
+
+    asyncio.run(check())
+
+
+def test_labels_of_the_settings_are_on_all_samples() -> None:
+    settings = make_broker_settings({"metricsLabel": "zone:a,rack:7", "brokerName": "b-1"})
+    assert common_labels(settings) == {
+        "zone": "a",
+        "rack": "7",
+        "cluster": "DefaultCluster",
+        "node_type": "broker",
+        "node_id": "b-1",
+    }
+    with pytest.raises(StoreError, match="metricsLabel"):
+        make_broker_settings({"metricsLabel": "no colon"})
+
+
+def test_ready_says_why_not(tmp_path: Path) -> None:
+    async def check() -> None:
+        assert (await get(None, "/readyz")).status is HTTPStatus.SERVICE_UNAVAILABLE
+        assert (await get(None, "/livez")).status is HTTPStatus.OK
+        async with running(tmp_path) as broker:
+            assert (await get(broker.broker, "/readyz")).status is HTTPStatus.OK
+            broker.parts.store.core.fail(StoreError("the disk is gone"))
+            page = await get(broker.broker, "/readyz")
+            assert page.status is HTTPStatus.SERVICE_UNAVAILABLE
+            assert b"the disk is gone" in page.body
+
+    with pytest.raises(StoreError, match="the disk is gone"):
+        asyncio.run(check())

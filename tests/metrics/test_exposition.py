@@ -1,0 +1,49 @@
+"""Samples in Prometheus's text format."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from prometheus_client.parser import text_string_to_metric_families
+
+from mqlake.metrics.exposition import encode
+from mqlake.metrics.metric import Kind, Metric, Sample, counter, gauge
+
+
+@pytest.mark.parametrize(
+    ("metric", "name"),
+    [
+        (gauge("rocketmq_storage_size", "", "bytes"), "rocketmq_storage_size_bytes"),
+        (gauge("rocketmq_behind_bytes", "", "bytes"), "rocketmq_behind_bytes"),
+        (gauge("rocketmq_topic_number", ""), "rocketmq_topic_number"),
+        (counter("rocketmq_messages_in_total", ""), "rocketmq_messages_in_total"),
+        (counter("waited_total", "", "seconds"), "waited_seconds_total"),
+    ],
+)
+def test_the_name_ends_with_the_unit_and_total(metric: Metric, name: str) -> None:
+    assert metric.prometheus_name == name
+    lines = encode([Sample(metric, 1)], {}).decode().splitlines()
+    assert [line for line in lines if not line.startswith("#")] == [f"{name} 1.0"]
+
+
+@given(
+    st.sampled_from(Kind),
+    st.dictionaries(
+        st.tuples(st.text(), st.text()), st.floats(0, 1e15, allow_nan=False), max_size=5
+    ),
+    st.text(),
+)
+def test_every_label_and_value_is_read_back(
+    kind: Kind, values: dict[tuple[str, str], float], cluster: str
+) -> None:
+    metric = Metric("m", kind, "Help \\ with\nlines.", labels=("topic", "group"))
+    samples = [Sample(metric, value, labels) for labels, value in values.items()]
+    text = encode(samples, {"cluster": cluster}).decode()
+    found = {
+        (sample.labels["topic"], sample.labels["group"]): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+        if sample.labels["cluster"] == cluster
+    }
+    assert found == values
