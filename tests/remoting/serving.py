@@ -14,6 +14,7 @@ from mqlake.remoting.frame_reader import FrameReader
 from mqlake.remoting.limits import Limits
 from mqlake.remoting.route import Check, Handler, Route
 from mqlake.remoting.server import RemotingServer
+from mqlake.remoting.tls.options import ClientTls, ServerTls
 
 PATIENCE = 200.0
 """Seconds to wait for an answer."""
@@ -43,11 +44,13 @@ async def serving(
     limits: Limits | None = None,
     client_handlers: Mapping[int, Handler] | None = None,
     checks: Sequence[Check] = (),
+    tls: ServerTls | None = None,
+    client_tls: ClientTls | None = None,
 ) -> AsyncIterator[Served]:
     """Serve while the block runs."""
     routes = [Route(code, handler) for code, handler in handlers.items()]
-    server = RemotingServer(routes, limits, checks)
-    client = RemotingClient(client_handlers)
+    server = RemotingServer(routes, limits, checks, tls)
+    client = RemotingClient(client_handlers, connect_timeout=PATIENCE, tls=client_tls)
     port = await server.start("127.0.0.1", 0)
     try:
         yield Served(server, client, port)

@@ -20,6 +20,8 @@ from mqlake.remoting.errors import ConnectionFailedError
 from mqlake.remoting.limits import Limits
 from mqlake.remoting.route import Handler, Route
 from mqlake.remoting.shared import Shared
+from mqlake.remoting.tls.client import ClientContexts, secure
+from mqlake.remoting.tls.options import ClientTls
 from mqlake.storage.fork_guard import ForkGuard
 
 _LONGEST_PORT, _SHOWN = 20, 300
@@ -31,6 +33,7 @@ class RemotingClient:
 
     Args:
         opened: called with "host:port" when a connection is opened.
+        tls: how all connections use TLS; None if they are in clear text.
     """
 
     def __init__(
@@ -40,7 +43,9 @@ class RemotingClient:
         *,
         connect_timeout: float = 3.0,
         opened: Callable[[str], object] | None = None,
+        tls: ClientTls | None = None,
     ) -> None:
+        self._tls = ClientContexts(tls) if tls else None
         self._opened = opened
         self._limits = limits or Limits(idle=0)
         routes = (Route(code, handler) for code, handler in (handlers or {}).items())
@@ -105,7 +110,9 @@ class RemotingClient:
         """Return the connection to "host:port"; open it if necessary.
 
         Raises:
-            ConnectionFailedError: nobody listens there, or the address is invalid.
+            ConnectionFailedError: nobody listens there, or the address is invalid; with TLS, also
+                if the server does not use it, or is not the one it should be.
+            MqlakeError: a file for TLS cannot be used.
         """
         if self._is_closed:
             raise ConnectionFailedError(f"{address}: the client is closed")
@@ -143,11 +150,14 @@ class RemotingClient:
         host, port = split_address(address)
         loop = asyncio.get_running_loop()
         shared = self._shared = self._shared or Shared(loop, self._limits, is_server=False)
+        context = await self._tls.get() if self._tls else None
         try:
             async with asyncio.timeout(self._connect_timeout):
-                _, peer = await loop.create_connection(
+                raw, peer = await loop.create_connection(
                     lambda: Peer(self._dispatcher, shared), host, port
                 )
+                if context is not None:
+                    await secure(peer, raw, shared, context, host)
         except TimeoutError:
             raise ConnectionFailedError(
                 f"{address}: no connection within {self._connect_timeout:g} s"

@@ -21,6 +21,7 @@ from mqlake.remoting.errors import ConnectionFailedError, RequestTimeoutError
 from mqlake.remoting.frame_reader import FrameReader, Frames
 from mqlake.remoting.greed import REQUEST, greed_of, greed_of_requests
 from mqlake.remoting.shared import Shared
+from mqlake.remoting.tls.layer import TlsLayer
 
 _log: Final = logging.getLogger("mqlake.remoting")
 
@@ -106,6 +107,7 @@ class Peer(asyncio.BufferedProtocol):
         self._opaques = count(1)
         self._on_close: list[Callable[[Peer], object]] = []
         self._transport: asyncio.Transport | None = None
+        self._tls: TlsLayer | None = None
         self._is_open = False
         self._is_choked = False
         self._choked_at = 0.0
@@ -119,6 +121,15 @@ class Peer(asyncio.BufferedProtocol):
     def is_closed(self) -> bool:
         """Return whether nothing that is sent now would arrive."""
         return not self._is_open
+
+    @property
+    def is_secure(self) -> bool:
+        """Return whether the connection uses TLS."""
+        return self._tls is not None
+
+    def secure(self, layer: TlsLayer) -> None:
+        """Read and write through TLS from now on."""
+        self._transport = self._tls = layer
 
     @property
     def unsent(self) -> int:
@@ -283,6 +294,8 @@ class Peer(asyncio.BufferedProtocol):
         size += self.in_flight * REQUEST + self.bodies
         if self._is_choked and self._transport is not None:
             size += self._transport.get_write_buffer_size()
+        if self._tls is not None:
+            size += self._tls.held
         return size
 
     def greed(self, now: float, grace: float) -> float:

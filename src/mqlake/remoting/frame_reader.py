@@ -239,7 +239,7 @@ class FrameReader:
 
     def _reason(self, start: bytes, length: int, header_length: int) -> str:
         if start[0] == _TLS_HANDSHAKE:
-            return "a TLS handshake, and this port speaks no TLS"
+            return "a TLS handshake, and this port does not use TLS (tls.server.mode)"
         if start.isascii() and start.decode().isprintable():
             return f"no RocketMQ frame: it begins with {start.decode()!r}"
         if length > self._limits.frame:

@@ -25,6 +25,7 @@ class Limits(NamedTuple):
             open.
         idle: seconds without a byte in or out before a connection is closed; upstream's
             `serverChannelMaxIdleTimeSeconds`. 0: never.
+        handshake: seconds within which a TLS handshake must be complete.
     """
 
     frame: int = 16 * 1024 * 1024
@@ -37,3 +38,4 @@ class Limits(NamedTuple):
     connections: int = 20_000
     share: int = 100
     idle: float = 120.0
+    handshake: float = 30.0

@@ -21,6 +21,9 @@ from mqlake.remoting.listening import stop_listening
 from mqlake.remoting.memory_budget import MemoryBudget
 from mqlake.remoting.route import Check, Route
 from mqlake.remoting.shared import Shared
+from mqlake.remoting.tls.detection import TlsDetection
+from mqlake.remoting.tls.options import ServerTls, TlsMode
+from mqlake.remoting.tls.server import ServerContexts
 
 _BACKLOG: Final = 1024
 _AT_ONCE: Final = 500
@@ -36,12 +39,18 @@ class RemotingServer:
         routes: the handler of each request code.
         limits: the limits of its connections.
         checks: called before all routes.
+        tls: whether connections may, or must, use TLS; None if they must not.
     """
 
     def __init__(
-        self, routes: Iterable[Route], limits: Limits | None = None, checks: Sequence[Check] = ()
+        self,
+        routes: Iterable[Route],
+        limits: Limits | None = None,
+        checks: Sequence[Check] = (),
+        tls: ServerTls | None = None,
     ) -> None:
         self._limits = limits or Limits()
+        self._tls = ServerContexts(tls or ServerTls())
         self._dispatcher = Dispatcher(routes, self._limits, checks)
         self._servers: list[asyncio.Server] = []
         self._shared: Shared | None = None
@@ -78,9 +87,10 @@ class RemotingServer:
         """Listen on a port, 0 for any free one; return it. May be called for several ports.
 
         Raises:
-            MqlakeError: the server cannot listen on the address.
+            MqlakeError: the server cannot listen on the address, or a file for TLS cannot be used.
         """
         loop = asyncio.get_running_loop()
+        await self._tls.start()
         if self._shared is None:
             dispatcher = self._dispatcher
             self._shared = Shared(loop, self._limits, dispatcher.headers, dispatcher.runs)
@@ -101,6 +111,7 @@ class RemotingServer:
         if self._sweeper is not None:
             self._sweeper.cancel()
         await stop_listening(self._servers)
+        await self._tls.stop()
         await self._dispatcher.stop(grace)
         if self._shared is not None:
             self._shared.is_closed = True
@@ -110,9 +121,12 @@ class RemotingServer:
             await server.wait_closed()
         self._servers.clear()
 
-    def _accept(self) -> Peer:
+    def _accept(self) -> Peer | TlsDetection:
         assert self._shared is not None
-        return Peer(self._dispatcher, self._shared)
+        peer = Peer(self._dispatcher, self._shared)
+        if self._tls.mode is TlsMode.DISABLED:
+            return peer
+        return TlsDetection(peer, self._shared, self._tls)
 
     def _sweep_later(self) -> None:
         limits = [limit for limit in (self._limits.idle, self._limits.frame_time) if limit]

@@ -13,6 +13,8 @@ from mqlake.remoting.frame_reader import RunKind
 from mqlake.remoting.limits import Limits
 from mqlake.remoting.memory_budget import MemoryBudget
 from mqlake.remoting.shares import Shares, owner_of
+from mqlake.remoting.tls.handshakes import Handshakes
+from mqlake.remoting.tls.layer import Below
 from mqlake.remoting.turns import Turns
 
 if TYPE_CHECKING:
@@ -44,6 +46,7 @@ class Shared:
         connections: the maximum of open connections.
         share: percent of them that one address may open (`Limits.share`).
         buffer: the buffer into which data is read.
+        tls: what TLS connections need.
         last_read: the connection from which data arrived last.
         is_closed: whether new connections are closed at once.
     """
@@ -74,6 +77,7 @@ class Shared:
         self.buffer = memoryview(bytearray(_READ))
         self._busy, self._full = self.buffer[:_BUSY_READ], self.buffer[:_FULL_READ]
         self._writers: list[Peer] = []
+        self.tls = Below(loop, self.room, Handshakes(loop), limits.handshake)
 
     def opened(self, peer: Peer) -> str | None:
         """Count a connection; return why it must be closed, None if the maximum allows it."""

@@ -1,0 +1,1 @@
+"""TLS of connections: settings, certificates, and the layer between a socket and its peer."""
