@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Protocol, Self
@@ -134,6 +134,11 @@ class Broker:
     def peers(self) -> frozenset[Peer]:
         """The open connections."""
         return self._server.peers
+
+    @property
+    def served(self) -> Mapping[int, int]:
+        """How many requests were served, without refused ones, by code."""
+        return self._server.counts
 
     @property
     def failed(self) -> asyncio.Future[StoreError]:

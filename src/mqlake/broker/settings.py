@@ -25,6 +25,8 @@ from mqlake.store.bounds import (
     Effect,
     Interval,
     Label,
+    ListenAddress,
+    MetricLabels,
     Name,
     Now,
     PathOrEmpty,
@@ -311,6 +313,17 @@ class BrokerSettings(ReplicationSettings, frozen=True, rename="camel", kw_only=T
     max_connection_memory: Now[Annotated[int, Within(_LEAST_MEMORY, 1 << 40)]] = 192 << 20
     """The maximum memory of all connections together. Above it, the connections that use the most
     memory are closed."""
+
+    # Monitoring
+    metrics_exporter_type: Restart[Literal["DISABLE", "PROM"]] = "DISABLE"
+    """PROM: `mqlake broker` serves `/metrics` for Prometheus, and `/livez` and `/readyz`, over HTTP
+    ([metrics.md](metrics.md)). Anyone who reaches the port may read them."""
+    metrics_prom_exporter_host: Restart[ListenAddress] = ""
+    """The address on which they are served; by default, the one on which the broker listens."""
+    metrics_prom_exporter_port: Restart[Annotated[int, Within(1, LAST_PORT)]] = 5557
+    """The port on which they are served."""
+    metrics_label: Restart[MetricLabels] = ""
+    """Further labels of all samples."""
 
     # Name servers
     register_name_server_period: Now[Count] = 30_000

@@ -15,6 +15,7 @@ import msgspec
 from mqlake.broker.broker import Broker
 from mqlake.broker.settings import BrokerSettings, make_broker_settings
 from mqlake.errors import MqlakeError, StoreError
+from mqlake.metrics.endpoint import Endpoint
 from mqlake.namesrv.name_server import NameServer
 from mqlake.namesrv.settings import NamesrvSettings
 from mqlake.programs.kernels import load_kernels
@@ -82,6 +83,7 @@ class BrokerProgram:
     ) -> None:
         self._settings, self._namesrv_port = settings, namesrv_port
         self._config, self._clock = config, clock
+        self._serving: Broker | None = None
 
     async def __aenter__(self) -> Self:
         begin = time.perf_counter()
@@ -91,9 +93,12 @@ class BrokerProgram:
             if not settings.name_servers:
                 address = await self._start_name_server(undo)
                 settings = msgspec.structs.replace(settings, namesrv_addr=address)
+            if settings.metrics_exporter_type == "PROM":
+                await self._start_pages(settings, undo)
             self.broker = await undo.enter_async_context(
                 Broker(settings, self._config, clock=self._clock)
             )
+            self._serving = self.broker
             self.name_servers = settings.namesrv_addr
             self._undo = undo.pop_all()
         _log.info(
@@ -109,12 +114,25 @@ class BrokerProgram:
         return self
 
     async def __aexit__(self, *failure: object) -> None:
+        self._serving = None
         await self._undo.aclose()
 
     @property
     def failed(self) -> asyncio.Future[StoreError]:
         """A future that is done once the broker has failed; set while the program runs."""
         return self.broker.failed
+
+    async def _start_pages(self, settings: BrokerSettings, undo: AsyncExitStack) -> None:
+        """Serve the pages for monitoring, also while the broker recovers its store."""
+        # Needs an extra, which brokers without these pages need not have.
+        from mqlake.broker.metrics.pages import Pages
+
+        pages = Pages(settings, lambda: self._serving)
+        undo.callback(pages.stop)
+        endpoint = Endpoint(pages.by_path())
+        host = settings.metrics_prom_exporter_host or settings.listen_address
+        await endpoint.start(host, settings.metrics_prom_exporter_port)
+        undo.push_async_callback(endpoint.stop)
 
     async def _start_name_server(self, undo: AsyncExitStack) -> str:
         """Start the broker, and return its address."""

@@ -25,6 +25,7 @@ _LONGEST_SHOWN = 80
 _HOUR = re.compile(r" *([0-9]{1,2}) *")
 _ADDRESS = re.compile(r"(\[[0-9a-fA-F:.]+\]|[^\s:\[\]]{1,253}):([0-9]{1,5})")
 _HOURS_A_DAY = 24
+_LABEL = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
 LAST_PORT = 0xFFFF
 _LONGEST_NAME = 100
 _LONGEST_PATH = 4000
@@ -145,6 +146,12 @@ def _is_list(text: str) -> bool:
     return text.isprintable() and len(text) <= _LONGEST_LIST
 
 
+def _are_labels(text: str) -> bool:
+    pairs = [pair.partition(":") for pair in text.split(",")] if text else []
+    is_good = all(_LABEL.fullmatch(name) and colon and value for name, colon, value in pairs)
+    return is_good and text.isprintable() and len(text) <= _LONGEST_LIST
+
+
 def _is_path(text: str) -> bool:
     if not text.strip() or "\0" in text or len(text) > _LONGEST_PATH:
         return False
@@ -213,6 +220,7 @@ PathOrEmpty = Annotated[str, Form("a path, or nothing", _is_path_or_empty)]
 ListenAddress = Annotated[str, Form("an IP address or host name, or nothing", _is_listened_on)]
 Addresses = Annotated[str, Form('"host:port", several separated by ";"', _are_addresses)]
 
+MetricLabels = Annotated[str, Form('"name:value", several separated by ","', _are_labels)]
 Texts = Annotated[str, Form('printable text, several parts separated by ";"', _is_list)]
 
 

@@ -7,68 +7,13 @@ from http import HTTPStatus
 from pathlib import Path
 
 import pytest
-from prometheus_client.parser import text_string_to_metric_families
 
-from mqlake.broker.broker import Broker
-from mqlake.broker.metrics.pages import Pages, common_labels
+from mqlake.broker.metrics.pages import common_labels
 from mqlake.broker.settings import make_broker_settings
 from mqlake.errors import StoreError
-from mqlake.metrics.endpoint import Page
-from mqlake.protocol.codes import RequestCode
-from mqlake.protocol.headers.offsets import UpdateConsumerOffsetHeader
-from tests.broker.consuming import Consumer, subscription
-from tests.broker.pull.pulls import GROUP, pull
-from tests.broker.running import Running, running, to
-
-TOPIC = "Orders"
-SENT = 5
-READER = {"consumer_group": GROUP, "topic": TOPIC, "is_retry": "false", "is_system": "false"}
-BODY = b"hello"
-
-
-async def get(broker: Broker | None, path: str) -> Page:
-    settings = broker.settings if broker else make_broker_settings({})
-    pages = Pages(settings, lambda: broker)
-    try:
-        return await pages.by_path()[path]()
-    finally:
-        pages.stop()
-
-
-Key = tuple[str, frozenset[tuple[str, str]]]
-
-
-def of(name: str, **labels: str) -> Key:
-    """Return the key of a sample in what `scrape` returns."""
-    return name, frozenset(labels.items())
-
-
-async def scrape(broker: Running) -> dict[Key, float]:
-    """Return all samples, by their names and own labels."""
-    text = (await get(broker.broker, "/metrics")).body.decode()
-    common = common_labels(broker.broker.settings).items()
-    found: dict[Key, float] = {}
-    for family in text_string_to_metric_families(text):
-        for sample in family.samples:
-            assert common <= sample.labels.items()
-            found[of(sample.name, **dict(sample.labels.items() - common))] = sample.value
-    return found
-
-
-async def use(broker: Running) -> Consumer:
-    """Send messages, pull all of them, and commit some; return the consumer."""
-    broker.parts.topics.make(TOPIC, 1)
-    for _ in range(SENT):
-        await broker.send(to(TOPIC), BODY)
-    assert len(broker.records(TOPIC)) == SENT
-    consumer = Consumer(broker)
-    await consumer.beat(GROUP, subscription(TOPIC))
-    assert len((await pull(consumer, commit_offset=0)).records) == SENT
-    commit = UpdateConsumerOffsetHeader(
-        consumer_group=GROUP, topic=TOPIC, queue_id=0, commit_offset=2
-    )
-    await broker.ask(RequestCode.UPDATE_CONSUMER_OFFSET, commit)
-    return consumer
+from tests.broker.metrics.scraping import READER, SENT, TOPIC, get, of, scrape, use
+from tests.broker.pull.pulls import GROUP
+from tests.broker.running import running
 
 
 def test_counts_and_lag_are_those_of_the_broker(tmp_path: Path) -> None:

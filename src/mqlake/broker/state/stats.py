@@ -177,16 +177,31 @@ class Stats:
 
     # Rates
 
-    def look(self) -> Job[None]:
-        """Note all counts; to be done every `LOOK` seconds."""
-        now = self._now()
+    def puts(self) -> Job[dict[str, int]]:
+        """Return how many messages were put since the start, by topic."""
         put = Counter[str]()
         for (topic, _), end in list(self._ends().items()):
             put[topic] += end
             yield
-        for topic, count in put.items():
+        for topic in put:
+            put[topic] -= self._at_start[topic]
+            yield
+        return put
+
+    def counted(self, name: str) -> Mapping[str, int]:
+        """Return a count since the start by its keys: see `find`. Sizes are from the last sample.
+
+        Args:
+            name: TOPIC_PUT_SIZE, GROUP_GET, GROUP_GET_SIZE or SEND_BACK.
+        """
+        return self._counts[name]
+
+    def look(self) -> Job[None]:
+        """Note all counts; to be done every `LOOK` seconds."""
+        now = self._now()
+        for topic, grown in (yield from self.puts()).items():
             # Unused counts have no series.
-            if (grown := count - self._at_start[topic]) or (TOPIC_PUT, topic) in self._series:
+            if grown or (TOPIC_PUT, topic) in self._series:
                 self._of((TOPIC_PUT, topic)).look(now, grown)
             yield
         yield from self._measure()

@@ -1,0 +1,41 @@
+"""The alert rules and the board name metrics and labels that a broker has."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from mqlake.broker.metrics import connections, lag, pages, storage, traffic
+from mqlake.broker.metrics.reference import metrics_of
+
+EXAMPLES = Path(__file__).parents[3] / "examples" / "monitoring"
+COMMON = {"node_id", "cluster", "node_type"}
+KNOWN = {
+    metric.prometheus_name: COMMON | set(metric.labels)
+    for module in (connections, lag, pages, storage, traffic)
+    for metric in metrics_of(module)
+}
+
+
+def expressions() -> Iterator[str]:
+    board = json.loads((EXAMPLES / "board.json").read_text())
+    for panel in board["panels"]:
+        yield from (target["expr"] for target in panel["targets"])
+    rules = (EXAMPLES / "alerts.yml").read_text()
+    yield from re.findall(r"^ +expr: (.*)$", rules, re.MULTILINE)
+
+
+@pytest.mark.parametrize("expression", sorted(expressions()))
+def test_each_name_exists(expression: str) -> None:
+    names = re.findall(r"\b(?:rocketmq|mqlake)_\w+", expression)
+    assert names or expression.startswith("up{")
+    assert set(names) <= KNOWN.keys()
+    by = re.findall(r"by \((.*?)\)", expression)
+    matched = re.findall(r"(\w+)=\"", expression)
+    labels = {label.strip() for part in by for label in part.split(",")} | set(matched)
+    for name in names:
+        assert labels <= KNOWN[name]
