@@ -34,7 +34,7 @@ from tests.broker.pop import popping
 from tests.broker.pull.pulls import GROUP as READERS
 from tests.broker.pull.pulls import fill, polls, pull, start_pull
 from tests.broker.running import Running, running, to
-from tests.remoting.serving import until
+from tests.until import until
 
 GROUP = RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP
 

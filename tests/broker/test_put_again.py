@@ -26,10 +26,11 @@ from mqlake.protocol.headers.transactions import EndTransactionHeader
 from mqlake.store.append.message import Message
 from tests.broker.pop.popping import GROUP, RETRY, TOPIC, Popped, header, pop
 from tests.broker.putting_again import FAST, HALF, KEY, give_back
-from tests.broker.running import PATIENCE, Running, running, to
+from tests.broker.running import Running, running, to
 from tests.broker.send import random_runs as runs
 from tests.broker.send.streams import ask, warm
 from tests.protocol.messages import SEND_FIELDS
+from tests.until import until
 
 ASIDE = "rmq_sys_UNDELIVERABLE"
 
@@ -61,10 +62,8 @@ async def longest(send: Callable[[int], Awaitable[Command]]) -> int:
 
 async def wait_for(found: Callable[[], list[Record]], count: int = 1) -> list[Record]:
     """Return what is found once it is so much."""
-    async with asyncio.timeout(PATIENCE):
-        while len(records := found()) < count:  # noqa: ASYNC110 (nothing tells)
-            await asyncio.sleep(0.05)
-    return records
+    await until(lambda: len(found()) >= count)
+    return found()
 
 
 def send_to(broker: Running, extra: str, *, flags: int = 0) -> Callable[[int], Awaitable[Command]]:

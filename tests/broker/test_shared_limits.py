@@ -27,7 +27,7 @@ from tests.broker.pop import popping
 from tests.broker.running import Running, running, to
 from tests.broker.strangers import from_address
 from tests.crash.clock import ManualClock
-from tests.remoting.serving import until
+from tests.until import until
 
 MOST = 40
 """The limits here: the table of a default broker is smaller than half of it."""

@@ -14,7 +14,7 @@ from tests.broker.running import PATIENCE, running
 from tests.chaos.clients import Accidents, Consumer, Producer, check
 from tests.chaos.proxy import Proxy, Way
 from tests.programs.forked import ForkedBroker
-from tests.remoting.serving import until
+from tests.until import until
 
 TOPIC = "Orders"
 QUEUES = 4

@@ -20,7 +20,8 @@ from mqlake.client import (
 from mqlake.client.blocking import Consumer as BlockingConsumer
 from mqlake.errors import FormatError
 from mqlake.testing import RunningBroker, broker
-from tests.client.behaviour.cases import FIRST, collect, until
+from tests.client.behaviour.cases import FIRST, collect
+from tests.until import until
 
 
 @pytest.fixture(scope="module")

@@ -26,9 +26,10 @@ from mqlake.client.routes import MAX_QUEUES, TopicRoute
 from mqlake.programs.ports import free_port
 from mqlake.protocol.bodies.route import BrokerData, QueueData, TopicRouteData
 from mqlake.testing import RunningBroker, broker
-from tests.client.behaviour.cases import tasks_left, until
+from tests.client.behaviour.cases import tasks_left
 from tests.client.faults.leftovers import no_collection
 from tests.client.proxy import Proxy, now_and_then
+from tests.until import until
 
 PROXY = "127.0.0.2"
 FIRST = ConsumerSettings(consume_from="first", handover=0.1, commit_interval=0.2)

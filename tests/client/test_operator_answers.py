@@ -21,7 +21,8 @@ from mqlake.protocol.headers.admin import (
 )
 from mqlake.testing import RunningBroker, broker
 from tests.broker.running import PATIENCE
-from tests.client.behaviour.cases import FIRST, until
+from tests.client.behaviour.cases import FIRST
+from tests.until import until
 
 
 @pytest.fixture(scope="module")

@@ -34,6 +34,7 @@ from mqlake.formats.sys_flag import COMPRESSED, COMPRESSION_LZ4, COMPRESSION_ZLI
 from mqlake.protocol.bodies.route import BrokerData, QueueData, TopicRouteData
 from mqlake.protocol.unique_keys import UniqueKeys
 from mqlake.storage.clock import SystemClock
+from tests.until import until
 
 QUEUE = MessageQueue("t", "a", 0)
 KEYS = UniqueKeys("10.0.0.1:0", SystemClock())
@@ -493,9 +494,9 @@ def test_a_timer_goes_on_after_a_failure() -> None:
 
         timer = Timer("test", call, first=0.0, every=60.0)
         timer.start()
-        await asyncio.sleep(0.02)
+        await until(lambda: len(calls) == 1)
         timer.wake()
-        await asyncio.sleep(0.02)
+        await until(lambda: len(calls) == 2)
         await timer.stop()
         assert calls == [0, 1]
 

@@ -14,8 +14,9 @@ from mqlake.client import instance as instance_module
 from mqlake.formats.config.subscription_group import SubscriptionGroup
 from tests.broker.pull.pulls import fill
 from tests.broker.running import Running, running
-from tests.broker.slave.pairs import SLAVE, name_server, until
+from tests.broker.slave.pairs import SLAVE, name_server
 from tests.broker.slave.test_refusals import copied
+from tests.until import until
 
 GROUP, TOPIC, COUNT = "readers", "Orders", 40
 SETTINGS = ConsumerSettings(consume_from="first", commit_interval=0.1, rebalance_interval=1.0)

@@ -24,7 +24,7 @@ from mqlake.protocol.bodies.route import BrokerData, TopicQueueMappingInfo, Topi
 from mqlake.protocol.logic_queues import NO_LEADER
 from tests.broker.running import running, to
 from tests.broker.static_topics.pairs import A, B, two_brokers
-from tests.client.behaviour.cases import until
+from tests.until import until
 
 LOGICAL = "__syslo__global__"
 TOPIC = "Orders"

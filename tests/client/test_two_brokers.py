@@ -23,7 +23,7 @@ from mqlake.client import cluster as clusters
 from mqlake.client import instance as instance_module
 from mqlake.programs.ports import free_port
 from tests.broker.running import PATIENCE
-from tests.client.behaviour.cases import tasks_left, until
+from tests.client.behaviour.cases import tasks_left
 from tests.client.ledger import Ledger, read_all
 from tests.client.servers import (
     RestartableNameServer,
@@ -32,6 +32,7 @@ from tests.client.servers import (
     watch_offsets,
 )
 from tests.programs.processes import BrokerProcess
+from tests.until import until
 
 GROUP, TOPIC, QUEUES = "group", "orders", 4
 TOPICS = {TOPIC: QUEUES, f"%RETRY%{GROUP}": 1}

@@ -21,7 +21,7 @@ from mqlake.protocol.command import request
 from mqlake.protocol.errors import RemotingError
 from mqlake.protocol.headers.namesrv import RegisterBrokerHeader
 from tests.namesrv.asking import BODY, PATIENCE, Asking, running
-from tests.remoting.serving import until
+from tests.until import until
 
 BROKER = {"brokerName": "a", "brokerAddr": "h:1", "clusterName": "c", "brokerId": "0"}
 

@@ -35,6 +35,7 @@ from tests.broker.slave.pairs import SLAVE
 from tests.peer.java_build import JavaMissingError
 from tests.peer.rocketmq_broker import Broker
 from tests.peer.rocketmq_cluster import Cluster
+from tests.until import until
 
 pytestmark = [pytest.mark.peer, pytest.mark.timeout(400)]
 
@@ -137,13 +138,6 @@ async def client(names: str) -> AsyncIterator[Client]:
         yield asking
     finally:
         await asking.close()
-
-
-async def until(holds: Callable[[], Awaitable[bool]]) -> None:
-    """Wait until something holds."""
-    async with asyncio.timeout(PATIENCE):
-        while not await holds():  # noqa: ASYNC110 (nobody tells)
-            await asyncio.sleep(0.05)
 
 
 def java(path: Path, store: Path, settings: Mapping[str, object]) -> Broker:

@@ -20,10 +20,11 @@ from mqlake.protocol.codes import RequestCode
 from mqlake.protocol.command import request
 from mqlake.remoting.client import RemotingClient
 from mqlake.testing import RunningBroker, broker
-from tests.client.behaviour.cases import CASES, POP_CASES, Case, Outcomes, run, until
+from tests.client.behaviour.cases import CASES, POP_CASES, Case, Outcomes, run
 from tests.peer.java_build import JavaMissingError
 from tests.peer.rocketmq_client import NEWEST, NEWEST_4, Clients
 from tests.peer.rocketmq_cluster import NEWEST_4_BROKER, Cluster
+from tests.until import until
 
 pytestmark = [pytest.mark.peer]
 

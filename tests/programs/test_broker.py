@@ -22,6 +22,7 @@ from mqlake.remoting.client import RemotingClient
 from mqlake.remoting.errors import ConnectionFailedError
 from tests.broker.running import PATIENCE, Running, running, to
 from tests.programs.processes import BrokerProcess
+from tests.until import until
 
 PRODUCERS = 8
 QUEUES = 4
@@ -136,9 +137,11 @@ def test_a_signal_stops_it_in_good_order(tmp_path: Path, number: signal.Signals)
             send = request(RequestCode.SEND_MESSAGE_V2, to("Orders"), b"x")
             await client.call(process.address, send, PATIENCE)
             # The name server is told beside the answer, not before it.
-            async with asyncio.timeout(PATIENCE):
-                while await route("Orders") != ResponseCode.SUCCESS:  # noqa: ASYNC110
-                    await asyncio.sleep(0.01)
+
+            async def is_known() -> bool:
+                return await route("Orders") == ResponseCode.SUCCESS
+
+            await until(is_known)
             assert await route("Other") == ResponseCode.TOPIC_NOT_EXIST
         finally:
             await client.close()

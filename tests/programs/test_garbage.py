@@ -13,6 +13,7 @@ import pytest
 
 from mqlake.programs import garbage
 from mqlake.programs.garbage import quiet_collection
+from tests.until import until
 
 
 @pytest.fixture(autouse=True)
@@ -50,9 +51,7 @@ def test_old_garbage_goes_while_there_is_little_to_do() -> None:
 
 
 async def _gone(dead: weakref.ref[_Cycle]) -> None:
-    async with asyncio.timeout(60):
-        while dead() is not None:  # noqa: ASYNC110 (nobody tells)
-            await asyncio.sleep(0.01)
+    await until(lambda: dead() is None)
 
 
 @pytest.mark.parametrize("is_overdue", [False, True])

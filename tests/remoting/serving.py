@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import NamedTuple
 
@@ -57,12 +57,6 @@ async def serving(
     finally:
         await client.close()
         await server.stop()
-
-
-async def until(holds: Callable[[], bool]) -> None:
-    """Return once it holds; the test's time limit ends a wait in vain."""
-    while not holds():  # noqa: ASYNC110 (what it waits for has no event)
-        await asyncio.sleep(0.001)
 
 
 class Raw:

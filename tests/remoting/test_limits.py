@@ -17,7 +17,8 @@ from mqlake.remoting.errors import ConnectionFailedError
 from mqlake.remoting.limits import Limits
 from mqlake.remoting.shared import Shared
 from tests.protocol.messages import frame, json_header
-from tests.remoting.serving import Raw, Served, serving, until
+from tests.remoting.serving import Raw, Served, serving
+from tests.until import until
 
 ECHO, PARK, LARGE = 1, 2, 3
 

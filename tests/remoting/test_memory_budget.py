@@ -6,7 +6,7 @@ import asyncio
 from itertools import pairwise
 
 from mqlake.remoting.memory_budget import GRACE, MemoryBudget
-from tests.remoting.serving import until
+from tests.until import until
 
 LIMIT = 10_000_000
 

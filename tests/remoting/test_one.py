@@ -21,6 +21,7 @@ from mqlake.remoting.limits import Limits
 from mqlake.remoting.route import Check, Route
 from tests.remoting.serving import Raw
 from tests.remoting.test_gate import READ, REFUSED, SEND, Number, echo, numbered, serving
+from tests.until import until
 
 KINDS = tuple(Serialization)
 ALONE, OTHERWISE = "alone", None
@@ -179,6 +180,7 @@ def test_a_client_that_does_not_read_is_read_no_more(caplog: pytest.LogCaptureFi
         async with serving([Route(SEND, echo, one=large)], limits=limits) as (server, _, port):
             raw = await Raw.open(port)
             raw.writer.transport.pause_reading()  # type: ignore[attr-defined]
+            await until(lambda: server.peers)
             for _ in range(2000):
                 if not server.peers or any(peer.is_choked for peer in server.peers):
                     break

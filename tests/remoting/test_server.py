@@ -17,7 +17,8 @@ from mqlake.protocol.header import Header, Int32
 from mqlake.remoting.connection import Peer
 from mqlake.remoting.errors import ConnectionFailedError, RequestTimeoutError
 from mqlake.remoting.server import RemotingServer
-from tests.remoting.serving import PATIENCE, Raw, is_closed, serving, until
+from tests.remoting.serving import PATIENCE, Raw, is_closed, serving
+from tests.until import until
 
 ASK = RequestCode.HEART_BEAT
 

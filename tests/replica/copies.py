@@ -12,7 +12,8 @@ from mqlake.protocol.codes import ResponseCode
 from mqlake.replica.options import ReplicaOptions
 from mqlake.replica.replica import Replica
 from tests.broker.running import PATIENCE, Running, to
-from tests.replication.slaves import server, until
+from tests.replication.slaves import server
+from tests.until import until
 
 BODY = b"x" * 1000
 

@@ -16,18 +16,10 @@ from mqlake.store import StoreReader
 from mqlake.store.message_store import MessageStore
 from tests.broker.running import Running, running, to
 from tests.replica.copies import BODY, asked, copying, failure, fill, has_all, problem
-from tests.replication.slaves import (
-    FILES,
-    SIZE,
-    Master,
-    log_of,
-    master,
-    only,
-    server,
-    until,
-)
+from tests.replication.slaves import FILES, SIZE, Master, log_of, master, only, server
 from tests.store.replication.test_received_log import SIZE as FILLED_SIZE
 from tests.store.replication.test_received_log import filled, stream
+from tests.until import until
 
 Test = Callable[[Running], Awaitable[None]]
 

@@ -18,7 +18,8 @@ from mqlake.store import StoreReader
 from tests.broker.admin.asking import done
 from tests.broker.running import Running, running, to
 from tests.replica.copies import asked, copying, has_all
-from tests.replication.slaves import FILES, until
+from tests.replication.slaves import FILES
+from tests.until import until
 
 
 @pytest.fixture(autouse=True)

@@ -25,13 +25,6 @@ FILES: dict[str, object] = {
 SLAVE: dict[str, object] = {**FILES, "brokerRole": "SLAVE", "brokerId": 1}
 
 
-async def until(is_so: Callable[[], object]) -> None:
-    """Wait until something is so."""
-    async with asyncio.timeout(PATIENCE):
-        while not is_so():  # noqa: ASYNC110 (nothing tells)
-            await asyncio.sleep(0.01)
-
-
 def server(broker: Running) -> HaServer:
     found = broker.parts.replication.server
     assert found is not None

@@ -17,7 +17,8 @@ from mqlake.store.replication.log_copying import LogCopying
 from tests.broker.controller.fake import controller
 from tests.broker.controller.test_membership import is_master, member, same, send
 from tests.broker.running import Running, running
-from tests.replication.slaves import FILES, SLAVE, end, follower, server, until
+from tests.replication.slaves import FILES, SLAVE, end, follower, server
+from tests.until import until
 
 
 async def promote(broker: Running) -> str:

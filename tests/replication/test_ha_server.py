@@ -17,17 +17,9 @@ from mqlake.replication.ha_connection import HaConnection
 from tests.broker.live.observing import change
 from tests.broker.running import Running, next_port, running, to
 from tests.remoting.serving import is_closed
-from tests.replication.slaves import (
-    FILES,
-    SIZE,
-    Slave,
-    close_all,
-    end,
-    only,
-    server,
-    until,
-)
+from tests.replication.slaves import FILES, SIZE, Slave, close_all, end, only, server
 from tests.store.replication.test_received_log import stream
+from tests.until import until
 
 BODY = b"x" * 1000
 LARGE = b"x" * 100_000

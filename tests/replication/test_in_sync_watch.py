@@ -15,7 +15,7 @@ from mqlake.replication.term import RefusedError, Term
 from mqlake.store.replication.epochs import Epochs
 from mqlake.store.replication.in_sync_set import InSyncSet
 from tests.crash.disk import RecordedDisk
-from tests.replication.slaves import until
+from tests.until import until
 
 ALONE = Term(1, 1, "127.0.0.1:1", frozenset({1}), 1)
 BOTH = ALONE._replace(members=frozenset({1, 2}), version=2)

@@ -28,9 +28,9 @@ from tests.replication.slaves import (
     pair,
     server,
     slave_of,
-    until,
 )
 from tests.store.replication.test_received_log import SIZE, filled, stream
+from tests.until import until
 
 BODY = b"x" * 1000
 SMALL_FILES: dict[str, object] = {"mappedFileSizeCommitLog": SIZE}

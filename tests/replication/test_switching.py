@@ -17,17 +17,8 @@ from mqlake.store.settings import BrokerRole
 from tests.broker.live.observing import change
 from tests.broker.running import Running, running, to
 from tests.broker.slave.pairs import name_server
-from tests.replication.slaves import (
-    FILES,
-    SLAVE,
-    Slave,
-    close_all,
-    end,
-    follower,
-    log_of,
-    server,
-    until,
-)
+from tests.replication.slaves import FILES, SLAVE, Slave, close_all, end, follower, log_of, server
+from tests.until import until
 
 BODY = b"x" * 500
 

@@ -208,7 +208,7 @@ def test_a_sync_that_takes_too_long_is_said(
 
     async def run() -> None:
         async with MessageStore.open(tmp_path, SYNC | {"syncFlushTimeout": 50}) as store:
-            monkeypatch.setattr(os, "fdatasync", lambda file: (held.wait(20), whole(file)))
+            monkeypatch.setattr(os, "fdatasync", lambda file: (held.wait(PATIENCE), whole(file)))
             with pytest.raises(PutError, match="the message is not durable after 50 ms"):
                 await store.put(message(0))
             held.set()
@@ -408,13 +408,13 @@ def test_a_put_does_not_wait_for_one_that_takes_long(
 
         def slow(*what: Any) -> None:
             entered.set()
-            assert held.wait(20)
+            assert held.wait(PATIENCE)
             append(*what)
 
         monkeypatch.setattr(store.core.log, "append_record", slow)
         thread = threading.Thread(target=store.put, args=[message(0)])
         thread.start()
-        assert entered.wait(20)
+        assert entered.wait(PATIENCE)
         time.sleep(0.05)
         with pytest.raises(PutError, match="OS_PAGE_CACHE_BUSY"):
             store.put(message(1))

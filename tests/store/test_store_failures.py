@@ -17,6 +17,7 @@ from mqlake.store.blocking import BlockingMessageStore
 from mqlake.store.message_store import MessageStore
 from mqlake.store.pending_sync import PendingSync
 from mqlake.store.services import Services
+from tests.until import until
 
 SMALL = {
     "mappedFileSizeCommitLog": 1 << 20,
@@ -38,12 +39,6 @@ def failing(error: BaseException) -> Callable[..., Any]:
         raise error
 
     return fail
-
-
-async def until(is_so: Callable[[], bool]) -> None:
-    async with asyncio.timeout(PATIENCE):
-        while not is_so():  # noqa: ASYNC110
-            await asyncio.sleep(0.01)
 
 
 @pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)

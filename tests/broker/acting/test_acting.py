@@ -20,7 +20,8 @@ from tests.broker.acting.groups import Group, group
 from tests.broker.locks.test_locks import lock
 from tests.broker.pull.pulls import GROUP, fill, numbers, pull, start_pull
 from tests.broker.running import Running, to
-from tests.broker.slave.pairs import switch, until
+from tests.broker.slave.pairs import switch
+from tests.until import until
 
 pytestmark = pytest.mark.usefixtures("often")
 

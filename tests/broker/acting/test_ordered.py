@@ -15,7 +15,7 @@ from mqlake.formats.config.subscription_group import SubscriptionGroup
 from tests.broker.acting.groups import group
 from tests.broker.acting.test_acting import acts, committed, copied
 from tests.broker.pull.pulls import GROUP, fill, numbers
-from tests.broker.slave.pairs import until
+from tests.until import until
 
 SETTINGS = ConsumerSettings(
     consume_from="first", commit_interval=0.1, rebalance_interval=0.5, in_order=True

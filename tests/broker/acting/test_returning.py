@@ -26,7 +26,7 @@ from mqlake.replication.master_tables import MasterClient
 from mqlake.store import MessageStore
 from tests.broker.acting.groups import group
 from tests.broker.running import Running, running, to
-from tests.broker.slave.pairs import until
+from tests.until import until
 
 GROUP_KEY = ("g", "Orders", 0)
 DELAYED = "DELAY\x011\x02UNIQ_KEY\x01A\x02"

@@ -21,7 +21,7 @@ from tests.broker.acting.groups import group
 from tests.broker.acting.test_acting import acts, committed, often
 from tests.broker.pull.pulls import GROUP
 from tests.broker.running import Running, running
-from tests.broker.slave.pairs import until
+from tests.until import until
 
 __all__ = ["often"]
 

@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import json
 import threading
-from collections.abc import Callable
 from enum import Enum
 from functools import cache
 from pathlib import Path
@@ -22,6 +21,7 @@ from mqlake.store.settings import parse_properties
 from tests.broker.admin.asking import done, refused
 from tests.broker.running import PATIENCE, SMALL, Running, running, to
 from tests.hostile_settings import hostile
+from tests.until import until
 
 GET, UPDATE = RequestCode.GET_BROKER_CONFIG, RequestCode.UPDATE_BROKER_CONFIG
 
@@ -224,12 +224,6 @@ def test_too_many_settings_are_refused(tmp_path: Path) -> None:
             assert broker.parts.settings.trace_on
 
     asyncio.run(check())
-
-
-async def until(is_so: Callable[[], bool]) -> None:
-    async with asyncio.timeout(PATIENCE):
-        while not is_so():  # noqa: ASYNC110 (nothing tells)
-            await asyncio.sleep(0.01)
 
 
 def test_hours_that_are_none_are_refused_and_no_service_is_lost(tmp_path: Path) -> None:

@@ -13,7 +13,8 @@ from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.headers.clients import ConsumerGroupHeader, UnregisterClientHeader
 from mqlake.remoting.slices import run_at_once
 from tests.broker.consuming import Consumer, heartbeat, subscription
-from tests.broker.running import PATIENCE, Running, running
+from tests.broker.running import Running, running
+from tests.until import until
 
 
 async def ids(broker: Running, group: str) -> list[str] | int:
@@ -23,9 +24,7 @@ async def ids(broker: Running, group: str) -> list[str] | int:
 
 
 async def until_gone(broker: Running, group: str, client_id: str) -> None:
-    async with asyncio.timeout(PATIENCE):
-        while broker.parts.clients.consumer(group, client_id):  # noqa: ASYNC110
-            await asyncio.sleep(0.005)
+    await until(lambda: not broker.parts.clients.consumer(group, client_id))
 
 
 def test_consumers_come_and_go(tmp_path: Path) -> None:

@@ -23,7 +23,8 @@ from tests.broker.controller.fake import FakeController, controller
 from tests.broker.live.observing import change
 from tests.broker.running import Running, running, to
 from tests.broker.slave.pairs import name_server
-from tests.replication.slaves import FILES, end, log_of, server, until
+from tests.replication.slaves import FILES, end, log_of, server
+from tests.until import until
 
 BODY = b"x" * 500
 

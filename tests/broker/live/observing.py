@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
 from mqlake.protocol.codes import RequestCode
+from tests import until as waiting
 from tests.broker.admin.asking import done
 from tests.broker.running import PATIENCE, Running
 
@@ -67,9 +68,7 @@ class Patience:
 
 async def until(is_so: Callable[[], bool]) -> None:
     """Wait until something is so."""
-    async with asyncio.timeout(Patience.seconds):
-        while not is_so():  # noqa: ASYNC110 (nothing tells)
-            await asyncio.sleep(0.01)
+    await waiting.until(is_so, Patience.seconds)
 
 
 async def soon(awaited: Awaitable[object]) -> None:

@@ -10,7 +10,17 @@ from tests.broker.admin.asking import done, wanted
 from tests.broker.clients_of import known_client
 from tests.broker.live.observing import change, observes, soon, until
 from tests.broker.pop.assignments import ask as assignment
-from tests.broker.pop.popping import GROUP, LONG, RETRY, TOPIC, acknowledge, header, pop, send
+from tests.broker.pop.popping import (
+    GROUP,
+    LONG,
+    RETRY,
+    TOPIC,
+    acknowledge,
+    header,
+    pop,
+    send,
+    until_waiting,
+)
 from tests.broker.running import PATIENCE, Running
 
 
@@ -63,7 +73,7 @@ async def turned_away(broker: Running, name: str) -> None:
     await send(broker, "a")
     await acknowledge(broker, *await pop(broker))
     waiting = [start_pop(broker)]
-    await asyncio.sleep(0.2)
+    await until_waiting(broker, 1)
     assert not waiting[0].done()
     await change(broker, **{name: 0})
     refused = start_pop(broker)

@@ -7,9 +7,10 @@ import asyncio
 from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.store.append.message import Message
 from tests.broker.live.observing import change, observes, soon
-from tests.broker.pull.pulls import fill, pull, pull_header, start_pull
+from tests.broker.pull.pulls import fill, polls, pull, pull_header, start_pull
 from tests.broker.query.queries import bodies, query
 from tests.broker.running import Running
+from tests.until import until
 
 
 @observes("longPollingEnable", shortPollingTimeMills=50)
@@ -138,7 +139,7 @@ async def log_of_a_query(broker: Running) -> None:
 async def pull_polling_size(broker: Running) -> None:
     await fill(broker, 1)
     waiting = [start_pull(broker, 1, 60_000) for _ in range(2)]
-    await asyncio.sleep(0.1)
+    await until(lambda: len(polls(broker)) == 2)
     await change(broker, pullPollingSize=2)
     last = start_pull(broker, 1, 60_000)
     await soon(asyncio.wait([last]))
@@ -151,7 +152,7 @@ async def pull_polling_size(broker: Running) -> None:
 async def max_pull_polling_size(broker: Running) -> None:
     await fill(broker, 1)
     waiting = [start_pull(broker, 1, 60_000) for _ in range(2)]
-    await asyncio.sleep(0.1)
+    await until(lambda: len(polls(broker)) == 2)
     await change(broker, maxPullPollingSize=2)
     other = Running(broker.broker)
     waiting.append(start_pull(other, 1, 60_000))

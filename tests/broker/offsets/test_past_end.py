@@ -25,8 +25,9 @@ from mqlake.store.live_settings import current
 from mqlake.store.port import Store
 from mqlake.store.results import QueueRange
 from tests.broker.consuming import Consumer, subscription
-from tests.broker.pull.pulls import GROUP, fill, pull, start_pull
+from tests.broker.pull.pulls import GROUP, fill, polls, pull, start_pull
 from tests.broker.running import Running, running
+from tests.until import until
 
 AT = GroupQueue(GROUP, "Orders", 0)
 QUEUE: dict[str, Any] = {"consumer_group": GROUP, "topic": "Orders", "queue_id": 0}
@@ -195,7 +196,7 @@ def test_a_pull_that_waits_is_answered_when_its_topic_is_deleted(tmp_path: Path)
         async with running(tmp_path) as broker:
             await fill(broker, 50)
             waiting = start_pull(broker, 50, 300_000)
-            await asyncio.sleep(0.1)
+            await until(lambda: len(polls(broker)) == 1)
             await delete(broker)
             assert (await waiting).code == ResponseCode.TOPIC_NOT_EXIST
 

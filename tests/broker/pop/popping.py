@@ -13,12 +13,15 @@ from mqlake.protocol.command import Command, request
 from mqlake.protocol.headers.pop import (
     AckHeader,
     ChangeInvisibleTimeHeader,
+    PollingInfoAnswerHeader,
+    PollingInfoHeader,
     PopAnswerHeader,
     PopHeader,
 )
 from mqlake.protocol.receipts import Receipt
 from mqlake.protocol.retry_topics import mark_of
 from tests.broker.running import PATIENCE, Running, to
+from tests.until import until
 
 TOPIC, GROUP, RETRY = "Orders", "group", "%RETRY%group_Orders"
 
@@ -122,6 +125,17 @@ def _records(data: bytes) -> list[Record]:
 
 def _topic(popped: Popped) -> str:
     return RETRY if popped.receipt.split(" ")[4:5] == ["1"] else TOPIC
+
+
+async def until_waiting(broker: Running, count: int) -> None:
+    """Return once so many pops and notifications of all queues wait at the broker."""
+    header = PollingInfoHeader(consumer_group=GROUP, topic=TOPIC, queue_id=-1)
+
+    async def wait() -> bool:
+        answer = await broker.ask(RequestCode.POLLING_INFO, header)
+        return answer.header(PollingInfoAnswerHeader).polling_num == count
+
+    await until(wait)
 
 
 async def acknowledge(broker: Running, *popped: Popped) -> None:

@@ -13,11 +13,9 @@ from mqlake.protocol.command import request
 from mqlake.protocol.headers.pop import (
     NotificationAnswerHeader,
     NotificationHeader,
-    PollingInfoAnswerHeader,
-    PollingInfoHeader,
 )
 from tests.broker.pop import popping
-from tests.broker.pop.popping import GROUP, LONG, TOPIC, pop, send
+from tests.broker.pop.popping import GROUP, LONG, TOPIC, pop, send, until_waiting
 from tests.broker.running import PATIENCE, Running, running
 
 
@@ -45,10 +43,7 @@ def test_told_when_there_is_something(tmp_path: Path) -> None:
             await pop(broker)
             assert not await has_message(broker)
             waiting = asyncio.create_task(has_message(broker, poll_time=LONG))
-            await asyncio.sleep(0.2)
-            header = PollingInfoHeader(consumer_group=GROUP, topic=TOPIC, queue_id=-1)
-            answer = await broker.ask(RequestCode.POLLING_INFO, header)
-            assert answer.header(PollingInfoAnswerHeader).polling_num == 1
+            await until_waiting(broker, 1)
             await send(broker, "b", queue_id=3)
             assert await waiting
             assert not await has_message(broker, order=True) or await pop(broker)

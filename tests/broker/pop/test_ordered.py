@@ -7,7 +7,17 @@ from pathlib import Path
 
 from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.headers.pop import AckHeader, ChangeInvisibleTimeAnswerHeader
-from tests.broker.pop.popping import GROUP, LONG, TOPIC, acknowledge, change, header, pop, send
+from tests.broker.pop.popping import (
+    GROUP,
+    LONG,
+    TOPIC,
+    acknowledge,
+    change,
+    header,
+    pop,
+    send,
+    until_waiting,
+)
 from tests.broker.running import Running, running
 
 
@@ -26,7 +36,7 @@ def test_a_queue_waits_for_what_is_in_hand(tmp_path: Path) -> None:
             assert committed(broker) == 0
             assert await pop(broker, order=True) == []
             waiting = asyncio.create_task(pop(broker, order=True, poll_time=LONG))
-            await asyncio.sleep(0.2)
+            await until_waiting(broker, 1)
             await acknowledge(broker, first[0])
             assert [each.body for each in await waiting] == ["c"]
             assert committed(broker) == 2
@@ -84,7 +94,7 @@ def test_another_time(tmp_path: Path) -> None:
             await send(broker, "a")
             (first,) = await pop(broker, order=True, invisible_time=3_600_000)
             waiting = asyncio.create_task(pop(broker, order=True, poll_time=LONG))
-            await asyncio.sleep(0.2)
+            await until_waiting(broker, 1)
             answer = await change(broker, first, 0)
             found = answer.header(ChangeInvisibleTimeAnswerHeader)
             assert (found.revive_qid, found.pop_time) == (999, int(first.receipt.split(" ")[1]))

@@ -29,6 +29,7 @@ from tests.broker.pop.popping import (
     pop,
     run,
     send,
+    until_waiting,
 )
 from tests.broker.running import PATIENCE, Running, running
 
@@ -305,7 +306,7 @@ def test_waits_for_a_message(tmp_path: Path) -> None:
             await send(broker, "first")
             assert bodies(await pop(broker)) == ["first"]
             waiting = [asyncio.create_task(pop(broker, poll_time=LONG)) for _ in range(3)]
-            await asyncio.sleep(0.2)
+            await until_waiting(broker, 3)
             await send(broker, "a")
             done, pending = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
             assert [bodies(task.result()) for task in done] == [["a"]]

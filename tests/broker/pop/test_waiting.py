@@ -18,7 +18,7 @@ from tests.broker.admin.asking import done, wanted
 from tests.broker.pop.popping import GROUP, LONG, TOPIC, acknowledge, bodies, header, pop, send
 from tests.broker.running import Running, running, to
 from tests.broker.slow_reader import SlowReader
-from tests.remoting.serving import until
+from tests.until import until
 
 GROUPS = [f"group-{number}" for number in range(40)]
 BODY = bytes(250_000)

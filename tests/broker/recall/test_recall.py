@@ -16,7 +16,8 @@ from mqlake.protocol.headers.recall import RecallAnswerHeader, RecallHeader
 from mqlake.protocol.headers.send import SendMessageResponseHeader
 from mqlake.protocol.recall_handle import RecallHandle, parse_recall_handle
 from mqlake.testing.advanced_clock import AdvancedClock
-from tests.broker.running import PATIENCE, Running, running, to
+from tests.broker.running import Running, running, to
+from tests.until import until
 
 TOPIC = "Later"
 KEY = "7F0000010001"
@@ -45,10 +46,8 @@ async def recall(
 
 async def bodies(broker: Running, least: int) -> list[bytes]:
     """Return what was delivered, once there is so much."""
-    async with asyncio.timeout(PATIENCE):
-        while len(found := broker.records(TOPIC)) < least:  # noqa: ASYNC110 (nobody tells)
-            await asyncio.sleep(0.05)
-    return [bytes(record.body) for record in found]
+    await until(lambda: len(broker.records(TOPIC)) >= least)
+    return [bytes(record.body) for record in broker.records(TOPIC)]
 
 
 def test_a_recall_without_a_producer_group(tmp_path: Path) -> None:

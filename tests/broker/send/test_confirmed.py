@@ -17,6 +17,7 @@ from tests.broker.send.random_runs import usual
 from tests.broker.send.streams import ask, warm
 from tests.broker.transactions.half_messages import PAIRS, prepare
 from tests.store.held_watermark import HeldWatermark
+from tests.until import until
 
 RUN = 20
 
@@ -24,13 +25,10 @@ RUN = 20
 async def on_disk(broker: Running, messages: int) -> None:
     """Wait until so many messages were put, and all are on the disk."""
     store = broker.parts.store
-    async with asyncio.timeout(PATIENCE):
-        while sum(store.queue_ends().values()) < messages:  # noqa: ASYNC110 (nothing tells)
-            await asyncio.sleep(0.001)
-        while store.watermarks.flushed < store.watermarks.end:  # noqa: ASYNC110
-            await asyncio.sleep(0.001)
-        # Whoever is acknowledged by the sync gets to hear of it.
-        await asyncio.sleep(0.1)
+    await until(lambda: sum(store.queue_ends().values()) >= messages)
+    await until(lambda: store.watermarks.flushed >= store.watermarks.end)
+    # Whoever is acknowledged by the sync gets to hear of it.
+    await asyncio.sleep(0.1)
 
 
 def test_answers_wait_until_messages_are_confirmed(

@@ -25,7 +25,8 @@ from tests.broker.send.streams import ask, warm
 from tests.broker.send.test_runs import QUEUES, mixed, mixed_batches, stored, switch, told
 from tests.broker.send.test_single_frames import made
 from tests.protocol.messages import SEND_FIELDS
-from tests.replication.slaves import Slave, close_all, end, server, until
+from tests.replication.slaves import Slave, close_all, end, server
+from tests.until import until
 
 COUNT = 60
 FILE = 1 << 20

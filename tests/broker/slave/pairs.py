@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
@@ -60,13 +59,6 @@ async def pair(path: Path, **slave: object) -> AsyncIterator[tuple[Running, Runn
     ):
         assert follower.parts.replicas.master_address == master.address
         yield master, follower
-
-
-async def until(is_so: Callable[[], bool]) -> None:
-    """Wait until something is so."""
-    async with asyncio.timeout(PATIENCE):
-        while not is_so():  # noqa: ASYNC110 (nothing tells)
-            await asyncio.sleep(0.01)
 
 
 def switch(broker: Running, role: BrokerRole, broker_id: int) -> None:

@@ -16,7 +16,8 @@ from mqlake.replication import table_answers
 from mqlake.store.settings import BrokerRole
 from tests.broker.admin.asking import done
 from tests.broker.running import Running, running, to
-from tests.broker.slave.pairs import SLAVE, name_server, pair, switch, until
+from tests.broker.slave.pairs import SLAVE, name_server, pair, switch
+from tests.until import until
 
 
 @pytest.fixture(autouse=True)

@@ -30,8 +30,9 @@ from mqlake.remoting.server import RemotingServer
 from mqlake.replication import master_tables, table_parts
 from mqlake.store.settings import BrokerRole
 from tests.broker.admin.asking import done
-from tests.broker.running import PATIENCE, Running, running
-from tests.broker.slave.pairs import SLAVE, file, pair, switch, until
+from tests.broker.running import Running, running
+from tests.broker.slave.pairs import SLAVE, file, pair, switch
+from tests.until import until
 
 pytestmark = pytest.mark.usefixtures("often")
 
@@ -407,9 +408,10 @@ def test_long_tables_come_in_parts(
                 answer = await done(broker, RequestCode.GET_ALL_MESSAGE_REQUEST_MODE)
                 return json.loads(bytes(answer.body))
 
-            async with asyncio.timeout(PATIENCE):
-                while await modes(slave) != await modes(leader):  # noqa: ASYNC110 (nothing tells)
-                    await asyncio.sleep(0.01)
+            async def has_copied() -> bool:
+                return await modes(slave) == await modes(leader)
+
+            await until(has_copied)
             for code in codes:
                 first = await done(leader, code, TablePartHeader(part=0))
                 parts = int(first.fields["parts"])

@@ -15,7 +15,8 @@ from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.headers.send import SendBackHeader
 from tests.broker.pull.pulls import fill, numbers, pull, start_pull
 from tests.broker.running import running, to
-from tests.broker.slave.pairs import SLAVE, name_server, pair, until
+from tests.broker.slave.pairs import SLAVE, name_server, pair
+from tests.until import until
 
 
 def copied(tmp_path: Path) -> None:

@@ -9,7 +9,8 @@ from mqlake.admin import Admin, brokers
 from mqlake.broker.slave import following
 from mqlake.replication.replicas import Replicas
 from tests.broker.running import running
-from tests.broker.slave.pairs import SLAVE, name_server, pair, until
+from tests.broker.slave.pairs import SLAVE, name_server, pair
+from tests.until import until
 
 
 def test_a_slave_is_told_where_its_master_sends_the_log(tmp_path: Path) -> None:

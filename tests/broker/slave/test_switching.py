@@ -14,8 +14,9 @@ from mqlake.protocol import naming
 from mqlake.protocol.codes import ResponseCode
 from mqlake.store.settings import BrokerRole
 from tests.broker.running import running, to
-from tests.broker.slave.pairs import SLAVE, name_server, pair, switch, until
+from tests.broker.slave.pairs import SLAVE, name_server, pair, switch
 from tests.broker.slave.test_refusals import copied
+from tests.until import until
 
 DELAYED = "DELAY\x011\x02UNIQ_KEY\x01A\x02"
 TIMED = "TIMER_DELAY_MS\x01500\x02UNIQ_KEY\x01B\x02"

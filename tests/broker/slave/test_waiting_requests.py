@@ -14,7 +14,8 @@ from mqlake.store.settings import BrokerRole
 from tests.broker.pop.popping import GROUP, LONG, TOPIC, header, pop, send
 from tests.broker.pull.pulls import polls, start_pull
 from tests.broker.running import Running, running
-from tests.broker.slave.pairs import switch, until
+from tests.broker.slave.pairs import switch
+from tests.until import until
 
 
 def waiting(broker: Running, code: RequestCode, fields: Header) -> asyncio.Task[int]:

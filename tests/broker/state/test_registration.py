@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -38,6 +38,7 @@ from mqlake.remoting.route import Route
 from mqlake.remoting.server import RemotingServer
 from tests.broker.admin.asking import done, wanted
 from tests.broker.running import PATIENCE, next_port, running, to
+from tests.until import until
 
 
 @pytest.fixture(autouse=True)
@@ -64,13 +65,6 @@ async def route(address: str, topic: str) -> TopicRouteData | None:
     answer = await client.request(address, command, PATIENCE)
     await client.close()
     return decode_body(TopicRouteData, answer.body) if answer.code == 0 else None
-
-
-async def until(check: Callable[[], Awaitable[bool]]) -> None:
-    """Wait until something is so."""
-    async with asyncio.timeout(PATIENCE):
-        while not await check():  # noqa: ASYNC110 (nothing tells)
-            await asyncio.sleep(0.01)
 
 
 def test_what_a_producer_makes_is_told_at_once(tmp_path: Path) -> None:

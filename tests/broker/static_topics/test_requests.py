@@ -18,7 +18,7 @@ from mqlake.protocol.headers.offsets import (
     UpdateConsumerOffsetHeader,
 )
 from mqlake.protocol.headers.pull import COMMITS_OFFSET, HAS_SUBSCRIPTION, MAY_SUSPEND
-from tests.broker.pull.pulls import GROUP, Pulled, pull_header, pulled
+from tests.broker.pull.pulls import GROUP, Pulled, polls, pull_header, pulled
 from tests.broker.running import PATIENCE, Running, running, to
 from tests.broker.static_topics.pairs import (
     TOPIC,
@@ -32,6 +32,7 @@ from tests.broker.static_topics.pairs import (
     sent,
     two_brokers,
 )
+from tests.until import until
 
 NOT_LEADER = ResponseCode.NOT_LEADER_FOR_QUEUE
 
@@ -248,8 +249,7 @@ def test_a_pull_that_waits_is_answered_when_its_queue_moves(tmp_path: Path) -> N
             await sent(a, 1)
             flags = HAS_SUBSCRIPTION | MAY_SUSPEND
             waiting = asyncio.create_task(pull(a, 1, sys_flag=flags, suspend_timeout_millis=60_000))
-            await asyncio.sleep(0.3)
-            assert not waiting.done()
+            await until(lambda: len(polls(a)) == 1)
             queues = {0: [item(A), item(B, gen=1, logic=10_000)]}
             await put(b, mapping(B, queues, epoch=2))
             await put(a, mapping(A, queues, epoch=2))
@@ -260,7 +260,7 @@ def test_a_pull_that_waits_is_answered_when_its_queue_moves(tmp_path: Path) -> N
             waiting = asyncio.create_task(
                 pull(b, 10_000, sys_flag=flags, suspend_timeout_millis=60_000)
             )
-            await asyncio.sleep(0.1)
+            await until(lambda: len(polls(b)) == 1)
             await sent(b, 1)
             found = await asyncio.wait_for(waiting, PATIENCE)
             assert (found.bodies, found.offsets.offset_delta) == ([b"m0"], 10_000)

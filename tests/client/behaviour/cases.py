@@ -38,6 +38,7 @@ from mqlake.protocol.body import encode_body
 from mqlake.protocol.codes import RequestCode
 from mqlake.protocol.strategies import ALL_QUEUES
 from tests.client.patience import patience
+from tests.until import until
 
 Case = Callable[[str, str], Coroutine[Any, Any, None]]
 
@@ -57,13 +58,6 @@ async def collect(consumer: Consumer, count: int) -> list[ConsumedMessage]:
             if len(found) == count:
                 break
     return found
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    """Return once something holds."""
-    async with asyncio.timeout(_PATIENCE):
-        while not condition():  # noqa: ASYNC110 (it is somebody else who changes it)
-            await asyncio.sleep(0.02)
 
 
 async def queues_known(consumer: PullConsumer, topic: str) -> Sequence[MessageQueue]:
