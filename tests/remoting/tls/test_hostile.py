@@ -18,9 +18,10 @@ from mqlake.remoting.connection import Peer
 from mqlake.remoting.limits import Limits
 from mqlake.remoting.tls.contexts import server_context
 from mqlake.remoting.tls.options import ClientTls, ServerTls, TlsMode
-from tests.remoting.serving import Raw, Served, serving, until
+from tests.remoting.serving import Raw, Served, serving
 from tests.remoting.tls.certificates import Authority
 from tests.remoting.tls.raw_client import Forger, RawTls
+from tests.until import until
 
 ECHO = 1
 

@@ -23,8 +23,9 @@ from mqlake.remoting.connection import Peer
 from mqlake.remoting.errors import ConnectionFailedError
 from mqlake.remoting.limits import Limits
 from mqlake.remoting.tls.options import ClientAuth, ClientTls, ServerTls, TlsMode, Verify
-from tests.remoting.serving import Raw, serving, until
+from tests.remoting.serving import Raw, serving
 from tests.remoting.tls.certificates import Authority
+from tests.until import until
 
 ASK, PUSH = RequestCode.HEART_BEAT, RequestCode.NOTIFY_CONSUMER_IDS_CHANGED
 
