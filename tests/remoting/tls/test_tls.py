@@ -318,7 +318,7 @@ def test_a_removed_certificate_remains_in_use(
 
     async def run() -> None:
         async with serving(HANDLERS, tls=server, client_tls=ClientTls(ca=authority.ca)) as served:
-            key.unlink()
+            await asyncio.to_thread(key.unlink)
             await until(lambda: "No such file" in caplog.text)
             assert (await served.ask(request(ASK))).remark == "True"
 
