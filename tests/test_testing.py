@@ -36,8 +36,8 @@ def ask(address: str, command: Command) -> Command:
 
 
 async def count(found: Broker) -> int:
-    found.parts.store.core.tick()
-    return found.parts.store.queue("Orders", 0).max_offset
+    found.state.store.core.tick()
+    return found.state.store.queue("Orders", 0).max_offset
 
 
 def test_the_fixture_serves_clients(broker: RunningBroker) -> None:  # noqa: F811

@@ -10,8 +10,9 @@ from itertools import islice
 from pathlib import Path
 
 from mqlake.broker.broker import Broker
+from mqlake.broker.runtime import BrokerRuntime
 from mqlake.broker.settings import FAST_PORT_DISTANCE, make_broker_settings
-from mqlake.broker.state.parts import Parts
+from mqlake.broker.state.broker_state import BrokerState
 from mqlake.formats.record import Record
 from mqlake.programs import ports
 from mqlake.protocol.codes import RequestCode
@@ -76,8 +77,12 @@ class Running:
         self.client = RemotingClient(connect_timeout=PATIENCE)
 
     @property
-    def parts(self) -> Parts:
-        return self.broker.parts
+    def state(self) -> BrokerState:
+        return self.broker.state
+
+    @property
+    def runtime(self) -> BrokerRuntime:
+        return self.broker.runtime
 
     @property
     def address(self) -> str:
@@ -93,9 +98,9 @@ class Running:
 
     def records(self, topic: str, queue_id: int = 0) -> list[Record]:
         """Return what consumers would read of a queue."""
-        self.parts.store.core.tick()
+        self.state.store.core.tick()
         found: list[Record] = []
-        while batch := self.parts.store.get(topic, queue_id, len(found), 1000).records:
+        while batch := self.state.store.get(topic, queue_id, len(found), 1000).records:
             found += batch
         return found
 

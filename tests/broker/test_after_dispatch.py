@@ -66,7 +66,7 @@ async def by_key(broker: Running) -> object:
 async def reset_to_the_end(broker: Running) -> object:
     header = ResetOffsetHeader(topic="Orders", group=GROUP, timestamp=-1)
     await done(broker, RequestCode.INVOKE_BROKER_TO_RESET_OFFSET, header)
-    return broker.parts.store.config.consumer_offsets.query(GROUP, "Orders", 0)
+    return broker.state.store.config.consumer_offsets.query(GROUP, "Orders", 0)
 
 
 async def commit_of_the_end(broker: Running) -> object:
@@ -74,7 +74,7 @@ async def commit_of_the_end(broker: Running) -> object:
         consumer_group=GROUP, topic="Orders", queue_id=0, commit_offset=SENT
     )
     await done(broker, RequestCode.UPDATE_CONSUMER_OFFSET, header)
-    return broker.parts.store.config.consumer_offsets.query(GROUP, "Orders", 0)
+    return broker.state.store.config.consumer_offsets.query(GROUP, "Orders", 0)
 
 
 async def pull_from_the_last(broker: Running) -> object:
@@ -108,12 +108,12 @@ def test_answers_include_what_was_acknowledged_before(
 
     async def check() -> None:
         async with running(tmp_path) as broker:
-            broker.parts.topics.make("Orders", 1)
-            broker.parts.groups.get_or_make(GROUP)
+            broker.state.topics.make("Orders", 1)
+            broker.state.groups.get_or_make(GROUP)
             for number in range(SENT):
                 message = Message("Orders", b"%d" % number, keys="key")
-                await broker.parts.store.put(message)
-            marks = broker.parts.store.watermarks
+                await broker.state.store.put(message)
+            marks = broker.state.store.watermarks
             assert marks.dispatched < marks.confirmed
             assert await ask(broker) == expected
 

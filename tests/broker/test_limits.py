@@ -43,8 +43,8 @@ def test_topics_and_groups(tmp_path: Path) -> None:
     async def main() -> None:
         async with running(tmp_path) as broker:
             settings = {
-                "maxTopicNums": len(broker.parts.topics) + 1,
-                "maxSubscriptionGroupNums": len(broker.parts.groups) + 1,
+                "maxTopicNums": len(broker.state.topics) + 1,
+                "maxSubscriptionGroupNums": len(broker.state.groups) + 1,
             }
             body = "".join(f"{name}={value}\n" for name, value in settings.items()).encode()
             await done(broker, RequestCode.UPDATE_BROKER_CONFIG, body=body)
@@ -67,7 +67,7 @@ def test_topics_and_groups(tmp_path: Path) -> None:
             )
             beat = encode_body(Heartbeat("c", consumer_data_set=[ConsumerData("one")]))
             await done(broker, RequestCode.HEART_BEAT, body=beat)
-            assert "%RETRY%one" in broker.parts.topics, "of a group that there is"
+            assert "%RETRY%one" in broker.state.topics, "of a group that there is"
 
     asyncio.run(main())
 
@@ -152,7 +152,7 @@ def test_offsets_of_pulls(tmp_path: Path) -> None:
     async def main() -> None:
         async with running(tmp_path, maxConsumerOffsetNums=1000) as broker:
             await fill(broker, 4)
-            offsets = broker.parts.store.core.config.consumer_offsets
+            offsets = broker.state.store.core.config.consumer_offsets
             await pull(broker, 0, commit_offset=1, **commits)
             fill_offsets(offsets)
             found = await pull(broker, 2, consumer_group="other", commit_offset=2, **commits)
@@ -200,16 +200,20 @@ def test_offsets_that_are_reset_and_copied(tmp_path: Path, monkeypatch: pytest.M
             fields = wanted("T", read_queue_nums=8, write_queue_nums=8)
             await done(broker, RequestCode.UPDATE_AND_CREATE_TOPIC, fields)
             await done(broker, GROUP, body=encode_body(SubscriptionGroup(group_name="g")))
-            offsets = broker.parts.store.core.config.consumer_offsets
+            offsets = broker.state.store.core.config.consumer_offsets
             for queue_id in range(8):
                 offsets.commit("g", "T", queue_id, 5)
                 offsets.commit("h", "T", queue_id, 1)
 
             # Room is looked for again before each offset: others may have taken it meanwhile.
             jobs: list[Job[object]] = []
-            monkeypatch.setattr(broker.parts.slices, "serve", lambda _, job, **__: jobs.append(job))
+            monkeypatch.setattr(
+                broker.runtime.slices, "serve", lambda _, job, **__: jobs.append(job)
+            )
             (peer,) = broker.broker.peers
-            routes = {route.code: route for route in OffsetAdmin(broker.parts).routes()}
+            routes = {
+                route.code: route for route in OffsetAdmin(broker.state, broker.runtime).routes()
+            }
             to_other = CloneOffsetHeader(src_group="g", dest_group="other", topic="T")
             routes[copied].handler(peer, request(copied, to_other))
             (job,) = jobs
@@ -234,7 +238,7 @@ def test_offsets_of_pops(tmp_path: Path) -> None:
     async def main() -> None:
         async with running(tmp_path, maxConsumerOffsetNums=1000) as broker:
             await popping.send(broker, "a", "b")
-            offsets = broker.parts.store.core.config.consumer_offsets
+            offsets = broker.state.store.core.config.consumer_offsets
             (first,) = await popping.pop(broker, max_msg_nums=1)
             fill_offsets(offsets)
             (second,) = await popping.pop(broker)
@@ -262,7 +266,7 @@ def test_offsets_of_pops(tmp_path: Path) -> None:
             await popping.send(broker, "c", queue_id=1)
             assert "maxConsumerOffsetNums" in ((await waits).remark or "")
             assert len(offsets) == 1000
-            broker.parts.store.core.sync_log()
+            broker.state.store.core.sync_log()
             await until(lambda: offsets.query(popping.GROUP, popping.TOPIC, 0) == 2)
 
     asyncio.run(main())
@@ -352,10 +356,10 @@ def test_what_files_of_a_store_state(tmp_path: Path) -> None:
 
     async def main() -> None:
         async with running(tmp_path) as broker:
-            found = broker.parts.topics.get("T")
+            found = broker.state.topics.get("T")
             assert found is not None
             assert (found.read_queue_nums, found.write_queue_nums) == (MOST_QUEUES, 0)
-            kept = broker.parts.groups.get("g")
+            kept = broker.state.groups.get("g")
             assert kept is not None
             assert kept.retry_queue_nums == MOST_QUEUES
 

@@ -68,7 +68,7 @@ async def wait_for(found: Callable[[], list[Record]], count: int = 1) -> list[Re
 
 def send_to(broker: Running, extra: str, *, flags: int = 0) -> Callable[[int], Awaitable[Command]]:
     def send(size: int) -> Awaitable[Command]:
-        now, data = broker.parts.store.core.clock.milliseconds(), extra + user(size)
+        now, data = broker.state.store.core.clock.milliseconds(), extra + user(size)
         return broker.send(to(TOPIC, properties=data, sys_flag=flags, born_timestamp=now), b"body")
 
     return send
@@ -116,7 +116,7 @@ def test_the_longest_message_is_popped_given_back_and_dead(tmp_path: Path, extra
             answer = await broker.send(again, b"body")
             assert answer.code == ResponseCode.SUCCESS, answer.remark
             same((await wait_for(lambda: broker.records("%RETRY%group"), 3))[-1], size)
-            assert broker.parts.store.core.redelivery.set_aside == 0
+            assert broker.state.store.core.redelivery.set_aside == 0
 
     asyncio.run(asyncio.wait_for(test(), 280))
 
@@ -124,20 +124,20 @@ def test_the_longest_message_is_popped_given_back_and_dead(tmp_path: Path, extra
 def test_the_longest_message_is_popped_again_and_again(tmp_path: Path) -> None:
     async def test() -> None:
         async with running(tmp_path) as broker:
-            broker.parts.topics.put(Topic(TOPIC, read_queue_nums=1, write_queue_nums=1))
+            broker.state.topics.put(Topic(TOPIC, read_queue_nums=1, write_queue_nums=1))
             size = await longest(send_to(broker, KEY))
-            broker.parts.store.core.tick()
+            broker.state.store.core.tick()
             while await pop(broker):
                 pass
             assert (await send_to(broker, KEY)(size)).code == ResponseCode.SUCCESS
-            broker.parts.store.core.tick()
+            broker.state.store.core.tick()
             for _ in range(4):
                 popped: list[Popped] = []
                 while not popped:
                     popped = await pop(broker, poll_time=5000, invisible_time=100)
                 (found,) = popped
                 same(found.record, size)
-            assert broker.parts.store.core.redelivery.set_aside == 0
+            assert broker.state.store.core.redelivery.set_aside == 0
 
     asyncio.run(asyncio.wait_for(test(), 280))
 
@@ -168,7 +168,7 @@ def test_the_longest_half_is_checked_and_committed(tmp_path: Path, extra: str) -
             same(record, size)
             assert (await give_back(broker, record)).code == ResponseCode.SUCCESS
             same((await wait_for(lambda: broker.records("%RETRY%group")))[0], size)
-            assert broker.parts.store.core.redelivery.set_aside == 0
+            assert broker.state.store.core.redelivery.set_aside == 0
 
     asyncio.run(asyncio.wait_for(test(), 280))
 
@@ -231,7 +231,7 @@ def test_malformed_text_of_a_batch_does_not_grow(tmp_path: Path) -> None:
             body = encode_batch([(0, b"odd", data), (0, b"good", b"")])
             answer = await broker.ask(RequestCode.SEND_BATCH_MESSAGE, asked, body)
             assert answer.code == ResponseCode.SUCCESS
-            broker.parts.store.core.tick()
+            broker.state.store.core.tick()
             for _ in range(3):
                 await popped_all(broker, {b"odd", b"good"})
             assert {len(record.properties.get("user", "")) for record in broker.records(RETRY)} == {
@@ -289,12 +289,12 @@ def full(optional: str = "") -> bytes:
 def test_full_messages_of_older_stores_come_again(tmp_path: Path, optional: str) -> None:
     async def test() -> None:
         async with running(tmp_path, **FAST, enabledAppendPropCRC=False) as broker:
-            broker.parts.topics.put(Topic(TOPIC, read_queue_nums=1, write_queue_nums=1))
+            broker.state.topics.put(Topic(TOPIC, read_queue_nums=1, write_queue_nums=1))
             for body, data in ((b"body", full(optional)), (b"good", b"")):
                 message = Message(TOPIC, body, encoded_properties=data)
-                assert broker.parts.store.core.put(message).is_ok
+                assert broker.state.store.core.put(message).is_ok
         async with running(tmp_path, **FAST) as broker:
-            core = broker.parts.store.core
+            core = broker.state.store.core
             for _ in range(3):
                 await popped_all(broker, {b"body", b"good"})
             record = broker.records(TOPIC)[0]
@@ -317,10 +317,10 @@ def test_what_can_never_be_put_is_set_aside(
     async def test() -> None:
         async with running(tmp_path, popCkStayBufferTime=100) as broker:
             for name in (topic, TOPIC):
-                broker.parts.topics.put(Topic(name, read_queue_nums=1, write_queue_nums=1))
+                broker.state.topics.put(Topic(name, read_queue_nums=1, write_queue_nums=1))
             for name in (group, GROUP):
-                broker.parts.groups.put(SubscriptionGroup(name))
-            core = broker.parts.store.core
+                broker.state.groups.put(SubscriptionGroup(name))
+            core = broker.state.store.core
             for name, body in ((topic, b"poison"), (TOPIC, b"good")):
                 assert core.put(Message(name, body)).is_ok
             point = {"so": 0, "pt": 1, "it": 1, "n": 1, "q": 0, "d": [0]}
@@ -378,8 +378,8 @@ def test_a_full_disk_is_not_asked_in_a_hot_loop(
             for number in range(50):
                 asked = to(TOPIC, queue_id=0, properties=KEY)
                 assert (await broker.send(asked, b"%d" % number)).code == 0
-            broker.parts.store.core.tick()
-            appender = broker.parts.store.core._appender  # pyright: ignore[reportPrivateUsage]
+            broker.state.store.core.tick()
+            appender = broker.state.store.core._appender  # pyright: ignore[reportPrivateUsage]
             # Before the first pop: what comes again would be popped with the others.
             appender.set_not_writable("the disk is full")
             for _ in range(50):
@@ -389,7 +389,7 @@ def test_a_full_disk_is_not_asked_in_a_hot_loop(
             begin = time.monotonic()
             await asyncio.sleep(2.5)
             assert 1 <= len(caplog.records) <= time.monotonic() - begin + 2
-            assert broker.parts.store.core.redelivery.set_aside == 0
+            assert broker.state.store.core.redelivery.set_aside == 0
             appender.set_not_writable(None)
             await wait_for(lambda: broker.records(RETRY), 50)
 
@@ -434,7 +434,7 @@ def test_clients_do_not_write_what_the_broker_trusts(tmp_path: Path) -> None:
                 ]
                 answers += (await ask(broker, b"".join(frames), 9)).values()
                 assert {answer.code for answer in answers} == {ResponseCode.NO_PERMISSION}, name
-            assert set(broker.parts.store.topics()) == {runs.TOPIC}
+            assert set(broker.state.store.topics()) == {runs.TOPIC}
             # Traces of clients on another access channel; upstream takes them, too.
             answer = await broker.send(to("rmq_sys_TRACE_DATA_region", properties=KEY))
             assert answer.code == ResponseCode.SUCCESS

@@ -87,7 +87,7 @@ async def add_lock(client: Running, number: int) -> str:
 
 async def add_offset(client: Running, number: int) -> str:
     host = "other" if number < 0 else "stranger"
-    groups = client.parts.groups
+    groups = client.state.groups
     groups.get_or_make(host, "127.0.0.2:1" if number < 0 else "127.0.0.1:1")
     header = UpdateConsumerOffsetHeader(
         consumer_group=host, topic="TBW102", queue_id=abs(number), commit_offset=0
@@ -122,14 +122,14 @@ def is_waiting(broker: Running, group: str) -> bool:
 
 
 async def expire_groups(broker: Running, clock: ManualClock) -> None:
-    await broker.parts.slices.finish(broker.parts.empty_groups.expire())
-    clock.forward(broker.parts.settings.empty_group_expired_timeout)
-    await broker.parts.slices.finish(broker.parts.empty_groups.expire())
+    await broker.runtime.slices.finish(broker.state.empty_groups.expire())
+    clock.forward(broker.runtime.settings.empty_group_expired_timeout)
+    await broker.runtime.slices.finish(broker.state.empty_groups.expire())
 
 
 async def expire_locks(broker: Running, clock: ManualClock) -> None:
     clock.forward(61_000)
-    await broker.parts.slices.finish(broker.parts.locks.expire())
+    await broker.runtime.slices.finish(broker.state.locks.expire())
 
 
 async def nothing(_broker: Running, _clock: ManualClock) -> None:
@@ -138,32 +138,32 @@ async def nothing(_broker: Running, _clock: ManualClock) -> None:
 
 SHARED = {
     "maxTopicNums": Shared(
-        add_topic, lambda broker: len(broker.parts.topics), {"maxTopicNums": MOST}
+        add_topic, lambda broker: len(broker.state.topics), {"maxTopicNums": MOST}
     ),
     "maxSubscriptionGroupNums": Shared(
         add_group,
-        lambda broker: len(broker.parts.groups),
+        lambda broker: len(broker.state.groups),
         {"maxSubscriptionGroupNums": MOST},
         expire_groups,
     ),
     "maxClientNums": Shared(
         add_client,
-        lambda broker: len(broker.parts.clients.consumers),
+        lambda broker: len(broker.state.clients.consumers),
         {"maxClientNums": MOST},
         nothing,
     ),
     "maxSubscriptionsSize": Shared(
         add_subscriptions,
-        lambda broker: sum(each.size for each in broker.parts.clients.consumers.values()),
+        lambda broker: sum(each.size for each in broker.state.clients.consumers.values()),
         {"maxSubscriptionsSize": 65_536},
         nothing,
     ),
     "maxLockNums": Shared(
-        add_lock, lambda broker: len(broker.parts.locks), {"maxLockNums": MOST}, expire_locks
+        add_lock, lambda broker: len(broker.state.locks), {"maxLockNums": MOST}, expire_locks
     ),
     "maxConsumerOffsetNums": Shared(
         add_offset,
-        lambda broker: len(broker.parts.store.config.consumer_offsets),
+        lambda broker: len(broker.state.store.config.consumer_offsets),
         {"maxConsumerOffsetNums": 1000},
     ),
     "maxPopPollingSize": Shared(add_pop, count_pops, {"maxPopPollingSize": MOST}, nothing),
@@ -253,12 +253,12 @@ def test_one_client_leaves_room_for_others(tmp_path: Path, name: str) -> None:
                 await shared.recovers(broker, clock)
                 await until(lambda: shared.used(broker) <= most // 2)
                 assert not await shared.add(other, 2000)
-            assert "explicit" in broker.parts.groups
+            assert "explicit" in broker.state.groups
 
         # A restart finds what was created, and serves it.
         async with running(tmp_path, clock=clock, **shared.settings) as broker:
             await works(broker, "again")
-            assert "explicit" in broker.parts.groups
+            assert "explicit" in broker.state.groups
 
     asyncio.run(main())
 
@@ -267,7 +267,7 @@ def test_offsets_of_deleted_groups_no_longer_count(tmp_path: Path) -> None:
     async def test() -> None:
         async with running(tmp_path, maxConsumerOffsetNums=1000, maxAddressShare=1) as broker:
             for number in range(500):
-                broker.parts.store.config.consumer_offsets.commit("other", "TBW102", number, 0)
+                broker.state.store.config.consumer_offsets.commit("other", "TBW102", number, 0)
             delete = DeleteGroupHeader(group_name="stranger", clean_offset=True)
             for _ in range(30):  # Three shares.
                 assert not await add_offset(broker, 1)

@@ -58,8 +58,8 @@ async def measure_expiry(path: Path, meter: Meter, share: int, *, are_stored: bo
 
 async def _pop_all(broker: Running, meter: Meter, count: int) -> None:
     one = Connection(broker.broker._server, meter)
-    broker.parts.topics.make(_TOPIC, 4)
-    await broker.parts.store.put_many(
+    broker.state.topics.make(_TOPIC, 4)
+    await broker.state.store.put_many(
         [Message(_TOPIC, b"hello", queue_id=number % 4) for number in range(count)]
     )
     await _until(meter, lambda: _stored(broker, _TOPIC) == count)
@@ -71,7 +71,7 @@ async def _pop_all(broker: Running, meter: Meter, count: int) -> None:
 
 def _stored(broker: Running, topic: str) -> int:
     """Return how many messages the queues of a topic have got."""
-    reads = broker.parts.store.reads
+    reads = broker.state.store.reads
     return sum(reads.queue(topic, number)[1] for number in reads.queues(topic))
 
 

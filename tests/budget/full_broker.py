@@ -69,7 +69,7 @@ async def full_broker(path: Path, meter: Meter, share: int = 1) -> AsyncGenerato
     async with running(path, **SETTINGS) as broker:
         server = broker.broker._server
         server._limits = server._limits._replace(idle=0)
-        store = broker.parts.store
+        store = broker.state.store
         # The longest message has physical offset 0, which requests name.
         await store.put(Message("T0", bytes(LONGEST), keys="long"))
         await store.put_many(

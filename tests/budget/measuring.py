@@ -26,7 +26,7 @@ LARGEST = 16 << 20
 async def measure_broker(path: Path, meter: Meter, share: int = 1) -> list[Measured]:
     """Measure the handlers of a broker with an n-th of what the limits allow."""
     async with full_broker(path, meter, share) as broker:
-        marks = broker.parts.store.watermarks
+        marks = broker.state.store.watermarks
 
         async def settle() -> None:
             """Wait until what was sent is dispatched: that is work of this request."""

@@ -56,11 +56,11 @@ class Admin:
         """Let the group stand somewhere."""
 
         async def do(found: Broker) -> None:
-            found.parts.groups.get_or_make(GROUP)
-            found.parts.topics.make(f"%RETRY%{GROUP}", 1)
-            offsets = found.parts.store.core.config.consumer_offsets
+            found.state.groups.get_or_make(GROUP)
+            found.state.topics.make(f"%RETRY%{GROUP}", 1)
+            offsets = found.state.store.core.config.consumer_offsets
             offsets.commit(GROUP, self.topic, queue_id, offset)
-            await found.parts.names.told()
+            await found.state.names.told()
 
         self.running.call(do)
 
@@ -225,11 +225,11 @@ def test_groups(admin: Admin, orders: list[dict[str, Any]]) -> None:
 
 def test_a_group_is_deleted_with_its_retry_and_dead_letter_topics(admin: Admin) -> None:
     async def topics(broker: Broker) -> set[str]:
-        return {name for name in ("%RETRY%old", "%DLQ%old") if name in broker.parts.topics}
+        return {name for name in ("%RETRY%old", "%DLQ%old") if name in broker.state.topics}
 
     async def make(broker: Broker) -> None:
         for name in ("%RETRY%old", "%DLQ%old"):
-            broker.parts.topics.make(name, 1)
+            broker.state.topics.make(name, 1)
 
     admin.running.call(make)
     admin.json("deleteSubGroup", "-b", "broker-a", "-g", "old")

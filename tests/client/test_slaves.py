@@ -35,7 +35,7 @@ async def cluster(
     """Run a master and a slave with the same log; closing the stack stops the master."""
     async with running(path / "master") as broker:
         await fill(broker, COUNT)
-        broker.parts.groups.put(SubscriptionGroup(GROUP))
+        broker.state.groups.put(SubscriptionGroup(GROUP))
     copied(path)
     async with (
         name_server() as names,
@@ -45,7 +45,7 @@ async def cluster(
         master = await alone.enter_async_context(
             running(path / "master", namesrvAddr=names, **settings)
         )
-        await until(lambda: slave.parts.replicas.master_answers)
+        await until(lambda: slave.state.replicas.master_answers)
         yield names, master, slave, alone
 
 
@@ -67,7 +67,7 @@ async def consuming(names: str) -> AsyncIterator[list[bytes]]:
 
 
 def committed(broker: Running) -> int | None:
-    return broker.parts.store.config.consumer_offsets.query(GROUP, TOPIC, 0)
+    return broker.state.store.config.consumer_offsets.query(GROUP, TOPIC, 0)
 
 
 def test_a_consumer_that_lags_reads_from_the_slave_and_commits_at_the_master(
@@ -85,7 +85,7 @@ def test_a_consumer_that_lags_reads_from_the_slave_and_commits_at_the_master(
                 await until(lambda: committed(master) == COUNT)
                 # And by its master's table at the slave.
                 await until(lambda: committed(slave) == COUNT)
-            assert slave.parts.stats.got_total > 0
+            assert slave.state.stats.got_total > 0
 
     asyncio.run(run())
 
@@ -109,8 +109,8 @@ def test_a_consumer_goes_on_when_its_master_leaves_and_returns(tmp_path: Path) -
                 # Nothing comes again from what is committed.
                 await until(lambda: committed(master) == COUNT)
                 await alone.aclose()
-                slave.parts.names.changed()
-                await until(lambda: slave.parts.replicas.master_address == "")
+                slave.state.names.changed()
+                await until(lambda: slave.state.replicas.master_address == "")
                 async with running(tmp_path / "master", namesrvAddr=names) as again:
                     await fill(again, 5, COUNT)
                     await until(lambda: len(found) == COUNT + 5)

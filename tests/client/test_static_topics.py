@@ -58,7 +58,7 @@ def test_records_get_the_offsets_of_their_logic_queue(tmp_path: Path) -> None:
             for number in range(3):
                 await broker.send(to(TOPIC, queue_id=1), str(number).encode())
             broker.records(TOPIC, 1)
-            return b"".join(map(bytes, broker.parts.store.get(TOPIC, 1, 0, 10).raw))
+            return b"".join(map(bytes, broker.state.store.get(TOPIC, 1, 0, 10).raw))
 
     data = asyncio.run(run())
     changed = in_logic_queue(data, 7, 10_000)

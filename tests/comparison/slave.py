@@ -72,7 +72,7 @@ class SlaveSubject(WireSubject):
         until = self.now + _PATIENCE
         while self._lacks():
             assert self.broker is not None
-            if (failure := self.broker.parts.store.core.failure) is not None:
+            if (failure := self.broker.state.store.core.failure) is not None:
                 raise failure
             require(self.now < until, "the slave does not follow")
             self.run(asyncio.sleep(0.5))
@@ -80,7 +80,7 @@ class SlaveSubject(WireSubject):
     def _lacks(self) -> bool:
         assert self._master is not None
         assert self.broker is not None
-        master, slave = self._master.parts.store, self.broker.parts.store
+        master, slave = self._master.state.store, self.broker.state.store
         if slave.watermarks.dispatched < master.watermarks.end:
             return True
         return self._look_at(master.core) != self._look_at(slave.core)

@@ -139,7 +139,7 @@ class WireSubject:
         if self.broker is None:
             return None
         assert not self._errors, self._errors
-        store = self.broker.parts.store
+        store = self.broker.state.store
         assert self.world.is_final or not store.failed.done(), store.failed
         return self._look_at(store.core)
 
@@ -209,7 +209,7 @@ class WireSubject:
             StoreError: the store accepts nothing any more: what waits comes after a restart only.
         """
         self.run(asyncio.sleep(seconds))
-        if self.broker is not None and (failure := self.broker.parts.store.core.failure):
+        if self.broker is not None and (failure := self.broker.state.store.core.failure):
             raise failure
 
     # Requests
@@ -300,7 +300,7 @@ class WireSubject:
 
         def header() -> Header:
             assert self.broker is not None
-            records = self.broker.parts.store.core.reads.get(TOPIC, 0, number, 1).records
+            records = self.broker.state.store.core.reads.get(TOPIC, 0, number, 1).records
             return SendBackHeader(
                 offset=records[0].physical_offset, group=GROUP, delay_level=1, origin_topic=TOPIC
             )

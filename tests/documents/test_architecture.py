@@ -48,7 +48,7 @@ def _stored(running: RunningBroker) -> tuple[int, int]:
     """Return the size of the topic's only record, and how many keys are in the index."""
 
     async def size(running: Broker) -> int:
-        core = running.parts.store.core
+        core = running.state.store.core
         core.sync_log()
         core.checkpoint()
         queues = core.reads.queues(_TOPIC)

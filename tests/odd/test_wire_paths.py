@@ -75,15 +75,15 @@ class Sending:
 
     def check_stored(self, stage: str) -> None:
         """Check the records that the answers named."""
-        core = self.broker.parts.store.core
+        core = self.broker.state.store.core
         for number, offset in self.offsets.items():
-            record = self.broker.parts.store.record_at(offset)
+            record = self.broker.state.store.record_at(offset)
             assert record is not None, (stage, number)
             assert self.check(record, bytes(core.log.read(offset, record.size)), stage) == number
 
     def stored(self, topic: str, queue_id: int = 0) -> dict[str, Record]:
         """Return what is in a queue, checked, by the messages' numbers."""
-        core = self.broker.parts.store.core
+        core = self.broker.state.store.core
         core.tick()
         queue = core.queues.queue(topic, queue_id)
         found: dict[str, Record] = {}
@@ -107,10 +107,10 @@ def test_sent_one_by_one(tmp_path: Path, seed: int) -> None:
         async with running(tmp_path) as broker:
             sending = Sending(broker, f"single {seed}")
             for number in range(COUNT):
-                end, known = broker.parts.store.core.log.end, len(sending.accepted)
+                end, known = broker.state.store.core.log.end, len(sending.accepted)
                 await sending.send(number)
                 if len(sending.accepted) == known:
-                    assert broker.parts.store.core.log.end == end
+                    assert broker.state.store.core.log.end == end
             sending.check_stored("sent")
             assert len(sending.accepted) > COUNT // 2
 
@@ -138,7 +138,7 @@ def test_popped_and_popped_again(tmp_path: Path, seed: int) -> None:
             sending = Sending(broker, f"pop {seed}")
             for number in range(COUNT // 2):
                 await sending.send(number)
-            broker.parts.store.core.tick()
+            broker.state.store.core.tick()
             first = await collect(broker, len(sending.accepted), invisible_time=300)
             assert set(first) == set(sending.accepted)
             # Nobody acknowledges them: all come again.

@@ -232,7 +232,7 @@ def test_mqlakes_slave_acts_for_rocketmqs_master(
             }
             known: dict[str, object] = SLAVE | ACTS | {"namesrvAddr": names}
             async with running(tmp_path / "slave", **known) as slave, client(names) as asking:
-                replicas = slave.parts.replicas
+                replicas = slave.state.replicas
                 with java(tmp_path / "java", tmp_path / "master", settings) as master:
                     address = await master_of(server)
                     await _fill(asking, address)
@@ -286,7 +286,7 @@ def _of(value: Callable[[], object]) -> Callable[[], Awaitable[object]]:
 def _has_tables(slave: Running) -> Callable[[], Awaitable[bool]]:
     async def has() -> bool:
         # Topics are copied before groups: one created in between is missing until the next copy.
-        return "Orders" in slave.parts.topics and slave.parts.groups.get(GROUP) is not None
+        return "Orders" in slave.state.topics and slave.state.groups.get(GROUP) is not None
 
     return has
 
@@ -310,7 +310,7 @@ def test_mqlakes_slave_acts_under_rocketmqs_name_server(
             running(tmp_path / "slave", **(SLAVE | known)) as slave,
             client(cluster.names) as asking,
         ):
-            replicas = slave.parts.replicas
+            replicas = slave.state.replicas
             for times in (1, 2):
                 async with running(tmp_path / "master", **known) as master:
                     await _fill(asking, master.address)

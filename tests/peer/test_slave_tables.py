@@ -122,7 +122,7 @@ def test_rocketmqs_slave_has_the_tables_of_mqlakes_master(tmp_path: Path) -> Non
         ):
             await fill(up.address)
             for level in range(1, 4):
-                up.parts.store.config.delay_offsets.set(level, 7 * level)
+                up.state.store.config.delay_offsets.set(level, 7 * level)
             settings = {
                 "brokerName": "broker-a",
                 "brokerRole": "SLAVE",
@@ -162,9 +162,9 @@ def test_mqlakes_slave_has_the_tables_of_rocketmqs_master(
         async with running(
             tmp_path / "slave", namesrvAddr=cluster.names, brokerName="broker-a", **SLAVE
         ) as slave:
-            assert slave.parts.replicas.master_address == cluster.broker
+            assert slave.state.replicas.master_address == cluster.broker
             # An address that says where the master sends its log.
-            assert slave.parts.replicas.master_ha_address.startswith("127.0.0.1:")
+            assert slave.state.replicas.master_ha_address.startswith("127.0.0.1:")
             files = ["topics.json", "subscriptionGroup.json", "consumerOffset.json"]
             if version is None:
                 files.append("messageRequestMode.json")

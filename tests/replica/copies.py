@@ -56,7 +56,7 @@ async def copying(
 
 async def has_all(replica: Replica, master: Running) -> None:
     """Wait until a replica has all of its master."""
-    end = master.parts.store.watermarks.end
+    end = master.state.store.watermarks.end
     await until(lambda: replica.failed.done() or replica.status().max_offset == end)
     if replica.failed.done():
         raise replica.failed.result()

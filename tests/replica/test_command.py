@@ -24,7 +24,7 @@ def test_once(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
             await fill(one, 80)
             words = ["replica", one.address, "--store", store, "--ha", server(one).address]
             code = await asyncio.to_thread(run_here, [*words, "--once", "--json"])
-            return code, one.parts.store.watermarks.end
+            return code, one.state.store.watermarks.end
 
     code, end = asyncio.run(work())
     assert code == 0

@@ -189,7 +189,7 @@ def test_what_it_needs_may_be_gone(tmp_path: Path) -> None:
         async with copying(asked(one, tmp_path / "copy")) as replica:
             await has_all(replica, one)
         await fill(one, 200)
-        one.parts.store.core.log.remove_first()
+        one.state.store.core.log.remove_first()
         before = log_of(tmp_path / "copy")
         async with copying(asked(one, tmp_path / "copy")) as replica:
             assert "what is between is gone; give an empty --store" in str(await failure(replica))
@@ -211,7 +211,7 @@ def test_retention_of_the_master_overtakes_it(tmp_path: Path) -> None:
         options = asked(broker, tmp_path / "copy", ha_address=address)
         async with copying(options) as replica:
             await until(lambda: replica.status().max_offset)
-            broker.parts.store.core.log.remove_first()
+            broker.state.store.core.log.remove_first()
             assert "is gone" in str(await failure(replica))
 
     async def run() -> None:

@@ -118,7 +118,7 @@ def test_topics_of_a_master_without_a_table_stay(tmp_path: Path) -> None:
     async def run() -> None:
         async with running(tmp_path / "master", **FILES) as one:
             await fill(one, "Deleted", "Orders")
-            one.parts.topics.remove("Orders")
+            one.state.topics.remove("Orders")
             async with copying(asked(one, tmp_path / "copy")) as replica:
                 await until(replica.caught_up.is_set)
                 await delete(one, "Deleted")

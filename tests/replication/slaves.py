@@ -26,7 +26,7 @@ SLAVE: dict[str, object] = {**FILES, "brokerRole": "SLAVE", "brokerId": 1}
 
 
 def server(broker: Running) -> HaServer:
-    found = broker.parts.replication.server
+    found = broker.state.replication.server
     assert found is not None
     return found
 
@@ -37,13 +37,13 @@ def only(broker: Running) -> HaConnection:
 
 
 def follower(broker: Running) -> SlaveLog:
-    found = broker.parts.replication.slave
+    found = broker.state.replication.slave
     assert found is not None
     return found
 
 
 def end(broker: Running) -> int:
-    return broker.parts.store.watermarks.end
+    return broker.state.store.watermarks.end
 
 
 def log_of(path: Path) -> dict[str, bytes]:

@@ -31,14 +31,14 @@ async def promote(broker: Running) -> str:
 
 def entries(broker: Running) -> list[int]:
     """Return the physical offsets of a queue's entries, from queue offset 0 on."""
-    queue = broker.parts.store.core.queues.queue("Orders", 0)
+    queue = broker.state.store.core.queues.queue("Orders", 0)
     assert queue.first == 0
     return [queue.entry(number).physical_offset for number in range(queue.end)]
 
 
 async def check_new_topic(one: Running, two: Running) -> None:
     """Check that a slave shows the messages of a topic that its master creates again."""
-    await one.parts.store.remove_topic("Orders", end(one))
+    await one.state.store.remove_topic("Orders", end(one))
     await send(one, 8)
     await same(one, two)
     assert entries(two) == entries(one)
@@ -88,7 +88,7 @@ def test_a_topic_that_starts_again_after_an_epoch_could_not_begin(
 
                 def refuse(epochs: Epochs, number: int, start: int, end: int) -> None:
                     nonlocal failures
-                    group = two.parts.replication.group
+                    group = two.state.replication.group
                     if group is not None and epochs is group.epochs:
                         failures += 1
                         raise DiskError("the disk is full")
@@ -112,7 +112,7 @@ def test_a_store_that_cannot_be_prepared_to_follow_follows_nobody(
         async with pair(tmp_path) as (one, two):
             monkeypatch.setattr(LogCopying, "follow", _refuse)
             assert "not copied until a restart: the disk is full" in await promote(two)
-            assert two.parts.settings.is_slave
+            assert two.runtime.settings.is_slave
             before = end(two)
             await send(one, 3)
             await asyncio.sleep(0.2)

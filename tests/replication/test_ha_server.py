@@ -67,7 +67,7 @@ def test_a_slave_is_sent_the_log_from_where_it_asks_and_what_follows(tmp_path: P
         before = end(broker)
         await fill(broker, 3)
         await whole(slave, end(broker), before)
-        assert slave.received == stream(broker.parts.store.core.log)[1:]
+        assert slave.received == stream(broker.state.store.core.log)[1:]
         assert await slave.frame() == (end(broker), b"")  # the heartbeat
 
     on_a_master(tmp_path, test)
@@ -106,10 +106,10 @@ def test_nothing_is_sent_before_it_is_on_the_masters_disk(tmp_path: Path) -> Non
         await until(lambda: only(broker).transferred_from == 0)
         await fill(broker, 5)
         await whole(slave, end(broker))
-        broker.parts.store.core.put(_message())  # nobody waits for it, so that nothing syncs it
-        broker.parts.store.copying.tell()
-        log = broker.parts.store.watermarks
-        assert broker.parts.store.copying.end == log.flushed
+        broker.state.store.core.put(_message())  # nobody waits for it, so that nothing syncs it
+        broker.state.store.copying.tell()
+        log = broker.state.store.watermarks
+        assert broker.state.store.copying.end == log.flushed
 
     on_a_master(tmp_path, test, flushDiskType="SYNC_FLUSH")
 
@@ -130,7 +130,7 @@ def test_a_slave_far_behind_is_sent_all_of_it(
         slave = await slave_of(broker)
         slave.report(1)
         await whole(slave, end(broker), 1)
-        assert slave.received == stream(broker.parts.store.core.log)[1:]
+        assert slave.received == stream(broker.state.store.core.log)[1:]
 
     on_a_master(tmp_path, test)
 
@@ -207,7 +207,7 @@ def test_a_first_report_beyond_the_log_counts_for_nothing(tmp_path: Path) -> Non
 def test_what_is_gone_is_not_sent(tmp_path: Path) -> None:
     async def test(broker: Running) -> None:
         await fill(broker, 150)
-        broker.parts.store.core.log.remove_first()
+        broker.state.store.core.log.remove_first()
         slave = await slave_of(broker)
         slave.report(1)
         assert await slave.frame() == (1, b"")
@@ -297,7 +297,7 @@ def test_one_who_only_reads_is_sent_the_log_and_not_counted(tmp_path: Path) -> N
 def test_a_slave_that_asks_for_what_is_gone_is_not_in_sync(tmp_path: Path) -> None:
     async def test(broker: Running) -> None:
         await fill(broker, 150)
-        broker.parts.store.core.log.remove_first()
+        broker.state.store.core.log.remove_first()
         slave = await slave_of(broker)
         slave.report(1)
         assert await slave.frame() == (1, b"")
@@ -312,7 +312,7 @@ def test_a_slave_that_retention_has_overtaken_is_left(tmp_path: Path) -> None:
         slave = await slave_of(broker, 1 << 14)
         slave.report(1)
         await until(lambda: server(broker).connections and only(broker).transferred_from > 1)
-        log = broker.parts.store.core.log
+        log = broker.state.store.core.log
         while log.remove_first():
             pass
         assert only(broker).transferred_from < log.min_offset
@@ -512,7 +512,7 @@ def test_a_port_that_nobody_asked_for_may_be_taken(tmp_path: Path) -> None:
         holder = await asyncio.start_server(lambda *_: None, "127.0.0.1", port + 1)
         try:
             async with running(tmp_path, listenPort=port) as broker:
-                assert broker.parts.replicas.ha_address == ""
+                assert broker.state.replicas.ha_address == ""
         finally:
             holder.close()
 
@@ -523,7 +523,7 @@ def test_a_port_that_nobody_asked_for_may_be_taken(tmp_path: Path) -> None:
 def test_a_stop_closes_a_slave_that_is_just_accepted(tmp_path: Path, rounds: int) -> None:
     async def run() -> None:
         async with running(tmp_path) as broker:
-            host, _, port = broker.parts.replicas.ha_address.rpartition(":")
+            host, _, port = broker.state.replicas.ha_address.rpartition(":")
             with socket.create_connection((host, int(port))) as slave:
                 for _ in range(rounds):
                     await asyncio.sleep(0)

@@ -45,11 +45,11 @@ async def fill(broker: Running, count: int, **fields: object) -> None:
 async def same(one: Running, other: Running) -> None:
     """Wait until a slave has all of its master, dispatched."""
     await until(lambda: end(one) == end(other))
-    await until(lambda: other.parts.store.watermarks.dispatched == end(one))
+    await until(lambda: other.state.store.watermarks.dispatched == end(one))
     # The slave may have been restarted: the connection before may still be there.
     await until(lambda: [each.acknowledged for each in server(one).connections] == [end(one)])
     for queue_id in range(4):
-        reads = [each.parts.store.reads for each in (one, other)]
+        reads = [each.state.store.reads for each in (one, other)]
         ranges = {each.queue("Orders", queue_id) for each in reads}
         assert len(ranges) == 1
         first, last = ranges.pop()
@@ -73,7 +73,7 @@ def test_a_slave_has_its_masters_log_from_the_first_file_on(tmp_path: Path) -> N
                 await same(one, other)
                 await fill(one, 100, properties="KEYS\x01order\x02")
                 await same(one, other)
-                found = other.parts.store.reads.by_key("Orders", "order", max=200)
+                found = other.state.store.reads.by_key("Orders", "order", max=200)
                 assert len(found.records) == 100
                 assert follower(other).problem is None
 
@@ -100,19 +100,19 @@ def test_a_masters_first_files_may_be_gone(tmp_path: Path, is_known: bool) -> No
         async with running(tmp_path / "master", **FILES) as one:
             await fill(one, 300)
             for _ in range(2):
-                one.parts.store.core.log.remove_first()
-            start = one.parts.store.watermarks.min_offset
+                one.state.store.core.log.remove_first()
+            start = one.state.store.watermarks.min_offset
             async with slave_of(one, tmp_path / "slave") as other:
                 if not is_known:
                     follower(other).master_address = None
                 await until(lambda: end(other) == end(one))
-                first = other.parts.store.watermarks.min_offset
+                first = other.state.store.watermarks.min_offset
                 # Without the master's address only the start of its last file can be found out.
                 assert first == start if is_known else first >= start
                 await fill(one, 10)
                 await until(lambda: end(other) == end(one))
             async with slave_of(one, tmp_path / "slave") as other:
-                assert other.parts.store.watermarks.min_offset == first
+                assert other.state.store.watermarks.min_offset == first
                 await fill(one, 10)
                 await until(lambda: end(other) == end(one))
 
@@ -164,7 +164,7 @@ def test_a_slave_that_syncs_acknowledges_what_is_on_its_disk(tmp_path: Path) -> 
                 await until(lambda: server(one).in_sync)
                 for _ in range(20):
                     await fill(one, 1)
-                    assert other.parts.store.watermarks.flushed == end(one)
+                    assert other.state.store.watermarks.flushed == end(one)
 
     asyncio.run(run())
 
@@ -246,7 +246,7 @@ def test_what_a_slave_needs_may_be_gone(tmp_path: Path, is_known: bool) -> None:
             await same(one, other)
         async with running(tmp_path / "master", **FILES) as one:
             await fill(one, 200)
-            one.parts.store.core.log.remove_first()
+            one.state.store.core.log.remove_first()
             async with slave_of(one, tmp_path / "slave") as other:
                 if not is_known:
                     follower(other).master_address = None
@@ -296,7 +296,7 @@ def test_frames_may_be_cut_anywhere(tmp_path: Path, most: int) -> None:
     async def test(slave: Running) -> None:
         expected = filled().log
         await until(lambda: end(slave) == expected.end)
-        assert stream(slave.parts.store.core.log) == stream(expected)
+        assert stream(slave.state.store.core.log) == stream(expected)
 
     with_a_master(tmp_path, lead, test)
 
@@ -312,7 +312,7 @@ def test_a_connection_that_ends_in_a_record_is_made_again(tmp_path: Path) -> Non
     async def test(slave: Running) -> None:
         expected = filled().log
         await until(lambda: end(slave) == expected.end)
-        assert stream(slave.parts.store.core.log) == stream(expected)
+        assert stream(slave.state.store.core.log) == stream(expected)
 
     # Of its overlap little is left in so small a log; what is compared is not appended again.
     with pytest.MonkeyPatch.context() as patch:

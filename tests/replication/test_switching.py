@@ -47,10 +47,10 @@ def test_a_master_and_its_slave_change_places(tmp_path: Path) -> None:
                 await change(master, brokerRole="SLAVE")
                 assert end(slave) == end(master)  # a demotion waits for that
                 await change(slave, brokerRole="ASYNC_MASTER")
-                assert slave.parts.settings.broker_id == 0
-                assert master.parts.settings.broker_id == 1
-                assert slave.parts.replicas.ha_address
-                assert not master.parts.replicas.ha_address
+                assert slave.runtime.settings.broker_id == 0
+                assert master.runtime.settings.broker_id == 1
+                assert slave.state.replicas.ha_address
+                assert not master.state.replicas.ha_address
             assert await send(two, 10) == 309
             await until(lambda: end(one) == end(two))
 
@@ -109,7 +109,7 @@ def test_what_is_no_role_changes_nothing(tmp_path: Path, values: dict[str, objec
             body = "".join(f"{name}={value}\n" for name, value in values.items()).encode()
             answer = await broker.ask(RequestCode.UPDATE_BROKER_CONFIG, body=body)
             assert answer.code == ResponseCode.INVALID_PARAMETER
-            assert broker.parts.settings.broker_role is BrokerRole.ASYNC_MASTER
+            assert broker.runtime.settings.broker_role is BrokerRole.ASYNC_MASTER
             assert await send(broker) == 0
 
     asyncio.run(run())
@@ -163,7 +163,7 @@ def test_the_settings_file_keeps_the_old_role_if_nothing_works(
             )
             assert answer.code == ResponseCode.SYSTEM_ERROR
             assert "not copied until a restart" in (answer.remark or "")
-            assert broker.parts.settings.is_slave
+            assert broker.runtime.settings.is_slave
 
     asyncio.run(run())
     assert conf.read_text() == "brokerRole=SLAVE\nbrokerId=1\n"
@@ -176,7 +176,7 @@ def test_a_promotion_dispatches_in_turns(tmp_path: Path, monkeypatch: pytest.Mon
         async with running(tmp_path / "one", **FILES) as one:
             given = SLAVE | {"haMasterAddress": server(one).address}
             async with running(tmp_path / "two", **given) as two:
-                store = two.parts.store
+                store = two.state.store
                 monkeypatch.setattr(type(store), "_tick_soon", lambda _: None)
                 monkeypatch.setattr(type(store), "_tick_now", lambda _: None)
                 await send(one, 200)

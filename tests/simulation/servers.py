@@ -147,18 +147,18 @@ class SimulatedBroker(DurableServer):
         """Return a group's offset as the broker has it now."""
         if self.broker is None:
             return None
-        offsets = self.broker.parts.store.config.consumer_offsets
+        offsets = self.broker.state.store.config.consumer_offsets
         return offsets.query(group, queue.topic, queue.queue_id)
 
     def has(self, topic: str) -> bool:
         """Say whether the broker has a topic: it makes a group's once a member has come."""
         assert self.broker is not None
-        return topic in self.broker.parts.topics
+        return topic in self.broker.state.topics
 
     def end(self, topic: str, queue_id: int) -> int:
         """Return how many messages a queue has."""
         assert self.broker is not None
-        return self.broker.parts.store.queue_ends().get((topic, queue_id), 0)
+        return self.broker.state.store.queue_ends().get((topic, queue_id), 0)
 
 
 class SimulatedNameServer:

@@ -29,11 +29,12 @@ from mqlake.broker.pull.requests import PullRequests
 from mqlake.broker.query import QueryRequests
 from mqlake.broker.recall import Recalls
 from mqlake.broker.reply import Replies
+from mqlake.broker.runtime import BrokerRuntime
 from mqlake.broker.send.send import SendMessages
 from mqlake.broker.send_back import SendBack
 from mqlake.broker.settings import FAST_PORT_DISTANCE, BrokerSettings
 from mqlake.broker.slave.family import SlaveTables
-from mqlake.broker.state.parts import Parts
+from mqlake.broker.state.broker_state import BrokerState
 from mqlake.broker.state.topics import queues_for, without_topic
 from mqlake.broker.static_topics.clean_up import StaticTopicCleaning
 from mqlake.broker.static_topics.requests import StaticTopicAdmin
@@ -56,9 +57,9 @@ _log = logging.getLogger(__name__)
 
 
 class Family(Protocol):
-    """The handlers of one family of requests; it is created with a broker's `Parts`."""
+    """The handlers of one family of requests; it is created with the broker's state and runtime."""
 
-    def __init__(self, parts: Parts) -> None: ...
+    def __init__(self, state: BrokerState, runtime: BrokerRuntime, /) -> None: ...
 
     def routes(self) -> Sequence[Route]:
         """Return the handler of each request code."""
@@ -97,13 +98,17 @@ class Broker:
             written to it; by default, to `config/broker.properties` of the store.
         directory: the directory of the store; by default, `storePathRootDir`.
         clock: stamps messages and schedules services; by default, this machine's clock.
+        client_time: returns the time (ms since 1970) as clients state it in their requests; by
+            default, the time of the clock.
 
     Attributes:
-        parts: what the request families share; set while the broker runs.
+        state: what the request families read and change; set while the broker runs.
+        runtime: settings, long work, periodic functions, hooks; set while the broker runs.
         routes: the handlers by request code; set while the broker runs.
     """
 
-    parts: Parts
+    state: BrokerState
+    runtime: BrokerRuntime
     routes: tuple[Route, ...]
 
     def __init__(
@@ -113,9 +118,10 @@ class Broker:
         *,
         directory: OwnedDirectory | None = None,
         clock: Clock | None = None,
+        client_time: Callable[[], int] | None = None,
     ) -> None:
         self._live, self._config = LiveSettings(_of_start(settings)), config
-        self._directory, self._clock = directory, clock
+        self._directory, self._clock, self._client_time = directory, clock, client_time
         self._cutting: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Self:
@@ -169,20 +175,21 @@ class Broker:
                 # Before anything is delivered.
                 returning.adopt_delay_offsets(delays, store.config.delay_offsets, own_log)
                 store.continue_delays()
-            self.parts = parts = Parts(self._live, store, self._settings_file(store))
-            if (group := parts.replication.group) is not None:
+            self.runtime = runtime = BrokerRuntime(self._live, self._settings_file(store))
+            self.state = state = BrokerState(store, runtime, self._client_time)
+            if (group := state.replication.group) is not None:
                 group.cut = self._cut_soon
-            _restore_topics_of_master(parts)
-            self._live.on_change(lambda: _restore_topics_of_master(parts), "broker_role")
-            undo.callback(parts.slices.stop)
-            undo.callback(parts.repeating.stop)
-            families = [family(parts) for family in FAMILIES]
+            _restore_topics_of_master(state, runtime)
+            self._live.on_change(lambda: _restore_topics_of_master(state, runtime), "broker_role")
+            undo.callback(runtime.slices.stop)
+            undo.callback(runtime.repeating.stop)
+            families = [family(state, runtime) for family in FAMILIES]
             served = (route for family in families for route in family.routes())
             self.routes = tuple(after_dispatch(route, store) for route in served)
             if own_log is not None:
-                await _adopt_consumer_offsets(parts, own_log)
+                await _adopt_consumer_offsets(state, runtime, own_log)
             limits = Limits(memory=settings.max_connection_memory, share=settings.max_address_share)
-            self._server = RemotingServer(self.routes, limits, (parts.refusals.check,))
+            self._server = RemotingServer(self.routes, limits, (state.refusals.check,))
             undo.push_async_callback(self._server.stop)
             self._live.on_change(
                 lambda: self._server.set_memory(self.settings.max_connection_memory),
@@ -194,12 +201,12 @@ class Broker:
             )
             for port in (settings.listen_port, settings.listen_port - FAST_PORT_DISTANCE):
                 await self._server.start(settings.listen_address, port)
-            undo.push_async_callback(parts.replication.stop)
-            parts.replication.budget = self._server.budget
-            await parts.replication.start()
-            if parts.replication.group is None:
-                await parts.names.start()  # else once the controller has said who the master is
-            for function in parts.on_start:
+            undo.push_async_callback(state.replication.stop)
+            state.replication.budget = self._server.budget
+            await state.replication.start()
+            if state.replication.group is None:
+                await state.names.start()  # else once the controller has said who the master is
+            for function in runtime.on_start:
                 await function()
             self._undo = undo.pop_all()
 
@@ -218,7 +225,7 @@ class Broker:
         A slave's clients find another broker meanwhile.
         """
         _log.warning("the store is closed, cut at physical offset %d, and opened again", end)
-        directory, clock = self.parts.store.directory, self.parts.store.clock
+        directory, clock = self.state.store.directory, self.state.store.clock
         size = self.settings.mapped_file_size_commit_log
         try:
             await self._close()
@@ -252,18 +259,20 @@ class Broker:
         async with self._undo:
             failures = [
                 failure
-                for function in (self.parts.names.stop, *self.parts.on_stop)
+                for function in (self.state.names.stop, *self.runtime.on_stop)
                 if (failure := await _finish(function)) is not None
             ]
             if failures:
                 raise failures[0]
 
 
-async def _adopt_consumer_offsets(parts: Parts, own: returning.OwnLog) -> None:
-    found = await returning.consumer_offsets_of_slaves(parts.settings, parts.slices)
-    own = own._replace(static_topics=parts.static_topics)
-    adopting = returning.adopt_consumer_offsets(found, parts.store.config.consumer_offsets, own)
-    await parts.slices.finish(adopting)
+async def _adopt_consumer_offsets(
+    state: BrokerState, runtime: BrokerRuntime, own: returning.OwnLog
+) -> None:
+    found = await returning.consumer_offsets_of_slaves(runtime.settings, runtime.slices)
+    own = own._replace(static_topics=state.static_topics)
+    adopting = returning.adopt_consumer_offsets(found, state.store.config.consumer_offsets, own)
+    await runtime.slices.finish(adopting)
 
 
 def _of_start(settings: BrokerSettings) -> BrokerSettings:
@@ -284,18 +293,22 @@ async def _finish(function: Callable[[], Awaitable[object] | None]) -> Exception
     return None
 
 
-def _restore_topics_of_master(parts: Parts) -> None:
-    if not parts.settings.is_slave:
-        _restore_topics(parts)
+def _restore_topics_of_master(state: BrokerState, runtime: BrokerRuntime) -> None:
+    if not runtime.settings.is_slave:
+        _restore_topics(state, runtime)
 
 
-def _restore_topics(parts: Parts) -> None:
+def _restore_topics(state: BrokerState, runtime: BrokerRuntime) -> None:
     """Create topics again that have messages only.
 
     They were not stored before the last process was killed, the table was lost, or this broker was
     a slave then, and had not copied them. They were not deleted: a deleted topic has no messages.
     """
-    reads, topics, least = parts.store.reads, parts.topics, parts.settings.default_topic_queue_nums
+    reads, topics, least = (
+        state.store.reads,
+        state.topics,
+        runtime.settings.default_topic_queue_nums,
+    )
     for name in without_topic(topics, reads.topics()):
         if topics.is_being_deleted(name):
             continue

@@ -12,8 +12,9 @@ from typing import Any
 from mqlake.broker.bodies import request_body
 from mqlake.broker.filter.sql92.tokens import ExpressionError
 from mqlake.broker.filter.subscriptions import choice, not_supported
+from mqlake.broker.runtime import BrokerRuntime
+from mqlake.broker.state.broker_state import BrokerState
 from mqlake.broker.state.clients.members import Client
-from mqlake.broker.state.parts import Parts
 from mqlake.broker.state.topics import READ_WRITE, UNIT_SUBSCRIPTION
 from mqlake.protocol import naming
 from mqlake.protocol.bodies.heartbeat import (
@@ -45,8 +46,8 @@ _log = logging.getLogger(__name__)
 class ClientRequests:
     """Serves what clients tell a broker about themselves."""
 
-    def __init__(self, parts: Parts) -> None:
-        self._parts = parts
+    def __init__(self, state: BrokerState, runtime: BrokerRuntime) -> None:
+        self._state, self._runtime = state, runtime
 
     def routes(self) -> Sequence[Route]:
         """Return the handler of each request code."""
@@ -58,15 +59,15 @@ class ClientRequests:
         )
 
     def _heartbeat(self, peer: Peer, request: Command) -> Answer | Coroutine[Any, Any, Answer]:
-        return self._parts.slices.serve(
+        return self._runtime.slices.serve(
             peer, self._take_heartbeat(peer, request), size=len(request.body)
         )
 
     def _take_heartbeat(self, peer: Peer, request: Command) -> Job[Command]:
-        settings = self._parts.settings
+        settings = self._runtime.settings
         data = request_body(Heartbeat, request, settings.max_heartbeat_size, "maxHeartbeatSize")
         _check(data, settings.max_groups_per_heartbeat)
-        clients = self._parts.clients
+        clients = self._state.clients
         client = clients.client(peer, data.client_id, request.language, request.version)
         is_changed = False
         for consumer in data.consumer_data_set:
@@ -84,10 +85,10 @@ class ClientRequests:
         return response(request, header=fields)
 
     def _takes(self, consumer: ConsumerData, peer: Peer) -> bool:
-        if self._parts.settings.reject_pull_consumer_enable and consumer.consume_type == ACTIVE:
+        if self._runtime.settings.reject_pull_consumer_enable and consumer.consume_type == ACTIVE:
             return False
         name = consumer.group_name
-        if self._parts.groups.get_or_make(name, peer.address) is None:
+        if self._state.groups.get_or_make(name, peer.address) is None:
             _log.warning("a heartbeat of group %r is ignored: the group does not exist", name)
             return False
         return True
@@ -98,14 +99,14 @@ class ClientRequests:
         Upstream asks for them if the fingerprint differs. An unknown fingerprint also differs if
         the heartbeat contains no subscriptions: those of a client from before a restart.
         """
-        group = self._parts.clients.consumers.get(name)
+        group = self._state.clients.consumers.get(name)
         if group is None:
             return data.without_sub
         return group.fingerprint != data.heartbeat_fingerprint
 
     def _add_consumer(self, consumer: ConsumerData, client: Client, data: Heartbeat) -> None:
-        name, topics = consumer.group_name, self._parts.topics
-        group = self._parts.groups.get(name)
+        name, topics = consumer.group_name, self._state.topics
+        group = self._state.groups.get(name)
         wanted = (topics.get(one.topic) for one in consumer.subscription_data_set)
         retry = naming.retry_topic(name)
         if not topics.is_being_deleted(retry):  # Otherwise the next heartbeat creates it.
@@ -116,25 +117,25 @@ class ClientRequests:
                 UNIT_SUBSCRIPTION if consumer.unit_mode else 0,
                 order=any(topic.order for topic in wanted if topic),
             )
-        self._parts.clients.add_consumer(consumer, client, keep=data.without_sub)
-        self._parts.clients.consumers[name].fingerprint = data.heartbeat_fingerprint
+        self._state.clients.add_consumer(consumer, client, keep=data.without_sub)
+        self._state.clients.consumers[name].fingerprint = data.heartbeat_fingerprint
 
     def _unregister(self, peer: Peer, request: Command) -> Answer | Coroutine[Any, Any, Answer]:
         # It is processed like heartbeats, so that it does not overtake one of the same connection.
-        return self._parts.slices.serve(peer, self._leave(peer, request), is_kept=True)
+        return self._runtime.slices.serve(peer, self._leave(peer, request), is_kept=True)
 
     def _leave(self, peer: Peer, request: Command) -> Job[Command]:
         header = request.header(UnregisterClientHeader)
         if header.producer_group is not None:
-            self._parts.clients.remove_producer(header.producer_group, peer)
+            self._state.clients.remove_producer(header.producer_group, peer)
         yield
         if header.consumer_group is not None:
-            self._parts.clients.remove_consumer(header.consumer_group, peer)
+            self._state.clients.remove_consumer(header.consumer_group, peer)
         return response(request)
 
     def _consumer_ids(self, peer: Peer, request: Command) -> Command:  # noqa: ARG002
         name = request.header(ConsumerGroupHeader).consumer_group
-        group = self._parts.clients.consumers.get(name)
+        group = self._state.clients.consumers.get(name)
         if group is None:
             reason = f"no consumer for this group, {name}"
             raise RemotingError(ResponseCode.SYSTEM_ERROR, reason)
@@ -143,15 +144,15 @@ class ClientRequests:
     def _check_client(self, peer: Peer, request: Command) -> Command:  # noqa: ARG002
         if not request.body:
             return response(request)
-        most = self._parts.settings.max_heartbeat_size
+        most = self._runtime.settings.max_heartbeat_size
         wanted = request_body(CheckClient, request, most, "maxHeartbeatSize").subscription_data
         if wanted is None:
             return response(request)
-        reason = not_supported(self._parts.settings, wanted.expression_type)
+        reason = not_supported(self._runtime.settings, wanted.expression_type)
         if reason is not None:
             raise RemotingError(ResponseCode.SYSTEM_ERROR, reason)
         try:
-            choice(self._parts.settings, wanted.sub_string, wanted.expression_type)
+            choice(self._runtime.settings, wanted.sub_string, wanted.expression_type)
         except ExpressionError as error:
             raise RemotingError(ResponseCode.SUBSCRIPTION_PARSE_FAILED, str(error)) from None
         return response(request)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mqlake.broker.state.parts import Parts
+from mqlake.broker.runtime import BrokerRuntime
+from mqlake.broker.state.broker_state import BrokerState
 from mqlake.formats.properties import LITE_TOPIC, decode_properties
 from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.command import Command, response
@@ -37,8 +38,8 @@ _CODES = {
 class LiteTopics:
     """Refuses requests about lite topics."""
 
-    def __init__(self, parts: Parts) -> None:
-        """Accept the parts with which every family is created; none of them is needed."""
+    def __init__(self, _state: BrokerState, _runtime: BrokerRuntime) -> None:
+        """Accept what every family is created with; nothing of it is needed."""
 
     def routes(self) -> Sequence[Route]:
         """Return the handler of each request code."""

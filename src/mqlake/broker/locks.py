@@ -6,7 +6,8 @@ from collections.abc import Coroutine, Sequence
 from typing import Any
 
 from mqlake.broker.bodies import admin_body
-from mqlake.broker.state.parts import Parts
+from mqlake.broker.runtime import BrokerRuntime
+from mqlake.broker.state.broker_state import BrokerState
 from mqlake.broker.state.queue_locks import LIFETIME
 from mqlake.protocol.bodies.locks import LockQueues
 from mqlake.protocol.bodies.queue_tables import encode_array, encode_with_table
@@ -27,9 +28,9 @@ _LONGEST_NAME = 1024
 class LockRequests:
     """Serves consumers that keep the order of their queues."""
 
-    def __init__(self, parts: Parts) -> None:
-        self._parts, self._locks = parts, parts.locks
-        parts.repeating.every(LIFETIME / 1000, self._expire)
+    def __init__(self, state: BrokerState, runtime: BrokerRuntime) -> None:
+        self._runtime, self._locks = runtime, state.locks
+        runtime.repeating.every(LIFETIME / 1000, self._expire)
 
     def routes(self) -> Sequence[Route]:
         """Return the handler of each request code."""
@@ -39,16 +40,16 @@ class LockRequests:
         )
 
     def _expire(self) -> None:
-        self._parts.slices.start(self._locks.expire())
+        self._runtime.slices.start(self._locks.expire())
 
     def _lock(self, peer: Peer, request: Command) -> Answer | Coroutine[Any, Any, Answer]:
         job = self._lock_all(request, owner_of(peer.address))
-        return self._parts.slices.serve(peer, job, size=len(request.body), is_kept=True)
+        return self._runtime.slices.serve(peer, job, size=len(request.body), is_kept=True)
 
     def _lock_all(self, request: Command, owner: str) -> Job[Command]:
         body = self._body(request)
         locks, group, client_id = self._locks, body.consumer_group, body.client_id
-        most = self._parts.settings.max_lock_nums
+        most = self._runtime.settings.max_lock_nums
         locked: list[bytes] = []
         for queue in dict.fromkeys(body.mq_set):
             refusal = locks.shares.refusal(owner, len(locks), most, "maxLockNums")
@@ -62,7 +63,7 @@ class LockRequests:
 
     def _unlock(self, peer: Peer, request: Command) -> Answer | Coroutine[Any, Any, Answer]:
         job = self._unlock_all(request)
-        return self._parts.slices.serve(peer, job, size=len(request.body), is_kept=True)
+        return self._runtime.slices.serve(peer, job, size=len(request.body), is_kept=True)
 
     def _unlock_all(self, request: Command) -> Job[Command]:
         body = self._body(request)
@@ -72,7 +73,7 @@ class LockRequests:
         return response(request)
 
     def _body(self, request: Command) -> LockQueues:
-        settings = self._parts.settings
+        settings = self._runtime.settings
         body = admin_body(LockQueues, request, settings)
         count, most = len(body.mq_set), settings.max_lock_batch_size
         if count > most:

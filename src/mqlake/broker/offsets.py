@@ -13,10 +13,11 @@ from typing import Any
 import msgspec
 
 from mqlake.broker.logic_queues.offsets import LogicOffsets
+from mqlake.broker.runtime import BrokerRuntime
+from mqlake.broker.state.broker_state import BrokerState
 from mqlake.broker.state.memory import bytes_in_memory
 from mqlake.broker.state.offsets.past_end import GroupQueue
 from mqlake.broker.state.offsets.resets import awaits_reset
-from mqlake.broker.state.parts import Parts
 from mqlake.broker.state.static_topics import LogicQueue
 from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.command import Command, response
@@ -45,13 +46,13 @@ _NO_BATCH = -1
 class OffsetRequests:
     """Answers requests about offsets, and stores what groups commit."""
 
-    def __init__(self, parts: Parts) -> None:
-        self._parts = parts
-        self._reads = parts.store.reads
-        self._offsets = parts.store.config.consumer_offsets
-        self._led = parts.static_topics.led
+    def __init__(self, state: BrokerState, runtime: BrokerRuntime) -> None:
+        self._state, self._runtime = state, runtime
+        self._reads = state.store.reads
+        self._offsets = state.store.config.consumer_offsets
+        self._led = state.static_topics.led
         self._logic = LogicOffsets(
-            parts.static_topics.broker_name, self._reads, self._offsets, parts.forwarder
+            state.static_topics.broker_name, self._reads, self._offsets, state.forwarder
         )
 
     def routes(self) -> Sequence[Route]:
@@ -114,8 +115,8 @@ class OffsetRequests:
         if queue.min_offset > 0 or queue.max_offset == 0:
             return False
         first = self._reads.head_from(topic, queue_id, 0)
-        end = self._parts.store.watermarks.confirmed
-        in_memory = bytes_in_memory(self._parts.settings)
+        end = self._state.store.watermarks.confirmed
+        in_memory = bytes_in_memory(self._runtime.settings)
         return first is not None and end - first.physical_offset <= in_memory
 
     def _update(self, _peer: Peer, request: Command) -> Later:
@@ -135,10 +136,10 @@ class OffsetRequests:
 
     def _update_here(self, request: Command, header: UpdateConsumerOffsetHeader) -> Command:
         group, topic = header.consumer_group, header.topic
-        if group not in self._parts.groups:
+        if group not in self._state.groups:
             reason = f"Group {group} not exist!"
             raise RemotingError(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, reason)
-        if topic not in self._parts.topics:
+        if topic not in self._state.topics:
             raise RemotingError(ResponseCode.TOPIC_NOT_EXIST, f"Topic {topic} not exist!")
         queue_id, offset = header.queue_id, header.commit_offset
         if queue_id is None:
@@ -151,10 +152,10 @@ class OffsetRequests:
             reason = f"QueueId {queue_id} of topic {topic} is not between 0 and {MOST_QUEUES - 1}"
             raise RemotingError(ResponseCode.INVALID_PARAMETER, reason)
         if not self._offsets.has(group, topic, queue_id):
-            self._parts.offset_room.check(group, topic)
-        if awaits_reset(self._parts, group, topic, queue_id):
+            self._state.offset_room.check(group, topic)
+        if awaits_reset(self._state, self._runtime, group, topic, queue_id):
             return response(request, remark="Offset has been previously reset")
-        if self._parts.past_end.refuses(GroupQueue(group, topic, queue_id), offset):
+        if self._state.past_end.refuses(GroupQueue(group, topic, queue_id), offset):
             return response(request, remark="Offset is past the end of the queue, and is ignored")
         self._offsets.commit(group, topic, queue_id, offset)
         return response(request)
@@ -173,7 +174,7 @@ class OffsetRequests:
         if (queue := self._led(header.topic, header.queue_id, header.lo)) is not None:
             return _offset_later(request, self._logic.start_of(queue))
         found = self._reads.queue(header.topic, header.queue_id)
-        topic, offset = self._parts.topics.get(header.topic), found.min_offset
+        topic, offset = self._state.topics.get(header.topic), found.min_offset
         if found.max_offset == 0 and topic is not None and topic.has_batch_queues:
             offset = _NO_BATCH
         return response(request, header=OffsetHeader(offset=offset))

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Coroutine, Sequence
 from typing import Any
 
+from mqlake.broker.runtime import BrokerRuntime
 from mqlake.broker.settings import BrokerSettings
-from mqlake.broker.state.parts import Parts
+from mqlake.broker.state.broker_state import BrokerState
 from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.command import Command, response
 from mqlake.protocol.errors import RemotingError
@@ -32,9 +33,9 @@ _MOST_BYTES = 8 << 20
 class QueryRequests:
     """Finds messages."""
 
-    def __init__(self, parts: Parts) -> None:
-        self._parts = parts
-        self._reads = parts.store.reads
+    def __init__(self, state: BrokerState, runtime: BrokerRuntime) -> None:
+        self._runtime = runtime
+        self._reads = state.store.reads
 
     def routes(self) -> Sequence[Route]:
         """Return the handler of each request code."""
@@ -44,13 +45,13 @@ class QueryRequests:
         )
 
     def _query(self, peer: Peer, request: Command) -> Command | Coroutine[Any, Any, Command]:
-        return self._parts.slices.serve(peer, self._find(request), size=len(request.body))
+        return self._runtime.slices.serve(peer, self._find(request), size=len(request.body))
 
     def _find(self, request: Command) -> Job[Command]:
         header = request.header(QueryMessageHeader)
         is_unique = header.is_unique_key or header.index_type == _UNIQUE_KEY_TYPE
         wanted = _UNIQUE_KEYS if is_unique else header.max_num
-        settings = self._parts.settings
+        settings = self._runtime.settings
         budget = QueryBudget(settings.max_query_entries, settings.max_query_scan_size)
         offsets, is_truncated = yield from self._reads.search(
             header.topic,

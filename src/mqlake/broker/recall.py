@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from mqlake.broker.runtime import BrokerRuntime
 from mqlake.broker.send.answers import STORED, refusal
-from mqlake.broker.state.parts import Parts
+from mqlake.broker.state.broker_state import BrokerState
 from mqlake.formats.config.topics import PERM_WRITE
 from mqlake.formats.properties import CANCEL, DELIVER_MS, PGROUP, TAGS, UNIQ_KEY, encode_pairs
 from mqlake.protocol.codes import RequestCode, ResponseCode
@@ -29,8 +30,8 @@ _BODY = b"0"
 class Recalls:
     """Recalls delayed messages."""
 
-    def __init__(self, parts: Parts) -> None:
-        self._parts = parts
+    def __init__(self, state: BrokerState, runtime: BrokerRuntime) -> None:
+        self._state, self._runtime = state, runtime
 
     def routes(self) -> Sequence[Route]:
         """Return the handler of each request code."""
@@ -38,7 +39,7 @@ class Recalls:
 
     async def _recall(self, peer: Peer, asked: Command) -> Command:
         header = asked.header(RecallHeader)
-        region = self._parts.settings.region_id
+        region = self._runtime.settings.region_id
         try:
             return await self._recalled(peer, asked, header, region)
         except (
@@ -53,7 +54,7 @@ class Recalls:
         self._check_settings()
         handle = parse_recall_handle(header.recall_handle)
         self._check(header.topic, handle)
-        store, now = self._parts.store, self._now()
+        store, now = self._state.store, self._now()
         pairs = {
             TAGS: _TAG,
             CANCEL: f"{handle.topic}+{handle.unique_key}",
@@ -77,7 +78,7 @@ class Recalls:
         return response(asked, code, fields, remark=result.reason or None)
 
     def _check_settings(self) -> None:
-        settings = self._parts.settings
+        settings = self._runtime.settings
         if not settings.recall_message_enable:
             reason = "recall failed, operation is forbidden (recallMessageEnable is false)"
             raise RemotingError(ResponseCode.NO_PERMISSION, reason)
@@ -88,12 +89,12 @@ class Recalls:
             raise _not_available("startAcceptSendRequestTimeStamp is not over")
 
     def _check(self, topic: str, handle: RecallHandle) -> None:
-        if self._parts.topics.get(topic) is None:
+        if self._state.topics.get(topic) is None:
             reason = f"recall failed, the topic[{topic}] not exist"
             raise RemotingError(ResponseCode.TOPIC_NOT_EXIST, reason)
         if topic != handle.topic:
             raise _illegal("topic not match")
-        settings = self._parts.settings
+        settings = self._runtime.settings
         if handle.broker_name != settings.broker_name:
             raise _illegal("broker service not available")
         left = handle.deliver_ms - self._now()
@@ -101,7 +102,7 @@ class Recalls:
             raise _illegal("timestamp invalid")
 
     def _now(self) -> int:
-        return self._parts.store.clock.milliseconds()
+        return self._state.store.clock.milliseconds()
 
 
 def _illegal(why: str) -> RemotingError:

@@ -9,9 +9,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 
+from mqlake.broker.runtime import BrokerRuntime
 from mqlake.broker.send.checks import Header, SendChecks
 from mqlake.broker.send.sizes import SendSizes
-from mqlake.broker.state.parts import Parts
+from mqlake.broker.state.broker_state import BrokerState
 from mqlake.broker.state.topics import any_queue
 from mqlake.errors import MqlakeError
 from mqlake.formats.properties import decode_properties, encode_pairs
@@ -36,8 +37,9 @@ _log = logging.getLogger(__name__)
 class Replies:
     """Pass replies to the clients that wait for them."""
 
-    def __init__(self, parts: Parts) -> None:
-        self._parts, self._checks, self._sizes = parts, SendChecks(parts), SendSizes(parts)
+    def __init__(self, state: BrokerState, runtime: BrokerRuntime) -> None:
+        self._state, self._runtime = state, runtime
+        self._checks, self._sizes = SendChecks(state, runtime), SendSizes(state)
 
     def routes(self) -> Sequence[Route]:
         """Return the handler of each request code."""
@@ -62,7 +64,7 @@ class Replies:
         pairs = decode_properties(properties)
         failure = await self._push(peer, header, pairs, bytes(asked.body))
         msg_id, queue_offset = "0", 0
-        if self._parts.settings.store_reply_message_enable:
+        if self._runtime.settings.store_reply_message_enable:
             put = await self._store(peer, header, queue_id, bytes(asked.body))
             if put is not None:
                 msg_id, queue_offset = put
@@ -78,10 +80,10 @@ class Replies:
         client_id = pairs.get(_REPLY_TO)
         if client_id is None:
             return f"reply message properties[{_REPLY_TO}] is null"
-        client = self._parts.clients.producer_with_id(client_id)
+        client = self._state.clients.producer_with_id(client_id)
         if client is None:
             return f"push reply message fail, channel of <{client_id}> not found."
-        now = self._parts.store.clock.milliseconds()
+        now = self._state.store.clock.milliseconds()
         pushed = ReplyMessageHeader(
             producer_group=header.producer_group,
             topic=header.topic,
@@ -92,7 +94,7 @@ class Replies:
             born_timestamp=header.born_timestamp,
             flag=header.flag,
             born_host=peer.address,
-            store_host=self._parts.settings.broker_address,
+            store_host=self._runtime.settings.broker_address,
             store_timestamp=now,
             properties=encode_pairs({**pairs, _PUSHED: str(now)}).decode(),
             reconsume_times=header.reconsume_times,
@@ -125,7 +127,7 @@ class Replies:
             reconsume_times=header.reconsume_times or 0,
             encoded_properties=(header.properties or "").encode("utf-8", "replace"),
         )
-        store = self._parts.store
+        store = self._state.store
         (result,) = await store.confirm(store.append_many([message]))
         if not result.count:
             _log.warning("a reply was not stored: %s: %s", result.status, result.reason)

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 
 import msgspec
 
-from mqlake.broker.state.parts import Parts
+from mqlake.broker.runtime import BrokerRuntime
+from mqlake.broker.state.broker_state import BrokerState
 from mqlake.broker.state.topics import UNIT_SUBSCRIPTION, any_queue
 from mqlake.formats.config.subscription_group import SubscriptionGroup
 from mqlake.formats.config.topics import PERM_WRITE
@@ -36,8 +37,8 @@ _FIRST_LEVEL = 3
 class SendBack:
     """Serves consumers that send messages back."""
 
-    def __init__(self, parts: Parts) -> None:
-        self._parts = parts
+    def __init__(self, state: BrokerState, runtime: BrokerRuntime) -> None:
+        self._state, self._runtime = state, runtime
 
     def routes(self) -> Sequence[Route]:
         """Return the handler of each request code."""
@@ -45,7 +46,7 @@ class SendBack:
 
     async def _send_back(self, peer: Peer, request: Command) -> Command:
         header = request.header(SendBackHeader)
-        if self._parts.settings.is_slave:
+        if self._runtime.settings.is_slave:
             return await self._pass_on(request, header)
         group = self._group(header.group, peer)
         if group.retry_queue_nums > 0:
@@ -54,16 +55,16 @@ class SendBack:
 
     async def _pass_on(self, request: Command, header: SendBackHeader) -> Command:
         """Answer a slave's consumer with the answer of the master, which has the same log."""
-        forwarder, name = self._parts.forwarder, self._parts.settings.broker_name
+        forwarder, name = self._state.forwarder, self._runtime.settings.broker_name
         answer = await forwarder.ask(name, RequestCode.CONSUMER_SEND_MSG_BACK, header)
         return response(request, answer.code, remark=answer.remark)
 
     def _group(self, name: str, peer: Peer) -> SubscriptionGroup:
-        group = self._parts.groups.get_or_make(name, peer.address)
+        group = self._state.groups.get_or_make(name, peer.address)
         if group is None:
             reason = f"subscription group not exist, {name}"
             raise RemotingError(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, reason)
-        settings = self._parts.settings
+        settings = self._runtime.settings
         if not settings.broker_permission & PERM_WRITE:
             reason = f"the broker[{settings.broker_ip1}] sending message is forbidden"
             raise RemotingError(ResponseCode.NO_PERMISSION, reason)
@@ -71,7 +72,7 @@ class SendBack:
 
     async def _put_again(self, header: SendBackHeader, group: SubscriptionGroup) -> None:
         retry = self._retry_topic(header, group)
-        raw = self._parts.store.reads.raw_at(header.offset)
+        raw = self._state.store.reads.raw_at(header.offset)
         stored = read_stored(raw) if raw is not None else None
         if stored is None:
             reason = f"look message by offset failed, {header.offset}"
@@ -86,12 +87,12 @@ class SendBack:
         topic, is_dead = retry, self._is_dead(header, group, stored.record)
         if is_dead:
             topic = naming.dlq_topic(group.group_name)
-            self._parts.topics.make(topic, naming.DLQ_QUEUES)
-        store, message = self._parts.store, _again(header, group, stored, topic, is_dead=is_dead)
+            self._state.topics.make(topic, naming.DLQ_QUEUES)
+        store, message = self._state.store, _again(header, group, stored, topic, is_dead=is_dead)
         (put,) = await store.confirm([store.append_again(message, may_wait=not is_dead)])
         if put.count and put.status is not PutStatus.UNKNOWN_ERROR:
             found = stored.record
-            self._parts.stats.sent_back(
+            self._state.stats.sent_back(
                 group.group_name, found.properties.get(RETRY_TOPIC, found.topic)
             )
             return
@@ -102,13 +103,13 @@ class SendBack:
     def _retry_topic(self, header: SendBackHeader, group: SubscriptionGroup) -> str:
         name = naming.retry_topic(group.group_name)
         sys_flag = UNIT_SUBSCRIPTION if header.unit_mode else 0
-        topic = self._parts.topics.make(name, group.retry_queue_nums, sys_flag=sys_flag)
+        topic = self._state.topics.make(name, group.retry_queue_nums, sys_flag=sys_flag)
         if not topic.perm & PERM_WRITE:
             reason = f"the topic[{name}] sending message is forbidden"
             raise RemotingError(ResponseCode.NO_PERMISSION, reason)
         # `retryQueueNums` may have been raised since the topic was created. Upstream then puts
         # messages to queues that no route shows.
-        self._parts.topics.add_queues(topic, group.retry_queue_nums)
+        self._state.topics.add_queues(topic, group.retry_queue_nums)
         return name
 
     @staticmethod

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Self
@@ -64,7 +64,7 @@ class BrokerProgram:
     Args:
         settings: see `starting_settings`.
         config: the file of the settings, to which changes are written while the broker runs.
-        clock: see `Broker`.
+        clock, client_time: see `Broker`.
 
     Attributes:
         broker: set while the program runs.
@@ -80,9 +80,10 @@ class BrokerProgram:
         namesrv_port: int = NAMESRV_PORT,
         config: Path | None = None,
         clock: Clock | None = None,
+        client_time: Callable[[], int] | None = None,
     ) -> None:
         self._settings, self._namesrv_port = settings, namesrv_port
-        self._config, self._clock = config, clock
+        self._config, self._clock, self._client_time = config, clock, client_time
         self._serving: Broker | None = None
 
     async def __aenter__(self) -> Self:
@@ -96,7 +97,7 @@ class BrokerProgram:
             if settings.metrics_exporter_type == "PROM":
                 await self._start_pages(settings, undo)
             self.broker = await undo.enter_async_context(
-                Broker(settings, self._config, clock=self._clock)
+                Broker(settings, self._config, clock=self._clock, client_time=self._client_time)
             )
             self._serving = self.broker
             self.name_servers = settings.namesrv_addr

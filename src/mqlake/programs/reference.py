@@ -15,8 +15,9 @@ from typing import Any, NamedTuple
 
 import mqlake
 from mqlake.broker.broker import FAMILIES
+from mqlake.broker.runtime import BrokerRuntime
 from mqlake.broker.settings import BrokerSettings
-from mqlake.broker.state.parts import Parts
+from mqlake.broker.state.broker_state import BrokerState
 from mqlake.client.broker_requests import BrokerRequests
 from mqlake.client.members import Members
 from mqlake.namesrv.name_server import NameServer
@@ -85,13 +86,14 @@ async def _broker() -> Sequence[Served]:
     live = LiveSettings(BrokerSettings())
     with tempfile.TemporaryDirectory() as directory:
         async with MessageStore.open(directory, live) as store:
-            parts = Parts(live, store, PropertiesFile.of_store(store.directory))
+            runtime = BrokerRuntime(live, PropertiesFile.of_store(store.directory))
+            state = BrokerState(store, runtime)
             try:
-                families = ((each, each(parts).routes()) for each in FAMILIES)
+                families = ((each, each(state, runtime).routes()) for each in FAMILIES)
                 return [_served(family, route) for family, routes in families for route in routes]
             finally:
-                parts.repeating.stop()
-                parts.slices.stop()
+                runtime.repeating.stop()
+                runtime.slices.stop()
 
 
 def _name_server() -> Sequence[Served]:

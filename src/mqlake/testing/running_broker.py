@@ -46,8 +46,6 @@ class RunningBroker:
         self.address, self.name_server = settings.broker_address, program.name_servers
         self.store = settings.store_path
         self._broker = program.broker
-        # Clients do not advance with the broker: their pops would seem to have waited since long.
-        self._broker.parts.clients_now = SystemClock().milliseconds
         self._loop = asyncio.get_running_loop()
         self._stop = asyncio.Event()
 
@@ -121,7 +119,11 @@ def broker(store: Path | str | None = None, **settings: object) -> Generator[Run
         **settings,
     }
     clock = AdvancedClock()
-    program = BrokerProgram(starting_settings(chosen), namesrv_port=0, clock=clock)
+    # Clients do not advance with the broker: their pops would seem to have waited since long.
+    client_time = SystemClock().milliseconds
+    program = BrokerProgram(
+        starting_settings(chosen), namesrv_port=0, clock=clock, client_time=client_time
+    )
     started: Future[RunningBroker] = Future()
     with ThreadPoolExecutor(1, "mqlake-broker") as thread:
         ended = thread.submit(_run, program, clock, started)

@@ -35,14 +35,14 @@ def often(monkeypatch: pytest.MonkeyPatch) -> None:
 
 async def copied(master: Running, slave: Running) -> None:
     """Return once a slave has everything that its master has."""
-    end = master.parts.store.watermarks.end
-    await until(lambda: slave.parts.store.watermarks.dispatched == end)
-    await until(lambda: slave.parts.topics.version == master.parts.topics.version)
-    await until(lambda: slave.parts.groups.version == master.parts.groups.version)
+    end = master.state.store.watermarks.end
+    await until(lambda: slave.state.store.watermarks.dispatched == end)
+    await until(lambda: slave.state.topics.version == master.state.topics.version)
+    await until(lambda: slave.state.groups.version == master.state.groups.version)
 
 
 def acts(slave: Running) -> bool:
-    return slave.parts.replicas.is_acting
+    return slave.state.replicas.is_acting
 
 
 async def commit(broker: Running, offset: int) -> None:
@@ -54,7 +54,7 @@ async def commit(broker: Running, offset: int) -> None:
 
 
 def committed(broker: Running) -> int | None:
-    return broker.parts.store.config.consumer_offsets.query(GROUP, "Orders", 0)
+    return broker.state.store.config.consumer_offsets.query(GROUP, "Orders", 0)
 
 
 def test_a_slave_serves_while_its_master_is_gone(tmp_path: Path) -> None:
@@ -63,7 +63,7 @@ def test_a_slave_serves_while_its_master_is_gone(tmp_path: Path) -> None:
             master = await first.enter_async_context(brokers.master())
             async with brokers.slave() as slave:
                 await fill(master, 5)
-                master.parts.groups.put(SubscriptionGroup(GROUP))
+                master.state.groups.put(SubscriptionGroup(GROUP))
                 await commit(master, 1)
                 await copied(master, slave)
                 await until(lambda: committed(slave) == 1)
@@ -99,9 +99,9 @@ async def serves(slave: Running) -> None:
 
 async def gives_back(slave: Running, master: Running) -> None:
     await until(lambda: not acts(slave))
-    await until(lambda: slave.parts.replicas.master_address == master.address)
+    await until(lambda: slave.state.replicas.master_address == master.address)
     await copied(master, slave)
-    await until(lambda: slave.parts.replicas.master_answers)
+    await until(lambda: slave.state.replicas.master_answers)
     assert committed(slave) == 4
     # Clients that still take the slave for the master get what is new there, too.
     waiting = start_pull(slave, 5, 3_600_000)
@@ -111,14 +111,14 @@ async def gives_back(slave: Running, master: Running) -> None:
 
 async def refuses_writes(slave: Running) -> None:
     """What an acting slave put would be in no other log."""
-    end = slave.parts.store.watermarks.end
+    end = slave.state.store.watermarks.end
     assert (await slave.send(to("Orders"))).code == ResponseCode.SERVICE_NOT_AVAILABLE
     for code in (RequestCode.POP_MESSAGE, RequestCode.END_TRANSACTION):
         assert (await slave.ask(code, None, b"{}")).code in (
             ResponseCode.SERVICE_NOT_AVAILABLE,
             ResponseCode.SLAVE_NOT_AVAILABLE,
         )
-    assert slave.parts.store.watermarks.end == end
+    assert slave.state.store.watermarks.end == end
 
 
 def test_reads_are_given_back_after_a_while(
@@ -133,7 +133,7 @@ def test_reads_are_given_back_after_a_while(
                 await fill(master, 1)
                 await copied(master, slave)
                 await until(lambda: not acts(slave))
-                await until(lambda: not slave.parts.replicas.has_acted)
+                await until(lambda: not slave.state.replicas.has_acted)
                 assert (await pull(slave)).code == ResponseCode.SYSTEM_BUSY
 
     asyncio.run(run())
@@ -172,11 +172,11 @@ def test_a_notice_makes_a_slave_ask(tmp_path: Path, *, notifies: bool) -> None:
             brokers.master() as master,
             brokers.slave(**seldom) as slave,
         ):
-            await until(lambda: bool(slave.parts.replicas.master_address))
+            await until(lambda: bool(slave.state.replicas.master_address))
             await slave.ask(RequestCode.NOTIFY_MIN_BROKER_ID_CHANGE)
             await lock(slave, "one", 0)
             assert not acts(slave)
-            await master.broker.parts.names.stop()
+            await master.broker.state.names.stop()
             if not notifies:
                 assert not acts(slave)
                 await slave.ask(RequestCode.NOTIFY_MIN_BROKER_ID_CHANGE)
@@ -207,7 +207,7 @@ def test_heartbeats_keep_brokers_registered(tmp_path: Path) -> None:
 async def _lonely(brokers: Group, **settings: object) -> bool:
     """Return whether a slave without a master acts, once it has registered."""
     async with brokers.slave(**settings) as slave:
-        await slave.parts.names.told()
+        await slave.state.names.told()
         await slave.ask(RequestCode.NOTIFY_MIN_BROKER_ID_CHANGE)
         if settings.get("enableSlaveActingMaster", True):
             await until(lambda: acts(slave))
@@ -241,13 +241,13 @@ def test_a_returning_master_says_where_it_sends_its_log(tmp_path: Path) -> None:
     async def run() -> None:
         async with group(tmp_path) as brokers:
             async with brokers.slave() as slave:
-                log = slave.parts.replication.slave
+                log = slave.state.replication.slave
                 assert log is not None
                 answer = await slave.ask(RequestCode.EXCHANGE_BROKER_HA_INFO, tells)
                 assert (answer.code, answer.fields) == (ResponseCode.SUCCESS, {})
                 assert (log.master_ha_address, log.master_address) == ("127.0.0.1:9", "127.0.0.1:8")
                 # Its tables are not copied before it has adopted the offsets of this slave.
-                assert slave.parts.replicas.master_address == ""
+                assert slave.state.replicas.master_address == ""
                 async with brokers.master() as master:
                     await until(lambda: log.master_address == master.address)
                     known = log.master_ha_address
@@ -255,7 +255,7 @@ def test_a_returning_master_says_where_it_sends_its_log(tmp_path: Path) -> None:
                     assert log.master_ha_address == known
             async with brokers.slave(enableSlaveActingMaster=False) as slave:
                 await slave.ask(RequestCode.EXCHANGE_BROKER_HA_INFO, tells)
-                log = slave.parts.replication.slave
+                log = slave.state.replication.slave
                 assert log is not None
                 assert log.master_ha_address is None
 

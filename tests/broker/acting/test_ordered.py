@@ -44,7 +44,7 @@ def test_an_ordered_consumer_continues_without_its_master(tmp_path: Path) -> Non
             master = await first.enter_async_context(brokers.master())
             async with brokers.slave() as slave:
                 await fill(master, 10)
-                master.parts.groups.put(SubscriptionGroup(GROUP))
+                master.state.groups.put(SubscriptionGroup(GROUP))
                 await copied(master, slave)
                 await first.aclose()
                 await until(lambda: acts(slave))

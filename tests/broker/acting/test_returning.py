@@ -35,7 +35,7 @@ LATER = DataVersion(9, 0, 5)
 
 async def adopted(broker: Running, *found: SlaveOffsets) -> dict[str, object]:
     """Return a master's offsets after those of slaves were adopted."""
-    known = broker.parts.store.config.consumer_offsets
+    known = broker.state.store.config.consumer_offsets
     known.commit("g", "T", 0, 10)
     known.commit("g", "T", 1, 10)
     own = OwnLog(10, {("T", 0): 20, ("T", 1): 20, ("U", 0): 2, ("U", 1): 2}, {"static"})
@@ -58,7 +58,7 @@ def test_larger_consumer_offsets_are_adopted(tmp_path: Path) -> None:
 
     async def run() -> None:
         async with running(tmp_path) as broker:
-            version = broker.parts.store.config.consumer_offsets.version
+            version = broker.state.store.config.consumer_offsets.version
             one = SlaveOffsets("one", 10, table, LATER)
             other = SlaveOffsets("other", 9, {"T@g": {0: 12, 1: 14}}, version)
             assert await adopted(broker, one, other) == {
@@ -66,7 +66,7 @@ def test_larger_consumer_offsets_are_adopted(tmp_path: Path) -> None:
                 "U@h": {1: 2},
                 "static@h": {0: 1 << 40},
             }
-            assert broker.parts.store.config.consumer_offsets.version == LATER
+            assert broker.state.store.config.consumer_offsets.version == LATER
 
     asyncio.run(run())
 
@@ -80,7 +80,7 @@ def test_nothing_is_adopted_from_a_slave_that_has_more_messages(
         async with running(tmp_path) as broker:
             ahead = SlaveOffsets("one", 11, {"T@g": {0: 15}}, LATER)
             assert await adopted(broker, ahead) == {"T@g": {0: 10, 1: 10}}
-            delays = broker.parts.store.config.delay_offsets
+            delays = broker.state.store.config.delay_offsets
             own = OwnLog(10, {(SCHEDULE_TOPIC, each): 6 for each in range(3)}, ())
             adopt_delay_offsets([SlaveDelays("one", 11, {1: 5})], delays, own)
             assert delays.items() == []
@@ -104,7 +104,7 @@ def test_what_was_delivered_elsewhere_is_not_delivered_again(
         for name in ("commitlog", "config"):
             shutil.copytree(tmp_path / "master" / name, tmp_path / "slave1" / name)
         async with group(tmp_path) as brokers, brokers.slave() as slave:
-            slave.parts.store.config.delay_offsets.set(1, 1)
+            slave.state.store.config.delay_offsets.set(1, 1)
             async with brokers.master(messageDelayLevel="1s", skipPreOnline=is_skipped) as master:
                 await master.send(to("Orders", properties=DELAYED), b"after")
                 wanted = [b"before", b"after"] if is_skipped else [b"after"]
@@ -184,9 +184,9 @@ def test_messages_that_become_due_do_not_hide_that_a_slave_has_more(
         monkeypatch.setattr(MessageStore, "open", noted)
         monkeypatch.setattr(returning, "consumer_offsets_of_slaves", late)
         async with group(tmp_path) as brokers, brokers.slave() as slave:
-            slave.parts.store.config.consumer_offsets.commit(*GROUP_KEY, 2)
+            slave.state.store.config.consumer_offsets.commit(*GROUP_KEY, 2)
             async with brokers.master(messageDelayLevel="1s") as again:
-                assert again.parts.store.config.consumer_offsets.query(*GROUP_KEY) is None
+                assert again.state.store.config.consumer_offsets.query(*GROUP_KEY) is None
 
     asyncio.run(run())
 
@@ -235,7 +235,7 @@ def test_an_invalid_registration_keeps_no_master_from_starting(
 def test_an_old_table_undoes_no_reset_and_no_deletion(tmp_path: Path, *, is_removed: bool) -> None:
     async def run() -> None:
         async with running(tmp_path) as broker:
-            known = broker.parts.store.config.consumer_offsets
+            known = broker.state.store.config.consumer_offsets
             known.commit("g", "T", 0, 10)
             old = SlaveOffsets("one", 10, {"T@g": {0: 10}}, known.version)
             if is_removed:
@@ -254,8 +254,8 @@ def test_the_table_of_an_acting_slave_is_later_than_its_masters(tmp_path: Path) 
 
     async def run() -> None:
         async with group(tmp_path) as brokers, brokers.slave() as slave:
-            offsets = slave.parts.store.config.consumer_offsets
-            await until(lambda: slave.parts.replicas.is_acting)
+            offsets = slave.state.store.config.consumer_offsets
+            await until(lambda: slave.state.replicas.is_acting)
             assert offsets.version.counter == 1
 
     asyncio.run(run())

@@ -39,9 +39,9 @@ def test_an_acting_slave_copies_nothing_from_its_master(tmp_path: Path) -> None:
         ):
             await until(lambda: acts(slave))
             for broker, offset in ((master, 1), (slave, 4)):
-                broker.parts.store.config.consumer_offsets.commit(GROUP, "Orders", 0, offset)
-            sync = TableSync(slave.parts)
-            slave.parts.replicas.found_master(master.address, "")
+                broker.state.store.config.consumer_offsets.commit(GROUP, "Orders", 0, offset)
+            sync = TableSync(slave.state, slave.runtime)
+            slave.state.replicas.found_master(master.address, "")
             await sync._copy()
             assert committed(slave) == 4
 
@@ -56,7 +56,7 @@ def test_a_master_that_only_a_dead_name_server_knew_is_forgotten(tmp_path: Path)
                 others.master() as master,
                 brokers.slave(namesrvAddr=names) as slave,
             ):
-                replicas = slave.parts.replicas
+                replicas = slave.state.replicas
                 await until(lambda: replicas.master_address == master.address)
                 await others.names.server.stop()
                 await until(lambda: replicas.master_address == "")
@@ -71,7 +71,7 @@ def test_an_acting_slave_notes_where_a_returning_master_is(tmp_path: Path) -> No
     async def run() -> None:
         async with group(tmp_path) as brokers, brokers.slave() as slave:
             await until(lambda: acts(slave))
-            log, replicas = slave.parts.replication.slave, slave.parts.replicas
+            log, replicas = slave.state.replication.slave, slave.state.replicas
             assert log is not None
             replicas.found_master("127.0.0.1:18", "127.0.0.1:19")
             await slave.ask(RequestCode.EXCHANGE_BROKER_HA_INFO, tells)
@@ -89,12 +89,12 @@ def test_a_master_that_any_name_server_knows_is_alive(tmp_path: Path) -> None:
             names = f"{brokers.names.address};{others.names.address}"
             async with others.master() as master, brokers.slave(namesrvAddr=names) as slave:
                 known = {0: master.address, 1: slave.address}
-                assert await slave.parts.names.members() == known
+                assert await slave.state.names.members() == known
                 await brokers.names.server.stop()
-                assert await slave.parts.names.members() == known
+                assert await slave.state.names.members() == known
                 await others.names.server.stop()
                 with pytest.raises(MqlakeError):
-                    await slave.parts.names.members()
+                    await slave.state.names.members()
 
     asyncio.run(run())
 
@@ -106,7 +106,7 @@ def test_ids_below_zero_are_ignored(tmp_path: Path) -> None:
                 broker_name="broker-a", broker_addr="h:1", cluster_name="DefaultCluster",
                 broker_id=-1, enable_acting_master=True,
             )  # fmt: skip
-            assert await slave.parts.names.members() == {1: slave.address}
+            assert await slave.state.names.members() == {1: slave.address}
 
     asyncio.run(run())
 
@@ -116,7 +116,7 @@ def test_consumers_are_not_redirected_by_a_slave_that_acts(tmp_path: Path) -> No
 
     async def run() -> None:
         async with group(tmp_path) as brokers, brokers.slave(slaveReadEnable=True) as slave:
-            which, replicas = WhichBroker(slave.parts), slave.parts.replicas
+            which, replicas = WhichBroker(slave.state, slave.runtime), slave.state.replicas
             nothing = cast("Found", SimpleNamespace(pieces=()))
             # No await from here on: the slave looks for its master all the time.
             replicas.master_answers = True
@@ -136,7 +136,7 @@ def _members(slave: Running, monkeypatch: pytest.MonkeyPatch, found: dict[int, s
     async def members() -> dict[int, str]:
         return found
 
-    monkeypatch.setattr(slave.parts.names, "members", members)
+    monkeypatch.setattr(slave.state.names, "members", members)
 
 
 def test_a_slave_that_no_name_server_lists_gives_back(
@@ -160,7 +160,7 @@ def test_a_slave_with_another_log_does_not_act(
     async def run() -> None:
         async with group(tmp_path) as brokers, brokers.slave() as slave:
             await until(lambda: acts(slave))
-            log = slave.parts.replication.slave
+            log = slave.state.replication.slave
             assert log is not None
             monkeypatch.setattr(log.reception, "follow", fail)
             log.master_ha_address = "127.0.0.1:9"
@@ -174,10 +174,10 @@ def test_a_slave_with_another_log_does_not_act(
 def test_another_host_is_no_returning_master(tmp_path: Path) -> None:
     async def run() -> None:
         async with group(tmp_path) as brokers, brokers.slave() as slave:
-            log = slave.parts.replication.slave
+            log = slave.state.replication.slave
             assert log is not None
-            slave.parts.replicas.found_master("127.0.0.1:18", "127.0.0.2:19")
-            slave.parts.replicas.found_master("", "")
+            slave.state.replicas.found_master("127.0.0.1:18", "127.0.0.2:19")
+            slave.state.replicas.found_master("", "")
             for address, ha_address in (("h:18", "127.0.0.2:9"), ("127.0.0.1:8", "h:19")):
                 tells = ExchangeHaInfoHeader(master_ha_address=ha_address, master_address=address)
                 await slave.ask(RequestCode.EXCHANGE_BROKER_HA_INFO, tells)
@@ -203,7 +203,7 @@ def test_a_failure_is_logged_once(
                 raise MqlakeError("no")
 
             await until(lambda: acts(slave))
-            monkeypatch.setattr(slave.parts.names, "send_heartbeat", fail)
+            monkeypatch.setattr(slave.state.names, "send_heartbeat", fail)
             await until(lambda: len(tries) >= 10)
 
     asyncio.run(run())

@@ -45,9 +45,9 @@ async def prepare(broker: Running) -> None:
     await done(broker, RequestCode.UPDATE_AND_CREATE_TOPIC, wanted("Orders"))
     for _ in range(3):
         await broker.send(to("Orders", queue_id=1))
-    broker.parts.store.core.tick()
-    broker.parts.store.core.config.consumer_offsets.commit("g", "Orders", 1, 2)
-    broker.parts.groups.get_or_make("g")
+    broker.state.store.core.tick()
+    broker.state.store.core.config.consumer_offsets.commit("g", "Orders", 1, 2)
+    broker.state.groups.get_or_make("g")
 
 
 def test_how_far_a_group_is(tmp_path: Path) -> None:
@@ -89,7 +89,7 @@ def test_who_consumes_what(tmp_path: Path) -> None:
     async def check() -> None:
         async with running(tmp_path) as broker:
             await prepare(broker)
-            offsets = broker.parts.store.config.consumer_offsets
+            offsets = broker.state.store.config.consumer_offsets
             offsets.commit_pull("only-pulled", "Orders", 0, 1)
             async with known_client(broker, {}, "c1", groups="online"):
                 code = RequestCode.QUERY_TOPIC_CONSUME_BY_WHO
@@ -124,7 +124,7 @@ def test_a_group_goes_on_elsewhere(tmp_path: Path) -> None:
                 table = ResetOffsets.decode((await done(broker, code, header)).body).offset_table
                 return {queue.queue_id: offset for queue, offset in table.items()}
 
-            offsets = broker.parts.store.core.config.consumer_offsets
+            offsets = broker.state.store.core.config.consumer_offsets
             assert await reset(timestamp=-1) == {0: 0, 1: 3}
             assert offsets.query("g", "Orders", 1) == 3
             at = await reset(timestamp=second)

@@ -33,13 +33,13 @@ def test_a_group_is_made_changed_and_removed(tmp_path: Path) -> None:
             assert found["retryMaxTimes"] == 3
             assert "subscriptionDataSet" not in found, "what upstream has as null is left out"
             assert found["groupRetryPolicy"] == {"type": "CUSTOMIZED"}
-            offsets = broker.parts.store.core.config.consumer_offsets
+            offsets = broker.state.store.core.config.consumer_offsets
             offsets.commit("g", "T", 0, 5)
             await done(broker, DELETE, DeleteGroupHeader(group_name="g"))
             assert offsets.query("g", "T", 0) == 5
             await done(broker, DELETE, DeleteGroupHeader(group_name="g", clean_offset=True))
             assert offsets.query("g", "T", 0) is None
-            assert "g" not in broker.parts.groups
+            assert "g" not in broker.state.groups
 
     asyncio.run(check())
 
@@ -67,7 +67,7 @@ def test_asking_for_a_missing_group_creates_it_if_the_settings_allow(tmp_path: P
         async with running(tmp_path) as broker:
             found = await done(broker, GET, GroupNameHeader(group="g"))
             assert decode_body(SubscriptionGroup, found.body) == SubscriptionGroup(group_name="g")
-            assert "g" in broker.parts.groups
+            assert "g" in broker.state.groups
             await refused(broker, GET, GroupNameHeader(group="a/b"), match="No group")
         async with running(tmp_path, autoCreateSubscriptionGroup=False) as broker:
             code = await refused(broker, GET, GroupNameHeader(group="h"), match="No group")
@@ -82,7 +82,7 @@ def test_of_a_list_all_groups_are_made_or_none(tmp_path: Path) -> None:
             good, bad = SubscriptionGroup(group_name="g"), SubscriptionGroup(group_name="a/b")
             body = encode_body(GroupConfigs([good, bad]))
             await refused(broker, UPDATE_LIST, body=body, match="illegal")
-            assert "g" not in broker.parts.groups
+            assert "g" not in broker.state.groups
             await done(broker, UPDATE_LIST, body=encode_body(GroupConfigs([good])))
             answer = await done(broker, RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG)
             table = decode_body(dict[str, Any], answer.body)["subscriptionGroupTable"]
@@ -97,7 +97,7 @@ def test_attributes_of_a_group_are_changes(tmp_path: Path) -> None:
         async with running(tmp_path) as broker:
 
             def attributes() -> dict[str, str]:
-                group = broker.parts.groups.get("g")
+                group = broker.state.groups.get("g")
                 return group.attributes if group else {}
 
             def update(**changes: str) -> bytes:
@@ -122,7 +122,7 @@ def test_attributes_of_a_group_are_changes(tmp_path: Path) -> None:
                 ]
             )
             await refused(broker, UPDATE_LIST, body=encode_body(both), match="is not supported")
-            assert "h" not in broker.parts.groups
+            assert "h" not in broker.state.groups
             await done(broker, UPDATE, body=update(**{f"-{factor}": ""}))
             assert attributes() == {}
 
@@ -136,16 +136,16 @@ def test_several_groups_are_deleted_at_once(tmp_path: Path) -> None:
             names = ["g", "h", "i"]
             groups = GroupConfigs([SubscriptionGroup(group_name=name) for name in names])
             await done(broker, UPDATE_LIST, body=encode_body(groups))
-            offsets = broker.parts.store.core.config.consumer_offsets
+            offsets = broker.state.store.core.config.consumer_offsets
             for name in names:
                 offsets.commit(name, "T", 0, 5)
             for bad in ([], ["g", " "]):
                 body = encode_body(GroupNames(bad))
                 await refused(broker, code, body=body, match="blank")
-            assert set(names) <= set(broker.parts.groups)
+            assert set(names) <= set(broker.state.groups)
             await done(broker, code, body=encode_body(GroupNames(["g", "g", "never"])))
             await done(broker, code, body=encode_body(GroupNames(["h"], clean_offset=True)))
-            assert set(names) & set(broker.parts.groups) == {"i"}
+            assert set(names) & set(broker.state.groups) == {"i"}
             assert [offsets.query(name, "T", 0) for name in names] == [5, None, 5]
 
     asyncio.run(check())
@@ -181,19 +181,19 @@ def test_a_group_may_be_forbidden_to_pull_a_topic(tmp_path: Path) -> None:
                 == ResponseCode.TOPIC_NOT_EXIST
             )
             for number in range(1000):
-                broker.parts.topics.make(f"T{number}", 1)
-            broker.parts.topics.make("T", 1)
+                broker.state.topics.make(f"T{number}", 1)
+            broker.state.topics.make("T", 1)
             assert not await ask(readable=False)
             assert not await ask("T0", readable=False)
             assert (await ask(), await ask("T1")) == (False, True)
-            assert broker.parts.groups.forbidden("g", "T") == PERM_READ
+            assert broker.state.groups.forbidden("g", "T") == PERM_READ
             assert kept_bits(tmp_path) == {"g": {"T": PERM_READ, "T0": PERM_READ}}
             assert await ask(readable=True)
             assert not await ask("T0"), "the others stay"
             for number in range(1000):
-                broker.parts.groups.forbid("g", f"T{number}", PERM_READ)
+                broker.state.groups.forbid("g", f"T{number}", PERM_READ)
             assert await refused(broker, code, unknown, match="1000 topics are forbidden")
             await done(broker, DELETE, DeleteGroupHeader(group_name="g"))
-            assert broker.parts.groups.forbidden_count == 0
+            assert broker.state.groups.forbidden_count == 0
 
     asyncio.run(check())

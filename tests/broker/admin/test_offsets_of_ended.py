@@ -30,7 +30,7 @@ REQUESTS: dict[RequestCode, Header] = {
 async def _use(world: World) -> None:
     await world.create(TOPIC, GROUP)
     await world.create(TOPIC, OTHER)
-    offsets = world.broker.parts.store.config.consumer_offsets
+    offsets = world.broker.state.store.config.consumer_offsets
     for queue_id in range(QUEUES):
         await world.send(TOPIC, "a", "b", queue_id=queue_id)
         offsets.commit(OTHER, TOPIC, queue_id, 2)
@@ -44,7 +44,7 @@ def test_nothing_is_set_after_a_deletion(
 ) -> None:
     async def test() -> None:
         async with World(tmp_path) as world:
-            admin = OffsetAdmin(world.broker.parts)
+            admin = OffsetAdmin(world.broker.state, world.broker.runtime)
             jobs = {
                 RequestCode.INVOKE_BROKER_TO_RESET_OFFSET: admin._reset_all,
                 RequestCode.CLONE_GROUP_OFFSET: admin._clone_all,
@@ -64,7 +64,7 @@ def test_nothing_is_set_after_a_deletion(
                 with suppress(RemotingError):
                     for _ in job:
                         pass
-                offsets = world.broker.parts.store.config.consumer_offsets
+                offsets = world.broker.state.store.config.consumer_offsets
                 found = offsets.query_topic(GROUP, TOPIC)
                 is_later = code == RequestCode.CLONE_GROUP_OFFSET and not is_topic
                 if not (is_later and found == dict.fromkeys(range(QUEUES), 2)):

@@ -45,7 +45,7 @@ def test_a_change_holds_at_once_in_all_parts(tmp_path: Path) -> None:
             await done(broker, UPDATE, body=b"autoCreateTopicEnable=false\nfileReservedTime=9\n")
             answer = await broker.send(to("New"))
             assert answer.code == ResponseCode.TOPIC_NOT_EXIST
-            assert broker.parts.store.core.settings.file_reserved_time == 9
+            assert broker.state.store.core.settings.file_reserved_time == 9
             shown = parse_properties(bytes((await done(broker, GET)).body).decode())
             assert shown["fileReservedTime"] == "9"
 
@@ -87,13 +87,13 @@ async def version(broker: Running) -> int:
 def test_changes_are_kept_in_the_store(tmp_path: Path) -> None:
     async def check() -> None:
         async with running(tmp_path) as broker:
-            before = broker.parts.settings
+            before = broker.runtime.settings
             await done(broker, UPDATE, body=b"maxMessageSize=5000\ntraceOn=false\n")
             await done(broker, UPDATE, body=b"traceOn=true")
             assert await version(broker) == 2
             assert before.max_message_size == 4 << 20, "a snapshot never changes"
-            assert broker.broker.settings is broker.parts.settings
-            assert broker.parts.store.core.settings is broker.parts.settings
+            assert broker.broker.settings is broker.runtime.settings
+            assert broker.state.store.core.settings is broker.runtime.settings
         kept = (tmp_path / "config" / "broker.properties").read_text()
         assert kept.endswith("\nmaxMessageSize=5000\ntraceOn=true\n")
 
@@ -121,16 +121,16 @@ def test_a_change_that_cannot_be_kept_is_an_error_and_not_in_effect(tmp_path: Pa
 
     async def check() -> None:
         async with running(tmp_path / "store", config=config) as broker:
-            before = broker.parts.settings
+            before = broker.runtime.settings
             config.unlink()
             match = "unchanged, because they could not be stored: "
             code = await refused(broker, UPDATE, body=b"fileReservedTime=9", match=match)
             assert code == ResponseCode.SYSTEM_ERROR
-            assert broker.parts.settings is before
+            assert broker.runtime.settings is before
             assert await version(broker) == 0
             config.write_text("brokerName=broker-a\n")
             await done(broker, UPDATE, body=b"fileReservedTime=9")
-            assert broker.parts.settings.file_reserved_time == 9
+            assert broker.runtime.settings.file_reserved_time == 9
 
     asyncio.run(check())
 
@@ -205,7 +205,7 @@ def test_a_change_whose_client_is_gone_is_made_all_the_same(
 def test_nothing_changes_once_a_broker_stops(tmp_path: Path) -> None:
     async def check() -> None:
         async with running(tmp_path) as broker:
-            for function in broker.parts.on_stop:
+            for function in broker.runtime.on_stop:
                 if (waits := function()) is not None:
                     await waits
             code = await refused(
@@ -221,7 +221,7 @@ def test_too_many_settings_are_refused(tmp_path: Path) -> None:
         async with running(tmp_path) as broker:
             body = b"traceOn=false\n" * 10_000
             await refused(broker, UPDATE, body=body, match="bytes; the maximum is 32768")
-            assert broker.parts.settings.trace_on
+            assert broker.runtime.settings.trace_on
 
     asyncio.run(check())
 
@@ -234,7 +234,7 @@ def test_hours_that_are_none_are_refused_and_no_service_is_lost(tmp_path: Path) 
             code = await refused(broker, UPDATE, body=b"deleteWhen=abc", match=text)
             assert code == ResponseCode.INVALID_PARAMETER
             # What a service was to deliver and to keep is delivered and kept.
-            core = broker.parts.store.core
+            core = broker.state.store.core
             retention = next(service for service in core.services if service.name == "retention")
             looked = retention.last
             await until(lambda: retention.last > looked)
@@ -266,7 +266,7 @@ def test_every_value_is_refused_or_a_broker_works_with_it(
         await broker.send(to("Orders"))
         await done(broker, GET)
         await done(broker, RequestCode.GET_BROKER_RUNTIME_INFO)
-        core, repeating = broker.parts.store.core, broker.parts.repeating
+        core, repeating = broker.state.store.core, broker.runtime.repeating
         assert [s.failure for s in (*core.services, *repeating) if s.failures] == []
         assert core.failure is None
 

@@ -49,8 +49,8 @@ def test_what_a_broker_says_of_itself(tmp_path: Path) -> None:
             ha = decode_body(HaRuntimeInfo, answer.body)
             assert (ha.master, ha.master_commit_log_max_offset) == (True, record.size)
             await broker.send(to("Orders", properties="DELAY\x0118\x02"))
-            broker.parts.store.config.delay_offsets.set(18, 0)
-            broker.parts.store.core.tick()
+            broker.state.store.config.delay_offsets.set(18, 0)
+            broker.state.store.core.tick()
             facts = decode_body(KVTable, (await done(broker, code)).body).table
             assert facts["scheduleMessageOffset_18"] == "0,1"
 
@@ -60,7 +60,7 @@ def test_what_a_broker_says_of_itself(tmp_path: Path) -> None:
 def test_it_says_which_services_fail(tmp_path: Path) -> None:
     async def check() -> None:
         async with running(tmp_path) as broker:
-            code, core = RequestCode.GET_BROKER_RUNTIME_INFO, broker.parts.store.core
+            code, core = RequestCode.GET_BROKER_RUNTIME_INFO, broker.state.store.core
             facts = decode_body(KVTable, (await done(broker, code)).body).table
             odd = ("failure", "messagesSetAside", "notWritable")
             assert not [name for name in facts if name.startswith(odd)]
@@ -82,11 +82,11 @@ def test_statistics_by_name(tmp_path: Path) -> None:
             await broker.send(to("Orders", queue_id=0))
             code = RequestCode.VIEW_BROKER_STATS_DATA
             header = StatsHeader(stats_name="TOPIC_PUT_NUMS", stats_key="Orders")
-            broker.parts.store.core.tick()
+            broker.state.store.core.tick()
             found = decode_body(BrokerStats, (await done(broker, code, header)).body)
             assert found.stats_minute.sum == found.stats_day.sum == 1
             (record,) = broker.records("Orders", 0)
-            run_at_once(broker.parts.stats.look())
+            run_at_once(broker.state.stats.look())
             header = StatsHeader(stats_name="TOPIC_PUT_SIZE", stats_key="Orders")
             found = decode_body(BrokerStats, (await done(broker, code, header)).body)
             assert found.stats_day.sum == record.size
@@ -137,10 +137,10 @@ def test_cleaning_up(tmp_path: Path) -> None:
             await broker.send(to("Orders"))
             broker.records("Orders")
             await done(broker, RequestCode.CLEAN_UNUSED_TOPIC)
-            assert "Orders" in broker.parts.store.core.reads.topics()
-            broker.parts.topics.remove("Orders")
+            assert "Orders" in broker.state.store.core.reads.topics()
+            broker.state.topics.remove("Orders")
             await done(broker, RequestCode.CLEAN_UNUSED_TOPIC)
-            assert "Orders" not in broker.parts.store.core.reads.topics()
+            assert "Orders" not in broker.state.store.core.reads.topics()
             await done(broker, RequestCode.CLEAN_EXPIRED_CONSUMEQUEUE)
             await done(broker, RequestCode.DELETE_EXPIRED_COMMITLOG)
             await done(broker, RequestCode.RESET_MASTER_FLUSH_OFFSET)

@@ -90,9 +90,9 @@ def test_of_a_list_all_topics_are_made_or_none(tmp_path: Path) -> None:
             await refused(
                 broker, LIST, body=encode_body(TopicConfigs([good, bad])), match="illegal"
             )
-            assert "A" not in broker.parts.topics
+            assert "A" not in broker.state.topics
             await done(broker, LIST, body=encode_body(TopicConfigs([good])))
-            assert broker.parts.topics.get("A") == good
+            assert broker.state.topics.get("A") == good
 
     asyncio.run(check())
 
@@ -103,11 +103,11 @@ def test_a_removed_topic_begins_anew(tmp_path: Path) -> None:
             await done(broker, MAKE, wanted("Orders"))
             for _ in range(3):
                 await broker.send(to("Orders", queue_id=1))
-            broker.parts.store.core.config.consumer_offsets.commit("g", "Orders", 1, 2)
+            broker.state.store.core.config.consumer_offsets.commit("g", "Orders", 1, 2)
             assert len(broker.records("Orders", 1)) == 3
             await done(broker, DELETE, TopicNameHeader(topic="Orders"))
-            assert "Orders" not in broker.parts.store.core.reads.topics()
-            offsets = broker.parts.store.core.config.consumer_offsets
+            assert "Orders" not in broker.state.store.core.reads.topics()
+            offsets = broker.state.store.core.config.consumer_offsets
             assert offsets.query_topic("g", "Orders") == {}
             assert offsets.query("g", "Orders", 1) == 0  # Whatever its consumers ask for.
             await done(broker, MAKE, wanted("Orders"))
@@ -129,12 +129,12 @@ def test_removing_a_topic_holds_over_a_crash(tmp_path: Path) -> None:
             await done(broker, DELETE, TopicNameHeader(topic="Orders"))
             await done(broker, MAKE, wanted("Orders"))
             await broker.send(to("Orders", queue_id=0), b"anew")
-            broker.parts.store.core.config.persist()
+            broker.state.store.core.config.persist()
             # A file that is being written has another name before the copy comes to it.
             unfinished = shutil.ignore_patterns("*.tmp")
             shutil.copytree(tmp_path / "store", tmp_path / "as after kill -9", ignore=unfinished)
         async with running(tmp_path / "as after kill -9") as broker:
-            assert not broker.parts.store.core.recovered.is_clean
+            assert not broker.state.store.core.recovered.is_clean
             assert [record.body for record in broker.records("Orders", 0)] == [b"anew"]
 
     asyncio.run(check())
@@ -145,9 +145,9 @@ def test_removing_a_topic_removes_its_pop_retry_topics(tmp_path: Path) -> None:
         async with running(tmp_path) as broker:
             await done(broker, MAKE, wanted("Orders"))
             await done(broker, MAKE, wanted("%RETRY%g_Orders"))
-            broker.parts.store.core.config.consumer_offsets.commit("g", "Orders", 0, 1)
+            broker.state.store.core.config.consumer_offsets.commit("g", "Orders", 0, 1)
             await done(broker, DELETE, TopicNameHeader(topic="Orders"))
-            assert "%RETRY%g_Orders" not in broker.parts.topics
+            assert "%RETRY%g_Orders" not in broker.state.topics
 
     asyncio.run(check())
 
@@ -168,9 +168,9 @@ def test_a_deletion_that_the_disk_refuses_once_is_completed_by_the_next(
         async with running(tmp_path) as broker:
             for topic in ("Orders", retry):
                 await done(broker, MAKE, wanted(topic))
-                await broker.parts.store.put(Message(topic, b"dispatched"))
-            broker.parts.store.sync_log()
-            broker.parts.store.config.consumer_offsets.commit("g", "Orders", 0, 1)
+                await broker.state.store.put(Message(topic, b"dispatched"))
+            broker.state.store.sync_log()
+            broker.state.store.config.consumer_offsets.commit("g", "Orders", 0, 1)
             monkeypatch.setattr(LocalOwnedDirectory, "remove_directory", refused_once)
             for _ in range(2):
                 header = TopicNameHeader(topic="Orders")
@@ -178,8 +178,8 @@ def test_a_deletion_that_the_disk_refuses_once_is_completed_by_the_next(
             await done(broker, DELETE, TopicNameHeader(topic="Orders"))
             assert not left
             for topic in ("Orders", retry):
-                assert topic not in broker.parts.topics
-                assert broker.parts.store.queues(topic) == []
+                assert topic not in broker.state.topics
+                assert broker.state.store.queues(topic) == []
                 assert not [*(tmp_path / "consumequeue" / topic).rglob("0000*")]
 
     asyncio.run(check())
@@ -190,12 +190,12 @@ def test_several_topics_are_deleted_at_once(tmp_path: Path) -> None:
         code = RequestCode.DELETE_TOPIC_IN_BROKER_LIST
         async with running(tmp_path) as broker:
             for name in ("A", "B", "C", "%RETRY%g_A"):
-                broker.parts.topics.make(name, 1)
-            broker.parts.store.core.config.consumer_offsets.commit("g", "A", 0, 1)
+                broker.state.topics.make(name, 1)
+            broker.state.store.core.config.consumer_offsets.commit("g", "A", 0, 1)
             await broker.send(to("A"))
             for bad, match in (([], "blank"), (["A", " "], "blank"), (["A", "TBW102"], "system")):
                 await refused(broker, code, body=encode_body(TopicNames(bad)), match=match)
-            assert {"A", "B", "C"} <= set(broker.parts.topics)
+            assert {"A", "B", "C"} <= set(broker.state.topics)
             await done(broker, code, body=encode_body(TopicNames(["A", "B", "A", "never"])))
             assert kept(tmp_path) & {"A", "B", "C", "%RETRY%g_A"} == {"C"}
             assert broker.records("A") == []

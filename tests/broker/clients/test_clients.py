@@ -24,7 +24,7 @@ async def ids(broker: Running, group: str) -> list[str] | int:
 
 
 async def until_gone(broker: Running, group: str, client_id: str) -> None:
-    await until(lambda: not broker.parts.clients.consumer(group, client_id))
+    await until(lambda: not broker.state.clients.consumer(group, client_id))
 
 
 def test_consumers_come_and_go(tmp_path: Path) -> None:
@@ -58,7 +58,7 @@ def test_consumers_come_and_go(tmp_path: Path) -> None:
             await one.close()
             await until_gone(broker, "readers", "one")
             assert await ids(broker, "readers") == ResponseCode.SYSTEM_ERROR
-            assert not broker.parts.clients.consumers
+            assert not broker.state.clients.consumers
 
     asyncio.run(main())
 
@@ -91,7 +91,7 @@ def test_a_heartbeat_of_the_cpp_client(tmp_path: Path) -> None:
             }
             answer = await one.ask(RequestCode.HEART_BEAT, body=json.dumps(beat).encode())
             assert answer.code == ResponseCode.SUCCESS
-            found = broker.parts.clients.consumers["readers"]
+            found = broker.state.clients.consumers["readers"]
             assert found.consume_type == "CONSUME_PASSIVELY"
             assert found.message_model == "CLUSTERING"
             assert found.consume_from_where == "CONSUME_FROM_FIRST_OFFSET"
@@ -106,14 +106,14 @@ def test_a_heartbeat_makes_the_group_and_its_retry_topic(tmp_path: Path) -> None
         async with running(tmp_path) as broker:
             one = Consumer(broker)
             await one.beat("readers", subscription("Orders"), unitMode=True)
-            topic = broker.parts.topics.get("%RETRY%readers")
+            topic = broker.state.topics.get("%RETRY%readers")
             assert topic is not None
             assert (topic.read_queue_nums, topic.perm, topic.topic_sys_flag) == (1, 6, 2)
-            assert "readers" in broker.parts.groups
+            assert "readers" in broker.state.groups
             answer = await one.beat("../../x", subscription("Orders"))
             assert answer.code == ResponseCode.SUCCESS
-            assert "../../x" not in broker.parts.clients.consumers
-            assert "%RETRY%../../x" not in broker.parts.topics
+            assert "../../x" not in broker.state.clients.consumers
+            assert "%RETRY%../../x" not in broker.state.topics
             await one.close()
 
     asyncio.run(main())
@@ -125,12 +125,12 @@ def test_subscriptions(tmp_path: Path) -> None:
             one, two = Consumer(broker, "one"), Consumer(broker, "two")
             await one.beat("readers", subscription("Orders", "a"), subscription("Old"))
             await two.beat("readers", subscription("Orders", "b", 0))
-            group = broker.parts.clients.consumers["readers"]
+            group = broker.state.clients.consumers["readers"]
             found = group.subscriptions
             assert list(found) == ["Orders"], "the last heartbeat says which topics"
             assert found["Orders"].sub_string == "a", "an older version does not replace a newer"
-            assert run_at_once(broker.parts.clients.groups_of("Orders")) == {"readers"}
-            assert run_at_once(broker.parts.clients.groups_of("Old")) == set()
+            assert run_at_once(broker.state.clients.groups_of("Orders")) == {"readers"}
+            assert run_at_once(broker.state.clients.groups_of("Old")) == set()
             await one.beat("readers", subscription("Orders", "c", 2))
             assert group.subscriptions["Orders"].sub_string == "c"
             await one.close()
@@ -147,9 +147,9 @@ def test_who_broadcasts_is_told_nothing(tmp_path: Path) -> None:
             await two.beat("all", subscription("Orders"), messageModel="BROADCASTING")
             await two.beat("some", subscription("Orders"))
             assert await two.told(1) == ["some"]
-            quiet = broker.parts.groups.get_or_make("quiet")
+            quiet = broker.state.groups.get_or_make("quiet")
             assert quiet is not None
-            broker.parts.groups.put(
+            broker.state.groups.put(
                 msgspec.structs.replace(quiet, notify_consumer_ids_changed_enable=False)
             )
             await one.beat("quiet", subscription("Orders"))
@@ -184,7 +184,7 @@ def test_fingerprints(
             answer = await one.beat("readers", *told, **now)
             assert answer.fields["IS_SUB_CHANGE"] == expected
             if before and "withoutSub" in now:
-                assert "Orders" in broker.parts.clients.consumers["readers"].subscriptions
+                assert "Orders" in broker.state.clients.consumers["readers"].subscriptions
             await one.close()
 
     asyncio.run(main())
@@ -193,7 +193,7 @@ def test_fingerprints(
 def test_producers(tmp_path: Path) -> None:
     async def main() -> None:
         async with running(tmp_path) as broker:
-            clients = broker.parts.clients
+            clients = broker.state.clients
             one, two = Consumer(broker, "one"), Consumer(broker, "two")
             for client in (one, two):
                 body = heartbeat(client.client_id, "readers")
@@ -224,10 +224,10 @@ def test_silent_clients_are_closed(tmp_path: Path) -> None:
             one, two = Consumer(broker, "one"), Consumer(broker, "two")
             await one.beat("readers", subscription("Orders"))
             await two.beat("readers", subscription("Orders"))
-            silent = broker.parts.clients.consumer("readers", "one")
+            silent = broker.state.clients.consumer("readers", "one")
             assert silent is not None
-            silent.seen -= broker.parts.settings.channel_expired_timeout + 1
-            list(broker.parts.clients.expire())
+            silent.seen -= broker.runtime.settings.channel_expired_timeout + 1
+            list(broker.state.clients.expire())
             assert await ids(broker, "readers") == ["two"]
             assert silent.peer.is_closed
             await one.close()

@@ -46,7 +46,7 @@ def member(
 
 
 def is_master(broker: Running) -> bool:
-    return not broker.parts.settings.is_slave
+    return not broker.runtime.settings.is_slave
 
 
 async def send(broker: Running, count: int = 20) -> None:
@@ -57,7 +57,7 @@ async def send(broker: Running, count: int = 20) -> None:
 
 async def same(one: Running, other: Running) -> None:
     await until(lambda: end(one) == end(other))
-    await until(lambda: other.parts.store.watermarks.dispatched == end(one))
+    await until(lambda: other.state.store.watermarks.dispatched == end(one))
 
 
 async def epochs(broker: Running) -> list[tuple[int, int]]:
@@ -80,7 +80,7 @@ def test_a_group_forms_and_its_brokers_change_places(tmp_path: Path) -> None:
                 await send(one)
                 assert end(two) == end(one)  # it was acknowledged
                 await same(one, two)
-                known = two.parts.replicas
+                known = two.state.replicas
                 assert known.master_address == one.address
                 await until(lambda: 2 in fake.heartbeats and fake.heartbeats[2].max_offset > 0)
                 begin = end(one)
@@ -92,9 +92,9 @@ def test_a_group_forms_and_its_brokers_change_places(tmp_path: Path) -> None:
                 await send(two)
                 await same(two, one)
                 assert await epochs(one) == await epochs(two) == [(1, 0), (2, begin)]
-                assert two.parts.topics.version.state_version == 2
-                assert two.parts.settings.broker_id == 0
-                assert one.parts.settings.broker_id == 1
+                assert two.state.topics.version.state_version == 2
+                assert two.runtime.settings.broker_id == 0
+                assert one.runtime.settings.broker_id == 1
 
     asyncio.run(run())
     assert log_of(tmp_path / "one") == log_of(tmp_path / "two")
@@ -113,7 +113,7 @@ def test_what_was_never_confirmed_is_not_shown_and_is_cut_off(tmp_path: Path) ->
             await change(one, slaveTimeout=100)
             answer = await one.send(to("Orders"), BODY)
             assert answer.code == ResponseCode.FLUSH_SLAVE_TIMEOUT
-            assert one.parts.store.reads.queue("Orders", 0) == (0, 20)
+            assert one.state.store.reads.queue("Orders", 0) == (0, 20)
             assert end(one) > confirmed
             fake.elect(2)
             fake.refuses = False
@@ -122,7 +122,7 @@ def test_what_was_never_confirmed_is_not_shown_and_is_cut_off(tmp_path: Path) ->
                 await send(two)
                 await until(lambda: fake.members == {1, 2})
                 await same(two, one)
-                assert one.parts.store.reads.queue("Orders", 0) == (0, 40)
+                assert one.state.store.reads.queue("Orders", 0) == (0, 40)
 
     asyncio.run(run())
     assert log_of(tmp_path / "one") == log_of(tmp_path / "two")
@@ -157,7 +157,7 @@ def test_a_demotion_that_fails_is_made_again(
             old, new = (one, two) if is_master(one) else (two, one)
             monkeypatch.setattr(SlaveLog, "start", fail)
             monkeypatch.setattr(Replication, "_keep", note)
-            fake.elect(new.parts.replication.group.broker_id)  # type: ignore[union-attr]
+            fake.elect(new.state.replication.group.broker_id)  # type: ignore[union-attr]
             await until(lambda: is_master(new) and not is_master(old))
             await until(lambda: fake.members == {1, 2})
             assert [type(each) for each in servers] == [AutoSwitchServer]
@@ -206,7 +206,7 @@ def test_a_master_asks_for_no_set_in_the_name_of_another_one(tmp_path: Path) -> 
     async def run() -> None:
         async with controller() as fake, member(tmp_path, fake) as one:
             await until(lambda: is_master(one))
-            group = one.parts.replication.group
+            group = one.state.replication.group
             assert group is not None
             assert group.term is not None
             assert group.alter is not None
@@ -240,10 +240,10 @@ def test_a_master_may_send_its_log_elsewhere_than_before(tmp_path: Path) -> None
             await until(lambda: is_master(one) and server(one).address)
             address, server(one).address = server(one).address, f"127.0.0.1:{free_port()}"
             async with member(tmp_path / "two", fake) as two:
-                await until(lambda: two.parts.replicas.master_ha_address)
+                await until(lambda: two.state.replicas.master_ha_address)
                 server(one).address = address
                 await until(lambda: fake.members == {1, 2})
-                assert two.parts.replicas.master_ha_address == address
+                assert two.state.replicas.master_ha_address == address
 
     asyncio.run(run())
 
@@ -254,7 +254,7 @@ def test_what_was_never_confirmed_may_be_all_of_a_log(tmp_path: Path) -> None:
             await until(lambda: is_master(one))
             async with member(tmp_path / "two", fake) as two:
                 await until(lambda: fake.members == {1, 2})
-                group = two.parts.replication.group
+                group = two.state.replication.group
                 assert group is not None
                 await until(lambda: group.epochs.all)
                 fake.refuses = True  # two stays one that may be elected
@@ -280,7 +280,7 @@ def test_an_election_may_be_answered_without_the_in_sync_set(tmp_path: Path) -> 
             fake.is_terse = True
             async with member(tmp_path, fake) as one:
                 await until(lambda: is_master(one))
-                in_sync_set = one.parts.store.copies.in_sync_set
+                in_sync_set = one.state.store.copies.in_sync_set
                 assert in_sync_set is not None
                 assert (in_sync_set.members, in_sync_set.version) == ({1}, 1)
 

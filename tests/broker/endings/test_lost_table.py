@@ -29,9 +29,9 @@ def test_a_message_that_is_older_than_the_first_one_of_its_topic(tmp_path: Path,
             store = await world.stop()
             (store / "config" / EndedIncarnations.file_name).unlink()
             await world.restart()
-            assert world.broker.parts.store.incarnations.before("T") > 0, "it is derived"
+            assert world.broker.state.store.incarnations.before("T") > 0, "it is derived"
             expected = {"first", "waits"}
             assert (await world.received("T", "g", list(expected))).keys() == expected
-            assert world.broker.parts.store.redelivery.dead == 0
+            assert world.broker.state.store.redelivery.dead == 0
 
     asyncio.run(test())

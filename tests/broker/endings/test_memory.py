@@ -66,7 +66,7 @@ async def _use(world: World) -> None:
         consumer_group=GROUP, topic=TOPIC, queue_id=1, commit_offset=1
     )
     await done(world.broker, RequestCode.UPDATE_CONSUMER_OFFSET, offset)
-    await world.broker.parts.slices.finish(world.broker.parts.stats.look())
+    await world.broker.runtime.slices.finish(world.broker.state.stats.look())
 
 
 async def _wait(world: World, client: RemotingClient, code: int, asked: Header) -> None:
@@ -77,7 +77,7 @@ async def _wait(world: World, client: RemotingClient, code: int, asked: Header) 
 
 def _of_world(world: World) -> dict[str, object]:
     handlers = [route.handler for route in world.broker.broker.routes]
-    return {"": (world.broker.parts, handlers)}
+    return {"": (world.broker.state, handlers)}
 
 
 def _unexplained(world: World, name: str) -> list[str]:

@@ -101,13 +101,13 @@ class World(Scene):
         return 0  # The client's clock is not the broker's.
 
     async def flush(self) -> None:
-        self.broker.parts.store.core.sync_log()
-        self.broker.parts.store.core.tick()
+        self.broker.state.store.core.sync_log()
+        self.broker.state.store.core.tick()
 
     async def settle(self) -> None:
         """Let the broker do what it does every second, until two of its rounds have passed."""
-        self.broker.parts.store.core.sync_log()
-        services = [each for each in self.broker.parts.repeating if "PopConsumption" in each.name]
+        self.broker.state.store.core.sync_log()
+        services = [each for each in self.broker.runtime.repeating if "PopConsumption" in each.name]
         for _ in range(2):
             self.clock.advance(1)
             await asyncio.sleep(0.05)

@@ -32,12 +32,12 @@ def beat(client: str, producers: int = 0, *topics: Subscription, group: str = "g
 @observes("channelExpiredTimeout")
 async def channel_expired(broker: Running) -> None:
     async with known_client(broker, {}, "one"):
-        await broker.parts.slices.finish(broker.parts.clients.expire())
-        assert broker.parts.clients.producers
+        await broker.runtime.slices.finish(broker.state.clients.expire())
+        assert broker.state.clients.producers
         await change(broker, channelExpiredTimeout=1)
         await asyncio.sleep(0.01)
-        await broker.parts.slices.finish(broker.parts.clients.expire())
-        assert not broker.parts.clients.producers
+        await broker.runtime.slices.finish(broker.state.clients.expire())
+        assert not broker.state.clients.producers
 
 
 @observes("notifyConsumerIdsChangedEnable", notifyConsumerIdsChangedEnable=False)
@@ -69,7 +69,7 @@ async def reject_pull_consumer(broker: Running) -> None:
     await consumer.beat("one", subscription("Orders"), consumeType="CONSUME_ACTIVELY")
     await change(broker, rejectPullConsumerEnable="true")
     await consumer.beat("two", subscription("Orders"), consumeType="CONSUME_ACTIVELY")
-    assert set(broker.parts.clients.consumers) == {"one"}
+    assert set(broker.state.clients.consumers) == {"one"}
     await fill(broker, 1)
     for group, code in (
         ("one", ResponseCode.SUCCESS),
@@ -83,7 +83,7 @@ async def reject_pull_consumer(broker: Running) -> None:
 @observes("maxTopicNums")
 async def max_topics(broker: Running) -> None:
     await broker.send(to("One"))
-    await change(broker, maxTopicNums=len(broker.parts.topics))
+    await change(broker, maxTopicNums=len(broker.state.topics))
     assert "maxTopicNums" in ((await broker.send(to("Two"))).remark or "")
 
 
@@ -103,19 +103,19 @@ async def address_share(broker: Running) -> None:
 
 @observes("emptyGroupExpiredTimeout")
 async def empty_group_expired(broker: Running) -> None:
-    broker.parts.groups.get_or_make("nobody")
-    await broker.parts.slices.finish(broker.parts.empty_groups.expire())
-    assert "nobody" in broker.parts.groups
+    broker.state.groups.get_or_make("nobody")
+    await broker.runtime.slices.finish(broker.state.empty_groups.expire())
+    assert "nobody" in broker.state.groups
     await change(broker, emptyGroupExpiredTimeout=1)
     await asyncio.sleep(0.01)
-    await broker.parts.slices.finish(broker.parts.empty_groups.expire())
-    assert "nobody" not in broker.parts.groups
+    await broker.runtime.slices.finish(broker.state.empty_groups.expire())
+    assert "nobody" not in broker.state.groups
 
 
 @observes("maxSubscriptionGroupNums")
 async def max_groups(broker: Running) -> None:
     await done(broker, GROUP, body=encode_body(SubscriptionGroup(group_name="one")))
-    await change(broker, maxSubscriptionGroupNums=len(broker.parts.groups))
+    await change(broker, maxSubscriptionGroupNums=len(broker.state.groups))
     two = encode_body(SubscriptionGroup(group_name="two"))
     await refused(broker, GROUP, body=two, match="maxSubscriptionGroupNums")
 
@@ -188,7 +188,7 @@ async def consumer_offsets(broker: Running) -> None:
     await done(broker, CREATE, wanted("T"))
     await done(broker, GROUP, body=encode_body(SubscriptionGroup(group_name="g")))
     for number in range(1000):
-        broker.parts.store.core.config.consumer_offsets.commit("g", "T", number, 0)
+        broker.state.store.core.config.consumer_offsets.commit("g", "T", number, 0)
     assert not await commit(broker, 1000)
     await change(broker, maxConsumerOffsetNums=1000)
     assert "maxConsumerOffsetNums" in await commit(broker, 1001)
@@ -216,7 +216,7 @@ async def admin_body_size(broker: Running) -> None:
 @observes("longRequestQueueCapacity")
 async def long_requests(broker: Running) -> None:
     await change(broker, longRequestQueueCapacity=1)
-    slices, peer = broker.parts.slices, next(iter(broker.broker.peers))
+    slices, peer = broker.runtime.slices, next(iter(broker.broker.peers))
 
     def job() -> Generator[None]:
         while not is_over:

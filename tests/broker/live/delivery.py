@@ -16,7 +16,7 @@ KEY = "UNIQ_KEY\x01AB12\x02"
 @observes("timerRollWindowSlot", timerPrecisionMs=1000)
 async def roll_window(broker: Running) -> None:
     header = to("Orders", properties=f"{KEY}TIMER_DELAY_SEC\x01100\x02")
-    core = broker.parts.store.core
+    core = broker.state.store.core
     assert (await broker.send(header)).code == ResponseCode.SUCCESS
     await until(lambda: core.timers.next_due() is not None)
     due = core.timers.next_due()
@@ -41,7 +41,7 @@ async def longest_delay(broker: Running) -> None:
     flushCommitLogLeastPages=0,
 )
 async def timer_flush_interval(broker: Running) -> None:
-    path = broker.parts.settings.store_path / "config" / "timercheck"
+    path = broker.runtime.settings.store_path / "config" / "timercheck"
     await broker.send(to("Orders", properties=f"{KEY}TIMER_DELAY_MS\x01200\x02"))
     assert not path.exists()
     await change(broker, timerFlushIntervalMs=10)
@@ -51,7 +51,7 @@ async def timer_flush_interval(broker: Running) -> None:
 def asked(broker: Running) -> list[Any]:
     """Return the list of the halves whose producers are asked from now on."""
     found: list[Any] = []
-    broker.parts.store.core.transactions.on_check = found.append
+    broker.state.store.core.transactions.on_check = found.append
     return found
 
 

@@ -47,7 +47,7 @@ async def registering(
     """Run another broker, at a name server of its own."""
     names = Registered()
     port = await names.server.start("127.0.0.1", 0)
-    path = like.parts.settings.store_path / "other"
+    path = like.runtime.settings.store_path / "other"
     try:
         async with running(path, namesrvAddr=f"127.0.0.1:{port}", **settings) as broker:
             yield broker, names
@@ -76,7 +76,7 @@ async def register_timeout(like: Running) -> None:
         names.answers = False
         await change(broker, registerBrokerTimeoutMills=20)
         count = names.count
-        broker.parts.names.changed()
+        broker.state.names.changed()
         await until(lambda: names.count >= count + 2)
 
 
@@ -85,8 +85,8 @@ async def split_registration(like: Running) -> None:
     async with registering(like, splitRegistrationSize=2) as (broker, names):
         assert names.parts == [None]
         await change(broker, enableSplitRegistration=True)
-        broker.parts.names.changed()
-        await broker.parts.names.told()
+        broker.state.names.changed()
+        await broker.state.names.told()
         assert names.parts[-1] == "last"
 
 

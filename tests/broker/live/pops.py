@@ -66,7 +66,7 @@ def start_pop(broker: Running) -> asyncio.Task[int]:
 
 
 def _now(broker: Running) -> int:
-    return broker.parts.store.core.clock.milliseconds()
+    return broker.state.store.core.clock.milliseconds()
 
 
 async def turned_away(broker: Running, name: str) -> None:
@@ -97,10 +97,10 @@ async def max_pop_polling_size(broker: Running) -> None:
 async def stay_in_memory(broker: Running) -> None:
     await send(broker, "a")
     await change(broker, popCkStayBufferTime=0)
-    end = broker.parts.store.core.log.end
+    end = broker.state.store.core.log.end
     await pop(broker, invisible_time=60_000)
     # The check point, which waits in the topic of timer messages.
-    await until(lambda: broker.parts.store.core.log.end > end)
+    await until(lambda: broker.state.store.core.log.end > end)
 
 
 @observes("useSeparateRetryQueue")

@@ -69,7 +69,7 @@ async def lite_pull(broker: Running) -> None:
 @observes("useServerSideResetOffset")
 async def server_side_reset(broker: Running) -> None:
     await fill(broker, 3)
-    offsets = broker.parts.store.core.config.consumer_offsets
+    offsets = broker.state.store.core.config.consumer_offsets
     offsets.reset("readers", "Orders", 0, 2)
     await change(broker, useServerSideResetOffset="false")
     assert (await pull(broker, 0)).bodies == [b"0", b"1", b"2"]
@@ -89,10 +89,10 @@ async def transfer_count(broker: Running) -> None:
 async def transfer_bytes(broker: Running) -> None:
     await fill(broker, 9)
     assert len((await pull(broker)).bodies) == 9
-    assert len(broker.parts.store.get("Orders", 0, 0, 9).records) == 9
+    assert len(broker.state.store.get("Orders", 0, 0, 9).records) == 9
     await change(broker, maxTransferBytesOnMessageInMemory=1)
     assert len((await pull(broker)).bodies) == 1
-    assert len(broker.parts.store.get("Orders", 0, 0, 9).records) == 1
+    assert len(broker.state.store.get("Orders", 0, 0, 9).records) == 1
 
 
 @observes("maxFilterMessageSize")
@@ -100,16 +100,16 @@ async def filter_message_size(broker: Running) -> None:
     await fill(broker, 40)
     by = {"subscription": "none", "max_msg_nums": 1}
     assert (await pull(broker, **by)).offsets.next_begin_offset == 40
-    assert broker.parts.store.get("Orders", 0, 0, 1, tags="none").next_offset == 40
+    assert broker.state.store.get("Orders", 0, 0, 1, tags="none").next_offset == 40
     await change(broker, maxFilterMessageSize=100)
     assert (await pull(broker, **by)).offsets.next_begin_offset == 5
-    assert broker.parts.store.get("Orders", 0, 0, 1, tags="none").next_offset == 5
+    assert broker.state.store.get("Orders", 0, 0, 1, tags="none").next_offset == 5
 
 
 @observes("maxMsgsNumBatch")
 async def messages_of_a_query(broker: Running) -> None:
     for number in range(9):
-        await broker.parts.store.put(Message("Orders", b"%d" % number, keys="k"))
+        await broker.state.store.put(Message("Orders", b"%d" % number, keys="k"))
     assert len(bodies(await query(broker, "k"))) == 9
     await change(broker, maxMsgsNumBatch=3)
     assert len(bodies(await query(broker, "k"))) == 3
@@ -118,7 +118,7 @@ async def messages_of_a_query(broker: Running) -> None:
 @observes("maxQueryEntries")
 async def entries_of_a_query(broker: Running) -> None:
     for number in range(1200):
-        await broker.parts.store.put(Message("Orders", b"%d" % number, keys="k"))
+        await broker.state.store.put(Message("Orders", b"%d" % number, keys="k"))
     never = {"begin_timestamp": 1, "end_timestamp": 2}
     assert "maxQueryEntries" not in ((await query(broker, "k", **never)).remark or "")
     await change(broker, maxQueryEntries=1000)
@@ -128,7 +128,7 @@ async def entries_of_a_query(broker: Running) -> None:
 @observes("maxQueryScanSize", messageIndexEnable=False)
 async def log_of_a_query(broker: Running) -> None:
     for number in range(40):
-        await broker.parts.store.put(Message("Orders", bytes(64 << 10), keys=f"k{number}"))
+        await broker.state.store.put(Message("Orders", bytes(64 << 10), keys=f"k{number}"))
     assert (await query(broker, "k0")).code == ResponseCode.SUCCESS
     await change(broker, maxQueryScanSize=1 << 20)
     assert "maxQueryScanSize" in ((await query(broker, "k0")).remark or "")

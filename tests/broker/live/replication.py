@@ -40,7 +40,7 @@ async def fewest_copies(broker: Running) -> None:
 
 @observes("slaveTimeout", **SYNC)
 async def timeout(broker: Running) -> None:
-    broker.parts.store.copies.join(0)
+    broker.state.store.copies.join(0)
     sending = asyncio.ensure_future(code(broker))
     try:
         await asyncio.sleep(0.1)
@@ -55,7 +55,7 @@ async def timeout(broker: Running) -> None:
 
 @observes("haMaxGapNotInSync", **SYNC, haMaxGapNotInSync=1)
 async def gap(broker: Running) -> None:
-    copies = broker.parts.store.copies
+    copies = broker.state.store.copies
     copies.join(0)
     await code(broker)
     assert copies.in_sync == 0

@@ -23,7 +23,7 @@ _RUN = 20
 
 async def lengths(broker: Running, size: int) -> dict[str, bool]:
     """Say by which ways a body of a size is accepted."""
-    store, body = broker.parts.store, b"x" * size
+    store, body = broker.state.store, b"x" * size
     message = Message(TOPIC, body)
     drafted = encode.draft_messages([message] * 9, 1 << 30, load()).drafts
     half = to(TOPIC, properties=f"{KEY}TRAN_MSG\x01true\x02PGROUP\x01p\x02", sys_flag=4)
@@ -71,7 +71,7 @@ async def max_message_size(broker: Running) -> None:
     bodies = [b"x" * size for size in (1, 5000, 5001, 1)]
     messages = [Message(TOPIC, body) for body in bodies]
     drafts = encode.draft_messages(messages, 1 << 30, load()).drafts
-    store = broker.parts.store
+    store = broker.state.store
     assert store.append_drafts(drafts, TOPIC, [0], "", whole=True) == 0
     assert store.append_drafts(drafts, TOPIC, [0], "") == 2
 
@@ -79,16 +79,16 @@ async def max_message_size(broker: Running) -> None:
 @observes("autoMessageVersionOnTopicLen")
 async def auto_message_version(broker: Running) -> None:
     message = Message("x" * 130, b"")
-    assert broker.parts.store.core.put(message).status is PutStatus.PUT_OK
+    assert broker.state.store.core.put(message).status is PutStatus.PUT_OK
     await change(broker, autoMessageVersionOnTopicLen="false")
-    assert broker.parts.store.core.put(message).status is PutStatus.MESSAGE_ILLEGAL
+    assert broker.state.store.core.put(message).status is PutStatus.MESSAGE_ILLEGAL
     await change(broker, autoMessageVersionOnTopicLen="true")
-    assert broker.parts.store.core.put(message).status is PutStatus.PUT_OK
+    assert broker.state.store.core.put(message).status is PutStatus.PUT_OK
 
 
 @observes("osPageCacheBusyTimeOutMills", osPageCacheBusyTimeOutMills=3_600_000)
 async def os_page_cache_busy(broker: Running) -> None:
-    core: Any = broker.parts.store.core
+    core: Any = broker.state.store.core
     appender = core._appender
     appender._since = core.clock.milliseconds() - 500_000
     assert core.answer_if_busy(Message(TOPIC, b"")) is None
@@ -153,8 +153,8 @@ async def start_accept(broker: Running) -> None:
     await warm(broker)
     reply = to("DefaultCluster_REPLY_TOPIC", properties="REPLY_TO_CLIENT\x01gone\x02")
     for is_early in (False, True, False):
-        value = broker.parts.store.core.clock.milliseconds() + 3_600_000 if is_early else 0
-        if is_early or broker.parts.settings.start_accept_send_request_time_stamp:
+        value = broker.state.store.core.clock.milliseconds() + 3_600_000 if is_early else 0
+        if is_early or broker.runtime.settings.start_accept_send_request_time_stamp:
             await change(broker, startAcceptSendRequestTimeStamp=value)
         answer = await broker.send(to("Orders"))
         assert ("unable to service" in (answer.remark or "")) is is_early
@@ -169,7 +169,7 @@ class SlowDisk:
     """Syncs of a store's log that wait."""
 
     def __init__(self, broker: Running) -> None:
-        self._core: Any = broker.parts.store.core
+        self._core: Any = broker.state.store.core
         self._usual = self._core.log.unsynced
         self.is_free = asyncio.Event()
         self._loop = asyncio.get_running_loop()
@@ -197,11 +197,11 @@ class SlowDisk:
 @observes("sendThreadPoolQueueCapacity", flushDiskType="SYNC_FLUSH")
 async def send_queue_capacity(broker: Running) -> None:
     assert (await broker.send(to("Orders"))).code == ResponseCode.SUCCESS
-    end = broker.parts.store.core.log.end
+    end = broker.state.store.core.log.end
     with SlowDisk(broker):
         await change(broker, sendThreadPoolQueueCapacity=1)
         waiting = asyncio.create_task(broker.send(to("Orders")))
-        await until(lambda: broker.parts.store.core.log.end > end)
+        await until(lambda: broker.state.store.core.log.end > end)
         answer = asyncio.create_task(broker.send(to("Orders")))
         await soon(asyncio.wait([answer]))
         assert "WAITING_FOR_DISK" in (answer.result().remark or "")
@@ -211,10 +211,10 @@ async def send_queue_capacity(broker: Running) -> None:
 @observes("syncFlushTimeout", flushDiskType="SYNC_FLUSH", syncFlushTimeout=3_600_000)
 async def sync_flush_timeout(broker: Running) -> None:
     assert (await broker.send(to("Orders"))).code == ResponseCode.SUCCESS
-    end = broker.parts.store.core.log.end
+    end = broker.state.store.core.log.end
     with SlowDisk(broker):
         before = asyncio.create_task(broker.send(to("Orders")))
-        await until(lambda: broker.parts.store.core.log.end > end)
+        await until(lambda: broker.state.store.core.log.end > end)
         await change(broker, syncFlushTimeout=50)
         after = asyncio.create_task(broker.send(to("Orders")))
         await soon(asyncio.wait([before, after]))

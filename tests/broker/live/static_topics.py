@@ -45,7 +45,7 @@ class Silent:
 async def forward_timeout(like: Running) -> None:
     names = Silent()
     names.address = f"127.0.0.1:{await names.server.start('127.0.0.1', 0)}"
-    path = like.parts.settings.store_path / "other"
+    path = like.runtime.settings.store_path / "other"
     try:
         async with running(path, namesrvAddr=names.address, forwardTimeout=600_000) as broker:
             await put(broker, mapping(A, {0: [item("silent"), item(A, gen=1, logic=100)]}))

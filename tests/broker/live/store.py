@@ -20,13 +20,13 @@ PAGES = 1_000_000
 
 
 def is_flushed(broker: Running) -> bool:
-    log = broker.parts.store.core.log
+    log = broker.state.store.core.log
     return log.flushed == log.end
 
 
 async def flushed_by(broker: Running, **values: object) -> None:
     await broker.send(to("Orders"))
-    broker.parts.store.core.tick()
+    broker.state.store.core.tick()
     assert not is_flushed(broker)
     await change(broker, **values)
     await until(lambda: is_flushed(broker))
@@ -73,8 +73,8 @@ async def queue_flush_thorough_interval(broker: Running) -> None:
 
 @observes("flushConsumerOffsetInterval", flushConsumerOffsetInterval=DAY)
 async def consumer_offset_interval(broker: Running) -> None:
-    path = broker.parts.settings.store_path / "config" / "consumerOffset.json"
-    broker.parts.store.core.config.consumer_offsets.commit("marked", "T", 0, 5)
+    path = broker.runtime.settings.store_path / "config" / "consumerOffset.json"
+    broker.state.store.core.config.consumer_offsets.commit("marked", "T", 0, 5)
     await change(broker, flushConsumerOffsetInterval=10)
     await until(lambda: path.exists() and "marked" in path.read_text())
 
@@ -86,7 +86,7 @@ async def consumer_offset_interval(broker: Running) -> None:
     flushCommitLogLeastPages=0,
 )
 async def delay_offset_interval(broker: Running) -> None:
-    path = broker.parts.settings.store_path / "config" / "delayOffset.json"
+    path = broker.runtime.settings.store_path / "config" / "delayOffset.json"
     await broker.send(to("Orders", properties="DELAY\x011\x02"))
     await change(broker, flushDelayOffsetInterval=10)
     await until(path.exists)
@@ -109,21 +109,21 @@ KEPT: dict[str, Any] = {**SEGMENTS, "fileReservedTime": 1000, "deleteWhen": NOT_
 
 async def fill(broker: Running, used: int = 50) -> None:
     """Put messages into several files; the disk is as full as is said, in percent."""
-    core: Any = broker.parts.store.core
+    core: Any = broker.state.store.core
     core.directory.usage = lambda: DiskUsage(100, 100 - used)
     for _ in range(12):
-        await broker.parts.store.put(Message("Orders", bytes(1500)))
+        await broker.state.store.put(Message("Orders", bytes(1500)))
     core.sync_log()
     core.checkpoint()
 
 
 def first(broker: Running) -> int:
-    return broker.parts.store.core.log.min_offset
+    return broker.state.store.core.log.min_offset
 
 
 async def removed_by(broker: Running, used: int = 50, **values: object) -> None:
     await fill(broker, used)
-    core = broker.parts.store.core
+    core = broker.state.store.core
     if "cleanResourceInterval" not in values:
         core.retention.check()
     if "deleteCommitLogFilesInterval" not in values:
@@ -157,7 +157,7 @@ async def delete_files_interval(broker: Running) -> None:
 async def delete_file_batch(broker: Running) -> None:
     await fill(broker)
     await change(broker, cleanResourceInterval=DAY)
-    core: Any = broker.parts.store.core
+    core: Any = broker.state.store.core
     for most, left in ((1, 1), (3, 3)):
         await change(broker, deleteFileBatchMax=most, fileReservedTime=0)
         before = first(broker)
@@ -186,7 +186,7 @@ async def warning_ratio(broker: Running) -> None:
     await fill(broker, 60)
     assert (await broker.send(to("Orders"))).code == ResponseCode.SUCCESS
     await change(broker, diskSpaceWarningLevelRatio=50)
-    await until(lambda: broker.parts.store.core.not_writable is not None)
+    await until(lambda: broker.state.store.core.not_writable is not None)
     assert (await broker.send(to("Orders"))).code == ResponseCode.SERVICE_NOT_AVAILABLE
 
 

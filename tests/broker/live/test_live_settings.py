@@ -91,7 +91,7 @@ def test_observations_fail_without_the_change(
 def test_settings_that_take_effect_at_a_restart_are_refused(tmp_path: Path) -> None:
     async def check() -> None:
         async with running(tmp_path) as broker:
-            before = broker.parts.settings
+            before = broker.runtime.settings
             code = RequestCode.UPDATE_BROKER_CONFIG
             shown = parse_properties(
                 bytes((await done(broker, RequestCode.GET_BROKER_CONFIG)).body).decode()
@@ -103,6 +103,6 @@ def test_settings_that_take_effect_at_a_restart_are_refused(tmp_path: Path) -> N
                     match = f"{name}: takes effect at a restart only; change it in the broker.conf"
                     answer = await refused(broker, code, body=body, match=match)
                     assert answer == ResponseCode.NO_PERMISSION
-            assert broker.parts.settings is before
+            assert broker.runtime.settings is before
 
     asyncio.run(check())

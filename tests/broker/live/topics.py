@@ -18,7 +18,7 @@ CREATE = RequestCode.UPDATE_AND_CREATE_TOPIC
 
 
 def topic(broker: Running, name: str) -> Any:
-    found = broker.parts.topics.get(name)
+    found = broker.state.topics.get(name)
     assert found is not None, name
     return found
 
@@ -37,7 +37,7 @@ async def default_topic_queue_nums(broker: Running) -> None:
         await broker.send(to(name, default_topic_queue_nums=16))
         assert topic(broker, name).write_queue_nums == queues
         default = topic(broker, "TBW102")
-        broker.parts.topics.put(msgspec.structs.replace(default, order=True))
+        broker.state.topics.put(msgspec.structs.replace(default, order=True))
         await change(broker, defaultTopicQueueNums=3)
         assert topic(broker, "TBW102").order, "what was changed of it by hand stays"
 
@@ -67,9 +67,9 @@ async def broker_topic(broker: Running) -> None:
 
 @observes("traceTopicEnable")
 async def trace_topic(broker: Running) -> None:
-    assert TRACE_TOPIC not in broker.parts.topics
+    assert TRACE_TOPIC not in broker.state.topics
     await change(broker, traceTopicEnable="true")
-    assert TRACE_TOPIC in broker.parts.topics
+    assert TRACE_TOPIC in broker.state.topics
 
 
 @observes("validateSystemTopicWhenUpdateTopic")
@@ -82,12 +82,12 @@ async def validate_system_topic(broker: Running) -> None:
 @observes("clearRetryTopicWhenDeleteTopic")
 async def clear_retry_topic(broker: Running) -> None:
     for name, is_kept in (("One", False), ("Two", True)):
-        broker.parts.topics.make(name, 1)
-        broker.parts.topics.make(f"%RETRY%g_{name}", 1)
-        broker.parts.store.core.config.consumer_offsets.commit("g", name, 0, 0)
+        broker.state.topics.make(name, 1)
+        broker.state.topics.make(f"%RETRY%g_{name}", 1)
+        broker.state.store.core.config.consumer_offsets.commit("g", name, 0, 0)
         delete = RequestCode.DELETE_TOPIC_IN_BROKER
         await done(broker, delete, TopicNameHeader(topic=name))
-        assert (f"%RETRY%g_{name}" in broker.parts.topics) is is_kept
+        assert (f"%RETRY%g_{name}" in broker.state.topics) is is_kept
         await change(broker, clearRetryTopicWhenDeleteTopic="false")
 
 

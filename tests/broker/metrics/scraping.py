@@ -51,7 +51,7 @@ async def scrape(broker: Running) -> dict[Key, float]:
 
 async def use(broker: Running) -> Consumer:
     """Send messages, pull all of them, and commit some; return the consumer."""
-    broker.parts.topics.make(TOPIC, 1)
+    broker.state.topics.make(TOPIC, 1)
     for _ in range(SENT):
         await broker.send(to(TOPIC), BODY)
     assert len(broker.records(TOPIC)) == SENT

@@ -20,11 +20,11 @@ def test_counts_and_lag_are_those_of_the_broker(tmp_path: Path) -> None:
     async def check() -> None:
         async with running(tmp_path) as broker:
             consumer = await use(broker)
-            broker.parts.slices.start(broker.parts.stats.look())  # measures sizes
+            broker.runtime.slices.start(broker.state.stats.look())  # measures sizes
             found = await scrape(broker)
             put = {"topic": TOPIC, "message_type": "normal", "is_system": "false"}
             got = {"topic": TOPIC, "consumer_group": GROUP, "is_system": "false"}
-            size = broker.parts.store.watermarks.end
+            size = broker.state.store.watermarks.end
             assert found[of("rocketmq_messages_in_total", **put)] == SENT
             assert found[of("rocketmq_throughput_in_total", **put)] == size
             assert found[of("rocketmq_messages_out_total", **got)] == SENT
@@ -33,7 +33,7 @@ def test_counts_and_lag_are_those_of_the_broker(tmp_path: Path) -> None:
             assert found[of("rocketmq_consumer_inflight_messages", **READER)] == SENT - 2
             assert found[of("rocketmq_consumer_ready_messages", **READER)] == 0
             assert found[of("rocketmq_consumer_queueing_latency_milliseconds", **READER)] == 0
-            assert found[of("rocketmq_topic_number")] == len(broker.parts.topics)
+            assert found[of("rocketmq_topic_number")] == len(broker.state.topics)
             assert found[of("mqlake_requests_total", request_code="send_message_v2")] == SENT
             assert found[of("mqlake_store_writable")] == 1
             connected = {name: of_kind for (name, of_kind), count in found.items() if count == 1}
@@ -51,11 +51,11 @@ def test_the_age_of_the_oldest_message_grows_until_it_is_consumed(tmp_path: Path
         async with running(tmp_path) as broker:
             consumer = await use(broker)
             key = of("rocketmq_consumer_lag_latency_milliseconds", **READER)
-            before = broker.parts.store.reads.head_from(TOPIC, 0, 2)
+            before = broker.state.store.reads.head_from(TOPIC, 0, 2)
             assert before is not None
-            age = broker.parts.store.clock.milliseconds() - before.store_timestamp
+            age = broker.state.store.clock.milliseconds() - before.store_timestamp
             assert (await scrape(broker))[key] >= age
-            broker.parts.store.config.consumer_offsets.commit(GROUP, TOPIC, 0, SENT)
+            broker.state.store.config.consumer_offsets.commit(GROUP, TOPIC, 0, SENT)
             assert (await scrape(broker))[key] == 0
             await consumer.close()
 
@@ -66,8 +66,8 @@ def test_a_deleted_topic_has_no_samples(tmp_path: Path) -> None:
     async def check() -> None:
         async with running(tmp_path) as broker:
             consumer = await use(broker)
-            with broker.parts.topics.deleting(TOPIC):
-                broker.parts.topics.remove(TOPIC)
+            with broker.state.topics.deleting(TOPIC):
+                broker.state.topics.remove(TOPIC)
             names = [name for name, _ in await scrape(broker)]
             assert "rocketmq_messages_in_total" not in names
             await consumer.close()
@@ -94,7 +94,7 @@ def test_ready_says_why_not(tmp_path: Path) -> None:
         assert (await get(None, "/livez")).status is HTTPStatus.OK
         async with running(tmp_path) as broker:
             assert (await get(broker.broker, "/readyz")).status is HTTPStatus.OK
-            broker.parts.store.core.fail(StoreError("the disk is gone"))
+            broker.state.store.core.fail(StoreError("the disk is gone"))
             page = await get(broker.broker, "/readyz")
             assert page.status is HTTPStatus.SERVICE_UNAVAILABLE
             assert b"the disk is gone" in page.body

@@ -32,10 +32,10 @@ async def offset(broker: Running, code: int, header: Header) -> int:
 
 async def fill(broker: Running, count: int = 10) -> list[int]:
     """Put messages into queue 1 of the topic; return their store times."""
-    broker.parts.topics.make("Orders", 4)
-    broker.parts.groups.get_or_make("readers")
+    broker.state.topics.make("Orders", 4)
+    broker.state.groups.get_or_make("readers")
     for _ in range(count):
-        await broker.parts.store.put(Message("Orders", b"x", queue_id=1))
+        await broker.state.store.put(Message("Orders", b"x", queue_id=1))
         await asyncio.sleep(0.002)
     return [record.store_timestamp for record in broker.records("Orders", 1)]
 
@@ -74,7 +74,7 @@ def test_groups_commit_offsets(tmp_path: Path) -> None:
             query = QueryConsumerOffsetHeader(**GROUP)
             assert await offset(broker, RequestCode.QUERY_CONSUMER_OFFSET, query) == 7
 
-            offsets = broker.parts.store.core.config.consumer_offsets
+            offsets = broker.state.store.core.config.consumer_offsets
             offsets.reset("readers", "Orders", 1, 3)
             answer = await broker.ask(code, UpdateConsumerOffsetHeader(**GROUP, commit_offset=9))
             assert answer.remark == "Offset has been previously reset"
@@ -116,7 +116,7 @@ def test_commits_that_are_refused(
             header = UpdateConsumerOffsetHeader(**fields)
             answer = await broker.ask(RequestCode.UPDATE_CONSUMER_OFFSET, header)
             assert answer.code == expected
-            assert not broker.parts.store.core.config.consumer_offsets.topics_of("readers")
+            assert not broker.state.store.core.config.consumer_offsets.topics_of("readers")
 
     asyncio.run(main())
 

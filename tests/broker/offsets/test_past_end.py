@@ -225,7 +225,7 @@ def test_a_new_member_of_a_group_begins_a_topic_that_was_created_again(tmp_path:
 def test_commits_past_the_end_are_ignored(tmp_path: Path) -> None:
     async def main() -> None:
         async with running(tmp_path) as broker:
-            broker.parts.groups.get_or_make(GROUP)
+            broker.state.groups.get_or_make(GROUP)
             await fill(broker, 50)
             assert await commit(broker, 51) == (
                 "Offset is past the end of the queue, and is ignored"
@@ -234,7 +234,7 @@ def test_commits_past_the_end_are_ignored(tmp_path: Path) -> None:
             assert await commit(broker, 50) == ""
             await pull(broker, 0, commit_offset=1000, sys_flag=4 | 1)
             assert await committed(broker) == 50
-            assert broker.parts.past_end.refused == 2
+            assert broker.state.past_end.refused == 2
 
     asyncio.run(main())
 
@@ -242,7 +242,7 @@ def test_commits_past_the_end_are_ignored(tmp_path: Path) -> None:
 def test_as_in_rocketmq_5(tmp_path: Path) -> None:
     async def main() -> None:
         async with running(tmp_path, correctOffsetPastEnd=False) as broker:
-            broker.parts.groups.get_or_make(GROUP)
+            broker.state.groups.get_or_make(GROUP)
             await fill(broker, 50)
             assert await commit(broker, 1000) == ""
             assert await committed(broker) == 1000

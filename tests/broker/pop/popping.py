@@ -53,7 +53,7 @@ async def send(broker: Running, *bodies: str, queue_id: int = 0, properties: str
             to(TOPIC, queue_id=queue_id, properties=properties), body.encode()
         )
         assert answer.code == ResponseCode.SUCCESS
-    broker.parts.store.core.tick()
+    broker.state.store.core.tick()
 
 
 def header(**fields: object) -> PopHeader:

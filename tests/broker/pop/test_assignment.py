@@ -104,7 +104,7 @@ def watch_routes(broker: Running, monkeypatch: pytest.MonkeyPatch) -> list[str]:
         await asyncio.sleep(0)
         return None
 
-    monkeypatch.setattr(broker.parts.names, "route", route)
+    monkeypatch.setattr(broker.state.names, "route", route)
     return asked
 
 

@@ -22,7 +22,7 @@ from tests.broker.running import Running, running
 
 
 def committed(broker: Running) -> int | None:
-    return broker.parts.store.core.config.consumer_offsets.query(GROUP, TOPIC, 0)
+    return broker.state.store.core.config.consumer_offsets.query(GROUP, TOPIC, 0)
 
 
 def test_a_queue_waits_for_what_is_in_hand(tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ def test_offsets_were_lost_before_the_deletion(tmp_path: Path, *, is_topic: bool
     async def test() -> None:
         async with World(tmp_path) as world:
             await _retried(world)
-            offsets = world.broker.parts.store.config.consumer_offsets
+            offsets = world.broker.state.store.config.consumer_offsets
             for topic in offsets.topics_of(GROUP):
                 offsets.remove(GROUP, topic)
             if is_topic:

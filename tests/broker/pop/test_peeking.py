@@ -42,7 +42,7 @@ def test_nothing_is_taken(tmp_path: Path) -> None:
         async with running(tmp_path) as broker:
             await send(broker, "a", "b")
             await send(broker, "c", queue_id=1)
-            offsets = broker.parts.store.core.config.consumer_offsets
+            offsets = broker.state.store.core.config.consumer_offsets
             for _ in range(2):
                 found, rest = await peek(broker)
                 assert (texts(found), rest) == (["a", "b", "c"], 3)

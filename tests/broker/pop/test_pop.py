@@ -39,10 +39,10 @@ OUT = 60_000
 
 def offset(broker: Running, queue_id: int = 0, topic: str = TOPIC) -> int | None:
     """Return where the group stands, once the broker has looked."""
-    broker.parts.store.core.sync_log()
-    found = [s.start for s in broker.parts.repeating if s.name == "PopConsumption._look"]
+    broker.state.store.core.sync_log()
+    found = [s.start for s in broker.runtime.repeating if s.name == "PopConsumption._look"]
     found[0]()
-    return broker.parts.store.core.config.consumer_offsets.query(GROUP, topic, queue_id)
+    return broker.state.store.core.config.consumer_offsets.query(GROUP, topic, queue_id)
 
 
 async def until(broker: Running, count: int, **fields: object) -> list[Popped]:
@@ -159,7 +159,7 @@ def test_a_restart_forgets_nothing(tmp_path: Path) -> None:
             found = await pop(broker, invisible_time=OUT)
             await acknowledge(broker, found[0])
         async with running(tmp_path, clock=clock, timerPrecisionMs=100) as broker:
-            assert broker.parts.store.core.config.consumer_offsets.query(GROUP, TOPIC, 0) == 3
+            assert broker.state.store.core.config.consumer_offsets.query(GROUP, TOPIC, 0) == 3
             await acknowledge(broker, found[1])
             clock.advance(OUT / 1000)
             assert bodies(await until(broker, 1)) == ["c"]
@@ -181,9 +181,9 @@ def test_a_restart_repeats_no_redelivery(tmp_path: Path) -> None:
             clock.advance(OUT / 1000)
             await acknowledge(broker, *await until(broker, 1))
             points = "rmq_sys_REVIVE_LOG_DefaultCluster"
-            end = broker.parts.store.queue_ends()[points, 0]
+            end = broker.state.store.queue_ends()[points, 0]
         async with running(tmp_path, clock=clock, reviveQueueNum=1, **settings) as broker:
-            offsets = broker.parts.store.core.config.consumer_offsets
+            offsets = broker.state.store.core.config.consumer_offsets
             assert offsets.query(REVIVE_GROUP, points, 0) == end - 1
             clock.advance(OUT / 1000)
             assert await pop(broker, poll_time=500) == []
@@ -196,7 +196,7 @@ def test_a_crash_gives_out_again(tmp_path: Path) -> None:
         async with running(tmp_path) as broker:
             await send(broker, "a", "b")
             await pop(broker, invisible_time=3_600_000)
-            broker.parts.on_stop.clear()
+            broker.runtime.on_stop.clear()
         async with running(tmp_path) as broker:
             assert bodies(await pop(broker)) == ["a", "b"]
 
@@ -394,7 +394,7 @@ def test_whatever_is_in_the_revive_topic(tmp_path: Path, caplog: pytest.LogCaptu
     async def test() -> None:
         async with running(tmp_path) as broker:
             await send(broker, "a")
-            core, topic = broker.parts.store.core, "rmq_sys_REVIVE_LOG_DefaultCluster"
+            core, topic = broker.state.store.core, "rmq_sys_REVIVE_LOG_DefaultCluster"
             good = {"so": 0, "pt": 1, "it": 1, "n": 1, "q": 0, "t": TOPIC, "c": GROUP, "d": [0]}
             ack = {"so": 0, "pt": 1, "q": 0, "t": TOPIC, "c": GROUP, "ao": 0, "aol": [0]}
             for name, value in [(name, value) for name in good for value in NUMBERS]:

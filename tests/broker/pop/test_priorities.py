@@ -42,7 +42,7 @@ async def send(
         answer = await broker.send(to(TOPIC, queue_id=queue_id, properties=properties), body)
         assert answer.code == ResponseCode.SUCCESS, answer.remark
         found.append(answer.header(SendMessageResponseHeader).queue_id)
-    broker.parts.store.core.tick()
+    broker.state.store.core.tick()
     return found
 
 

@@ -173,22 +173,23 @@ def test_an_arrival_costs_the_dispatcher_the_same_however_many_groups_wait(
         async with running(tmp_path) as broker:
             await send(broker, "a")
             (peer,) = broker.broker.peers
-            waiting, seen = Waiting(broker.parts, Rounds(broker.parts)), list[str]()
+            state, runtime, seen = broker.state, broker.runtime, list[str]()
+            waiting = Waiting(state, runtime, Rounds(state, runtime))
             names = [f"g{number}" for number in range(3000)]
             for number, name in enumerate(names):
                 waits = Waits(peer, seen, name)
                 waiting.add(TOPIC, name, (-1, 0, 1)[number % 3], waits, 60_000)
             monkeypatch.setattr(Rounds, "are_short", watch)
             news = waiting.news
-            broker.parts.store.core.reads.arrivals(TOPIC, 0, 1)
+            broker.state.store.core.reads.arrivals(TOPIC, 0, 1)
             assert waiting.news != news, "who begins to wait now looks again"
             assert looked_at == seen == []
             await until(lambda: len(seen) == 2000)
             # Whoever comes while the others are woken misses nothing that comes then.
-            broker.parts.store.core.reads.arrivals(TOPIC, 1, 1)
+            broker.state.store.core.reads.arrivals(TOPIC, 1, 1)
             await asyncio.sleep(0)
             waiting.add(TOPIC, "late", 1, Waits(peer, seen, "late"), 60_000)
-            broker.parts.store.core.reads.arrivals(TOPIC, 1, 2)
+            broker.state.store.core.reads.arrivals(TOPIC, 1, 2)
             await until(lambda: len(seen) == 3001)
             assert sorted(seen) == sorted([*names, "late"])
             assert not waiting.count(TOPIC, "g0", -1)

@@ -8,7 +8,7 @@ import pytest
 
 from mqlake.broker.pull import warm_up
 from mqlake.broker.pull.runs import PullRuns
-from mqlake.broker.state.parts import Parts
+from mqlake.broker.state.broker_state import BrokerState
 from mqlake.remoting.connection import Peer
 from mqlake.remoting.frame_reader import Frames
 from tests.broker.pull.pulls import GROUP
@@ -56,14 +56,14 @@ def count_runs(monkeypatch: pytest.MonkeyPatch) -> ServedFrames:
     return served
 
 
-def pull_counts(parts: Parts) -> tuple[int, int, int]:
+def pull_counts(state: BrokerState) -> tuple[int, int, int]:
     """Return how many messages were got, and how many pulls found some or none."""
-    return parts.stats.got_total, parts.stats.pulls, parts.stats.missed
+    return state.stats.got_total, state.stats.pulls, state.stats.missed
 
 
-def committed(parts: Parts, queues: Iterable[tuple[str, int]]) -> list[Offsets]:
+def committed(state: BrokerState, queues: Iterable[tuple[str, int]]) -> list[Offsets]:
     """Return the offsets that pulls of two groups committed, and up to where they pulled."""
-    offsets = parts.store.config.consumer_offsets
+    offsets = state.store.config.consumer_offsets
     return [
         (offsets.query(group, *queue), offsets.query_pull(group, *queue))
         for group in (GROUP, "others")

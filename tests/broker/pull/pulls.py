@@ -80,13 +80,13 @@ def polls(broker: Running) -> Any:
 
 async def fill(broker: Running, count: int, start: int = 0, **fields: Any) -> None:
     """Put messages numbered from `start` into queue 0; tags turn between t0, t1 and t2."""
-    broker.parts.topics.make("Orders", 4)
+    broker.state.topics.make("Orders", 4)
     messages = [
         Message("Orders", b"%d" % number, **({"tags": f"t{number % 3}"} | fields))
         for number in range(start, start + count)
     ]
-    await broker.parts.store.put_many(messages)
-    broker.parts.store.core.tick()
+    await broker.state.store.put_many(messages)
+    broker.state.store.core.tick()
 
 
 def numbers(start: int, end: int, step: int = 1) -> list[bytes]:

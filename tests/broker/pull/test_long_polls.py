@@ -139,7 +139,7 @@ def test_what_happens_while_a_pull_waits(tmp_path: Path) -> None:
 
             waiting = start_pull(broker, 11, LONG)
             await until_waiting(broker, waiting)
-            broker.parts.store.core.config.consumer_offsets.reset(GROUP, "Orders", 0, 3)
+            broker.state.store.core.config.consumer_offsets.reset(GROUP, "Orders", 0, 3)
             await fill(broker, 1, 11)
             found = await waiting
             assert (found.code, found.offsets.next_begin_offset) == (

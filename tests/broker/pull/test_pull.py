@@ -51,10 +51,10 @@ def test_messages_as_they_lie_in_the_log(tmp_path: Path) -> None:
 def test_limits_of_bytes(tmp_path: Path) -> None:
     async def main() -> None:
         async with running(tmp_path, maxTransferBytesOnMessageInMemory=10_000) as broker:
-            broker.parts.topics.make("Orders", 4)
+            broker.state.topics.make("Orders", 4)
             for _ in range(5):
-                await broker.parts.store.put(Message("Orders", bytes(4000)))
-            broker.parts.store.core.tick()
+                await broker.state.store.put(Message("Orders", bytes(4000)))
+            broker.state.store.core.tick()
             assert len((await pull(broker)).records) == 2
             assert len((await pull(broker, max_msg_bytes=1 << 30)).records) == 2
             assert len(
@@ -91,7 +91,7 @@ def test_offsets_outside_of_the_queue(
 def test_an_empty_queue(tmp_path: Path) -> None:
     async def main() -> None:
         async with running(tmp_path) as broker:
-            broker.parts.topics.make("Orders", 4)
+            broker.state.topics.make("Orders", 4)
             found = await pull(broker, queue_id=3)
             assert (found.code, found.remark) == (
                 ResponseCode.PULL_NOT_FOUND,
@@ -161,12 +161,12 @@ def test_a_group_goes_on_where_it_was_told_to(tmp_path: Path) -> None:
     async def main() -> None:
         async with running(tmp_path) as broker:
             await fill(broker, 50)
-            broker.parts.store.core.config.consumer_offsets.reset(GROUP, "Orders", 0, 17)
+            broker.state.store.core.config.consumer_offsets.reset(GROUP, "Orders", 0, 17)
             commits = HAS_SUBSCRIPTION | COMMITS_OFFSET
             found = await pull(broker, 40, sys_flag=commits, commit_offset=40)
             assert (found.code, found.remark) == (ResponseCode.PULL_OFFSET_MOVED, "OFFSET_RESET")
             assert found.offsets.next_begin_offset == 17
-            assert broker.parts.store.config.consumer_offsets.query(GROUP, "Orders", 0) == 17
+            assert broker.state.store.config.consumer_offsets.query(GROUP, "Orders", 0) == 17
             assert (await pull(broker, 17)).bodies[0] == b"17"
 
     asyncio.run(main())
@@ -176,7 +176,7 @@ def test_a_pull_commits_an_offset(tmp_path: Path) -> None:
     async def main() -> None:
         async with running(tmp_path) as broker:
             await fill(broker, 50)
-            offsets = broker.parts.store.core.config.consumer_offsets
+            offsets = broker.state.store.core.config.consumer_offsets
             await pull(broker, 20, commit_offset=11)
             assert offsets.query(GROUP, "Orders", 0) is None
             assert offsets.query_pull(GROUP, "Orders", 0) == 50
@@ -200,7 +200,7 @@ def test_the_subscription_of_the_heartbeat(tmp_path: Path) -> None:
             assert await code(sub_version=6) == ResponseCode.SUBSCRIPTION_NOT_LATEST
             found = await pull(one, sys_flag=0, sub_version=5)
             assert found.bodies == numbers(1, 50, 3)
-            broker.parts.topics.make("Others", 4)
+            broker.state.topics.make("Others", 4)
             assert await code(topic="Others") == ResponseCode.SUBSCRIPTION_NOT_EXIST
 
             await one.beat(GROUP, subscription("Orders", "TAGS = 't2'", 7, expressionType="SQL92"))
@@ -215,13 +215,13 @@ def test_the_subscription_of_the_heartbeat(tmp_path: Path) -> None:
 
 
 def forbid_group(broker: Running) -> None:
-    group = broker.parts.groups.get_or_make(GROUP)
+    group = broker.state.groups.get_or_make(GROUP)
     assert group is not None
-    broker.parts.groups.put(msgspec.structs.replace(group, consume_enable=False))
+    broker.state.groups.put(msgspec.structs.replace(group, consume_enable=False))
 
 
 def forbid_topic(broker: Running) -> None:
-    broker.parts.topics.put(Topic("Orders", 4, 4, PERM_WRITE))
+    broker.state.topics.put(Topic("Orders", 4, 4, PERM_WRITE))
 
 
 @pytest.mark.parametrize(
@@ -270,7 +270,7 @@ def test_refused(
 ) -> None:
     async def main() -> None:
         async with running(tmp_path, **settings) as broker:
-            broker.parts.topics.make("Orders", 4)
+            broker.state.topics.make("Orders", 4)
             if prepare is not None:
                 prepare(broker)
             found = await pull(broker, **fields)
@@ -290,16 +290,16 @@ def test_consumers_that_may_not_read(tmp_path: Path) -> None:
 
             one = Consumer(broker)
             await one.beat(GROUP, subscription("Orders"))
-            broker.parts.groups.forbid(GROUP, "Orders", PERM_READ)
+            broker.state.groups.forbid(GROUP, "Orders", PERM_READ)
             found = await pull(one, sys_flag=0)
             assert (found.code, "is forbidden for topic" in found.remark) == (
                 ResponseCode.NO_PERMISSION,
                 True,
             )
-            broker.parts.groups.forbid(GROUP, "Orders", 0)
-            group = broker.parts.groups.get(GROUP)
+            broker.state.groups.forbid(GROUP, "Orders", 0)
+            group = broker.state.groups.get(GROUP)
             assert group is not None
-            broker.parts.groups.put(msgspec.structs.replace(group, consume_broadcast_enable=False))
+            broker.state.groups.put(msgspec.structs.replace(group, consume_broadcast_enable=False))
             assert (await pull(one, sys_flag=0)).code == ResponseCode.SUCCESS
             await one.beat(GROUP, subscription("Orders"), messageModel="BROADCASTING")
             found = await pull(one, sys_flag=0)

@@ -29,7 +29,7 @@ def test_a_reset_is_kept_until_it_is_answered(
     async def main() -> None:
         async with running(tmp_path) as broker:
             await fill(broker, 50)
-            offsets = broker.parts.store.config.consumer_offsets
+            offsets = broker.state.store.config.consumer_offsets
             offsets.reset(GROUP, "Orders", 0, 17)
             flags = HAS_SUBSCRIPTION | COMMITS_OFFSET
             with monkeypatch.context() as patched:

@@ -96,9 +96,9 @@ def test_runs_change_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, se
         dice = random.Random(seed)
         async with running(tmp_path, mappedFileSizeConsumeQueue=20 * 900) as broker:
             await fill_store(broker, dice, 6000)
-            parts = broker.parts
+            state = broker.state
             queues = {
-                (name, queue_id): parts.store.reads.queue(name, queue_id)
+                (name, queue_id): state.store.reads.queue(name, queue_id)
                 for name in TOPICS
                 for queue_id in range(QUEUES)
             }
@@ -112,11 +112,11 @@ def test_runs_change_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, se
                     if not is_on:
                         patch.setattr(PullRuns, "_serve", lambda *_: (None, True))
                         patch.setattr(StandingPulls, "serve", lambda *_: None)
-                    before = pull_counts(parts)
+                    before = pull_counts(state)
                     answers = await ask_bursts(broker, bursts)
-                    after = pull_counts(parts)
+                    after = pull_counts(state)
                 counts = [new - old for new, old in zip(after, before, strict=True)]
-                found.append((answers, counts, committed(parts, queues)))
+                found.append((answers, counts, committed(state, queues)))
                 assert bool(served) == is_on
             assert found[0] == found[1]
             assert len(served) > 100
@@ -138,7 +138,7 @@ def test_pulls_are_served_alone_if_their_copy_fails(
         dice = random.Random(1)
         async with running(tmp_path) as broker:
             await fill_store(broker, dice, 3000)
-            reads = broker.parts.store.reads
+            reads = broker.state.store.reads
             queues = {
                 (name, queue_id): reads.queue(name, queue_id)
                 for name in TOPICS

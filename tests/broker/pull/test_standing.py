@@ -115,10 +115,10 @@ def random_pulls(
 
 async def fill_store(broker: Running, dice: random.Random, count: int) -> None:
     """Put messages into all queues by turns, damage some, and remove the first of the log."""
-    store = broker.parts.store
+    store = broker.state.store
     for name in TOPICS:
         attributes = OF_BATCHES if name == "Batches" else {}
-        broker.parts.topics.put(Topic(name, QUEUES, QUEUES, attributes=attributes))
+        broker.state.topics.put(Topic(name, QUEUES, QUEUES, attributes=attributes))
     for first in range(0, count, 200):
         await store.put_many(
             [
@@ -155,7 +155,7 @@ def test_standing_changes_nothing(
         fields = {"mappedFileSizeConsumeQueue": 20 * 900, "correctOffsetPastEnd": False}
         async with running(tmp_path, **fields) as broker:
             await fill_store(broker, dice, 6000)
-            reads, parts = broker.parts.store.reads, broker.parts
+            reads, state = broker.state.store.reads, broker.state
             queues = {
                 (name, queue_id): reads.queue(name, queue_id)
                 for name in TOPICS
@@ -168,11 +168,11 @@ def test_standing_changes_nothing(
                     served = count_served(patch)
                     if not is_on:
                         patch.setattr(StandingPulls, "serve", lambda *_: None)
-                    before = pull_counts(parts)
+                    before = pull_counts(state)
                     answers = await ask_each(broker, frames)
-                    after = pull_counts(parts)
+                    after = pull_counts(state)
                 counts = [new - old for new, old in zip(after, before, strict=True)]
-                found.append((answers, counts, committed(parts, queues)))
+                found.append((answers, counts, committed(state, queues)))
                 assert len(served) > 100 or not is_on
             assert found[0] == found[1]
 
@@ -188,30 +188,30 @@ async def pull_steps(by: Running | Consumer, first: int, count: int, **fields: A
 
 
 def close_group(broker: Running) -> None:
-    broker.parts.groups.put(SubscriptionGroup(group_name=GROUP, consume_enable=False))
+    broker.state.groups.put(SubscriptionGroup(group_name=GROUP, consume_enable=False))
 
 
 def close_topic(broker: Running) -> None:
-    topic = broker.parts.topics.get("Orders")
+    topic = broker.state.topics.get("Orders")
     assert topic is not None
-    broker.parts.topics.put(msgspec.structs.replace(topic, perm=PERM_WRITE))
+    broker.state.topics.put(msgspec.structs.replace(topic, perm=PERM_WRITE))
 
 
 def close_broker(broker: Running) -> None:
-    settings = msgspec.structs.replace(broker.parts.settings, broker_permission=PERM_WRITE)
-    broker.parts.live.replace(settings)
+    settings = msgspec.structs.replace(broker.runtime.settings, broker_permission=PERM_WRITE)
+    broker.runtime.live.replace(settings)
 
 
 def forbid(broker: Running) -> None:
-    broker.parts.groups.forbid(GROUP, "Orders", PERM_READ)
+    broker.state.groups.forbid(GROUP, "Orders", PERM_READ)
 
 
 def drop_group(broker: Running) -> None:
-    del broker.parts.clients.consumers[GROUP]
+    del broker.state.clients.consumers[GROUP]
 
 
 def subscribe_anew(broker: Running) -> None:
-    group = broker.parts.clients.consumers[GROUP]
+    group = broker.state.clients.consumers[GROUP]
     group.subscribe([])
 
 
@@ -264,7 +264,7 @@ def test_a_reset_comes_before_what_stands(
             await fill(broker, 600)
             offset = await pull_steps(broker, 0, 6)
             assert served
-            broker.parts.store.config.consumer_offsets.reset(GROUP, "Orders", 0, 17)
+            broker.state.store.config.consumer_offsets.reset(GROUP, "Orders", 0, 17)
             found = await pull(broker, offset)
             assert (found.code, found.remark) == (ResponseCode.PULL_OFFSET_MOVED, "OFFSET_RESET")
             assert found.offsets.next_begin_offset == 17
@@ -284,9 +284,9 @@ def test_settings_take_effect_at_once(
             offset = await pull_steps(broker, 0, 6)
             assert served
             changed = msgspec.structs.replace(
-                broker.parts.settings, max_transfer_count_on_message_in_memory=3
+                broker.runtime.settings, max_transfer_count_on_message_in_memory=3
             )
-            broker.parts.live.replace(changed)
+            broker.runtime.live.replace(changed)
             assert (await pull(broker, offset)).bodies == numbers(offset, offset + 3)
 
     asyncio.run(main())
@@ -303,9 +303,9 @@ def test_a_topic_that_was_created_again_has_nothing_of_the_old_one(
             await fill(broker, 600)
             offset = await pull_steps(broker, 0, 6)
             assert served
-            await broker.parts.store.remove_topic("Orders")
+            await broker.state.store.remove_topic("Orders")
             await fill(broker, 600, start=1000)
-            first = broker.parts.store.reads.queue("Orders", 0).min_offset
+            first = broker.state.store.reads.queue("Orders", 0).min_offset
             for at in (offset, first, first + offset):
                 assert not set((await pull(broker, at)).bodies) & set(numbers(0, 600))
             assert (await pull(broker, first)).bodies == numbers(1000, 1032)
@@ -327,7 +327,7 @@ def test_messages_that_retention_removed_are_gone(
             offset = await pull_steps(broker, 0, 6)
             assert served
             del served[:]
-            store = broker.parts.store.core
+            store = broker.state.store.core
             while store.reads.queue("Orders", 0).min_offset <= offset:
                 assert store.log.remove_first() is not None
                 store.queues.trim(store.log.min_offset)
@@ -373,7 +373,7 @@ def test_what_has_changed_while_a_pull_waited_for_the_disk_is_checked(
         async with running(tmp_path, mappedFileSizeConsumeQueue=20_000) as broker:
             await fill(broker, 600)
             for at in (0, 32):  # what comes behind is known ahead
-                broker.parts.store.reads.get(
+                broker.state.store.reads.get(
                     "Orders", 0, at, 32, tags="*", max_bytes=1 << 18, exact=False
                 )
             with monkeypatch.context() as patch:
@@ -435,7 +435,7 @@ def test_places_are_left_to_those_who_use_them(
 
     async def main() -> None:
         async with running(tmp_path, mappedFileSizeConsumeQueue=20_000) as broker:
-            broker.parts.topics.make("Orders", 4)
+            broker.state.topics.make("Orders", 4)
             for queue_id in range(3):
                 await fill(broker, 600, queue_id=queue_id)
             for queue_id in range(2):

@@ -22,7 +22,7 @@ from tests.broker.running import running
 def test_by_key(tmp_path: Path) -> None:
     async def main() -> None:
         async with running(tmp_path) as broker:
-            store, puts = broker.parts.store, list[PutResult]()
+            store, puts = broker.state.store, list[PutResult]()
             for number in range(100):
                 message = Message(
                     "Orders", b"%d" % number, keys=f"k{number % 10} all", tags=f"t{number % 4}"
@@ -57,8 +57,8 @@ def test_by_key(tmp_path: Path) -> None:
 def test_by_id(tmp_path: Path) -> None:
     async def main() -> None:
         async with running(tmp_path) as broker:
-            await broker.parts.store.put(Message("Orders", b"one"))
-            put = await broker.parts.store.put(Message("Orders", b"two", keys="k"))
+            await broker.state.store.put(Message("Orders", b"one"))
+            put = await broker.state.store.put(Message("Orders", b"two", keys="k"))
             code = RequestCode.VIEW_MESSAGE_BY_ID
             answer = await broker.ask(code, ViewMessageHeader(offset=put.physical_offset))
             assert bodies(answer) == [b"two"]
@@ -87,7 +87,7 @@ def test_an_answer_that_no_client_reads_is_an_error(
 
     async def main() -> None:
         async with running(tmp_path) as broker:
-            put = await broker.parts.store.put(Message("Orders", bytes(1000)))
+            put = await broker.state.store.put(Message("Orders", bytes(1000)))
             for offset in (put.physical_offset, 1):
                 header = ViewMessageHeader(offset=offset)
                 answer = await broker.ask(RequestCode.VIEW_MESSAGE_BY_ID, header)

@@ -26,7 +26,7 @@ SETTINGS = {"recallMessageEnable": True, "timerWheelEnable": True, "timerPrecisi
 
 async def send_later(broker: Running, body: bytes, key: str, milliseconds: int) -> Command:
     """Send a message that is delivered after so long."""
-    due = broker.parts.store.clock.milliseconds() + milliseconds
+    due = broker.state.store.clock.milliseconds() + milliseconds
     properties = encode_pairs({UNIQ_KEY: key, DELIVER_MS: str(due)}).decode()
     answer = await broker.send(to(TOPIC, properties=properties), body)
     assert answer.code == ResponseCode.SUCCESS, answer.remark
@@ -128,7 +128,7 @@ def test_a_message_that_cannot_be_read_back_is_answered_all_the_same(
 
     async def run() -> None:
         async with running(tmp_path, **SETTINGS) as broker:
-            monkeypatch.setattr(broker.parts.store.reads, "record_at", fail)
+            monkeypatch.setattr(broker.state.store.reads, "record_at", fail)
             assert handle_of(await send_later(broker, b"later", KEY, 60_000)) is None
 
     asyncio.run(run())

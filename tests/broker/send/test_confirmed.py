@@ -24,7 +24,7 @@ RUN = 20
 
 async def on_disk(broker: Running, messages: int) -> None:
     """Wait until so many messages were put, and all are on the disk."""
-    store = broker.parts.store
+    store = broker.state.store
     await until(lambda: sum(store.queue_ends().values()) >= messages)
     await until(lambda: store.watermarks.flushed >= store.watermarks.end)
     # Whoever is acknowledged by the sync gets to hear of it.
@@ -43,8 +43,8 @@ def test_answers_wait_until_messages_are_confirmed(
         async with running(tmp_path, **settings) as broker:
             await warm(broker)
             end_half = await prepare(broker)
-            put = sum(broker.parts.store.queue_ends().values())
-            held.hold(broker.parts.store.watermarks.end)
+            put = sum(broker.state.store.queue_ends().values())
+            held.hold(broker.state.store.watermarks.end)
             batch = to("Orders", batch=True), encode_batch([(0, b"a", b""), (0, b"b", b"")])
             asked = [
                 broker.send(to("Orders")),

@@ -42,7 +42,7 @@ async def send(
 ) -> Command:
     header = to("Orders", properties=properties, batch=True)
     answer = await broker.ask(RequestCode.SEND_BATCH_MESSAGE, header, body(first, count))
-    broker.parts.store.core.tick()
+    broker.state.store.core.tick()
     return answer
 
 
@@ -87,7 +87,7 @@ def test_a_batch_without_a_key_is_stored_message_by_message(tmp_path: Path) -> N
             assert len(told.msg_id.split(",")) == 3
             assert told.batch_unique_key is None
             assert (await broker.send(to("Orders"), b"3")).code == ResponseCode.SUCCESS
-            broker.parts.store.core.tick()
+            broker.state.store.core.tick()
             found = await pull(broker, 0)
             assert found.bodies == [b"0", b"1", b"2", b"3"]
             assert [record.queue_offset for record in found.records] == [0, 1, 2, 3]
@@ -172,7 +172,7 @@ def test_a_batch_is_popped_and_acknowledged_as_one_message(tmp_path: Path) -> No
             for first in range(0, 9, 3):
                 await send(broker, first, 3)
             # The group stands within a batch, as one that has pulled may.
-            broker.parts.store.core.config.consumer_offsets.commit("group", "Orders", 0, 4)
+            broker.state.store.core.config.consumer_offsets.commit("group", "Orders", 0, 4)
             popped = await pop(broker)
             assert [one.record.queue_offset for one in popped] == [3, 6]
             assert [one.record.body for one in popped] == [body(3, 3), body(6, 3)]

@@ -91,7 +91,7 @@ def test_refused(tmp_path: Path, case: str) -> None:
         async with running(tmp_path, maxMessageSize=2000) as broker:
             answer = await ask(broker)
             assert (answer.code, words in (answer.remark or "")) == (code, True), answer.remark
-            assert list(broker.parts.store.topics()) == []
+            assert list(broker.state.store.topics()) == []
 
     asyncio.run(run())
 
@@ -99,8 +99,8 @@ def test_refused(tmp_path: Path, case: str) -> None:
 def test_ordered_topics_are_closed_where_the_broker_is_not_writable(tmp_path: Path) -> None:
     async def run() -> None:
         async with running(tmp_path, brokerPermission=PERM_READ) as broker:
-            broker.parts.topics.put(Topic("Ordered", order=True))
-            broker.parts.topics.put(Topic("Other"))
+            broker.state.topics.put(Topic("Ordered", order=True))
+            broker.state.topics.put(Topic("Other"))
             answer = await broker.send(to("Ordered"))
             assert answer.code == ResponseCode.NO_PERMISSION
             # Producers find no queue to write in the route; one that sends all the same is heard.
@@ -122,8 +122,8 @@ def test_nothing_is_taken_before_the_time_that_the_settings_name(tmp_path: Path)
 def test_a_store_that_takes_nothing_says_why(tmp_path: Path) -> None:
     async def run() -> None:
         async with running(tmp_path) as broker:
-            broker.parts.store.core.retention.not_writable = "the disk is full"
-            broker.parts.store.core.tick()
+            broker.state.store.core.retention.not_writable = "the disk is full"
+            broker.state.store.core.tick()
             answer = await broker.send(to("Orders"))
             assert answer.code == ResponseCode.SERVICE_NOT_AVAILABLE
             assert "the disk is full" in (answer.remark or "")
@@ -146,7 +146,7 @@ def test_a_disk_that_fails_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPat
             assert "Input/output error" in (answer.remark or "")
             answer = await broker.send(to("Orders"))
             assert answer.code == ResponseCode.SERVICE_NOT_AVAILABLE
-            assert broker.parts.busy.counts == {"DISK_FAILED": 1, "NOT_AVAILABLE": 1}
+            assert broker.state.busy.counts == {"DISK_FAILED": 1, "NOT_AVAILABLE": 1}
             monkeypatch.undo()
 
     with pytest.raises(DiskError, match="Input/output error"):
@@ -178,7 +178,7 @@ def test_too_many_sends_that_wait_for_the_disk(
         settings = {"flushDiskType": "SYNC_FLUSH", "sendThreadPoolQueueCapacity": 2}
         async with running(tmp_path, **settings) as broker:
             assert (await broker.send(to("Orders"))).code == ResponseCode.SUCCESS
-            log = broker.parts.store.core.log
+            log = broker.state.store.core.log
             size = log.end
             with SlowDisk(monkeypatch):
                 waiting = [asyncio.create_task(broker.send(to("Orders"))) for _ in range(2)]
@@ -206,6 +206,6 @@ def test_a_sync_that_takes_too_long_is_told(
             assert answer.code == ResponseCode.FLUSH_DISK_TIMEOUT
             # It is in the log, so the producer is told where.
             assert answer.header(SendMessageResponseHeader).queue_offset == 0
-            assert broker.parts.busy.counts == {"FLUSH_TIMEOUT": 1}
+            assert broker.state.busy.counts == {"FLUSH_TIMEOUT": 1}
 
     asyncio.run(run())

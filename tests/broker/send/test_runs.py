@@ -129,7 +129,7 @@ def test_runs_change_nothing(
             records = [
                 stored(one) for queue in range(QUEUES) for one in broker.records(TOPIC, queue)
             ]
-            log = broker.parts.store.core.log.end
+            log = broker.state.store.core.log.end
         return {opaque: told(answer) for opaque, answer in answers.items()}, records, log
 
     with monkeypatch.context() as patch:
@@ -156,7 +156,7 @@ def test_batches_stay_whole_where_files_end(tmp_path: Path) -> None:
             for answer in answers.values():
                 places = [int(one[-16:], 16) for one in answer.fields["msgId"].split(",")]
                 assert places[0] // size == places[-1] // size
-            assert broker.parts.store.core.log.end > 5 * size
+            assert broker.state.store.core.log.end > 5 * size
 
     asyncio.run(run())
 
@@ -171,7 +171,7 @@ def test_a_run_goes_on_in_the_next_file(tmp_path: Path) -> None:
             assert {answer.code for answer in answers.values()} == {ResponseCode.SUCCESS}
             counts = [len(broker.records(TOPIC, queue)) for queue in range(QUEUES)]
             assert sum(counts) == 401
-            assert broker.parts.store.core.log.end > 3 * 20_000
+            assert broker.state.store.core.log.end > 3 * 20_000
 
     asyncio.run(run())
 
@@ -180,7 +180,7 @@ def test_settings_that_change_count_for_the_next_run(tmp_path: Path) -> None:
     async def run() -> None:
         async with running(tmp_path) as broker:
             await warm(broker)
-            live = broker.parts.live
+            live = broker.runtime.live
             live.replace(msgspec.structs.replace(live.now, region_id="Elsewhere"))
             await warm(broker)
             dice = random.Random(5)
@@ -199,7 +199,7 @@ def test_a_store_that_takes_no_messages_says_so_of_each(tmp_path: Path) -> None:
     async def run() -> None:
         async with running(tmp_path) as broker:
             await warm(broker)
-            broker.parts.store.core._appender.set_not_writable("full")  # pyright: ignore[reportPrivateUsage]
+            broker.state.store.core._appender.set_not_writable("full")  # pyright: ignore[reportPrivateUsage]
             dice = random.Random(5)
             answers = await ask(broker, b"".join(usual(dice, each) for each in range(50)), 50)
             codes = {answer.code for answer in answers.values()}

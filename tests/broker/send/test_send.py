@@ -103,7 +103,7 @@ def test_every_producer_gets_its_own_answer(tmp_path: Path, flush: str) -> None:
         )
         for body, answer in zip(bodies, answers, strict=True):
             _, offset = decode_message_id(found(answer).msg_id)
-            record = broker.parts.store.record_at(offset)
+            record = broker.state.store.record_at(offset)
             assert record is not None
             assert record.body == body
             assert record.queue_offset == found(answer).queue_offset
@@ -209,7 +209,7 @@ def test_sends_are_answered_if_the_store_raises(
                 def fail(*_: object) -> None:
                     raise RuntimeError("unexpected")
 
-                patched.setattr(broker.parts.store, fails, fail)
+                patched.setattr(broker.state.store, fails, fail)
                 answer = await broker.send(to("Orders"), b"2")
             assert answer.code == ResponseCode.SYSTEM_ERROR
             assert answer.remark == "RuntimeError: unexpected"
@@ -231,7 +231,7 @@ def test_what_was_put_is_answered_before_a_stop(
             await client.connect(address)
             command = request(RequestCode.SEND_MESSAGE_V2, to("Orders"), b"last")
             sending = asyncio.create_task(client.request(address, command, PATIENCE))
-            while not broker.parts.store.core.log.end:  # noqa: ASYNC110 (nothing tells)
+            while not broker.state.store.core.log.end:  # noqa: ASYNC110 (nothing tells)
                 await asyncio.sleep(0)
         assert found(await sending).queue_offset == 0
         await client.close()

@@ -115,10 +115,10 @@ def without_address(answer: bytes, broker: Running) -> bytes:
 
 
 def counts(broker: Running) -> tuple[Any, ...]:
-    put_times: Any = broker.parts.stats.put_times
+    put_times: Any = broker.state.stats.put_times
     server: Any = broker.broker
-    ends = broker.parts.store.queue_ends()
-    return dict(ends), sum(put_times._counts), server._server.counts, broker.parts.busy.counts
+    ends = broker.state.store.queue_ends()
+    return dict(ends), sum(put_times._counts), server._server.counts, broker.state.busy.counts
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -139,7 +139,7 @@ def test_single_sends_change_nothing(
             ]
             # A refusal is answered before the sends that wait for the end of the read.
             found = {opaque_of(answer): without_address(answer, broker) for answer in answers}
-            return found, records, broker.parts.store.core.log.end, counts(broker)
+            return found, records, broker.state.store.core.log.end, counts(broker)
 
     with monkeypatch.context() as patch:
         taken = switch(patch, on=True)
@@ -168,7 +168,7 @@ def test_sends_continue_in_the_next_file(
             assert [answer.code for answer in answers] == [ResponseCode.SUCCESS] * 300
             bodies = [record.body for record in broker.records(TOPIC)]
             assert bodies == [b"hello", *(b"%d" % number for number in range(300))]
-            assert broker.parts.store.core.log.end > 2 * 20_000
+            assert broker.state.store.core.log.end > 2 * 20_000
 
     asyncio.run(run())
     assert 280 < len(taken) < 300
@@ -183,7 +183,7 @@ def test_changed_settings_and_topics_count_for_the_next_send(
 
     async def run() -> None:
         async with running(tmp_path) as broker:
-            parts = broker.parts
+            state, live = broker.state, broker.runtime.live
 
             async def answer(data: bytes = frame) -> Command:
                 await load(broker)
@@ -194,23 +194,23 @@ def test_changed_settings_and_topics_count_for_the_next_send(
             taken.clear()
             assert (await answer()).code == ResponseCode.SUCCESS
             assert len(taken) == 1
-            parts.live.replace(msgspec.structs.replace(parts.live.now, region_id="Elsewhere"))
+            live.replace(msgspec.structs.replace(live.now, region_id="Elsewhere"))
             assert (await answer()).fields["MSG_REGION"] == "Elsewhere"
             assert broker.records(TOPIC, 3)[-1].properties["MSG_REGION"] == "Elsewhere"
             assert len(taken) == 2
-            topic = parts.topics.get(TOPIC)
+            topic = state.topics.get(TOPIC)
             assert topic is not None
-            parts.topics.put(msgspec.structs.replace(topic, write_queue_nums=2, read_queue_nums=2))
+            state.topics.put(msgspec.structs.replace(topic, write_queue_nums=2, read_queue_nums=2))
             refused = await answer()
             assert refused.code == ResponseCode.INVALID_PARAMETER
             assert "request queueId[3] is illegal" in (refused.remark or "")
-            parts.topics.put(msgspec.structs.replace(topic, order=True))
+            state.topics.put(msgspec.structs.replace(topic, order=True))
             assert (await answer()).code == ResponseCode.SUCCESS
             assert len(taken) == 3
-            parts.live.replace(msgspec.structs.replace(parts.live.now, broker_permission=4))
+            live.replace(msgspec.structs.replace(live.now, broker_permission=4))
             assert (await answer()).code == ResponseCode.NO_PERMISSION
-            parts.live.replace(msgspec.structs.replace(parts.live.now, broker_permission=6))
-            parts.live.replace(msgspec.structs.replace(parts.live.now, max_message_size=3))
+            live.replace(msgspec.structs.replace(live.now, broker_permission=6))
+            live.replace(msgspec.structs.replace(live.now, max_message_size=3))
             assert (await answer()).code == ResponseCode.MESSAGE_ILLEGAL
             assert (await answer(made(kind, SEND_FIELDS | {"i": KEY}, b"abc"))).code == 0
             assert len(taken) == 4
@@ -231,7 +231,7 @@ def test_a_store_that_takes_no_messages_says_so(
             taken.clear()
             assert (await ask(broker, frame))[0].code == ResponseCode.SUCCESS
             assert len(taken) == 1
-            broker.parts.store.core._appender.set_not_writable("full")  # pyright: ignore[reportPrivateUsage]
+            broker.state.store.core._appender.set_not_writable("full")  # pyright: ignore[reportPrivateUsage]
             assert (await ask(broker, frame))[0].code == ResponseCode.SERVICE_NOT_AVAILABLE
 
     asyncio.run(run())

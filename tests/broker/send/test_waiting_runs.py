@@ -87,7 +87,7 @@ async def received(broker: Running, slave: Slave) -> None:
 
 
 def puts(broker: Running) -> int:
-    return sum(broker.parts.store.queue_ends().values())
+    return sum(broker.state.store.queue_ends().values())
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -189,7 +189,7 @@ def test_sends_that_slaves_lack_are_answered_so(
             counts = Counter(answer.code for answer in answers.values())
             assert counts[ResponseCode.SUCCESS] > 5
             assert counts[ResponseCode.FLUSH_SLAVE_TIMEOUT] > 5
-            late = broker.parts.busy.counts["SLAVE_TIMEOUT"]
+            late = broker.state.busy.counts["SLAVE_TIMEOUT"]
             assert late == counts[ResponseCode.FLUSH_SLAVE_TIMEOUT]
             return {opaque: _without_time(each) for opaque, each in answers.items()}, half
 
@@ -258,7 +258,7 @@ def test_so_many_wait_at_most(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     async def run() -> None:
         async with followed(tmp_path, sendThreadPoolQueueCapacity=most) as (broker, slave):
             asked = asyncio.ensure_future(ask(broker, streams(usual, asked_for), asked_for))
-            busy = broker.parts.busy.counts
+            busy = broker.state.busy.counts
             await until(lambda: puts(broker) - 1 + busy["WAITING_FOR_DISK"] == asked_for)
             following = asyncio.create_task(acknowledge(slave))
             answers = await asked
@@ -277,7 +277,7 @@ def test_sends_that_wait_by_themselves_count_too(tmp_path: Path) -> None:
     async def run() -> None:
         async with followed(tmp_path, sendThreadPoolQueueCapacity=800) as (broker, _):
             others = 0
-            runs = WaitingRuns(broker.parts, lambda: others)
+            runs = WaitingRuns(broker.state, broker.runtime, lambda: others)
             assert runs.is_open
             others = 288
             assert runs.is_open

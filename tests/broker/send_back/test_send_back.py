@@ -26,7 +26,7 @@ async def put(broker: Running, **fields: object) -> Record:
     properties = "UNIQ_KEY\x01ABC\x02TAGS\x01new\x02"
     answer = await broker.send(to("Orders", properties=properties, flag=5, **fields), b"body")
     _, offset = decode_message_id(answer.header(SendMessageResponseHeader).msg_id)
-    record = broker.parts.store.record_at(offset)
+    record = broker.state.store.record_at(offset)
     assert record is not None
     return record
 
@@ -57,7 +57,7 @@ def test_a_message_comes_again_later(tmp_path: Path, asked: int, returns: int, l
                 "RETRY_TOPIC": "Orders",
                 "ORIGIN_MESSAGE_ID": record.message_id,
             }
-            retry = broker.parts.topics.get("%RETRY%group")
+            retry = broker.state.topics.get("%RETRY%group")
             assert retry is not None
             assert (retry.read_queue_nums, retry.write_queue_nums, retry.perm) == (1, 1, 6)
 
@@ -71,7 +71,7 @@ def test_a_message_given_back_twice_keeps_its_origin(tmp_path: Path) -> None:
             await give_back(broker, record, 1)
             (again,) = broker.records(SCHEDULE_TOPIC, 0)
             await give_back(broker, again, 2)
-            found = broker.parts.stats.find(SEND_BACK, "Orders@group")
+            found = broker.state.stats.find(SEND_BACK, "Orders@group")
             assert found is not None
             assert found.stats_day.sum == 2
             (last,) = broker.records(SCHEDULE_TOPIC, 1)
@@ -122,10 +122,10 @@ def test_a_consumer_may_give_a_message_up_at_once(tmp_path: Path) -> None:
 def test_a_group_without_retry_queues_drops_what_it_gives_back(tmp_path: Path) -> None:
     async def run() -> None:
         async with running(tmp_path) as broker:
-            broker.parts.groups.put(SubscriptionGroup("group", retry_queue_nums=0))
+            broker.state.groups.put(SubscriptionGroup("group", retry_queue_nums=0))
             record = await put(broker)
             assert (await give_back(broker, record, 1)).code == ResponseCode.SUCCESS
-            assert broker.parts.topics.get("%RETRY%group") is None
+            assert broker.state.topics.get("%RETRY%group") is None
 
     asyncio.run(run())
 
@@ -137,14 +137,14 @@ def test_what_cannot_be_given_back(tmp_path: Path) -> None:
             answer = await give_back(broker, record, 1)
             assert answer.code == ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST
 
-            broker.parts.groups.put(SubscriptionGroup("group"))
+            broker.state.groups.put(SubscriptionGroup("group"))
             for offset in (-1, 1, 1 << 40):
                 header = SendBackHeader(offset=offset, group="group", delay_level=0)
                 answer = await broker.ask(RequestCode.CONSUMER_SEND_MSG_BACK, header)
                 assert answer.code == ResponseCode.SYSTEM_ERROR
                 assert answer.remark == f"look message by offset failed, {offset}"
 
-            broker.parts.topics.put(Topic("%RETRY%group", perm=PERM_READ))
+            broker.state.topics.put(Topic("%RETRY%group", perm=PERM_READ))
             answer = await give_back(broker, record, 1)
             assert answer.code == ResponseCode.NO_PERMISSION
 
@@ -175,11 +175,11 @@ def test_what_an_ordered_consumer_sends_to_its_retry_topic_is_dead(tmp_path: Pat
     async def run() -> None:
         async with running(tmp_path) as broker:
             queue = MessageQueue("Orders", "broker-a", 0)
-            broker.parts.locks.lock("group", "client", queue)
+            broker.state.locks.lock("group", "client", queue)
             await broker.send(to("%RETRY%group"))
             assert len(broker.records("%DLQ%group")) == 1
 
-            broker.parts.locks.unlock("group", "client", queue)
+            broker.state.locks.unlock("group", "client", queue)
             await broker.send(to("%RETRY%group"))
             assert len(broker.records("%RETRY%group")) == 1
 
@@ -192,7 +192,7 @@ def test_no_message_is_put_to_a_queue_that_no_route_shows(
 ) -> None:
     async def run() -> None:
         async with running(tmp_path, messageDelayLevel="1s") as broker:
-            groups, topics = broker.parts.groups, broker.parts.topics
+            groups, topics = broker.state.groups, broker.state.topics
             record = await put(broker)
             for count in (first, then):
                 groups.put(SubscriptionGroup(group_name="group", retry_queue_nums=count))

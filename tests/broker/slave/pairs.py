@@ -57,13 +57,13 @@ async def pair(path: Path, **slave: object) -> AsyncIterator[tuple[Running, Runn
         running(path / "master", namesrvAddr=names) as master,
         running(path / "slave", namesrvAddr=names, **(SLAVE | slave)) as follower,
     ):
-        assert follower.parts.replicas.master_address == master.address
+        assert follower.state.replicas.master_address == master.address
         yield master, follower
 
 
 def switch(broker: Running, role: BrokerRole, broker_id: int) -> None:
     """Promote or demote a broker."""
-    live = broker.parts.live
+    live = broker.runtime.live
     live.switch(msgspec.structs.replace(live.now, broker_role=role, broker_id=broker_id))
 
 

@@ -37,9 +37,9 @@ async def fill(master: Running, *topics: str) -> None:
 
 async def copied(master: Running, slave: Running) -> None:
     """Wait until a slave has everything."""
-    end = master.parts.store.watermarks.end
-    await until(lambda: slave.parts.store.watermarks.dispatched == end)
-    await until(lambda: slave.parts.topics.version == master.parts.topics.version)
+    end = master.state.store.watermarks.end
+    await until(lambda: slave.state.store.watermarks.dispatched == end)
+    await until(lambda: slave.state.topics.version == master.state.topics.version)
 
 
 async def delete(master: Running, topic: str) -> None:
@@ -48,7 +48,7 @@ async def delete(master: Running, topic: str) -> None:
 
 def queues(broker: Running) -> list[str]:
     """Return the topics that have queues."""
-    return broker.parts.store.reads.topics()
+    return broker.state.store.reads.topics()
 
 
 def test_a_promoted_slave_lacks_the_topics_that_its_master_has_deleted(tmp_path: Path) -> None:
@@ -60,9 +60,9 @@ def test_a_promoted_slave_lacks_the_topics_that_its_master_has_deleted(tmp_path:
             await delete(master, "Deleted")
             await until(lambda: queues(slave) == ["Orders"])
             switch(slave, BrokerRole.ASYNC_MASTER, 0)
-            assert "Deleted" not in slave.parts.topics
+            assert "Deleted" not in slave.state.topics
         async with running(tmp_path / "slave") as promoted:
-            assert "Deleted" not in promoted.parts.topics
+            assert "Deleted" not in promoted.state.topics
             assert len(promoted.records("Orders")) == 1
 
     asyncio.run(run())
@@ -93,11 +93,11 @@ def test_queues_stay_that_the_master_has_without_a_topic(tmp_path: Path) -> None
         async with pair(tmp_path) as (master, slave):
             await fill(master, "Lost", "Zapped")
             await copied(master, slave)
-            master.parts.topics.remove("Lost")
+            master.state.topics.remove("Lost")
             await delete(master, "Zapped")
             await until(lambda: queues(slave) == ["Lost"])
             await copied(master, slave)
-            assert "Lost" not in slave.parts.topics
+            assert "Lost" not in slave.state.topics
             # Once the master has cleaned up, they go.
             await done(master, RequestCode.CLEAN_UNUSED_TOPIC)
             await until(lambda: not queues(slave))
@@ -109,13 +109,13 @@ def test_queues_stay_whose_messages_are_younger_than_the_table(tmp_path: Path) -
     async def run() -> None:
         async with running(tmp_path) as broker:
             await broker.send(to("Orders", queue_id=0))
-            end = broker.parts.store.watermarks.end
+            end = broker.state.store.watermarks.end
             await broker.send(to("Orders", queue_id=1))
-            broker.parts.store.config.consumer_offsets.commit("readers", "Orders", 1, 1)
-            await broker.parts.store.remove_topic("Orders", end)
-            assert broker.parts.store.reads.queues("Orders") == [1]
+            broker.state.store.config.consumer_offsets.commit("readers", "Orders", 1, 1)
+            await broker.state.store.remove_topic("Orders", end)
+            assert broker.state.store.reads.queues("Orders") == [1]
             assert len(broker.records("Orders", 1)) == 1
-            offset = broker.parts.store.config.consumer_offsets.query("readers", "Orders", 1)
+            offset = broker.state.store.config.consumer_offsets.query("readers", "Orders", 1)
             assert offset == 1
 
     asyncio.run(run())
@@ -136,7 +136,7 @@ def test_queues_without_new_messages_go_too_if_a_topic_is_created_again(
             await delete(master, "Orders")
             await master.send(to("Orders", queue_id=1), b"new")
             await copied(master, slave)
-            await until(lambda: slave.parts.store.reads.queues("Orders") == [1])
+            await until(lambda: slave.state.store.reads.queues("Orders") == [1])
             switch(slave, BrokerRole.ASYNC_MASTER, 0)
             assert [each.body for each in slave.records("Orders", 1)] == [b"new"]
         async with running(tmp_path / "slave") as promoted:
@@ -153,10 +153,10 @@ def test_a_slave_knows_which_incarnations_have_ended(tmp_path: Path) -> None:
             await fill(master, "Orders", "Others")
             await copied(master, slave)
             await delete(master, "Orders")
-            end = master.parts.store.incarnations.before("Orders")
-            assert end == master.parts.store.watermarks.end
-            await until(lambda: slave.parts.store.incarnations.before("Orders") == end)
-            assert slave.parts.store.incarnations.before("Others") == 0
+            end = master.state.store.incarnations.before("Orders")
+            assert end == master.state.store.watermarks.end
+            await until(lambda: slave.state.store.incarnations.before("Orders") == end)
+            assert slave.state.store.incarnations.before("Others") == 0
         shutil.rmtree(tmp_path / "slave" / "consumequeue")
         async with running(tmp_path / "slave") as promoted:
             assert queues(promoted) == ["Others"]

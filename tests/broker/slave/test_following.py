@@ -55,27 +55,27 @@ def often(monkeypatch: pytest.MonkeyPatch) -> None:
 
 async def fill(broker: Running) -> None:
     """Put something into every table of a master."""
-    parts = broker.parts
-    parts.topics.put(Topic("Orders", 4, 4, attributes={"message.type": "FIFO"}))
-    parts.groups.put(SubscriptionGroup("readers", retry_max_times=3))
-    parts.groups.forbid("readers", "Orders", 4)
-    offsets = parts.store.config.consumer_offsets
+    state = broker.state
+    state.topics.put(Topic("Orders", 4, 4, attributes={"message.type": "FIFO"}))
+    state.groups.put(SubscriptionGroup("readers", retry_max_times=3))
+    state.groups.forbid("readers", "Orders", 4)
+    offsets = state.store.config.consumer_offsets
     for queue_id in range(4):
         offsets.commit("readers", "Orders", queue_id, 10 + queue_id)
-    parts.store.config.delay_offsets.set(3, 7)
+    state.store.config.delay_offsets.set(3, 7)
     mode = RequestMode("Orders", "readers", "POP", 2)
     await done(broker, RequestCode.SET_MESSAGE_REQUEST_MODE, body=encode_body(mode))
 
 
 def offsets_of(broker: Running) -> dict[str, dict[int, int]]:
-    return dict(broker.parts.store.config.consumer_offsets.committed())
+    return dict(broker.state.store.config.consumer_offsets.committed())
 
 
 def test_a_slave_has_its_masters_tables_and_keeps_them(tmp_path: Path) -> None:
     async def run() -> None:
         async with pair(tmp_path) as (leader, slave):
             await fill(leader)
-            mine, other = slave.parts, leader.parts
+            mine, other = slave.state, leader.state
             await until(lambda: mine.topics.version == other.topics.version)
             await until(lambda: mine.groups.version == other.groups.version)
             await until(lambda: offsets_of(slave) == offsets_of(leader))
@@ -112,8 +112,8 @@ def test_a_slave_has_its_masters_tables_and_keeps_them(tmp_path: Path) -> None:
 def test_what_clients_ask_of_a_slave_changes_no_table(tmp_path: Path) -> None:
     async def run() -> None:
         async with running(tmp_path, **SLAVE) as slave:
-            assert slave.parts.groups.get_or_make("new") == SubscriptionGroup("new")
-            assert list(slave.parts.groups) == list(slave.parts.topics) == []
+            assert slave.state.groups.get_or_make("new") == SubscriptionGroup("new")
+            assert list(slave.state.groups) == list(slave.state.topics) == []
 
     asyncio.run(run())
 
@@ -121,13 +121,13 @@ def test_what_clients_ask_of_a_slave_changes_no_table(tmp_path: Path) -> None:
 def test_a_slave_that_is_promoted_follows_nobody(tmp_path: Path) -> None:
     async def run() -> None:
         async with pair(tmp_path) as (leader, slave):
-            await until(lambda: slave.parts.topics.version == leader.parts.topics.version)
+            await until(lambda: slave.state.topics.version == leader.state.topics.version)
             switch(slave, BrokerRole.ASYNC_MASTER, 0)
-            slave.parts.store.config.consumer_offsets.commit("g", "T", 0, 5)
-            before = slave.parts.topics.version
-            leader.parts.topics.make("Later", 1)
-            await until(lambda: not slave.parts.replicas.master_answers)
-            assert slave.parts.topics.version == before
+            slave.state.store.config.consumer_offsets.commit("g", "T", 0, 5)
+            before = slave.state.topics.version
+            leader.state.topics.make("Later", 1)
+            await until(lambda: not slave.state.replicas.master_answers)
+            assert slave.state.topics.version == before
             assert offsets_of(slave) == {"T@g": {0: 5}}
 
     asyncio.run(run())
@@ -185,14 +185,14 @@ async def of_master(path: Path) -> AsyncIterator[tuple[Master, Running]]:
     port = await server.start("127.0.0.1", 0)
     async with running(path, **SLAVE) as slave:
         topics = {name: Topic(name, 4, 4) for name in ("Orders", "Others")}
-        list(slave.parts.topics.follow(topics, DataVersion(5, 0, 1000)))
+        list(slave.state.topics.follow(topics, DataVersion(5, 0, 1000)))
         groups = {"readers": SubscriptionGroup("readers")}
-        list(slave.parts.groups.follow(groups, {"readers": {"Orders": 4}}, DataVersion(5, 0, 1000)))
-        known = slave.parts.store.config.consumer_offsets
+        list(slave.state.groups.follow(groups, {"readers": {"Orders": 4}}, DataVersion(5, 0, 1000)))
+        known = slave.state.store.config.consumer_offsets
         for _ in known.follow({"Orders@readers": {0: 9}}, DataVersion(5, 0, 1000)):
             pass
-        slave.parts.store.config.delay_offsets.follow({1: 4}, DataVersion(5, 0, 1000))
-        slave.parts.replicas.found_master(f"127.0.0.1:{port}", "")
+        slave.state.store.config.delay_offsets.follow({1: 4}, DataVersion(5, 0, 1000))
+        slave.state.replicas.found_master(f"127.0.0.1:{port}", "")
         try:
             yield told, slave
         finally:
@@ -200,14 +200,14 @@ async def of_master(path: Path) -> AsyncIterator[tuple[Master, Running]]:
 
 
 def state(slave: Running) -> Any:
-    parts, config = slave.parts, slave.parts.store.config
+    state, config = slave.state, slave.state.store.config
     return (
-        {name: parts.topics.get(name) for name in parts.topics},
-        {name: parts.groups.get(name) for name in parts.groups},
-        parts.groups.forbidden_table(),
+        {name: state.topics.get(name) for name in state.topics},
+        {name: state.groups.get(name) for name in state.groups},
+        state.groups.forbidden_table(),
         offsets_of(slave),
         config.delay_offsets.items(),
-        (parts.topics.version, parts.groups.version, config.consumer_offsets.version),
+        (state.topics.version, state.groups.version, config.consumer_offsets.version),
     )
 
 
@@ -290,16 +290,16 @@ def test_positions_wait_for_the_log(tmp_path: Path, monkeypatch: pytest.MonkeyPa
                 + b"}",
                 RequestCode.GET_TIMER_CHECK_POINT: struct.pack(">4q", 9, 9, 9, 9),
             }
-            timer = slave.parts.store.timers.checkpoint()
+            timer = slave.state.store.timers.checkpoint()
             asked = told.looks
             await until(lambda: told.looks >= asked + 9)
             assert state(slave) == before
-            assert slave.parts.store.timers.checkpoint() == timer
-            assert slave.parts.replicas.master_answers
+            assert slave.state.store.timers.checkpoint() == timer
+            assert slave.state.replicas.master_answers
             told.end = 0  # as if the rest had come
             await until(lambda: offsets_of(slave) == {"Orders@readers": {0: 9}})
-            await until(lambda: slave.parts.store.config.delay_offsets.items() == [(1, 9)])
-            await until(lambda: slave.parts.store.timers.checkpoint() != timer)
+            await until(lambda: slave.state.store.config.delay_offsets.items() == [(1, 9)])
+            await until(lambda: slave.state.store.timers.checkpoint() != timer)
 
     asyncio.run(run())
 
@@ -344,7 +344,7 @@ def test_a_master_of_a_release_without_a_table_is_followed_in_the_others(tmp_pat
             code = RequestCode.GET_ALL_TOPIC_CONFIG
             body = b'{"topicConfigTable":{"New":' + TOPIC + b'},"dataVersion":' + NEWER + b"}"
             told.answers[code] = body
-            await until(lambda: list(slave.parts.topics) == ["New"])
+            await until(lambda: list(slave.state.topics) == ["New"])
 
     asyncio.run(run())
 
@@ -359,7 +359,7 @@ def test_pages_make_the_table(count: int, tmp_path: Path) -> None:
 
     async def run() -> None:
         async with running(tmp_path) as broker:
-            topics: Topics = broker.parts.topics
+            topics: Topics = broker.state.topics
             seen: set[str] = set()
             version = encode_body(topics.version).decode()
             for _ in range(len(topics) + 1):
@@ -393,8 +393,8 @@ def test_long_tables_come_in_parts(
     async def run() -> None:
         async with pair(tmp_path) as (leader, slave):
             await fill(leader)
-            offsets = leader.parts.store.config.consumer_offsets
-            leader.parts.topics.put(Topic("Other", 4, 4))
+            offsets = leader.state.store.config.consumer_offsets
+            leader.state.topics.put(Topic("Other", 4, 4))
             for number in range(30):
                 for topic in ("Orders", "Other"):
                     offsets.commit(f"g{number}", topic, number % 4, number)
@@ -432,8 +432,8 @@ def test_pages_of_long_configurations_are_short(
     async def run() -> None:
         async with pair(tmp_path) as (leader, slave):
             for number in range(20):
-                leader.parts.groups.put(SubscriptionGroup(f"g{number}", retry_max_times=number))
-            await until(lambda: slave.parts.groups.version == leader.parts.groups.version)
-            assert set(slave.parts.groups) == set(leader.parts.groups)
+                leader.state.groups.put(SubscriptionGroup(f"g{number}", retry_max_times=number))
+            await until(lambda: slave.state.groups.version == leader.state.groups.version)
+            assert set(slave.state.groups) == set(leader.state.groups)
 
     asyncio.run(run())

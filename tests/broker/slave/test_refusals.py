@@ -35,12 +35,12 @@ async def prepare(path: Path, count: int = 5) -> None:
 def test_a_slave_refuses_what_is_its_masters(tmp_path: Path) -> None:
     async def run() -> None:
         async with running(tmp_path, slaveReadEnable=True, **SLAVE) as slave:
-            end = slave.parts.store.watermarks.end
+            end = slave.state.store.watermarks.end
             for code, refusal in REFUSED.items():
                 answer = await slave.ask(code, None, b"{}")
                 assert (answer.code, answer.remark) == refusal, code.name
             assert (await slave.send(to("Orders"))).code == ResponseCode.SERVICE_NOT_AVAILABLE
-            assert slave.parts.store.watermarks.end == end
+            assert slave.state.store.watermarks.end == end
             codes = {route.code for route in slave.broker.routes}
             assert REFUSED.keys() <= codes
 
@@ -69,7 +69,7 @@ def test_a_consumer_that_lags_is_sent_to_the_slave_and_back(tmp_path: Path) -> N
             running(tmp_path / "master", namesrvAddr=names, **old) as master,
             running(tmp_path / "slave", namesrvAddr=names, **(SLAVE | old)) as slave,
         ):
-            await until(lambda: slave.parts.replicas.master_answers)
+            await until(lambda: slave.state.replicas.master_answers)
             assert (await pull(master, 0)).offsets.suggest_which_broker_id == 1
             assert (await pull(slave, 0)).offsets.suggest_which_broker_id == 1
             assert (await pull(master, 5)).offsets.suggest_which_broker_id == 0
@@ -148,12 +148,12 @@ def test_a_slave_delivers_no_delayed_message(
         copied(tmp_path)
         # Due at once: a level of other length is later than any message of it can be.
         async with running(tmp_path / "slave", messageDelayLevel="1s", **SLAVE) as slave:
-            end = slave.parts.store.watermarks.end
-            services = {each.name: each for each in slave.parts.store.health.services}
+            end = slave.state.store.watermarks.end
+            services = {each.name: each for each in slave.state.store.health.services}
             service = services["delayedMessages"]
             before = service.last
             await until(lambda: service.last > before + 0.3)
-            assert slave.parts.store.watermarks.end == end
+            assert slave.state.store.watermarks.end == end
         async with running(tmp_path / "slave", messageDelayLevel="1s") as master:
             await until(lambda: len(master.records("Orders")) == 1)
 
@@ -167,7 +167,7 @@ def test_a_slave_that_lags_moves_no_consumer(tmp_path: Path) -> None:
         await prepare(tmp_path)
         reads: dict[str, object] = {"slaveReadEnable": True}
         async with pair(tmp_path, **reads) as (_, slave):
-            await until(lambda: slave.parts.replicas.master_answers)
+            await until(lambda: slave.state.replicas.master_answers)
             for offset in (6, 9):
                 found = await pull(slave, offset)
                 assert found.code == ResponseCode.PULL_RETRY_IMMEDIATELY

@@ -16,10 +16,10 @@ from tests.until import until
 def test_a_slave_is_told_where_its_master_sends_the_log(tmp_path: Path) -> None:
     async def run() -> None:
         async with pair(tmp_path) as (master, slave):
-            address = master.parts.replicas.ha_address
+            address = master.state.replicas.ha_address
             assert address
-            assert slave.parts.replicas.master_ha_address == address
-            assert slave.parts.replicas.ha_address == ""
+            assert slave.state.replicas.master_ha_address == address
+            assert slave.state.replicas.ha_address == ""
 
     asyncio.run(run())
 
@@ -30,12 +30,12 @@ def test_a_slave_that_starts_first_finds_its_master(tmp_path: Path) -> None:
             name_server() as names,
             running(tmp_path / "slave", namesrvAddr=names, **SLAVE) as slave,
         ):
-            assert slave.parts.replicas.master_address == ""
+            assert slave.state.replicas.master_address == ""
             async with running(tmp_path / "master", namesrvAddr=names) as master:
-                await until(lambda: slave.parts.replicas.master_address == master.address)
-                await until(lambda: slave.parts.replicas.master_answers)
-            slave.parts.names.changed()
-            await until(lambda: slave.parts.replicas.master_address == "")
+                await until(lambda: slave.state.replicas.master_address == master.address)
+                await until(lambda: slave.state.replicas.master_answers)
+            slave.state.names.changed()
+            await until(lambda: slave.state.replicas.master_address == "")
 
     asyncio.run(run())
 
@@ -53,13 +53,13 @@ def test_the_log_of_one_master_is_not_taken_for_that_of_another() -> None:
 def test_the_status_of_both(tmp_path: Path) -> None:
     async def run() -> None:
         async with pair(tmp_path) as (master, slave), Admin("") as admin:
-            await until(lambda: master.parts.replication.status().in_sync_slave_nums == 1)
+            await until(lambda: master.state.replication.status().in_sync_slave_nums == 1)
             found = await brokers.ha_status(admin, master.address)
             assert (found.master, found.in_sync_slave_nums) == (True, 1)
             found = await brokers.ha_status(admin, slave.address)
             assert not found.master
             address = found.ha_client_runtime_info.master_addr
-            assert address == master.parts.replicas.ha_address
+            assert address == master.state.replicas.ha_address
 
     asyncio.run(run())
 
@@ -67,7 +67,7 @@ def test_the_status_of_both(tmp_path: Path) -> None:
 def test_the_list_of_brokers_has_masters_and_slaves(tmp_path: Path) -> None:
     async def run() -> None:
         async with pair(tmp_path) as (master, slave):
-            async with Admin(master.parts.settings.namesrv_addr) as admin:
+            async with Admin(master.runtime.settings.namesrv_addr) as admin:
                 rows = await brokers.clusters(admin)
             assert [(row.broker_name, row.broker_id, row.address) for row in rows] == [
                 ("broker-a", 0, master.address),

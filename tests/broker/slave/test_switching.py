@@ -41,10 +41,10 @@ def test_a_slave_that_is_promoted_goes_on_where_its_master_was(tmp_path: Path) -
             await until(lambda: len(broker.records("Orders")) == 1)
             await broker.send(to("Others", properties=TIMED))
             await until(lambda: len(broker.records("Others")) == 2)
-            await broker.parts.names.told()
+            await broker.state.names.told()
             assert await addresses(names) == {0: broker.address}
-            assert "TBW102" in broker.parts.topics
-            assert set(naming.SYSTEM_GROUPS) <= set(broker.parts.groups)
+            assert "TBW102" in broker.state.topics
+            assert set(naming.SYSTEM_GROUPS) <= set(broker.state.groups)
 
     asyncio.run(run())
 
@@ -57,16 +57,16 @@ def test_a_slave_that_is_promoted_knows_every_topic_with_messages(
 
     async def run() -> None:
         async with pair(tmp_path) as (one, other):
-            await until(lambda: other.parts.topics.get("TBW102") is not None)
+            await until(lambda: other.state.topics.get("TBW102") is not None)
             await one.send(to("Newest"))
-            end = one.parts.store.watermarks.end
-            await until(lambda: other.parts.store.watermarks.dispatched == end)
+            end = one.state.store.watermarks.end
+            await until(lambda: other.state.store.watermarks.dispatched == end)
             if not is_restarted:
                 switch(other, BrokerRole.ASYNC_MASTER, 0)
-                assert other.parts.topics.get("Newest") is not None
+                assert other.state.topics.get("Newest") is not None
         if is_restarted:
             async with running(tmp_path / "slave") as promoted:
-                assert promoted.parts.topics.get("Newest") is not None
+                assert promoted.state.topics.get("Newest") is not None
 
     asyncio.run(run())
 
@@ -80,11 +80,11 @@ def test_a_master_that_is_demoted_takes_and_delivers_nothing(tmp_path: Path) -> 
             switch(broker, BrokerRole.ASYNC_MASTER, 0)
             await broker.send(to("Orders", properties=DELAYED))
             switch(broker, BrokerRole.SLAVE, 1)
-            end = broker.parts.store.watermarks.end
-            services = {each.name: each for each in broker.parts.store.health.services}
+            end = broker.state.store.watermarks.end
+            services = {each.name: each for each in broker.state.store.health.services}
             before = services["delayedMessages"].last
             await until(lambda: services["delayedMessages"].last > before + 1.5)
-            assert broker.parts.store.watermarks.end == end
+            assert broker.state.store.watermarks.end == end
             assert broker.records(SCHEDULE_TOPIC)
             switch(broker, BrokerRole.ASYNC_MASTER, 0)
             await until(lambda: len(broker.records("Orders")) == 1)
@@ -97,7 +97,7 @@ def test_nothing_else_is_switched(tmp_path: Path) -> None:
         async with running(tmp_path) as broker:
             with pytest.raises(StoreError, match="brokerId: 3 is a slave's"):
                 switch(broker, BrokerRole.SYNC_MASTER, 3)
-            assert broker.parts.settings.broker_role is BrokerRole.ASYNC_MASTER
+            assert broker.runtime.settings.broker_role is BrokerRole.ASYNC_MASTER
 
     asyncio.run(run())
 

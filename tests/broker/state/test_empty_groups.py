@@ -40,7 +40,7 @@ async def leave(broker: Running) -> None:
 
 async def commit(broker: Running) -> None:
     await leave(broker)
-    broker.parts.store.config.consumer_offsets.commit(GROUP, "T", 0, 5)
+    broker.state.store.config.consumer_offsets.commit(GROUP, "T", 0, 5)
 
 
 async def send_back(broker: Running) -> None:
@@ -50,7 +50,7 @@ async def send_back(broker: Running) -> None:
 
 async def bury(broker: Running) -> None:
     await leave(broker)
-    broker.parts.topics.make(f"%DLQ%{GROUP}", 1)
+    broker.state.topics.make(f"%DLQ%{GROUP}", 1)
     assert (await broker.send(to(f"%DLQ%{GROUP}"))).code == 0
 
 
@@ -68,7 +68,7 @@ async def create(broker: Running) -> None:
 
 async def change(broker: Running) -> None:
     """As a group of RocketMQ's file: nothing says who has created it."""
-    broker.parts.groups.put(SubscriptionGroup(group_name=GROUP, retry_max_times=3))
+    broker.state.groups.put(SubscriptionGroup(group_name=GROUP, retry_max_times=3))
 
 
 HOLDING: list[Callable[[Running], Awaitable[None]]] = [
@@ -85,9 +85,9 @@ HOLDING: list[Callable[[Running], Awaitable[None]]] = [
 
 async def pass_days(broker: Running, clock: ManualClock, days: int = 2) -> None:
     for _ in range(days):
-        await broker.parts.slices.finish(broker.parts.empty_groups.expire())
+        await broker.runtime.slices.finish(broker.state.empty_groups.expire())
         clock.forward(DAY)
-    await broker.parts.slices.finish(broker.parts.empty_groups.expire())
+    await broker.runtime.slices.finish(broker.state.empty_groups.expire())
 
 
 def groups_of(groups: Groups) -> set[str]:
@@ -100,16 +100,16 @@ def test_a_group_that_holds_nothing_expires(tmp_path: Path) -> None:
         async with running(tmp_path, clock=clock) as broker:
             await leave(broker)
             clock.forward(DAY - 1)
-            await broker.parts.slices.finish(broker.parts.empty_groups.expire())
-            assert groups_of(broker.parts.groups) == {GROUP}
-            assert f"%RETRY%{GROUP}" in broker.parts.topics
+            await broker.runtime.slices.finish(broker.state.empty_groups.expire())
+            assert groups_of(broker.state.groups) == {GROUP}
+            assert f"%RETRY%{GROUP}" in broker.state.topics
             clock.forward(1)
-            await broker.parts.slices.finish(broker.parts.empty_groups.expire())
-            assert groups_of(broker.parts.groups) == set()
-            assert f"%RETRY%{GROUP}" not in broker.parts.topics
+            await broker.runtime.slices.finish(broker.state.empty_groups.expire())
+            assert groups_of(broker.state.groups) == set()
+            assert f"%RETRY%{GROUP}" not in broker.state.topics
             await join(broker)
-            assert groups_of(broker.parts.groups) == {GROUP}, "its next consumer creates it"
-            assert f"%RETRY%{GROUP}" in broker.parts.topics
+            assert groups_of(broker.state.groups) == {GROUP}, "its next consumer creates it"
+            assert f"%RETRY%{GROUP}" in broker.state.topics
 
     asyncio.run(main())
 
@@ -123,16 +123,16 @@ def test_a_group_that_holds_something_stays(
         async with running(tmp_path, clock=clock, maxSubscriptionGroupNums=20) as broker:
             await hold(broker)
             await pass_days(broker, clock)
-            assert GROUP in broker.parts.groups
+            assert GROUP in broker.state.groups
             # It makes no room for others, either.
             for number in range(40):
                 await broker.ask(RequestCode.HEART_BEAT, None, beat(f"other{number}"))
-            assert GROUP in broker.parts.groups
+            assert GROUP in broker.state.groups
         async with running(tmp_path, clock=clock) as broker:
             if hold is join:
                 await join(broker)
             await pass_days(broker, clock)
-            assert GROUP in broker.parts.groups
+            assert GROUP in broker.state.groups
 
     asyncio.run(main())
 
@@ -147,9 +147,9 @@ def test_groups_found_at_a_start_expire_if_consumers_may_create_them(
             for number in range(9):
                 await done(broker, RequestCode.HEART_BEAT, body=beat(f"g{number}"))
         async with running(tmp_path, clock=clock, **settings) as broker:
-            assert len(groups_of(broker.parts.groups)) == 9
+            assert len(groups_of(broker.state.groups)) == 9
             await pass_days(broker, clock)
-            assert len(groups_of(broker.parts.groups)) == (9 if settings else 0)
+            assert len(groups_of(broker.state.groups)) == (9 if settings else 0)
 
     asyncio.run(main())
 
@@ -161,10 +161,10 @@ def test_a_full_table_has_room_once_its_groups_hold_nothing(tmp_path: Path) -> N
                 await done(broker, RequestCode.HEART_BEAT, body=beat(f"g{number}"))
         most = len(SYSTEM_GROUPS) + 30
         async with running(tmp_path, maxSubscriptionGroupNums=most) as broker:
-            await broker.parts.slices.finish(broker.parts.empty_groups.expire())
+            await broker.runtime.slices.finish(broker.state.empty_groups.expire())
             for number in range(20):
                 await done(broker, RequestCode.HEART_BEAT, body=beat(f"new{number}"))
-                assert len(broker.parts.groups) == most
-            assert f"new{number}" in broker.parts.clients.consumers
+                assert len(broker.state.groups) == most
+            assert f"new{number}" in broker.state.clients.consumers
 
     asyncio.run(main())

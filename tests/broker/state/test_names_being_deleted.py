@@ -23,12 +23,12 @@ def test_heartbeats_create_the_retry_topic_afterwards(tmp_path: Path) -> None:
     async def run() -> None:
         async with running(tmp_path) as broker:
             consumer = Consumer(broker)
-            with broker.parts.topics.deleting(OF_GROUP):
+            with broker.state.topics.deleting(OF_GROUP):
                 assert (await consumer.beat("group")).code == ResponseCode.SUCCESS
-                assert OF_GROUP not in broker.parts.topics
-                assert "group" in broker.parts.clients.consumers
+                assert OF_GROUP not in broker.state.topics
+                assert "group" in broker.state.clients.consumers
             await consumer.beat("group")
-            assert OF_GROUP in broker.parts.topics
+            assert OF_GROUP in broker.state.topics
             await consumer.close()
 
     asyncio.run(run())
@@ -39,11 +39,11 @@ def test_a_message_is_sent_back_afterwards(tmp_path: Path, name: str, level: int
     async def run() -> None:
         async with running(tmp_path) as broker:
             record = await put(broker)
-            with broker.parts.topics.deleting(name):
+            with broker.state.topics.deleting(name):
                 refused = await give_back(broker, record, level)
                 assert refused.code == ResponseCode.SYSTEM_ERROR
                 assert "is being deleted; try again later" in (refused.remark or "")
-                assert name not in broker.parts.topics
+                assert name not in broker.state.topics
                 assert copies(broker) == 0
             assert (await give_back(broker, record, level)).code == ResponseCode.SUCCESS
             assert copies(broker) == 1
@@ -63,12 +63,12 @@ def test_a_popped_message_is_redelivered_afterwards(tmp_path: Path, is_changed: 
         async with running(tmp_path, clock=clock) as broker:
             await send(broker, "a")
             (popped,) = await pop(broker, invisible_time=OUT)
-            with broker.parts.topics.deleting(RETRY):
+            with broker.state.topics.deleting(RETRY):
                 if is_changed:
                     await change(broker, popped, 0)
                 clock.advance(2 * OUT / 1000)
                 assert await pop(broker, poll_time=1000) == []
-                assert RETRY not in broker.parts.topics
+                assert RETRY not in broker.state.topics
             assert bodies(await until(broker, 1, invisible_time=OUT)) == ["a"]
 
     asyncio.run(run())

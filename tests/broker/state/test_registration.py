@@ -148,7 +148,7 @@ def test_a_stop_answers_whoever_waits_for_a_name_server(
             code = RequestCode.UPDATE_AND_CREATE_TOPIC
             created = asyncio.create_task(done(broker, code, wanted("Orders")))
             await hangs.wait()
-            await broker.parts.names.stop()
+            await broker.state.names.stop()
             await created
 
     hangs = asyncio.Event()
@@ -260,7 +260,7 @@ def test_topics_that_a_name_server_calls_ordered_are(tmp_path: Path) -> None:
             )
             await client.call(address, request(RequestCode.PUT_KV_CONFIG, header), PATIENCE)
             async with running(tmp_path, namesrvAddr=address) as broker:
-                topics = broker.parts.topics
+                topics = broker.state.topics
                 topics.put(Topic("Ordered", 4, 4))
                 topics.put(Topic("Other", 4, 4, order=True))
 
@@ -370,7 +370,7 @@ def test_many_topics_are_registered_in_parts(tmp_path: Path, settings: dict[str,
             Seen(**settings) as names,
             running(tmp_path / "store", namesrvAddr=f"127.0.0.1:{names.port}") as broker,
         ):
-            topics = broker.parts.topics
+            topics = broker.state.topics
             assert names.topics == set(topics)
             parts = [part for _, part, _ in names.seen]
             assert len(parts) > 1
@@ -399,8 +399,8 @@ def test_many_topics_are_registered_in_parts(tmp_path: Path, settings: dict[str,
 
             # A name server that removes topics does so when all have been registered.
             topics.remove("New")
-            broker.parts.names.changed()
-            await broker.parts.names.told()
+            broker.state.names.changed()
+            await broker.state.names.told()
             assert ("New" in names.topics) != bool(settings)
             assert names.topics - {"New"} == set(topics)
 
@@ -413,9 +413,9 @@ def test_parts_are_registered_if_the_setting_says_so(tmp_path: Path) -> None:
         async with Seen() as names:
             address = f"127.0.0.1:{names.port}"
             async with running(tmp_path, namesrvAddr=address, **settings) as broker:
-                count = len(broker.parts.topics)
+                count = len(broker.state.topics)
                 assert len(names.seen) == -(-count // 4)
-                assert names.topics == set(broker.parts.topics)
+                assert names.topics == set(broker.state.topics)
 
     asyncio.run(run())
 
@@ -430,12 +430,12 @@ def test_a_revoked_permission_stays_revoked_in_later_registrations(tmp_path: Pat
                 wipe = request(RequestCode.WIPE_WRITE_PERM_OF_BROKER, header)
                 await broker.client.call(address, wipe, PATIENCE)
                 names.seen.clear()
-                for name_server in broker.parts.names._name_servers.values():  # pyright: ignore[reportPrivateUsage]
+                for name_server in broker.state.names._name_servers.values():  # pyright: ignore[reportPrivateUsage]
                     name_server.whole_at = 0.0
                     name_server.stale.set()
 
                 async def are_seen() -> bool:
-                    return len(names.seen) >= len(broker.parts.topics) // 4
+                    return len(names.seen) >= len(broker.state.topics) // 4
 
                 await until(are_seen)
                 found = await route(address, "BenchmarkTest")

@@ -17,7 +17,7 @@ def test_a_topic_made_by_a_send_is_like_the_default_topic(tmp_path: Path) -> Non
         async with running(tmp_path, defaultTopicQueueNums=6) as broker:
             for name, queues in (("Few", 3), ("Many", 16), ("None", -1)):
                 await broker.send(to(name, default_topic_queue_nums=queues, queue_id=-1))
-            topics = broker.parts.topics
+            topics = broker.state.topics
             assert topics.get("Few") == Topic("Few", 3, 3)
             assert topics.get("Many") == Topic("Many", 6, 6)
             assert topics.get("None") == Topic("None", 0, 0)
@@ -33,10 +33,10 @@ def test_topics_are_there_after_a_restart(tmp_path: Path) -> None:
     async def run() -> None:
         async with running(tmp_path) as broker:
             await broker.send(to("Orders"))
-            version = broker.parts.topics.version
+            version = broker.state.topics.version
         async with running(tmp_path) as broker:
-            assert broker.parts.topics.get("Orders") == Topic("Orders", 4, 4)
-            assert broker.parts.topics.version == version
+            assert broker.state.topics.get("Orders") == Topic("Orders", 4, 4)
+            assert broker.state.topics.version == version
 
     asyncio.run(run())
 
@@ -51,7 +51,7 @@ def test_producers_make_no_topics_where_the_settings_say_so(tmp_path: Path) -> N
             assert (await broker.send(to("New"))).code == ResponseCode.TOPIC_NOT_EXIST
             # A consumer that gives back what it could not consume needs its retry topic.
             assert (await broker.send(to("%RETRY%group"))).code == ResponseCode.SUCCESS
-            assert broker.parts.topics.get("%RETRY%group") == Topic("%RETRY%group", 1, 1)
+            assert broker.state.topics.get("%RETRY%group") == Topic("%RETRY%group", 1, 1)
 
     asyncio.run(run())
 
@@ -59,7 +59,7 @@ def test_producers_make_no_topics_where_the_settings_say_so(tmp_path: Path) -> N
 def test_the_topics_of_the_system(tmp_path: Path) -> None:
     async def run() -> None:
         async with running(tmp_path, traceTopicEnable=True) as broker:
-            topics = broker.parts.topics
+            topics = broker.state.topics
             default = topics.get("TBW102")
             assert default == Topic("TBW102", 8, 8, PERM_READ | PERM_WRITE | PERM_INHERIT)
             assert {name for name in topics if topics.is_system(name)} == set(topics)
@@ -75,7 +75,7 @@ def test_every_change_is_told_once(tmp_path: Path) -> None:
     async def run() -> None:
         async with running(tmp_path) as broker:
             told: list[int] = []
-            topics = broker.parts.topics
+            topics = broker.state.topics
             topics.on_change = lambda _: told.append(topics.version.counter)
             await broker.send(to("Orders"))
             await broker.send(to("Orders"))
@@ -95,9 +95,9 @@ def test_every_change_is_told_once(tmp_path: Path) -> None:
 def test_groups_that_cannot_be(tmp_path: Path, group: str) -> None:
     async def run() -> None:
         async with running(tmp_path) as broker:
-            assert broker.parts.groups.get_or_make(group) is None
-            made = broker.parts.groups.get_or_make("group")
-            assert made is broker.parts.groups.get("group")
+            assert broker.state.groups.get_or_make(group) is None
+            made = broker.state.groups.get_or_make("group")
+            assert made is broker.state.groups.get("group")
 
     asyncio.run(run())
 
@@ -105,7 +105,7 @@ def test_groups_that_cannot_be(tmp_path: Path, group: str) -> None:
 def test_groups_of_the_system_can_be_made_where_others_cannot(tmp_path: Path) -> None:
     async def run() -> None:
         async with running(tmp_path, autoCreateSubscriptionGroup=False) as broker:
-            groups = broker.parts.groups
+            groups = broker.state.groups
             assert groups.get_or_make("group") is None
             assert groups.get_or_make("CID_RMQ_SYS_x") is not None
             assert "TOOLS_CONSUMER" in groups
@@ -122,16 +122,16 @@ def test_a_topic_whose_settings_are_lost_is_made_again(tmp_path: Path, is_killed
             await broker.send(to("Orders", queue_id=3))
             await broker.send(to("%RETRY%group", queue_id=0))
             await broker.send(to("Deleted", queue_id=0))
-            broker.parts.store.core.tick()
-            await broker.parts.store.remove_topic("Deleted")
+            broker.state.store.core.tick()
+            await broker.state.store.remove_topic("Deleted")
         (tmp_path / "config" / "topics.json").unlink()
         (tmp_path / "config" / "topics.json.bak").unlink(missing_ok=True)
         if is_killed:
             (tmp_path / "abort").touch()
         async with running(tmp_path, autoCreateTopicEnable=False) as broker:
-            assert broker.parts.topics.get("Orders") == Topic("Orders", 8, 8)
-            assert broker.parts.topics.get("Deleted") is None
-            assert broker.parts.topics.get("%RETRY%group") == Topic("%RETRY%group", 1, 1)
+            assert broker.state.topics.get("Orders") == Topic("Orders", 8, 8)
+            assert broker.state.topics.get("Deleted") is None
+            assert broker.state.topics.get("%RETRY%group") == Topic("%RETRY%group", 1, 1)
             assert len(broker.records("Orders", 3)) == 1
 
     asyncio.run(run())

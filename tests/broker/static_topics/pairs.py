@@ -78,7 +78,7 @@ async def sent(broker: Running, count: int, queue_id: int = 0, prefix: str = "m"
         assert answer.code == ResponseCode.SUCCESS, answer.remark
         assert answer.fields["queueId"] == str(max(queue_id, 0))
         offsets.append(int(answer.fields["queueOffset"]))
-    broker.parts.store.core.tick()  # dispatches them
+    broker.state.store.core.tick()  # dispatches them
     return offsets
 
 

@@ -55,9 +55,9 @@ def test_a_mapping_is_kept_answered_and_survives_a_restart(tmp_path: Path) -> No
                 RequestCode.DELETE_TOPIC_IN_BROKER, TopicNameHeader(topic=TOPIC)
             )
             assert answer.code == ResponseCode.SUCCESS
-            assert TOPIC not in broker.parts.static_topics
+            assert TOPIC not in broker.state.static_topics
         async with running(tmp_path) as broker:
-            assert TOPIC not in broker.parts.static_topics
+            assert TOPIC not in broker.state.static_topics
 
     asyncio.run(create())
     asyncio.run(open_again())
@@ -98,8 +98,8 @@ def test_a_bad_mapping_is_refused_and_changes_nothing(tmp_path: Path, name: str)
             assert answer.code == ResponseCode.INVALID_PARAMETER
             assert TOPIC in (answer.remark or "")
             assert (await put(broker, BAD[name], force=True)).code == answer.code
-            assert TOPIC not in broker.parts.topics
-            assert TOPIC not in broker.parts.static_topics
+            assert TOPIC not in broker.state.topics
+            assert TOPIC not in broker.state.static_topics
 
     asyncio.run(run())
 
@@ -119,7 +119,7 @@ def test_bodies_that_are_no_mapping_are_refused(tmp_path: Path) -> None:
             for body in (b"", b"{", b"[]", b'{"hostedQueues":{"x":[]}}', b"{0:" * 5000, long):
                 answer = await broker.ask(code, header, body)
                 assert answer.code != ResponseCode.SUCCESS, body[:40]
-            assert TOPIC not in broker.parts.topics
+            assert TOPIC not in broker.state.topics
 
     asyncio.run(run())
 
@@ -165,7 +165,7 @@ def test_a_damaged_file_keeps_its_topic_from_being_served(tmp_path: Path) -> Non
             answer = await broker.send(_to_static())
             assert answer.code == ResponseCode.SYSTEM_ERROR
             assert "damaged" in (answer.remark or "")
-            assert broker.parts.static_topics.registered(TOPIC) is None
+            assert broker.state.static_topics.registered(TOPIC) is None
             assert (await put(broker, mapping(A, {0: [item(A)]}))).code == ResponseCode.SUCCESS
             assert await sent(broker, 2) == [0, 1]
 
@@ -183,12 +183,12 @@ def test_name_servers_know_a_mapping_when_it_is_answered(tmp_path: Path) -> None
         async with two_brokers(tmp_path) as (a, b):
             total = {0: [item(A)]}
             await put(a, mapping(A, total, total=2))
-            route = await b.parts.names.route(TOPIC)
+            route = await b.state.names.route(TOPIC)
             assert route
             assert route.topic_queue_mapping_by_broker
             assert route.topic_queue_mapping_by_broker[A].curr_id_map == {0: 0}
             await put(b, mapping(B, {1: [item(B, queue=3)]}, total=2), queues=4)
-            route = await a.parts.names.route(TOPIC)
+            route = await a.state.names.route(TOPIC)
             assert route
             assert route.topic_queue_mapping_by_broker
             infos = route.topic_queue_mapping_by_broker
@@ -215,7 +215,7 @@ def test_stretches_without_messages_and_past_leaders_are_removed(tmp_path: Path)
             await cleaning.clean()
             assert 0 in (await answered_mapping(b)).hosted_queues
             stale = mapping(B, {0: [item(B, gen=1, logic=10_000), item("c", gen=2, logic=2**40)]})
-            b.parts.static_topics.put(stale.__class__(**{**_fields(stale), "epoch": 3}))
+            b.state.static_topics.put(stale.__class__(**{**_fields(stale), "epoch": 3}))
             await cleaning.clean()
             assert (await answered_mapping(b)).hosted_queues == {}
 
@@ -235,7 +235,7 @@ def test_stretches_with_messages_stay(tmp_path: Path) -> None:
 def _cleaning(broker: Running) -> Any:
     from mqlake.broker.static_topics.clean_up import StaticTopicCleaning
 
-    return StaticTopicCleaning(broker.parts)
+    return StaticTopicCleaning(broker.state, broker.runtime)
 
 
 def _fields(value: Any) -> dict[str, Any]:

@@ -185,7 +185,7 @@ def test_a_group_stands_where_it_committed_on_either_broker(tmp_path: Path) -> N
             answer = await b.ask(update, commit(at))
             assert answer.code == ResponseCode.SUCCESS, answer.remark
             assert await offset(b, query, group()) == stands
-        kept = [each.parts.store.config.consumer_offsets.query(GROUP, TOPIC, 0) for each in (a, b)]
+        kept = [each.state.store.config.consumer_offsets.query(GROUP, TOPIC, 0) for each in (a, b)]
         assert kept == [3, 2]
 
     on_moved(tmp_path, check)
@@ -195,7 +195,7 @@ def test_a_pull_commits_in_the_stretch_of_its_offset(tmp_path: Path) -> None:
     async def check(_: Running, b: Running) -> None:
         await sent(b, 3)
         flags = HAS_SUBSCRIPTION | COMMITS_OFFSET
-        offsets = b.parts.store.config.consumer_offsets
+        offsets = b.state.store.config.consumer_offsets
         assert (await pull(b, 10_001, sys_flag=flags, commit_offset=2)).bodies == [b"m1", b"m2"]
         assert offsets.query(GROUP, TOPIC, 0) is None
         await pull(b, 10_001, sys_flag=flags, commit_offset=10_001)

@@ -16,7 +16,7 @@ PAIRS = "TRAN_MSG\x01true\x02PGROUP\x01producers\x02UNIQ_KEY\x01ABC\x02TAGS\x01n
 
 async def prepare(broker: Running, pairs: str = PAIRS) -> EndTransactionHeader:
     """Send a half message; return what would commit it."""
-    now = broker.parts.store.core.clock.milliseconds()
+    now = broker.state.store.core.clock.milliseconds()
     header = to("Orders", properties=pairs, sys_flag=4, queue_id=1, born_timestamp=now)
     answer = await broker.send(header, b"half")
     assert answer.code == ResponseCode.SUCCESS

@@ -107,11 +107,11 @@ class SimulatedController:
         )
         for each in self.nodes.values():
             self._note_set(each)
-            parts: Any = each.parts
-            if parts is not None and not self.is_deaf_to(each.number):
+            state: Any = each.state
+            if state is not None and not self.is_deaf_to(each.number):
                 seconds = self._dice.random() * 0.01
                 self._loop.call_later(
-                    seconds, parts.membership.look_soon, context=self._loop.own_context
+                    seconds, state.membership.look_soon, context=self._loop.own_context
                 )
         self.on_elected(node)
 
@@ -220,10 +220,10 @@ def client_of(controller: SimulatedController) -> type:
         async def call(self, address: str, asked: Command) -> Command:
             await asyncio.sleep(0.001)
             node = next(each for each in controller.nodes.values() if each.address == address)
-            parts = node.parts
-            if parts is None:
+            state = node.state
+            if state is None:
                 raise MqlakeError(f"{address} does not answer")
-            header = ExchangeHaInfoHeader(master_ha_address=parts.replicas.ha_address or None)
+            header = ExchangeHaInfoHeader(master_ha_address=state.replicas.ha_address or None)
             return response(asked, header=header)
 
         async def close(self) -> None:

@@ -203,7 +203,7 @@ class Faults:
                 _, writer = await asyncio.open_connection(master.machine, HA_PORT)
             except OSError:
                 return
-            end = master.span[1] if master.parts else 1
+            end = master.span[1] if master.state else 1
             for offset in (self._dice.choice((0, 1, end)), end + 500, 1 << 40):
                 writer.write(encode_report(offset))
                 await asyncio.sleep(self._dice.random() * 0.1)

@@ -67,9 +67,9 @@ class Ledger:
         if not node.is_master:
             return
         confirmed, shown = node.store.watermarks.confirmed, self._shown
-        if shown is not None and shown[:2] == (node, node.parts) and confirmed < shown[2]:
+        if shown is not None and shown[:2] == (node, node.state) and confirmed < shown[2]:
             self.violations.append(f"{node.name} has shown {shown[2]}, and shows {confirmed} now")
-        self._shown = node, node.parts, confirmed
+        self._shown = node, node.state, confirmed
 
     def missing(self, node: Node) -> list[Acknowledged]:
         """Return what was acknowledged and is not in a broker's log, or elsewhere in it."""

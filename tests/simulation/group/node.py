@@ -12,8 +12,9 @@ from typing import Any, cast
 import msgspec
 
 from mqlake.broker.controller.membership import Membership
+from mqlake.broker.runtime import BrokerRuntime
 from mqlake.broker.settings import BrokerSettings, make_broker_settings
-from mqlake.broker.state.parts import Parts
+from mqlake.broker.state.broker_state import BrokerState
 from mqlake.replication.replicas import Replicas
 from mqlake.replication.replication import Replication
 from mqlake.store import MessageStore
@@ -53,7 +54,7 @@ class Node(DurableServer):
     Attributes:
         number: its number, which is its broker id, too.
         address: where it would serve clients.
-        parts: what runs in the process, None until it has started.
+        state: what runs in the process, None until it has started.
         is_led: whether a controller decides its role.
         is_sync: whether it acknowledges only what is on its disk.
         has_lost: it may lack what it has acknowledged: it lost power, or its store.
@@ -84,7 +85,7 @@ class Node(DurableServer):
             }
         )
         self.is_led = self.settings.enable_controller_mode
-        self.parts: Parts | None = None
+        self.state: BrokerState | None = None
         self.failures: list[str] = []
         self._undo = AsyncExitStack()
         self._cutting: asyncio.Task[None] | None = None
@@ -100,17 +101,17 @@ class Node(DurableServer):
     @property
     def is_master(self) -> bool:
         """Whether it runs, and accepts messages."""
-        return self.parts is not None and not self.parts.settings.is_slave
+        return self.state is not None and not self._live.now.is_slave
 
     @property
     def store(self) -> MessageStore:
-        assert self.parts is not None
-        return cast("MessageStore", self.parts.store)
+        assert self.state is not None
+        return cast("MessageStore", self.state.store)
 
     @property
     def problem(self) -> str | None:
         """Why it does not follow its master, as far as it says so."""
-        slave = self.parts.replication.slave if self.parts else None
+        slave = self.state.replication.slave if self.state else None
         return slave.problem if slave else None
 
     # Life
@@ -120,19 +121,20 @@ class Node(DurableServer):
         if self.is_led:
             settings = self.become(BrokerRole.SLAVE)
         async with AsyncExitStack() as undo:
-            live = LiveSettings(settings)
+            self._live = live = LiveSettings(settings)
             store = MessageStore.open(
                 settings.store_path, live, directory=self.disk.tree, clock=self._clock
             )
             await undo.enter_async_context(store)
             store.failed.add_done_callback(self._store_failed)
-            parts = _parts(live, store)
-            undo.push_async_callback(parts.replication.stop)
-            await parts.replication.start()
-            self.parts = parts
-            if (group := parts.replication.group) is not None:
+            state = cast("BrokerState", _State(live, store))
+            undo.push_async_callback(state.replication.stop)
+            await state.replication.start()
+            self.state = state
+            if (group := state.replication.group) is not None:
                 group.cut = self._cut_soon
-                membership = parts.membership = Membership(parts)  # type: ignore[attr-defined]
+                runtime = cast("BrokerRuntime", _Runtime(live))
+                membership = state.membership = Membership(state, runtime)  # type: ignore[attr-defined]
                 undo.push_async_callback(membership.stop)
                 await membership.start()
             self._undo = undo.pop_all()
@@ -159,7 +161,7 @@ class Node(DurableServer):
             self._cutting = None
 
     async def _close(self) -> None:
-        self.parts = None
+        self.state = None
         await self._undo.aclose()
 
     async def _stop(self) -> None:
@@ -177,7 +179,7 @@ class Node(DurableServer):
             self.kill()
 
     def _forget(self) -> None:
-        self.parts = self._cutting = None
+        self.state = self._cutting = None
         self._undo = AsyncExitStack()
 
     def cut_power(self) -> None:
@@ -209,23 +211,22 @@ class Node(DurableServer):
         return bytes(found)
 
 
-def _parts(live: LiveSettings[BrokerSettings], store: MessageStore) -> Parts:
-    """Return what the replication of a broker needs of it."""
-    replicas = Replicas()
-    return cast("Parts", _Parts(live, store, replicas))
+class _State:
+    """What replication needs of a broker's state: no clients, no name servers."""
 
-
-class _Parts:
-    """Stands for `Parts`: no clients, no name servers."""
-
-    def __init__(
-        self, live: LiveSettings[BrokerSettings], store: MessageStore, replicas: Replicas
-    ) -> None:
-        self.live, self.store, self.replicas = live, store, replicas
-        self.replication = Replication(live, store, replicas)
+    def __init__(self, live: LiveSettings[BrokerSettings], store: MessageStore) -> None:
+        self.store, self.replicas = store, Replicas()
+        self.replication = Replication(live, store, self.replicas)
         self.names = SimpleNamespace(start=_nothing, changed=lambda: None)
         self.topics = SimpleNamespace(begin_term=lambda _: None)
         self.membership: Membership | None = None
+
+
+class _Runtime:
+    """What the membership in a group needs of a broker's runtime."""
+
+    def __init__(self, live: LiveSettings[BrokerSettings]) -> None:
+        self.live = live
 
     @property
     def settings(self) -> BrokerSettings:

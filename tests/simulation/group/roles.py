@@ -47,10 +47,10 @@ class Roles(Protocol):
 
 def _lag(master: Node, slave: Node) -> str | None:
     """Return what a slave lacks."""
-    if slave.parts is None:
+    if slave.state is None:
         return f"{slave.name} does not run"
     watermarks = master.store.watermarks
-    server = master.parts.replication.server if master.parts else None
+    server = master.state.replication.server if master.state else None
     connections = server.connections if server is not None else []
     mine = [each for each in connections if each.address.startswith(f"{slave.machine}:")]
     if slave.span[1] != master.span[1] or watermarks.kept != master.span[1]:
@@ -98,14 +98,14 @@ class ByHand:
     def _tell(self, node: Node) -> None:
         """Tell a slave where its master is, as a name server does."""
         master = self._master
-        if node is not master and node.parts is not None and node.process is not None:
-            replicas = node.parts.replicas
+        if node is not master and node.state is not None and node.process is not None:
+            replicas = node.state.replicas
             node.process.call(lambda: replicas.found_master(master.address, master.ha_address))
 
     async def fail_over(self) -> bool:
         """Promote the slave with the longest log; the master is dead. Return whether one was."""
         slaves = self.slaves
-        if any(each.parts is None or each.has_lost for each in slaves):
+        if any(each.state is None or each.has_lost for each in slaves):
             return False
         old, new = self._master, max(slaves, key=lambda each: each.span[1])
         await self._promote(new)
@@ -116,52 +116,52 @@ class ByHand:
     async def _promote(self, new: Node) -> None:
         self._master = new
         self.elections += 1
-        process, parts = new.process, new.parts
+        process, state = new.process, new.state
         assert process is not None
-        assert parts is not None
+        assert state is not None
         settings = new.become(self._role)
-        replicas = parts.replicas
+        replicas = state.replicas
         process.call(lambda: replicas.found_master("", ""))
-        await process.run(parts.replication.switch(settings))
+        await process.run(state.replication.switch(settings))
         for each in self.slaves:
             self._tell(each)
-        if not self._is_promised and new.parts is not None:
+        if not self._is_promised and new.state is not None:
             self._ledger.forget_missing(new)
 
     async def switch_over(self) -> None:
         """Demote the master, and promote a slave that has its whole log then."""
         old = self._master
-        slaves = [each for each in self.slaves if each.parts is not None]
-        if not slaves or old.parts is None or old.process is None:
+        slaves = [each for each in self.slaves if each.state is not None]
+        if not slaves or old.state is None or old.process is None:
             return
         settings = old.become(BrokerRole.SLAVE)
-        await old.process.run(old.parts.replication.switch(settings))
-        alike = [each for each in slaves if each.parts and each.span[1] == old.span[1]]
-        if old.parts is None:
+        await old.process.run(old.state.replication.switch(settings))
+        alike = [each for each in slaves if each.state and each.span[1] == old.span[1]]
+        if old.state is None:
             return
         if alike:
             await self._promote(self._dice.choice(alike))
         else:
             back = old.become(self._role)
-            await old.process.run(old.parts.replication.switch(back))
+            await old.process.run(old.state.replication.switch(back))
         self._tell(old)
 
     async def late(self) -> str | None:
         master = self._master
-        if master.parts is None:
+        if master.state is None:
             if self._must_not_lead(master) and await self.fail_over():
                 return "another master"
             if master.has_lost:
                 await self.started(master)
-                if master.parts is not None:
+                if master.state is not None:
                     self._ledger.forget_missing(master)
                 return "the master is started"
             await self.started(master)
             return "the master is started"
         for node in self.slaves:
-            if node.parts is None:
+            if node.state is None:
                 await self.started(node)
-            if node.parts is None:
+            if node.state is None:
                 return f"{node.name} does not start"
             if await self._emptied(node):
                 return f"{node.name} has an empty store now"

@@ -140,7 +140,7 @@ class _Run:
         """Stand for the question where a master's log is."""
         await asyncio.sleep(0.001)
         for node in self._nodes:
-            if node.address == address and node.parts is not None and self._plan.knows_master:
+            if node.address == address and node.state is not None and self._plan.knows_master:
                 return MasterLog(*node.span)
         raise MqlakeError(f"{address} does not answer")
 

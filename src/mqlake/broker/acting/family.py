@@ -12,7 +12,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Final
 
-from mqlake.broker.state.parts import Parts
+from mqlake.broker.runtime import BrokerRuntime
+from mqlake.broker.state.broker_state import BrokerState
 from mqlake.client.cluster import MASTER
 from mqlake.errors import MqlakeError
 from mqlake.protocol.codes import RequestCode
@@ -36,16 +37,16 @@ class ActingMaster:
     server's answer says.
     """
 
-    def __init__(self, parts: Parts) -> None:
-        self._parts = parts
+    def __init__(self, state: BrokerState, runtime: BrokerRuntime) -> None:
+        self._state, self._runtime = state, runtime
         self._look = asyncio.Event()
         self._had_master = True
         self._failures: dict[str, str] = {}
         self._tasks: list[asyncio.Task[None]] = []
         self._gives_back: asyncio.TimerHandle | None = None
-        if parts.settings.has_acting_master:
-            parts.on_start.append(self._start)
-            parts.names.on_stop.append(self._stop)
+        if runtime.settings.has_acting_master:
+            runtime.on_start.append(self._start)
+            state.names.on_stop.append(self._stop)
 
     def routes(self) -> Sequence[Route]:
         """Return the handler of each request code."""
@@ -69,12 +70,12 @@ class ActingMaster:
     async def _beat(self) -> None:
         while True:
             try:
-                self._parts.names.send_heartbeat()
+                self._state.names.send_heartbeat()
             except Exception as error:  # noqa: BLE001 (without this task the broker counts as dead)
                 self._report("heartbeats are not sent", error)
             else:
                 self._failures.pop("heartbeats are not sent", None)
-            await asyncio.sleep(self._parts.settings.broker_heartbeat_interval / 1000)
+            await asyncio.sleep(self._runtime.settings.broker_heartbeat_interval / 1000)
 
     async def _keep(self) -> None:
         while True:
@@ -86,7 +87,7 @@ class ActingMaster:
             else:
                 self._failures.pop("the brokers of this name are not known", None)
             with suppress(TimeoutError):
-                period = self._parts.settings.sync_broker_member_group_period / 1000
+                period = self._runtime.settings.sync_broker_member_group_period / 1000
                 async with asyncio.timeout(period):
                     await self._look.wait()
 
@@ -106,12 +107,12 @@ class ActingMaster:
         Raises:
             MqlakeError: no name server answers; nothing changes then.
         """
-        parts = self._parts
-        if not parts.settings.is_slave:
+        state, runtime = self._state, self._runtime
+        if not runtime.settings.is_slave:
             self._act(acts=False)  # An administrator has promoted it.
             return
-        members = await parts.names.members()
-        settings, slave = parts.settings, parts.replication.slave  # They may have changed.
+        members = await state.names.members()
+        settings, slave = runtime.settings, state.replication.slave  # They may have changed.
         has_master = MASTER in members
         if slave is None or slave.has_diverged or has_master:
             self._act(acts=False)
@@ -122,10 +123,10 @@ class ActingMaster:
         if has_master is not self._had_master:
             # The answer to a registration says where the master is.
             self._had_master = has_master
-            parts.names.changed()
+            state.names.changed()
 
     def _act(self, *, acts: bool) -> None:
-        replicas = self._parts.replicas
+        replicas = self._state.replicas
         if acts is replicas.is_acting:
             return
         if self._gives_back is not None:
@@ -133,14 +134,14 @@ class ActingMaster:
         replicas.is_acting, replicas.has_acted = acts, not acts
         if acts:
             # So the returning master sees that there are offsets that it does not know.
-            self._parts.store.config.consumer_offsets.next_version()
+            self._state.store.config.consumer_offsets.next_version()
             _log.warning("the master is gone: this slave serves reads, offsets and locks for it")
         else:
             _log.info("this slave does not act for the master any more")
             # A returning master's own word about its address counts no longer.
-            self._parts.replication.follow_known_master()
+            self._state.replication.follow_known_master()
             loop = asyncio.get_running_loop()
             self._gives_back = loop.call_later(GIVES_BACK, self._given_back)
 
     def _given_back(self) -> None:
-        self._parts.replicas.has_acted = False
+        self._state.replicas.has_acted = False

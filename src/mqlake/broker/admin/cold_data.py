@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from mqlake.broker.bodies import check_size
-from mqlake.broker.state.parts import Parts
+from mqlake.broker.runtime import BrokerRuntime
+from mqlake.broker.state.broker_state import BrokerState
 from mqlake.protocol import naming
 from mqlake.protocol.body import encode_body
 from mqlake.protocol.codes import RequestCode, ResponseCode
@@ -34,8 +35,8 @@ _NORMAL, _RANDOM = 0, 1
 class ColdDataAdmin:
     """Answers requests about cold data."""
 
-    def __init__(self, parts: Parts) -> None:
-        self._parts = parts
+    def __init__(self, _state: BrokerState, runtime: BrokerRuntime) -> None:
+        self._runtime = runtime
         self._thresholds: dict[str, int] = {}
 
     def routes(self) -> Sequence[Route]:
@@ -63,7 +64,7 @@ class ColdDataAdmin:
             raise RemotingError(ResponseCode.INVALID_PARAMETER, reason)
         if (fault := naming.group_fault(group)) is not None:
             raise RemotingError(ResponseCode.INVALID_PARAMETER, fault)
-        most = self._parts.settings.max_subscription_group_nums
+        most = self._runtime.settings.max_subscription_group_nums
         if len(self._thresholds) >= most and group not in self._thresholds:
             reason = f"{most} groups have a threshold already (maxSubscriptionGroupNums)"
             raise RemotingError(ResponseCode.SYSTEM_ERROR, reason)

@@ -8,8 +8,9 @@ from typing import Any
 import msgspec
 
 from mqlake.broker.bodies import Members
+from mqlake.broker.runtime import BrokerRuntime
+from mqlake.broker.state.broker_state import BrokerState
 from mqlake.broker.state.clients.members import Client
-from mqlake.broker.state.parts import Parts
 from mqlake.errors import FormatError
 from mqlake.formats.message_id import decode_message_id
 from mqlake.protocol.bodies.connections import Connection, ProducerInfo
@@ -40,8 +41,8 @@ _PATIENCE = 10.0
 class ConnectionAdmin:
     """Answers requests about clients."""
 
-    def __init__(self, parts: Parts) -> None:
-        self._parts = parts
+    def __init__(self, state: BrokerState, runtime: BrokerRuntime) -> None:
+        self._state, self._runtime = state, runtime
 
     def routes(self) -> Sequence[Route]:
         """Return the handler of each request code."""
@@ -55,11 +56,11 @@ class ConnectionAdmin:
         )
 
     def _consumers(self, peer: Peer, request: Command) -> Later:
-        return self._parts.slices.serve(peer, self._consumers_of(request))
+        return self._runtime.slices.serve(peer, self._consumers_of(request))
 
     def _consumers_of(self, request: Command) -> Job[Command]:
         name = request.header(ConsumerConnectionsHeader).consumer_group
-        group = self._parts.clients.consumers.get(name)
+        group = self._state.clients.consumers.get(name)
         if group is None:
             reason = f"the consumer group[{name}] not online"
             raise RemotingError(ResponseCode.CONSUMER_NOT_ONLINE, reason)
@@ -74,11 +75,11 @@ class ConnectionAdmin:
         return response(request, body=encode_with_table(body))
 
     def _producers(self, peer: Peer, request: Command) -> Later:
-        return self._parts.slices.serve(peer, self._producers_of(request))
+        return self._runtime.slices.serve(peer, self._producers_of(request))
 
     def _producers_of(self, request: Command) -> Job[Command]:
         name = request.header(ProducerConnectionsHeader).producer_group
-        group = self._parts.clients.producers.get(name)
+        group = self._state.clients.producers.get(name)
         if group is None:
             reason = f"the producer group[{name}] not exist"
             raise RemotingError(ResponseCode.SYSTEM_ERROR, reason)
@@ -95,16 +96,16 @@ class ConnectionAdmin:
         return encode_array(found)
 
     def _check_room(self, entries: int) -> None:
-        most = self._parts.settings.max_answer_entries
+        most = self._runtime.settings.max_answer_entries
         if entries >= most:
             reason = f"the answer would list more than {most} clients (maxAnswerEntries)"
             raise RemotingError(ResponseCode.SYSTEM_ERROR, reason)
 
     def _all_producers(self, peer: Peer, request: Command) -> Later:
-        return self._parts.slices.serve(peer, self._every_producer(request))
+        return self._runtime.slices.serve(peer, self._every_producer(request))
 
     def _every_producer(self, request: Command) -> Job[Command]:
-        table, count, producers = Members(), 0, self._parts.clients.producers
+        table, count, producers = Members(), 0, self._state.clients.producers
         for name in list(producers):
             found = Members()
             for each in list(producers.get(name, ())):
@@ -128,11 +129,11 @@ class ConnectionAdmin:
             _, physical_offset = decode_message_id(header.msg_id or "")
         except FormatError as error:
             raise RemotingError(ResponseCode.SYSTEM_ERROR, str(error)) from None
-        message = self._parts.store.reads.raw_at(physical_offset)
+        message = self._state.store.reads.raw_at(physical_offset)
         if message is None:
             reason = f"there is no message {header.msg_id} on this broker"
             raise RemotingError(ResponseCode.SYSTEM_ERROR, reason)
-        fields = {"brokerName": self._parts.settings.broker_name}
+        fields = {"brokerName": self._runtime.settings.broker_name}
         return await self._ask(request, header, message, fields)
 
     async def _ask(
@@ -143,7 +144,7 @@ class ConnectionAdmin:
         fields: Mapping[str, str] | None = None,
     ) -> Command:
         group, client_id = header.consumer_group, header.client_id
-        client = self._parts.clients.consumer(group, client_id)
+        client = self._state.clients.consumer(group, client_id)
         if client is None:
             reason = f"The Consumer <{group}> <{client_id}> not online"
             raise RemotingError(ResponseCode.SYSTEM_ERROR, reason)
@@ -161,7 +162,7 @@ class ConnectionAdmin:
     async def _status(self, _peer: Peer, asked: Command) -> Command:
         """Ask the consumers of a group for their offsets in a topic's queues."""
         header = asked.header(ConsumerStatusHeader)
-        group = self._parts.clients.consumers.get(header.group)
+        group = self._state.clients.consumers.get(header.group)
         if group is None:
             reason = f"No Any Consumer online in the consumer group: [{header.group}]"
             raise RemotingError(ResponseCode.CONSUMER_NOT_ONLINE, reason)

@@ -6,7 +6,8 @@ from collections.abc import Coroutine, Iterable, Sequence
 from typing import Any
 
 from mqlake.broker.bodies import Members
-from mqlake.broker.state.parts import Parts
+from mqlake.broker.runtime import BrokerRuntime
+from mqlake.broker.state.broker_state import BrokerState
 from mqlake.formats.config.topics import Topic
 from mqlake.protocol.bodies.connections import GroupList
 from mqlake.protocol.bodies.message_queue import MessageQueue
@@ -41,11 +42,11 @@ Later = Answer | Coroutine[Any, Any, Answer]
 class ConsumeStatsAdmin:
     """Answers requests about the progress of groups."""
 
-    def __init__(self, parts: Parts) -> None:
-        self._parts = parts
-        self._offsets = parts.store.config.consumer_offsets
-        self._reads = parts.store.reads
-        self._static_topics = parts.static_topics
+    def __init__(self, state: BrokerState, runtime: BrokerRuntime) -> None:
+        self._state, self._runtime = state, runtime
+        self._offsets = state.store.config.consumer_offsets
+        self._reads = state.store.reads
+        self._static_topics = state.static_topics
 
     def routes(self) -> Sequence[Route]:
         """Return the handler of each request code."""
@@ -59,14 +60,14 @@ class ConsumeStatsAdmin:
         )
 
     def _group(self, peer: Peer, request: Command) -> Later:
-        return self._parts.slices.serve(peer, self._stats_of(request))
+        return self._runtime.slices.serve(peer, self._stats_of(request))
 
     def _stats_of(self, request: Command) -> Job[Command]:
         header = request.header(ConsumeStatsHeader)
         group, pairs, tps = header.consumer_group, Members(), 0.0
         for topic in (yield from self._wanted(header)):
             yield from self._table(group, topic, topic.read_queue_nums, pairs, [0, 0])
-            tps += self._parts.stats.got_tps(group, topic.topic_name)
+            tps += self._state.stats.got_tps(group, topic.topic_name)
         body = _encode(pairs, tps)
         yield
         return response(request, body=body)
@@ -87,7 +88,7 @@ class ConsumeStatsAdmin:
 
     def _consumed(self, group: str, names: Iterable[str]) -> Job[list[Topic]]:
         """Return the topics of these that the group's consumers, if any, subscribe to."""
-        online, consumed = self._parts.clients.consumers.get(group), list[str]()
+        online, consumed = self._state.clients.consumers.get(group), list[str]()
         for name in names:
             if not online or name in online.subscriptions:
                 consumed.append(name)
@@ -97,7 +98,7 @@ class ConsumeStatsAdmin:
     def _known(self, names: Iterable[str]) -> Job[list[Topic]]:
         known: list[Topic] = []
         for name in names:
-            if (topic := self._parts.topics.get(name)) is not None:
+            if (topic := self._state.topics.get(name)) is not None:
                 known.append(topic)
             yield
         return known
@@ -115,7 +116,7 @@ class ConsumeStatsAdmin:
         Raises:
             RemotingError: the answer would have too many entries.
         """
-        name, broker = topic.topic_name, self._parts.settings.broker_name
+        name, broker = topic.topic_name, self._runtime.settings.broker_name
         self._check_room(len(pairs) + queues)
         for each in range(queues):
             found = self._queue(group, name, each)
@@ -125,7 +126,7 @@ class ConsumeStatsAdmin:
             yield
 
     def _check_room(self, entries: int) -> None:
-        most = self._parts.settings.max_answer_entries
+        most = self._runtime.settings.max_answer_entries
         if entries > most:
             reason = (
                 f"the answer would list more than {most} queues (maxAnswerEntries): ask for one"
@@ -152,13 +153,13 @@ class ConsumeStatsAdmin:
         return head.store_timestamp if head and head.queue_offset == offset else 0
 
     def _all(self, peer: Peer, request: Command) -> Later:
-        return self._parts.slices.serve(peer, self._all_stats(request))
+        return self._runtime.slices.serve(peer, self._all_stats(request))
 
     def _all_stats(self, request: Command) -> Job[Command]:
         is_order = request.header(BrokerConsumeStatsHeader).is_order
         groups = Members()
         sums, entries = [0, 0], 0
-        for name in list(self._parts.groups):
+        for name in list(self._state.groups):
             found: list[bytes] = []
             for topic in (yield from self._consumed(name, self._offsets.topics_of(name))):
                 if is_order and not topic.order:
@@ -167,14 +168,14 @@ class ConsumeStatsAdmin:
                 self._check_room(entries)
                 pairs = Members()
                 yield from self._table(name, topic, topic.write_queue_nums, pairs, sums)
-                tps = self._parts.stats.got_tps(name, topic.topic_name)
+                tps = self._state.stats.got_tps(name, topic.topic_name)
                 found.append(_encode(pairs, tps))
             groups.append(encode_with_table({name: encode_array(found)}))
             yield
         yield
         body = encode_with_table(
             {
-                "brokerAddr": self._parts.settings.broker_address,
+                "brokerAddr": self._runtime.settings.broker_address,
                 "consumeStatsList": encode_array(groups),
                 "totalDiff": sums[0],
                 "totalInflightDiff": sums[1],
@@ -184,11 +185,11 @@ class ConsumeStatsAdmin:
         return response(request, body=body)
 
     def _time_span(self, peer: Peer, request: Command) -> Later:
-        return self._parts.slices.serve(peer, self._time_spans(request))
+        return self._runtime.slices.serve(peer, self._time_spans(request))
 
     def _time_spans(self, request: Command) -> Job[Command]:
         header = request.header(TopicGroupHeader)
-        topic = self._parts.topics.get(header.topic)
+        topic = self._state.topics.get(header.topic)
         if topic is None:
             raise RemotingError(ResponseCode.TOPIC_NOT_EXIST, f"topic[{header.topic}] not exist")
         spans = Members()
@@ -206,16 +207,16 @@ class ConsumeStatsAdmin:
         offset = max(0, self._offsets.query(group, name, queue_id) or 0)
         consumed = self._time(name, queue_id, offset - 1) if offset else first
         waiting = self._time(name, queue_id, max(offset, low))
-        now = self._parts.store.clock.milliseconds()
-        queue = MessageQueue(name, self._parts.settings.broker_name, queue_id)
+        now = self._state.store.clock.milliseconds()
+        queue = MessageQueue(name, self._runtime.settings.broker_name, queue_id)
         return QueueTimeSpan(queue, first, last, consumed, now - waiting if waiting else 0)
 
     def _who(self, peer: Peer, request: Command) -> Later:
-        return self._parts.slices.serve(peer, self._groups(request))
+        return self._runtime.slices.serve(peer, self._groups(request))
 
     def _groups(self, request: Command) -> Job[Command]:
         topic = request.header(TopicNameHeader).topic
-        names = yield from self._parts.clients.groups_of(topic)
+        names = yield from self._state.clients.groups_of(topic)
         for group in self._offsets.groups_of(topic):
             if self._offsets.has_committed(group, topic):
                 names.add(group)
@@ -223,16 +224,16 @@ class ConsumeStatsAdmin:
         return response(request, body=encode_body(GroupList((yield from sort(names)))))
 
     def _topics(self, peer: Peer, request: Command) -> Later:
-        return self._parts.slices.serve(peer, self._topics_of(request))
+        return self._runtime.slices.serve(peer, self._topics_of(request))
 
     def _topics_of(self, request: Command) -> Job[Command]:
         names = yield from sort(self._offsets.topics_of(request.header(GroupNameHeader).group))
-        body = TopicList(names, self._parts.settings.broker_address)
+        body = TopicList(names, self._runtime.settings.broker_address)
         return response(request, body=encode_body(body))
 
     def _subscription(self, _peer: Peer, request: Command) -> Command:
         header = request.header(TopicGroupHeader)
-        members = self._parts.clients.consumers.get(header.group)
+        members = self._state.clients.consumers.get(header.group)
         found = members.subscriptions.get(header.topic) if members else None
         body: dict[str, object] = {"group": header.group, "topic": header.topic}
         if found is not None:

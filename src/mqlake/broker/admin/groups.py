@@ -12,7 +12,8 @@ from mqlake.broker.admin.kept import once_kept
 from mqlake.broker.admin.pages import LONGEST, page
 from mqlake.broker.admin.removal import pop_retry_topics, remove_topic
 from mqlake.broker.bodies import Members, admin_body
-from mqlake.broker.state.parts import Parts
+from mqlake.broker.runtime import BrokerRuntime
+from mqlake.broker.state.broker_state import BrokerState
 from mqlake.formats.config.subscription_group import SubscriptionGroup
 from mqlake.formats.config.topics import PERM_READ
 from mqlake.protocol import naming
@@ -43,8 +44,8 @@ from mqlake.remoting.slices import Job
 class GroupAdmin:
     """Answers requests about consumer groups."""
 
-    def __init__(self, parts: Parts) -> None:
-        self._parts = parts
+    def __init__(self, state: BrokerState, runtime: BrokerRuntime) -> None:
+        self._state, self._runtime = state, runtime
 
     def routes(self) -> Sequence[Route]:
         """Return the handler of each request code."""
@@ -68,13 +69,13 @@ class GroupAdmin:
         )
 
     async def _update(self, _peer: Peer, request: Command) -> Answer:
-        group = self._with_changes(admin_body(SubscriptionGroup, request, self._parts.settings))
+        group = self._with_changes(admin_body(SubscriptionGroup, request, self._runtime.settings))
         self._check(group)
-        self._parts.groups.put(group)
+        self._state.groups.put(group)
         return await self._once_kept(response(request))
 
     async def _update_list(self, peer: Peer, request: Command) -> Answer:
-        slices, size = self._parts.slices, len(request.body)
+        slices, size = self._runtime.slices, len(request.body)
         return await self._once_kept(
             slices.serve(peer, self._put_all(request), size=size, is_kept=True)
         )
@@ -82,30 +83,30 @@ class GroupAdmin:
     def _once_kept(
         self, answer: Answer | Coroutine[Any, Any, Answer]
     ) -> Coroutine[Any, Any, Answer]:
-        return once_kept(self._parts, self._parts.store.config.groups, answer)
+        return once_kept(self._state, self._state.store.config.groups, answer)
 
     def _put_all(self, request: Command) -> Job[Command]:
         yield  # Decoding a long body is one step.
-        groups = admin_body(GroupConfigs, request, self._parts.settings).group_config_list
+        groups = admin_body(GroupConfigs, request, self._runtime.settings).group_config_list
         yield
         for group in groups:
             self._check(self._with_changes(group))
             yield
         for group in groups:
-            self._parts.groups.check_room(group.group_name)
-            self._parts.groups.put(self._with_changes(group))
+            self._state.groups.check_room(group.group_name)
+            self._state.groups.put(self._with_changes(group))
             yield
         return response(request)
 
     def _with_changes(self, group: SubscriptionGroup) -> SubscriptionGroup:
         """Return a group whose attributes are its current ones with the requested changes."""
-        old = self._parts.groups.get(group.group_name)
+        old = self._state.groups.get(group.group_name)
         attributes = changed(old.attributes if old else {}, group.attributes, GROUP_ATTRIBUTES)
         return msgspec.structs.replace(group, attributes=attributes, created_by_admin=True)
 
     def _check(self, group: SubscriptionGroup) -> None:
         """Refuse a group with an invalid name or configuration."""
-        name, settings = group.group_name, self._parts.settings
+        name, settings = group.group_name, self._runtime.settings
         fault = naming.group_fault(name)
         if fault is not None:
             raise RemotingError(ResponseCode.INVALID_PARAMETER, fault)
@@ -123,7 +124,7 @@ class GroupAdmin:
                 "(maxGroupConfigSize)"
             )
             raise RemotingError(ResponseCode.INVALID_PARAMETER, reason)
-        self._parts.groups.check_room(name)
+        self._state.groups.check_room(name)
 
     async def _delete(self, peer: Peer, request: Command) -> Answer:
         header = request.header(DeleteGroupHeader)
@@ -131,7 +132,7 @@ class GroupAdmin:
         return await self._remove(peer, request, [header.group_name], clean_offset=clean)
 
     async def _delete_list(self, peer: Peer, request: Command) -> Answer:
-        body = admin_body(GroupNames, request, self._parts.settings)
+        body = admin_body(GroupNames, request, self._runtime.settings)
         names = body.group_name_list
         if not names:
             reason = "The specified group name list is blank."
@@ -146,31 +147,31 @@ class GroupAdmin:
         self, peer: Peer, request: Command, names: Sequence[str], *, clean_offset: bool
     ) -> Answer:
         """Remove groups, and with their offsets everything that belongs to them."""
-        store, retries = self._parts.store, list[str]()
+        store, retries = self._state.store, list[str]()
         job = self._remove_all(names, retries, clean_offset=clean_offset)
-        removed = self._parts.slices.serve(peer, job, size=len(request.body), is_kept=True)
+        removed = self._runtime.slices.serve(peer, job, size=len(request.body), is_kept=True)
         if removed is not None:
             await removed
         for each in dict.fromkeys(retries):
-            await remove_topic(self._parts, each)
+            await remove_topic(self._state, self._runtime, each)
         if clean_offset:
             for table in (store.incarnations, store.config.consumer_offsets, store.config.topics):
-                await once_kept(self._parts, table, None)
+                await once_kept(self._state, table, None)
         return await self._once_kept(response(request))
 
     def _remove_all(
         self, names: Sequence[str], retries: list[str], *, clean_offset: bool
     ) -> Job[None]:
         """Remove groups; add their retry topics of popped messages to `retries`."""
-        offsets = self._parts.store.config.consumer_offsets
+        offsets = self._state.store.config.consumer_offsets
         for name in names:
-            self._parts.groups.remove(name)
+            self._state.groups.remove(name)
             if clean_offset:
-                self._parts.store.incarnations.end_group(name, self._parts.store.watermarks.end)
-                yield from self._parts.endings.group_ended(name)
+                self._state.store.incarnations.end_group(name, self._state.store.watermarks.end)
+                yield from self._state.endings.group_ended(name)
                 topics = offsets.topics_of(name)
                 pairs = ((topic, name) for topic in topics)
-                found = yield from pop_retry_topics(self._parts, pairs)
+                found = yield from pop_retry_topics(self._state, pairs)
                 retries += found.own
                 for topic in topics - found.shared:
                     offsets.remove(name, topic)
@@ -180,7 +181,7 @@ class GroupAdmin:
     async def _forbid(self, _peer: Peer, request: Command) -> Answer:
         """Set, and answer, whether a group may pull a topic."""
         header = request.header(GroupForbiddenHeader)
-        groups, name, topic = self._parts.groups, header.group, header.topic
+        groups, name, topic = self._state.groups, header.group, header.topic
         bits = groups.forbidden(name, topic)
         if header.readable is not None:
             bits = bits & ~PERM_READ if header.readable else bits | PERM_READ
@@ -193,14 +194,14 @@ class GroupAdmin:
         """Refuse to forbid something to a group, or of a topic, that does not exist."""
         if not bits:
             return
-        if name not in self._parts.groups:
+        if name not in self._state.groups:
             reason = f"subscription group [{name}] does not exist"
             raise RemotingError(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, reason)
-        if topic not in self._parts.topics:
+        if topic not in self._state.topics:
             raise RemotingError(ResponseCode.TOPIC_NOT_EXIST, f"topic[{topic}] not exist")
-        most = self._parts.settings.max_answer_entries
-        if not self._parts.groups.forbidden(name, topic) and (
-            self._parts.groups.forbidden_count >= most
+        most = self._runtime.settings.max_answer_entries
+        if not self._state.groups.forbidden(name, topic) and (
+            self._state.groups.forbidden_count >= most
         ):
             reason = (
                 f"group[{name}]: {most} topics are forbidden to groups already (maxAnswerEntries)"
@@ -210,17 +211,17 @@ class GroupAdmin:
     def _get(self, peer: Peer, request: Command) -> Command:
         # Upstream creates the group here: clients behind RocketMQ's proxy request it first of all.
         name = request.header(GroupNameHeader).group
-        found = self._parts.groups.get_or_make(name, peer.address)
+        found = self._state.groups.get_or_make(name, peer.address)
         if found is None:
             reason = "No group in this broker"
             raise RemotingError(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, reason)
         return response(request, body=encode_group(found))
 
     def _get_all(self, peer: Peer, request: Command) -> Answer | Coroutine[Any, Any, Answer]:
-        return self._parts.slices.serve(peer, self._all(request))
+        return self._runtime.slices.serve(peer, self._all(request))
 
     def _all(self, request: Command) -> Job[Command]:
-        groups, version = self._parts.groups, self._parts.groups.version
+        groups, version = self._state.groups, self._state.groups.version
         asked, total, members = request.header(AllGroupsHeader), len(groups), Members()
         names, is_whole = page(
             groups, asked.group_seq, asked.max_group_num, asked.data_version, version

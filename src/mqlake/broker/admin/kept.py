@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Coroutine
 from typing import Any
 
-from mqlake.broker.state.parts import Parts
+from mqlake.broker.state.broker_state import BrokerState
 from mqlake.errors import StoreError
 from mqlake.protocol.codes import ResponseCode
 from mqlake.protocol.errors import RemotingError
@@ -14,7 +14,7 @@ from mqlake.store.port import KeptTable
 
 
 async def once_kept(
-    parts: Parts, table: KeptTable, answer: Answer | Coroutine[Any, Any, Answer]
+    state: BrokerState, table: KeptTable, answer: Answer | Coroutine[Any, Any, Answer]
 ) -> Answer:
     """Return an answer once a table, with the changes that led to the answer, is durable.
 
@@ -23,7 +23,7 @@ async def once_kept(
     """
     found = await answer if isinstance(answer, Coroutine) else answer
     try:
-        await parts.store.keep(table)
+        await state.store.keep(table)
     except StoreError as error:
         raise RemotingError(ResponseCode.SYSTEM_ERROR, str(error)) from None
     return found

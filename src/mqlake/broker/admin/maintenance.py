@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mqlake.broker.state.parts import Parts
+from mqlake.broker.runtime import BrokerRuntime
+from mqlake.broker.state.broker_state import BrokerState
 from mqlake.protocol.body import encode_body
 from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.command import Command, response
@@ -22,8 +23,8 @@ _FILE_ENGINE, _ROCKSDB_ENGINE = "F", "R"
 class MaintenanceAdmin:
     """Answers requests to clean up, and requests about RocksDB."""
 
-    def __init__(self, parts: Parts) -> None:
-        self._parts = parts
+    def __init__(self, state: BrokerState, runtime: BrokerRuntime) -> None:
+        self._state, self._runtime = state, runtime
 
     def routes(self) -> Sequence[Route]:
         """Return the handler of each request code."""
@@ -38,17 +39,17 @@ class MaintenanceAdmin:
         )
 
     def _clean(self, _peer: Peer, request: Command) -> Command:
-        self._parts.store.retention.clean()
+        self._state.store.retention.clean()
         return response(request)
 
     def _clean_queues(self, _peer: Peer, request: Command) -> Command:
         """Remove files of queues that point before the log's start."""
-        self._parts.store.retention.clean_queues()
+        self._state.store.retention.clean_queues()
         return response(request)
 
     async def _clean_topics(self, _peer: Peer, request: Command) -> Command:
         """Remove the queues of deleted topics."""
-        store, topics = self._parts.store, self._parts.topics
+        store, topics = self._state.store, self._state.topics
         for topic in store.reads.topics():
             is_one = topic in topics or topics.is_system(topic)
             if not is_one and not topics.is_being_deleted(topic):
@@ -73,7 +74,7 @@ class MaintenanceAdmin:
     def _switch_timer(self, _peer: Peer, request: Command) -> Command:
         """There is only one timer engine, that of files: switching to it changes nothing."""
         invalid = ResponseCode.INVALID_PARAMETER
-        if not self._parts.settings.timer_wheel_enable:
+        if not self._runtime.settings.timer_wheel_enable:
             raise RemotingError(invalid, "broker timerWheelEnable is false")
         engine = request.header(TimerEngineHeader).engine
         if engine == _ROCKSDB_ENGINE:

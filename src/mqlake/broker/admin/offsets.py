@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Coroutine, Iterable, Sequence
 from typing import Any
 
-from mqlake.broker.state.parts import Parts
+from mqlake.broker.runtime import BrokerRuntime
+from mqlake.broker.state.broker_state import BrokerState
 from mqlake.protocol.bodies.message_queue import MessageQueue
 from mqlake.protocol.bodies.queue_tables import encode_queue, encode_with_table, join_queues
 from mqlake.protocol.codes import RequestCode, ResponseCode
@@ -30,9 +31,9 @@ _NO_LIMIT = 2**63 - 1
 class OffsetAdmin:
     """Answers requests that change offsets of groups."""
 
-    def __init__(self, parts: Parts) -> None:
-        self._parts = parts
-        self._offsets = parts.store.config.consumer_offsets
+    def __init__(self, state: BrokerState, runtime: BrokerRuntime) -> None:
+        self._state, self._runtime = state, runtime
+        self._offsets = state.store.config.consumer_offsets
 
     def routes(self) -> Sequence[Route]:
         """Return the handler of each request code."""
@@ -43,20 +44,20 @@ class OffsetAdmin:
         )
 
     def _reset(self, peer: Peer, request: Command) -> Later:
-        return self._parts.slices.serve(peer, self._reset_all(request), is_kept=True)
+        return self._runtime.slices.serve(peer, self._reset_all(request), is_kept=True)
 
     def _reset_all(self, request: Command) -> Job[Command]:
         """Set offsets that the group's consumers apply with their next pull."""
         header = request.header(ResetOffsetHeader)
-        topic = self._parts.topics.get(header.topic)
+        topic = self._state.topics.get(header.topic)
         if topic is None:
             reason = f"Topic {header.topic} does not exist"
             raise RemotingError(ResponseCode.TOPIC_NOT_EXIST, reason)
-        if header.group not in self._parts.groups:
+        if header.group not in self._state.groups:
             reason = f"Group {header.group} does not exist"
             raise RemotingError(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, reason)
         one = header.queue_id >= 0
-        count = self._parts.topics.queues(header.topic)
+        count = self._state.topics.queues(header.topic)
         if one and header.queue_id >= count:
             reason = f"Topic {header.topic} has no queue {header.queue_id}"
             raise RemotingError(ResponseCode.SYSTEM_ERROR, reason)
@@ -68,7 +69,7 @@ class OffsetAdmin:
             targets.append(self._target(header, each))
             yield
         self._check_all(header.group, header.topic, queues)
-        broker, pairs = self._parts.settings.broker_name, list[bytes]()
+        broker, pairs = self._runtime.settings.broker_name, list[bytes]()
         for each, at in zip(queues, targets, strict=True):
             if self._lives(header.topic, header.group) != lives:
                 reason = f"topic {header.topic} or group {header.group} was deleted meanwhile"
@@ -80,7 +81,7 @@ class OffsetAdmin:
         return response(request, body=encode_with_table({"offsetTable": join_queues(pairs)}))
 
     def _target(self, header: ResetOffsetHeader, queue_id: int) -> int:
-        reads = self._parts.store.reads
+        reads = self._state.store.reads
         low, high = reads.queue(header.topic, queue_id)
         if header.queue_id >= 0 and header.offset is not None and header.offset != -1:
             if not low <= header.offset <= high + 1:
@@ -92,16 +93,16 @@ class OffsetAdmin:
         return reads.offset_by_time(header.topic, queue_id, header.timestamp)
 
     def _clone(self, peer: Peer, request: Command) -> Later:
-        return self._parts.slices.serve(peer, self._clone_all(request), is_kept=True)
+        return self._runtime.slices.serve(peer, self._clone_all(request), is_kept=True)
 
     def _clone_all(self, request: Command) -> Job[Command]:
         header = request.header(CloneOffsetHeader)
         topics = [header.topic] if header.topic else self._offsets.topics_of(header.src_group)
-        members = self._parts.clients.consumers.get(header.src_group)
+        members = self._state.clients.consumers.get(header.src_group)
         for topic in topics:
             yield
             is_read = header.offline or not members or topic in members.subscriptions
-            if topic not in self._parts.topics or not is_read:
+            if topic not in self._state.topics or not is_read:
                 continue
             lives = self._lives(topic, header.dest_group)
             found = self._offsets.query_topic(header.src_group, topic)
@@ -118,10 +119,10 @@ class OffsetAdmin:
         """Return a value that changes if a topic or a group is deleted: others are served between
         two steps, and offsets that come after a deletion would hide messages of a new topic.
         """
-        ended = self._parts.store.incarnations
+        ended = self._state.store.incarnations
         return (
-            topic in self._parts.topics,
-            group in self._parts.groups,
+            topic in self._state.topics,
+            group in self._state.groups,
             ended.before(topic),
             ended.group_before(group),
         )
@@ -130,15 +131,15 @@ class OffsetAdmin:
         """Refuse offsets that would exceed the limit, before any of them is set."""
         known = self._offsets.query_topic(group, topic)
         if more := sum(queue_id not in known for queue_id in queue_ids):
-            self._parts.offset_room.check(group, topic, more)
+            self._state.offset_room.check(group, topic, more)
 
     def _check_one(self, group: str, topic: str, queue_id: int) -> None:
         """Check again: others have been served meanwhile."""
         if not self._offsets.has(group, topic, queue_id):
-            self._parts.offset_room.check(group, topic)
+            self._state.offset_room.check(group, topic)
 
     def _correction(self, peer: Peer, request: Command) -> Later:
-        return self._parts.slices.serve(peer, self._corrections(request))
+        return self._runtime.slices.serve(peer, self._corrections(request))
 
     def _corrections(self, request: Command) -> Job[Command]:
         """Return the offset of a topic's slowest group; no limit if it is this group."""

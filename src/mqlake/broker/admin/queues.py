@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Coroutine, Sequence
 from typing import Any
 
-from mqlake.broker.state.parts import Parts
+from mqlake.broker.runtime import BrokerRuntime
+from mqlake.broker.state.broker_state import BrokerState
 from mqlake.protocol.bodies.stats import QueueEntries, QueueEntryData
 from mqlake.protocol.body import encode_body
 from mqlake.protocol.codes import RequestCode, ResponseCode
@@ -25,27 +26,27 @@ _A_READ = 256
 class QueueAdmin:
     """Answers requests about entries of queues."""
 
-    def __init__(self, parts: Parts) -> None:
-        self._parts = parts
+    def __init__(self, state: BrokerState, runtime: BrokerRuntime) -> None:
+        self._state, self._runtime = state, runtime
 
     def routes(self) -> Sequence[Route]:
         """Return the handler of each request code."""
         return (Route(RequestCode.QUERY_CONSUME_QUEUE, self._entries, Permission.READ),)
 
     def _entries(self, peer: Peer, request: Command) -> Answer | Coroutine[Any, Any, Answer]:
-        return self._parts.slices.serve(peer, self._entries_of(request))
+        return self._runtime.slices.serve(peer, self._entries_of(request))
 
     def _entries_of(self, request: Command) -> Job[Command]:
         header = request.header(QueryConsumeQueueHeader)
         topic, queue_id, group = header.topic, header.queue_id, header.consumer_group
-        low, high = self._parts.store.reads.queue(topic, queue_id)
-        known = self._parts.topics.get(topic)
+        low, high = self._state.store.reads.queue(topic, queue_id)
+        known = self._state.topics.get(topic)
         queues = max(known.read_queue_nums, known.write_queue_nums) if known else 0
         if not 0 <= queue_id < queues:
             raise RemotingError(ResponseCode.SYSTEM_ERROR, f"{queue_id}@{topic} is not exist!")
         body = QueueEntries(high, low, (yield from self._read(header, low, high)))
         if group is not None:
-            members = self._parts.clients.consumers.get(group)
+            members = self._state.clients.consumers.get(group)
             found = members.subscriptions.get(topic) if members else None
             if found is None:
                 body.filter_data = f"{group}@{topic} is not online!"
@@ -58,7 +59,7 @@ class QueueAdmin:
     ) -> Job[list[QueueEntryData]]:
         start = max(low, header.index)
         stop = min(high, start + min(max(header.count, 0), _MOST))
-        reads, found = self._parts.store.reads, list[QueueEntryData]()
+        reads, found = self._state.store.reads, list[QueueEntryData]()
         while start < stop:
             most = min(stop - start, _A_READ)
             entries = reads.entries(header.topic, header.queue_id, start, most)

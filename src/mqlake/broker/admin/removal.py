@@ -5,24 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from mqlake.broker.state.parts import Parts
+from mqlake.broker.runtime import BrokerRuntime
+from mqlake.broker.state.broker_state import BrokerState
 from mqlake.protocol.naming import RETRY_PREFIX
 from mqlake.protocol.retry_topics import retry_topic
 from mqlake.remoting.slices import Job
 
 
-async def remove_topic(parts: Parts, name: str) -> None:
+async def remove_topic(state: BrokerState, runtime: BrokerRuntime, name: str) -> None:
     """Remove a topic with everything that belongs to it.
 
     Raises:
         RemotingError: the topic is being deleted already.
         StoreError: the disk failed, or refused an operation; the same call completes it.
     """
-    with parts.topics.deleting(name):
-        parts.static_topics.remove(name)
-        parts.topics.remove(name)
-        await parts.slices.finish(parts.endings.topic_ended(name))
-        await parts.store.remove_topic(name)
+    with state.topics.deleting(name):
+        state.static_topics.remove(name)
+        state.topics.remove(name)
+        await runtime.slices.finish(state.endings.topic_ended(name))
+        await state.store.remove_topic(name)
 
 
 class RetryTopics(NamedTuple):
@@ -40,7 +41,7 @@ class RetryTopics(NamedTuple):
     shared: set[str]
 
 
-def pop_retry_topics(parts: Parts, pairs: Iterable[tuple[str, str]]) -> Job[RetryTopics]:
+def pop_retry_topics(state: BrokerState, pairs: Iterable[tuple[str, str]]) -> Job[RetryTopics]:
     """Find the retry topics of pairs of a topic and a group; let groups go to the end of shared
     ones.
     """
@@ -48,10 +49,10 @@ def pop_retry_topics(parts: Parts, pairs: Iterable[tuple[str, str]]) -> Job[Retr
     for topic, group in pairs:
         for is_v2 in (False, True):
             name = retry_topic(topic, group, is_v2=is_v2)
-            if name not in parts.topics and not parts.store.reads.queues(name):
+            if name not in state.topics and not state.store.reads.queues(name):
                 continue
-            if _is_shared(parts, name, group):
-                _go_to_end(parts, name, group)
+            if _is_shared(state, name, group):
+                _go_to_end(state, name, group)
                 found.shared.add(name)
             else:
                 found.own.append(name)
@@ -59,13 +60,13 @@ def pop_retry_topics(parts: Parts, pairs: Iterable[tuple[str, str]]) -> Job[Retr
     return found
 
 
-def _is_shared(parts: Parts, name: str, group: str) -> bool:
-    others = parts.store.config.consumer_offsets.groups_of(name) - {group}
-    return bool(others) or name.removeprefix(RETRY_PREFIX) in parts.groups
+def _is_shared(state: BrokerState, name: str, group: str) -> bool:
+    others = state.store.config.consumer_offsets.groups_of(name) - {group}
+    return bool(others) or name.removeprefix(RETRY_PREFIX) in state.groups
 
 
-def _go_to_end(parts: Parts, name: str, group: str) -> None:
-    offsets = parts.store.config.consumer_offsets
+def _go_to_end(state: BrokerState, name: str, group: str) -> None:
+    offsets = state.store.config.consumer_offsets
     for queue_id in offsets.query_topic(group, name):
-        end = parts.store.reads.queue(name, queue_id).max_offset
+        end = state.store.reads.queue(name, queue_id).max_offset
         offsets.commit(group, name, queue_id, end)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mqlake.broker.state.parts import Parts
+from mqlake.broker.runtime import BrokerRuntime
+from mqlake.broker.state.broker_state import BrokerState
 from mqlake.errors import DiskError
 from mqlake.formats.consume_queue import SCHEDULE_TOPIC
 from mqlake.protocol.bodies.route import KVTable
@@ -29,26 +30,26 @@ _UNITS = "KMGTPE"
 class RuntimeAdmin:
     """Answers requests about the broker's state."""
 
-    def __init__(self, parts: Parts) -> None:
-        self._parts = parts
-        self._store = parts.store
+    def __init__(self, state: BrokerState, runtime: BrokerRuntime) -> None:
+        self._state, self._runtime = state, runtime
+        self._store = state.store
         self._started = self._store.clock.milliseconds()
 
     def routes(self) -> Sequence[Route]:
         """Return the handler of each request code."""
         return (
-            Route(RequestCode.GET_BROKER_RUNTIME_INFO, self._runtime, Permission.READ),
+            Route(RequestCode.GET_BROKER_RUNTIME_INFO, self._info, Permission.READ),
             Route(RequestCode.VIEW_BROKER_STATS_DATA, self._stats, Permission.READ),
         )
 
-    def _runtime(self, _peer: Peer, request: Command) -> Command:
+    def _info(self, _peer: Peer, request: Command) -> Command:
         facts: dict[str, object] = {
             "brokerVersionDesc": VERSION,
             "brokerActive": "true",
             "bootTimestamp": self._started,
             "runtime": _elapsed(self._store.clock.milliseconds() - self._started),
             "startAcceptSendRequestTimeStamp": (
-                self._parts.settings.start_accept_send_request_time_stamp
+                self._runtime.settings.start_accept_send_request_time_stamp
             ),
             **self._log(),
             **self._disk(),
@@ -88,7 +89,7 @@ class RuntimeAdmin:
             return {"commitLogDiskRatio": -1.0, "consumeQueueDiskRatio": -1.0}
         ratio = round(1 - usage.free / usage.total, 2) if usage.total else -1.0
         capacity = f"Total : {readable_size(usage.total)}, Free : {readable_size(usage.free)}."
-        path = f"{self._parts.settings.store_path}/commitlog"
+        path = f"{self._runtime.settings.store_path}/commitlog"
         return {
             "commitLogDirCapacity": capacity,
             "commitLogDiskRatio": ratio,
@@ -97,7 +98,7 @@ class RuntimeAdmin:
         }
 
     def _counts(self) -> dict[str, object]:
-        stats = self._parts.stats
+        stats = self._state.stats
         put, got = stats.put_total, stats.got_total
         log = self._store.watermarks
         size = log.end - log.min_offset
@@ -110,7 +111,7 @@ class RuntimeAdmin:
             "msgGetTotalTodayMorning": stats.this_morning[1],
             "msgGetTotalYesterdayMorning": stats.yesterday_morning[1],
             "putMessageTimesTotal": put,
-            "putMessageFailedTimes": sum(self._parts.busy.counts.values()),
+            "putMessageFailedTimes": sum(self._state.busy.counts.values()),
             "putMessageSizeTotal": size,
             "putMessageAverageSize": size / put if put else 0.0,
             "putTps": _thrice(stats.whole_tps("put")),
@@ -124,7 +125,7 @@ class RuntimeAdmin:
             "putLatency99": f"{stats.put_times.within(0.99):.2f}",
             "putLatency999": f"{stats.put_times.within(0.999):.2f}",
             "getMessageEntireTimeMax": round(stats.get_times.longest * 1000),
-            **{f"busy_{reason}": count for reason, count in self._parts.busy.counts.items()},
+            **{f"busy_{reason}": count for reason, count in self._state.busy.counts.items()},
         }
 
     def _services(self) -> dict[str, object]:
@@ -139,11 +140,11 @@ class RuntimeAdmin:
             "messagesSetAside": self._store.redelivery.set_aside,
             "messagesMoved": self._store.redelivery.moved,
             "messagesOfDeletedTopics": self._store.redelivery.dead,
-            "offsetsPastEnd": self._parts.past_end.corrected,
-            "commitsPastEnd": self._parts.past_end.refused,
+            "offsetsPastEnd": self._state.past_end.corrected,
+            "commitsPastEnd": self._state.past_end.refused,
             "notWritable": health.not_writable,
         }
-        for service in (*health.services, *self._parts.repeating):
+        for service in (*health.services, *self._runtime.repeating):
             facts[f"failures_{service.name}"] = service.failures
             facts[f"failure_{service.name}"] = service.failure
         return {name: fact for name, fact in facts.items() if fact}
@@ -167,7 +168,7 @@ class RuntimeAdmin:
 
     def _stats(self, _peer: Peer, request: Command) -> Command:
         header = request.header(StatsHeader)
-        found = self._parts.stats.find(header.stats_name, header.stats_key)
+        found = self._state.stats.find(header.stats_name, header.stats_key)
         if found is None:
             reason = f"The stats <{header.stats_name}> <{header.stats_key}> not exist"
             raise RemotingError(ResponseCode.SYSTEM_ERROR, reason)

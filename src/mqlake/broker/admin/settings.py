@@ -15,8 +15,9 @@ from typing import Final
 
 import msgspec
 
+from mqlake.broker.runtime import BrokerRuntime
 from mqlake.broker.settings import NOW, RESTART, ROLE, BrokerSettings, make_broker_settings
-from mqlake.broker.state.parts import Parts
+from mqlake.broker.state.broker_state import BrokerState
 from mqlake.errors import FormatError, StoreError
 from mqlake.formats.config import DataVersion
 from mqlake.protocol.codes import RequestCode, ResponseCode
@@ -48,13 +49,13 @@ class SettingsAdmin:
     A change is durable before it takes effect, and takes effect before it is answered.
     """
 
-    def __init__(self, parts: Parts) -> None:
-        self._parts = parts
-        self._version = DataVersion(timestamp=parts.store.clock.milliseconds())
+    def __init__(self, state: BrokerState, runtime: BrokerRuntime) -> None:
+        self._state, self._runtime = state, runtime
+        self._version = DataVersion(timestamp=state.store.clock.milliseconds())
         self._changing = asyncio.Lock()
         self._changes: set[asyncio.Task[None]] = set()
         self._is_stopped = False
-        parts.on_stop.append(self._stop)
+        runtime.on_stop.append(self._stop)
 
     def routes(self) -> Sequence[Route]:
         """Return the handler of each request code."""
@@ -64,7 +65,7 @@ class SettingsAdmin:
         )
 
     def _get(self, _peer: Peer, request: Command) -> Command:
-        values = {**texts(self._parts.settings), **ABSENT}
+        values = {**texts(self._runtime.settings), **ABSENT}
         text = properties_text(values.items())
         version = json.dumps(msgspec.to_builtins(self._version), separators=(",", ":"))
         return response(request, header=ConfigVersionHeader(version=version), body=text.encode())
@@ -85,7 +86,7 @@ class SettingsAdmin:
             raise RemotingError(
                 ResponseCode.NO_PERMISSION, f"{reason} broker.conf, and start the broker again"
             )
-        if self._parts.settings.enable_controller_mode and changes.keys() & ROLE:
+        if self._runtime.settings.enable_controller_mode and changes.keys() & ROLE:
             reason = "the controller says who the master is; use mqadmin electMaster"
             raise RemotingError(ResponseCode.NO_PERMISSION, reason)
         # RocketMQ ignores unknown names.
@@ -100,24 +101,24 @@ class SettingsAdmin:
 
     async def _change(self, values: Mapping[str, str]) -> None:
         async with self._changing:
-            values = _with_id(self._parts.settings, values)
-            new = _with(self._parts.settings, values)
+            values = _with_id(self._runtime.settings, values)
+            new = _with(self._runtime.settings, values)
             shown = texts(new)
             kept = {name: shown[name] for name in values}
             try:
-                await asyncio.to_thread(self._parts.settings_file.change, BrokerSettings, kept)
+                await asyncio.to_thread(self._runtime.settings_file.change, BrokerSettings, kept)
             except StoreError as error:
                 reason = f"the settings are unchanged, because they could not be stored: {error}"
                 _log.error("%s", reason)
                 raise RemotingError(ResponseCode.SYSTEM_ERROR, reason) from None
             if ROLE.isdisjoint(values):
-                self._parts.live.replace(new)
+                self._runtime.live.replace(new)
             else:
                 await self._switch(new)
             self._version = msgspec.structs.replace(
                 self._version,
                 counter=self._version.counter + 1,
-                timestamp=self._parts.store.clock.milliseconds(),
+                timestamp=self._state.store.clock.milliseconds(),
             )
 
     async def _switch(self, new: BrokerSettings) -> None:
@@ -126,15 +127,15 @@ class SettingsAdmin:
         Raises:
             RemotingError: SYSTEM_ERROR: the broker keeps its old role.
         """
-        old = texts(self._parts.settings)
+        old = texts(self._runtime.settings)
         try:
-            await self._parts.replication.switch(new)
+            await self._state.replication.switch(new)
         except Exception as error:
             kept = {name: old[name] for name in ROLE}
-            await asyncio.to_thread(self._parts.settings_file.change, BrokerSettings, kept)
+            await asyncio.to_thread(self._runtime.settings_file.change, BrokerSettings, kept)
             raise RemotingError(ResponseCode.SYSTEM_ERROR, str(error)) from error
         # Only now does a new master listen for slaves.
-        self._parts.names.changed()
+        self._state.names.changed()
 
     async def _stop(self) -> None:
         """Let changes end before the store, to whose directory they may write, is closed."""

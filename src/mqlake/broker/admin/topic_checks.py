@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from mqlake.broker.state.parts import Parts
+from mqlake.broker.runtime import BrokerRuntime
+from mqlake.broker.state.broker_state import BrokerState
 from mqlake.formats.config.topics import PERM_INHERIT, PERM_READ, PERM_WRITE, Topic
 from mqlake.protocol import naming
 from mqlake.protocol.codes import ResponseCode
@@ -12,7 +13,7 @@ _LONGEST_TYPE = 64
 PERMISSIONS = PERM_READ | PERM_WRITE | PERM_INHERIT
 
 
-def check_topic(parts: Parts, topic: Topic) -> None:
+def check_topic(state: BrokerState, runtime: BrokerRuntime, topic: Topic) -> None:
     """Refuse a topic that cannot be created or changed as requested.
 
     Raises:
@@ -22,8 +23,8 @@ def check_topic(parts: Parts, topic: Topic) -> None:
     fault = naming.topic_fault(name)
     if fault is not None:
         raise RemotingError(ResponseCode.INVALID_PARAMETER, fault)
-    refuse_system(parts, name)
-    most = parts.settings.max_topic_queue_nums
+    refuse_system(state, runtime, name)
+    most = runtime.settings.max_topic_queue_nums
     for queues in (topic.read_queue_nums, topic.write_queue_nums):
         if not 0 <= queues <= most:
             reason = (
@@ -37,16 +38,16 @@ def check_topic(parts: Parts, topic: Topic) -> None:
     if len(topic.topic_filter_type) > _LONGEST_TYPE:
         reason = f"the topic[{name}] has a topicFilterType of more than {_LONGEST_TYPE} characters"
         raise RemotingError(ResponseCode.INVALID_PARAMETER, reason)
-    parts.topics.check_room(name)
+    state.topics.check_room(name)
 
 
-def refuse_system(parts: Parts, name: str) -> None:
+def refuse_system(state: BrokerState, runtime: BrokerRuntime, name: str) -> None:
     """Refuse a change of one of the broker's own topics.
 
     Raises:
         RemotingError: it is such a topic, and `validateSystemTopicWhenUpdateTopic` is on.
     """
-    is_checked = parts.settings.validate_system_topic_when_update_topic
-    if is_checked and parts.topics.is_system(name):
+    is_checked = runtime.settings.validate_system_topic_when_update_topic
+    if is_checked and state.topics.is_system(name):
         reason = f"The topic[{name}] is conflict with system topic."
         raise RemotingError(ResponseCode.INVALID_PARAMETER, reason)

@@ -13,7 +13,8 @@ from mqlake.broker.admin.pages import page
 from mqlake.broker.admin.removal import pop_retry_topics, remove_topic
 from mqlake.broker.admin.topic_checks import check_topic, refuse_system
 from mqlake.broker.bodies import Members, admin_body
-from mqlake.broker.state.parts import Parts
+from mqlake.broker.runtime import BrokerRuntime
+from mqlake.broker.state.broker_state import BrokerState
 from mqlake.formats.config.topics import Topic
 from mqlake.protocol.attributes import parse_changes
 from mqlake.protocol.bodies.groups import TopicConfigs, TopicNames
@@ -40,8 +41,8 @@ Later = Answer | Coroutine[Any, Any, Answer]
 class TopicAdmin:
     """Answers requests about topics."""
 
-    def __init__(self, parts: Parts) -> None:
-        self._parts = parts
+    def __init__(self, state: BrokerState, runtime: BrokerRuntime) -> None:
+        self._state, self._runtime = state, runtime
 
     def routes(self) -> Sequence[Route]:
         """Return the handler of each request code."""
@@ -73,7 +74,7 @@ class TopicAdmin:
         return await self._once_told(response(request))
 
     async def _update_list(self, peer: Peer, request: Command) -> Answer:
-        slices, size = self._parts.slices, len(request.body)
+        slices, size = self._runtime.slices, len(request.body)
         return await self._once_told(
             slices.serve(peer, self._put_all(request), size=size, is_kept=True)
         )
@@ -85,18 +86,18 @@ class TopicAdmin:
         `BrokerController.registerIncrementBrokerData`, which waits as well).
         """
         found = await self._once_kept(answer)
-        await self._parts.names.told()
+        await self._state.names.told()
         return found
 
     def _once_kept(self, answer: Later) -> Coroutine[Any, Any, Answer]:
-        return once_kept(self._parts, self._parts.store.config.topics, answer)
+        return once_kept(self._state, self._state.store.config.topics, answer)
 
     def _put_all(self, request: Command) -> Job[Command]:
         yield  # Decoding a long body is one step.
-        topics = admin_body(TopicConfigs, request, self._parts.settings).topic_config_list
+        topics = admin_body(TopicConfigs, request, self._runtime.settings).topic_config_list
         yield
         for topic in topics:
-            check_topic(self._parts, topic)
+            check_topic(self._state, self._runtime, topic)
             yield
         for topic in topics:
             self._put(msgspec.structs.replace(topic, attributes={}), topic.attributes)
@@ -104,12 +105,12 @@ class TopicAdmin:
         return response(request)
 
     def _put(self, topic: Topic, changes: Mapping[str, str]) -> None:
-        check_topic(self._parts, topic)
-        old = self._parts.topics.get(topic.topic_name)
+        check_topic(self._state, self._runtime, topic)
+        old = self._state.topics.get(topic.topic_name)
         attributes = changed(old.attributes if old else {}, changes, TOPIC_ATTRIBUTES)
         if old is not None:
             check_fixed(old.attributes, attributes)
-        self._parts.topics.put(msgspec.structs.replace(topic, attributes=attributes))
+        self._state.topics.put(msgspec.structs.replace(topic, attributes=attributes))
 
     async def _delete(self, _peer: Peer, request: Command) -> Answer:
         name = request.header(TopicNameHeader).topic
@@ -118,7 +119,7 @@ class TopicAdmin:
         return await self._once_removed(response(request))
 
     async def _delete_list(self, _peer: Peer, request: Command) -> Answer:
-        names = admin_body(TopicNames, request, self._parts.settings).topic_list
+        names = admin_body(TopicNames, request, self._runtime.settings).topic_list
         if not names:
             reason = "The specified topic list is blank."
             raise RemotingError(ResponseCode.INVALID_PARAMETER, reason)
@@ -131,50 +132,50 @@ class TopicAdmin:
     def _check_removable(self, name: str) -> None:
         if not name.strip():
             raise RemotingError(ResponseCode.INVALID_PARAMETER, "The specified topic is blank.")
-        refuse_system(self._parts, name)
+        refuse_system(self._state, self._runtime, name)
 
     async def _remove(self, name: str) -> None:
         """Remove a topic and, if the settings say so, the retry topics of its popped messages."""
         names: list[str] = []
-        if self._parts.settings.clear_retry_topic_when_delete_topic:
-            names = await self._parts.slices.finish(self._retry_topics(name))
+        if self._runtime.settings.clear_retry_topic_when_delete_topic:
+            names = await self._runtime.slices.finish(self._retry_topics(name))
         # The topic comes last: if the disk refuses something, its offsets still name the groups
         # when the request is repeated.
         for each in [*names, name]:
-            await remove_topic(self._parts, each)
+            await remove_topic(self._state, self._runtime, each)
 
     def _retry_topics(self, name: str) -> Job[list[str]]:
-        groups = self._parts.store.config.consumer_offsets.groups_of(name)
-        return (yield from pop_retry_topics(self._parts, ((name, each) for each in groups))).own
+        groups = self._state.store.config.consumer_offsets.groups_of(name)
+        return (yield from pop_retry_topics(self._state, ((name, each) for each in groups))).own
 
     async def _once_removed(self, answer: Answer) -> Answer:
         """Return an answer once nothing of what was removed would be there after a crash.
 
         Offsets of a deleted topic would hide messages of one that is created with its name.
         """
-        config = self._parts.store.config
+        config = self._state.store.config
         for table in (config.static_topics, config.consumer_offsets):
-            await once_kept(self._parts, table, None)
+            await once_kept(self._state, table, None)
         return await self._once_kept(answer)
 
     def _get(self, _peer: Peer, request: Command) -> Command:
         topic, mapping = self._topic(request), None
         if request.header(TopicNameHeader).lo:
-            mapping = self._parts.static_topics.get(topic.topic_name)
+            mapping = self._state.static_topics.get(topic.topic_name)
         return response(request, body=encode_body(mapped_topic(topic, mapping)))
 
     def _topic(self, request: Command) -> Topic:
         name = request.header(TopicNameHeader).topic
-        found = self._parts.topics.get(name)
+        found = self._state.topics.get(name)
         if found is None:
             raise RemotingError(ResponseCode.TOPIC_NOT_EXIST, f"topic[{name}] not exist")
         return found
 
     def _get_all(self, peer: Peer, request: Command) -> Later:
-        return self._parts.slices.serve(peer, self._all(request))
+        return self._runtime.slices.serve(peer, self._all(request))
 
     def _all(self, request: Command) -> Job[Command]:
-        topics, static_topics = self._parts.topics, self._parts.static_topics
+        topics, static_topics = self._state.topics, self._state.static_topics
         asked, version = request.header(AllTopicsHeader), encode_body(topics.version)
         total = len(topics)
         names, is_whole = page(
@@ -192,7 +193,7 @@ class TopicAdmin:
             yield
         ended = b""
         if asked.incarnations and not asked.topic_seq:
-            ended = b'"incarnations":' + encode_body(self._parts.store.incarnations.ended()) + b","
+            ended = b'"incarnations":' + encode_body(self._state.store.incarnations.ended()) + b","
         body = b"".join(
             (
                 b"{",
@@ -215,30 +216,30 @@ class TopicAdmin:
         return response(request, header=header, body=body)
 
     def _stats(self, peer: Peer, request: Command) -> Later:
-        return self._parts.slices.serve(peer, self._stats_of(request))
+        return self._runtime.slices.serve(peer, self._stats_of(request))
 
     def _stats_of(self, request: Command) -> Job[Command]:
         topic = self._topic(request)
-        name, broker = topic.topic_name, self._parts.settings.broker_name
+        name, broker = topic.topic_name, self._runtime.settings.broker_name
         pairs = Members()
-        for each in range(self._parts.topics.queues(name)):
+        for each in range(self._state.topics.queues(name)):
             pairs.append(encode_queue(MessageQueue(name, broker, each), self._offsets(name, each)))
             yield
         table = join_queues(pairs)
-        put_tps = self._parts.stats.put_tps(name)
+        put_tps = self._state.stats.put_tps(name)
         return response(
             request, body=encode_with_table({"offsetTable": table, "topicPutTps": put_tps})
         )
 
     def _offsets(self, topic: str, queue_id: int) -> TopicOffset:
-        reads = self._parts.store.reads
+        reads = self._state.store.reads
         low, high = reads.queue(topic, queue_id)
         last = reads.head_from(topic, queue_id, high - 1) if high > low else None
         return TopicOffset(low, high, last.store_timestamp if last else 0)
 
     def _system_topics(self, peer: Peer, request: Command) -> Later:
-        return self._parts.slices.serve(peer, self._system_list(request))
+        return self._runtime.slices.serve(peer, self._system_list(request))
 
     def _system_list(self, request: Command) -> Job[Command]:
-        names = yield from self._parts.topics.system_names()
+        names = yield from self._state.topics.system_names()
         return response(request, body=encode_body(TopicList(names)))

@@ -14,7 +14,8 @@ import msgspec
 
 from mqlake.broker.controller.controllers import Controllers
 from mqlake.broker.controller.identity import Identity
-from mqlake.broker.state.parts import Parts
+from mqlake.broker.runtime import BrokerRuntime
+from mqlake.broker.state.broker_state import BrokerState
 from mqlake.errors import MqlakeError
 from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.command import request
@@ -56,13 +57,13 @@ class Membership:
     who that is, only its own answer says.
     """
 
-    def __init__(self, parts: Parts) -> None:
-        assert parts.replication.group is not None
-        self._parts, self._group = parts, parts.replication.group
-        clock = parts.store.clock
-        self._controllers = Controllers(parts.live, clock)
+    def __init__(self, state: BrokerState, runtime: BrokerRuntime) -> None:
+        assert state.replication.group is not None
+        self._state, self._runtime, self._group = state, runtime, state.replication.group
+        clock = state.store.clock
+        self._controllers = Controllers(runtime.live, clock)
         self._client = RemotingClient()
-        self._identity = Identity(parts.store.directory, parts.settings)
+        self._identity = Identity(state.store.directory, runtime.settings)
         self._look = asyncio.Event()
         self._looked = asyncio.Lock()
         self._applied = self._noted = -1
@@ -94,10 +95,10 @@ class Membership:
         self._look.set()
 
     def _take_id(self, broker_id: int) -> None:
-        settings = self._parts.settings
+        settings = self._runtime.settings
         self._group.broker_id = broker_id
         if settings.is_slave:
-            self._parts.live.switch(msgspec.structs.replace(settings, broker_id=broker_id))
+            self._runtime.live.switch(msgspec.structs.replace(settings, broker_id=broker_id))
 
     async def _keep(self) -> None:
         while True:
@@ -111,7 +112,7 @@ class Membership:
                 if self._failure is not None:
                     _log.info("the controller answers")
                 self._failure = None
-                pause = self._parts.settings.sync_broker_metadata_period / 1000
+                pause = self._runtime.settings.sync_broker_metadata_period / 1000
                 if self._is_without_master:
                     pause = _AGAIN
             with suppress(TimeoutError):
@@ -128,11 +129,11 @@ class Membership:
     @property
     def _is_without_master(self) -> bool:
         """Whether this is a slave that does not know yet where its master sends the log."""
-        return self._parts.settings.is_slave and not self._parts.replicas.master_ha_address
+        return self._runtime.settings.is_slave and not self._state.replicas.master_ha_address
 
     async def _look_now(self) -> None:
         if not self._group.broker_id:
-            milliseconds = self._parts.store.clock.milliseconds()
+            milliseconds = self._state.store.clock.milliseconds()
             self._take_id(await self._identity.obtain(self._controllers, milliseconds))
         if not self._is_registered:
             await self._controllers.find_leader()
@@ -151,7 +152,7 @@ class Membership:
             term = await self._controllers.term()
             if term.master_id is not None:
                 return term
-            if self._parts.settings.async_learner:
+            if self._runtime.settings.async_learner:
                 raise MqlakeError("there is no master, and asyncLearner keeps this broker from it")
             elected = await self._controllers.elect(self._group.broker_id)
             # RocketMQ's controllers say here who was elected, and some of them not the in-sync set.
@@ -182,33 +183,33 @@ class Membership:
                 await self._follow(term)
             if term.number != self._applied:
                 if self._applied < 0:
-                    await self._parts.names.start()
+                    await self._state.names.start()
                 self._applied = term.number
-                self._parts.names.changed()
+                self._state.names.changed()
 
     async def _lead(self, term: Term) -> None:
         if term.master_id not in term.members:
             # Without the members, nobody would be waited for.
             raise MqlakeError("the controller says that the master is not in the in-sync set")
-        replication, settings = self._parts.replication, self._parts.settings
+        replication, settings = self._state.replication, self._runtime.settings
         if settings.is_slave:
-            self._parts.replicas.found_master("", "")
+            self._state.replicas.found_master("", "")
             new = msgspec.structs.replace(settings, broker_role=BrokerRole.SYNC_MASTER, broker_id=0)
             await replication.switch(new)
         elif isinstance(replication.server, AutoSwitchServer):
             replication.take_term(term)
         if term.number != self._applied:
-            self._parts.topics.begin_term(term.number)
+            self._state.topics.begin_term(term.number)
             _log.info("this broker, %d, is the master in epoch %d", term.master_id, term.number)
 
     async def _follow(self, term: Term) -> None:
-        replication, replicas = self._parts.replication, self._parts.replicas
+        replication, replicas = self._state.replication, self._state.replicas
         if term.number != self._noted:
             self._noted = term.number
             _log.info("broker %s is the master in epoch %d", term.master_id, term.number)
-        if not self._parts.settings.is_slave:
+        if not self._runtime.settings.is_slave:
             new = msgspec.structs.replace(
-                self._parts.settings,
+                self._runtime.settings,
                 broker_role=BrokerRole.SLAVE,
                 broker_id=self._group.broker_id,
             )
@@ -224,7 +225,7 @@ class Membership:
         Raises:
             MqlakeError: it does not say, and has not said it before.
         """
-        replicas = self._parts.replicas
+        replicas = self._state.replicas
         try:
             replicas.found_master(term.master_address, await self._ha_address(term))
         except MqlakeError:
@@ -271,10 +272,10 @@ class Membership:
                     self._send_heartbeat()
                 except Exception as error:  # noqa: BLE001 (without this task the broker counts as dead)
                     self._report(error)
-            await asyncio.sleep(self._parts.settings.broker_heartbeat_interval / 1000)
+            await asyncio.sleep(self._runtime.settings.broker_heartbeat_interval / 1000)
 
     def _send_heartbeat(self) -> None:
-        settings, watermarks = self._parts.settings, self._parts.store.watermarks
+        settings, watermarks = self._runtime.settings, self._state.store.watermarks
         self._controllers.beat(
             ControllerHeartbeatHeader(
                 cluster_name=settings.broker_cluster_name,

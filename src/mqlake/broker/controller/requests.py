@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mqlake.broker.controller.membership import Membership
-from mqlake.broker.state.parts import Parts
+from mqlake.broker.runtime import BrokerRuntime
+from mqlake.broker.state.broker_state import BrokerState
 from mqlake.protocol.bodies.controller import EpochEntry, EpochEntryCache
 from mqlake.protocol.body import encode_body
 from mqlake.protocol.codes import RequestCode, ResponseCode
@@ -30,13 +31,13 @@ class ControllerRequests:
         membership: None without a controller.
     """
 
-    def __init__(self, parts: Parts) -> None:
-        self._parts = parts
-        is_led = parts.replication.group is not None
-        self.membership = Membership(parts) if is_led else None
+    def __init__(self, state: BrokerState, runtime: BrokerRuntime) -> None:
+        self._state, self._runtime = state, runtime
+        is_led = state.replication.group is not None
+        self.membership = Membership(state, runtime) if is_led else None
         if self.membership is not None:
-            parts.on_start.append(self.membership.start)
-            parts.on_stop.append(self.membership.stop)
+            runtime.on_start.append(self.membership.start)
+            runtime.on_stop.append(self.membership.stop)
 
     def routes(self) -> Sequence[Route]:
         """Return what serves each request code."""
@@ -53,7 +54,7 @@ class ControllerRequests:
         return response(request)
 
     def _epochs(self, _peer: Peer, request: Command) -> Command:
-        group, settings = self._parts.replication.group, self._parts.settings
+        group, settings = self._state.replication.group, self._runtime.settings
         if group is None:
             raise RemotingError(ResponseCode.SYSTEM_ERROR, "this request only for controllerMode ")
         epochs = group.epochs.all
@@ -64,7 +65,7 @@ class ControllerRequests:
             settings.broker_name,
             settings.broker_id,
             entries,
-            self._parts.store.watermarks.end,
+            self._state.store.watermarks.end,
         )
         return response(request, body=encode_body(body))
 
@@ -75,9 +76,9 @@ class ControllerRequests:
             self._note_returning(found)
             return response(request)
         header = ExchangeHaInfoHeader(
-            master_ha_address=self._parts.replicas.ha_address or None,
-            master_flush_offset=self._parts.store.watermarks.flushed,
-            master_address=self._parts.settings.broker_address,
+            master_ha_address=self._state.replicas.ha_address or None,
+            master_flush_offset=self._state.store.watermarks.flushed,
+            master_address=self._runtime.settings.broker_address,
         )
         return response(request, header=header)
 
@@ -87,12 +88,12 @@ class ControllerRequests:
         Only while no name server knows a master, or this slave acts for it, and only at the host
         of the last known master: anyone could send this.
         """
-        parts, slave = self._parts, self._parts.replication.slave
-        if slave is None or not parts.settings.has_acting_master:
+        state, runtime, slave = self._state, self._runtime, self._state.replication.slave
+        if slave is None or not runtime.settings.has_acting_master:
             return
-        if parts.replicas.master_address and not parts.replicas.is_acting:
+        if state.replicas.master_address and not state.replicas.is_acting:
             return
-        if not parts.replicas.may_be_master(found.master_address, found.master_ha_address):
+        if not state.replicas.may_be_master(found.master_address, found.master_ha_address):
             return
         slave.master_ha_address, slave.master_address = (
             found.master_ha_address,

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 
-from mqlake.broker.state.parts import Parts
+from mqlake.broker.runtime import BrokerRuntime
+from mqlake.broker.state.broker_state import BrokerState
 from mqlake.metrics.metric import Sample, counter, gauge
 from mqlake.protocol.codes import RequestCode
 from mqlake.protocol.naming import SYSTEM_GROUP_PREFIX
@@ -41,7 +42,9 @@ PAST_END = counter(
 )
 
 
-def samples(parts: Parts, served: Mapping[int, int], connections: int) -> Job[list[Sample]]:
+def samples(
+    state: BrokerState, runtime: BrokerRuntime, served: Mapping[int, int], connections: int
+) -> Job[list[Sample]]:
     """Return the connected clients by kind, and counts of requests since the start.
 
     Args:
@@ -50,18 +53,18 @@ def samples(parts: Parts, served: Mapping[int, int], connections: int) -> Job[li
     """
     found = [
         Sample(CONNECTIONS, connections),
-        Sample(WAITING, len(parts.slices)),
-        Sample(PAST_END, parts.past_end.corrected, ("pull",)),
-        Sample(PAST_END, parts.past_end.refused, ("commit",)),
+        Sample(WAITING, len(runtime.slices)),
+        Sample(PAST_END, state.past_end.corrected, ("pull",)),
+        Sample(PAST_END, state.past_end.refused, ("commit",)),
         *(Sample(REQUESTS, count, (_name(code),)) for code, count in served.items() if count),
-        *(Sample(REFUSED, count, (reason,)) for reason, count in parts.busy.counts.items()),
+        *(Sample(REFUSED, count, (reason,)) for reason, count in state.busy.counts.items()),
     ]
     producers = Counter[tuple[str, ...]]()
-    for members in list(parts.clients.producers.values()):
+    for members in list(state.clients.producers.values()):
         producers.update((each.language, str(each.version), _REMOTING) for each in members)
         yield
     found += [Sample(PRODUCERS, count, labels) for labels, count in producers.items()]
-    for group in list(parts.clients.consumers.values()):
+    for group in list(state.clients.consumers.values()):
         mode, name = _MODES.get(group.consume_type, "unknown"), group.group
         is_system = str(name.startswith(SYSTEM_GROUP_PREFIX)).lower()
         kinds = Counter((each.language, str(each.version)) for each in group)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from mqlake.broker.state.broker_state import BrokerState
 from mqlake.broker.state.clients.members import ConsumerGroup
-from mqlake.broker.state.parts import Parts
 from mqlake.formats.config.topics import Topic
 from mqlake.metrics.metric import Sample, gauge
 from mqlake.protocol.naming import SYSTEM_GROUP_PREFIX
@@ -60,17 +60,17 @@ class _Behind(NamedTuple):
         )
 
 
-def samples(parts: Parts) -> Job[list[Sample]]:
+def samples(state: BrokerState) -> Job[list[Sample]]:
     """Return one sample of each metric for each topic of each group that has a consumer."""
     found: list[Sample] = []
-    now = parts.store.clock.milliseconds()
-    for group in list(parts.clients.consumers.values()):
+    now = state.store.clock.milliseconds()
+    for group in list(state.clients.consumers.values()):
         for name in list(group.subscriptions):
-            topic = parts.topics.get(name)
+            topic = state.topics.get(name)
             if topic is None or group.is_broadcasting:
                 continue
-            behind = yield from _of_topic(parts, group, topic)
-            is_system = parts.topics.is_system(name) or group.group.startswith(SYSTEM_GROUP_PREFIX)
+            behind = yield from _of_topic(state, group, topic)
+            is_system = state.topics.is_system(name) or group.group.startswith(SYSTEM_GROUP_PREFIX)
             labels = (group.group, name, "false", "true" if is_system else "false")
             found += [
                 Sample(LAG, behind.lag, labels),
@@ -83,29 +83,29 @@ def samples(parts: Parts) -> Job[list[Sample]]:
     return found
 
 
-def _of_topic(parts: Parts, group: ConsumerGroup, topic: Topic) -> Job[_Behind]:
+def _of_topic(state: BrokerState, group: ConsumerGroup, topic: Topic) -> Job[_Behind]:
     behind = _Behind()
     for queue_id in range(topic.write_queue_nums):
-        behind |= _of_queue(parts, group.group, topic.topic_name, queue_id)
+        behind |= _of_queue(state, group.group, topic.topic_name, queue_id)
         yield
     return behind
 
 
-def _of_queue(parts: Parts, group: str, topic: str, queue_id: int) -> _Behind:
-    low, high = parts.store.reads.queue(topic, queue_id)
-    offsets = parts.store.config.consumer_offsets
+def _of_queue(state: BrokerState, group: str, topic: str, queue_id: int) -> _Behind:
+    low, high = state.store.reads.queue(topic, queue_id)
+    offsets = state.store.config.consumer_offsets
     committed = offsets.query(group, topic, queue_id)
     at = min(max(low if committed is None else committed, low), high)
     pulled = min(max(offsets.query_pull(group, topic, queue_id) or 0, at), high)
     if at == high:
         return _Behind()
-    oldest = _time(parts, topic, queue_id, at)
-    ready = _time(parts, topic, queue_id, pulled) if pulled < high else 0
+    oldest = _time(state, topic, queue_id, at)
+    ready = _time(state, topic, queue_id, pulled) if pulled < high else 0
     return _Behind(high - at, pulled - at, high - pulled, oldest, ready)
 
 
-def _time(parts: Parts, topic: str, queue_id: int, offset: int) -> int:
-    head = parts.store.reads.head_from(topic, queue_id, offset)
+def _time(state: BrokerState, topic: str, queue_id: int, offset: int) -> int:
+    head = state.store.reads.head_from(topic, queue_id, offset)
     return 0 if head is None else head.store_timestamp
 
 

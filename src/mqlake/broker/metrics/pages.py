@@ -52,7 +52,7 @@ class Pages:
             return _not_ready("the broker starts or stops; a start may recover the store")
         if broker.failed.done():
             return _not_ready(f"the store has failed: {broker.failed.result()}")
-        settings, health = broker.settings, broker.parts.store.health
+        settings, health = broker.settings, broker.state.store.health
         if not settings.is_slave and health.not_writable is not None:
             return _not_ready(f"no messages are accepted: {health.not_writable}")
         return Page(b"ok\n")
@@ -62,20 +62,20 @@ class Pages:
         async with self._scraping:
             found = [Sample(LOOP_LAG, self._lag.take())]
             if (broker := self._broker()) is not None:
-                found += await broker.parts.slices.finish(_all(broker))
+                found += await broker.runtime.slices.finish(_all(broker))
             labels = common_labels(self._settings)
             body = await asyncio.to_thread(encode, found, labels)
         return Page(body, content_type=CONTENT_TYPE)
 
 
 def _all(broker: Broker) -> Job[list[Sample]]:
-    parts = broker.parts
-    parts.store.catch_up()  # Lag includes what is acknowledged.
+    state, runtime = broker.state, broker.runtime
+    state.store.catch_up()  # Lag includes what is acknowledged.
     found: list[Sample] = []
-    found += yield from storage.samples(parts)
-    found += yield from traffic.samples(parts)
-    found += yield from connections.samples(parts, broker.served, len(broker.peers))
-    found += yield from lag.samples(parts)
+    found += yield from storage.samples(state, runtime)
+    found += yield from traffic.samples(state, runtime)
+    found += yield from connections.samples(state, runtime, broker.served, len(broker.peers))
+    found += yield from lag.samples(state)
     return found
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from mqlake.broker.state.parts import Parts
+from mqlake.broker.runtime import BrokerRuntime
+from mqlake.broker.state.broker_state import BrokerState
 from mqlake.errors import DiskError
 from mqlake.metrics.metric import Sample, counter, gauge
 from mqlake.remoting.slices import Job
@@ -49,9 +50,9 @@ OF_DELETED = counter(
 )
 
 
-def samples(parts: Parts) -> Job[list[Sample]]:
+def samples(state: BrokerState, runtime: BrokerRuntime) -> Job[list[Sample]]:
     """Return the state of the store."""
-    store = parts.store
+    store = state.store
     marks, health, redelivery = store.watermarks, store.health, store.redelivery
     found = [
         Sample(FLUSH_BEHIND, marks.end - marks.flushed, _LOCAL),
@@ -72,6 +73,6 @@ def samples(parts: Parts) -> Job[list[Sample]]:
     if (first := store.reads.record_at(marks.min_offset)) is not None:
         age = store.clock.milliseconds() - first.store_timestamp
         found.append(Sample(RESERVE_TIME, age, _LOCAL))
-    services = (*health.services, *parts.repeating)
+    services = (*health.services, *runtime.repeating)
     found.extend(Sample(SERVICE_FAILURES, each.failures, (each.name,)) for each in services)
     return found

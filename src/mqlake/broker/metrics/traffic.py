@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from mqlake.broker.state.parts import Parts
+from mqlake.broker.runtime import BrokerRuntime
+from mqlake.broker.state.broker_state import BrokerState
 from mqlake.broker.state.stats import GROUP_GET, GROUP_GET_SIZE, SEND_BACK, TOPIC_PUT_SIZE
 from mqlake.formats.config.topics import MESSAGE_TYPE
 from mqlake.metrics.metric import Metric, Sample, counter, gauge
@@ -28,31 +29,31 @@ PERMISSION = gauge("rocketmq_broker_permission", "2 to write, 4 to read, 6 for b
 _OF_GROUPS = ((MESSAGES_OUT, GROUP_GET), (BYTES_OUT, GROUP_GET_SIZE), (SENT_BACK, SEND_BACK))
 
 
-def samples(parts: Parts) -> Job[list[Sample]]:
+def samples(state: BrokerState, runtime: BrokerRuntime) -> Job[list[Sample]]:
     """Return the counts since the start, of topics that exist."""
     found = [
-        Sample(TOPICS, len(parts.topics)),
-        Sample(GROUPS, len(parts.groups)),
-        Sample(PERMISSION, parts.settings.broker_permission),
+        Sample(TOPICS, len(state.topics)),
+        Sample(GROUPS, len(state.groups)),
+        Sample(PERMISSION, runtime.settings.broker_permission),
     ]
-    sizes = parts.stats.counted(TOPIC_PUT_SIZE)
-    for name, count in (yield from parts.stats.puts()).items():
-        if (topic := parts.topics.get(name)) is not None and count:
+    sizes = state.stats.counted(TOPIC_PUT_SIZE)
+    for name, count in (yield from state.stats.puts()).items():
+        if (topic := state.topics.get(name)) is not None and count:
             kind = topic.attributes.get(MESSAGE_TYPE, "").lower()
             kind = "normal" if kind in _UNTYPED else kind
-            labels = (name, kind, _is(parts.topics.is_system(name)))
+            labels = (name, kind, _is(state.topics.is_system(name)))
             found.append(Sample(MESSAGES_IN, count, labels))
             found.append(Sample(BYTES_IN, sizes.get(name, 0), labels))
         yield
     for metric, name in _OF_GROUPS:
-        yield from _of_groups(parts, metric, name, found)
+        yield from _of_groups(state, metric, name, found)
     return found
 
 
-def _of_groups(parts: Parts, metric: Metric, name: str, found: list[Sample]) -> Job[None]:
-    for key, count in list(parts.stats.counted(name).items()):
+def _of_groups(state: BrokerState, metric: Metric, name: str, found: list[Sample]) -> Job[None]:
+    for key, count in list(state.stats.counted(name).items()):
         topic, _, group = key.partition("@")
-        found.append(Sample(metric, count, (topic, group, _is(parts.topics.is_system(topic)))))
+        found.append(Sample(metric, count, (topic, group, _is(state.topics.is_system(topic)))))
         yield
 
 

@@ -14,7 +14,8 @@ from mqlake.broker.pop.in_flight import InFlight, QueueKey
 from mqlake.broker.pop.ordered import Ordered
 from mqlake.broker.pop.revive_topic import ReviveTopic
 from mqlake.broker.pop.waiting import Waiting
-from mqlake.broker.state.parts import Parts
+from mqlake.broker.runtime import BrokerRuntime
+from mqlake.broker.state.broker_state import BrokerState
 from mqlake.protocol.bodies.pop import BatchAck, BatchAcks
 from mqlake.protocol.codes import ResponseCode
 from mqlake.protocol.command import Command, response
@@ -40,13 +41,14 @@ class Acknowledging:
 
     def __init__(
         self,
-        parts: Parts,
+        state: BrokerState,
+        runtime: BrokerRuntime,
         in_flight: InFlight,
         revive_topic: ReviveTopic,
         ordered: Ordered,
         waiting: Waiting,
     ) -> None:
-        self._parts, self._store = parts, parts.store
+        self._state, self._runtime, self._store = state, runtime, state.store
         self._in_flight, self._revive_topic = in_flight, revive_topic
         self._ordered, self._waiting = ordered, waiting
 
@@ -74,12 +76,12 @@ class Acknowledging:
         self, peer: Peer, request: Command
     ) -> Command | Coroutine[Any, Any, Command]:
         """Note that messages of several pops were consumed."""
-        settings = self._parts.settings
+        settings = self._runtime.settings
         acks = admin_body(BatchAcks, request, settings).acks if request.body else []
         if not acks:
             raise RemotingError(_NO_MESSAGE, "no acknowledgements")
         job = self._acknowledge_all(peer, request, acks)
-        return self._parts.slices.serve(peer, job, size=len(request.body), is_kept=True)
+        return self._runtime.slices.serve(peer, job, size=len(request.body), is_kept=True)
 
     def _acknowledge_all(self, peer: Peer, request: Command, acks: list[BatchAck]) -> Job[Command]:
         for ack in acks:
@@ -93,7 +95,7 @@ class Acknowledging:
         )
         check_receipt(receipt, self._revive_topic.queues)
         topic = marked(ack.retry, ack.topic, ack.consumer_group)
-        if topic not in self._parts.topics:
+        if topic not in self._state.topics:
             return
         low, high = self._store.reads.queue(topic, ack.queue_id)
         offsets = [ack.start_offset + number for number in _first_bits(ack.bits)]
@@ -127,7 +129,7 @@ class Acknowledging:
         if old is not None and offset < old:
             return
         if old is None:
-            self._parts.offset_room.check(group, topic)
+            self._state.offset_room.check(group, topic)
         following = self._ordered.acknowledge(key, offset, receipt.pop_time)
         if following is None:
             return
@@ -155,7 +157,7 @@ class Acknowledging:
                 _NO_MESSAGE, f"there is no message {header.offset}; the queue has {low}~{high}"
             )
         now = self._store.clock.milliseconds()
-        longest = self._parts.settings.timer_max_delay_sec * 1000
+        longest = self._runtime.settings.timer_max_delay_sec * 1000
         if not 0 <= header.invisible_time <= longest:
             reason = f"invisibleTime {header.invisible_time} is not between 0 and {longest} ms"
             raise RemotingError(ResponseCode.INVALID_PARAMETER, f"{reason} (timerMaxDelaySec)")
@@ -171,7 +173,7 @@ class Acknowledging:
             topic=key.topic,
             group=key.group,
             distances=[0],
-            broker_name=self._parts.settings.broker_name,
+            broker_name=self._runtime.settings.broker_name,
             log_end=self._store.watermarks.end,
         )
         end = self._revive_later(point, receipt.revive_queue_id)
@@ -228,7 +230,7 @@ class Acknowledging:
         return parse_receipt(text, self._revive_topic.queues)
 
     def _queue(self, header: AckHeader | ChangeInvisibleTimeHeader, peer: Peer) -> QueueKey:
-        topic = self._parts.topics.get(header.topic)
+        topic = self._state.topics.get(header.topic)
         if topic is None:
             reason = f"topic[{header.topic}] not exist, apply first please!"
             raise RemotingError(ResponseCode.TOPIC_NOT_EXIST, reason)

@@ -11,7 +11,8 @@ from typing import Any
 import msgspec
 
 from mqlake.broker.pop.kept_table import KeptTable, Members
-from mqlake.broker.state.parts import Parts
+from mqlake.broker.runtime import BrokerRuntime
+from mqlake.broker.state.broker_state import BrokerState
 from mqlake.formats.config import MessageRequestModes
 from mqlake.formats.config.message_request_mode import MessageRequestMode
 from mqlake.formats.config.topics import PERM_READ
@@ -50,13 +51,15 @@ _MOST_KNOWN = 1000
 class AssignmentRequests:
     """Decides which queues a consumer owns, and whether it pulls or pops them."""
 
-    def __init__(self, parts: Parts) -> None:
-        self._parts = parts
-        self._file = KeptTable[MessageRequestModes](parts, MessageRequestModes, self._gather)
+    def __init__(self, state: BrokerState, runtime: BrokerRuntime) -> None:
+        self._state, self._runtime = state, runtime
+        self._file = KeptTable[MessageRequestModes](
+            state, runtime, MessageRequestModes, self._gather
+        )
         self._modes = self._file.found.message_request_mode_map
         self._count = sum(map(len, self._modes.values()))
-        self._routes = _Routes(parts)
-        parts.followed[RequestCode.GET_ALL_MESSAGE_REQUEST_MODE] = self._follow
+        self._routes = _Routes(state)
+        state.followed[RequestCode.GET_ALL_MESSAGE_REQUEST_MODE] = self._follow
 
     async def query(self, _peer: Peer, request: Command) -> Command:
         """Answer which queues of a topic a consumer owns."""
@@ -75,9 +78,9 @@ class AssignmentRequests:
         if topic.startswith(RETRY_PREFIX):
             reason = "retry topic is not allowed to set mode"
             raise RemotingError(ResponseCode.NO_PERMISSION, reason)
-        if topic not in self._parts.topics:
+        if topic not in self._state.topics:
             raise RemotingError(ResponseCode.TOPIC_NOT_EXIST, f"topic[{topic}] not exist")
-        if self._parts.groups.get_or_make(group, peer.address) is None:
+        if self._state.groups.get_or_make(group, peer.address) is None:
             reason = "subscription group does not exist"
             raise RemotingError(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, reason)
         if group not in self._modes.get(topic, ()):
@@ -89,7 +92,7 @@ class AssignmentRequests:
         return response(request)
 
     def _check_room(self, topic: str, group: str) -> None:
-        most = self._parts.settings.max_answer_entries
+        most = self._runtime.settings.max_answer_entries
         if self._count >= most:
             reason = (
                 f"the mode of group {group} in topic {topic} is not stored: there are {most} "
@@ -99,7 +102,7 @@ class AssignmentRequests:
 
     def all_modes(self, peer: Peer, request: Command) -> Answer | Coroutine[Any, Any, Answer]:
         """Answer all modes that were set."""
-        return self._parts.slices.serve(peer, self._all_modes(request))
+        return self._runtime.slices.serve(peer, self._all_modes(request))
 
     def _all_modes(self, request: Command) -> Job[Answer]:
         part = yield from requested(request.header(TablePartHeader), self._size())
@@ -169,7 +172,7 @@ class AssignmentRequests:
         found = self._modes.get(topic, {}).get(group)
         if found is not None:
             return found
-        settings = self._parts.settings
+        settings = self._runtime.settings
         is_pop = settings.default_message_request_mode == POP and not topic.startswith(RETRY_PREFIX)
         if not is_pop:
             return MessageRequestMode(topic, group, PULL)
@@ -183,7 +186,7 @@ class AssignmentRequests:
         """
         if queues is None or asked.message_model == BROADCASTING:
             return queues
-        members = self._parts.clients.consumers.get(asked.consumer_group)
+        members = self._state.clients.consumers.get(asked.consumer_group)
         strategy = STRATEGIES.get(asked.strategy_name)
         if members is None or strategy is None:
             return None
@@ -198,19 +201,19 @@ class AssignmentRequests:
         route = await self._routes.of(name)
         if route is not None:
             return sorted(_of_route(name, route), key=_place)
-        topic = self._parts.topics.get(name)
+        topic = self._state.topics.get(name)
         if topic is None or not topic.perm & PERM_READ:
             return None
-        broker = self._parts.settings.broker_name
+        broker = self._runtime.settings.broker_name
         return [MessageQueue(name, broker, number) for number in range(topic.read_queue_nums)]
 
 
 class _Routes:
     """The routes of topics, as name servers answered recently."""
 
-    def __init__(self, parts: Parts) -> None:
-        self._parts = parts
-        self._now = parts.store.clock.monotonic
+    def __init__(self, state: BrokerState) -> None:
+        self._state = state
+        self._now = state.store.clock.monotonic
         # The time until which each route is valid, in the order of arrival.
         self._known: dict[str, tuple[float, TopicRouteData | None]] = {}
 
@@ -223,7 +226,7 @@ class _Routes:
         until, route = self._known.get(topic, (0.0, None))
         if self._now() < until:
             return route
-        route = await self._parts.names.route(topic)
+        route = await self._state.names.route(topic)
         self._keep(topic, route)
         return route
 

@@ -17,7 +17,8 @@ from mqlake.broker.pop.revival import Revival
 from mqlake.broker.pop.revive_topic import ReviveTopic
 from mqlake.broker.pop.rounds import Rounds
 from mqlake.broker.pop.waiting import Waiting
-from mqlake.broker.state.parts import Parts
+from mqlake.broker.runtime import BrokerRuntime
+from mqlake.broker.state.broker_state import BrokerState
 from mqlake.errors import DiskError, MqlakeError, SyncError
 from mqlake.protocol.codes import RequestCode
 from mqlake.protocol.permission import Permission
@@ -33,31 +34,31 @@ _log = logging.getLogger(__name__)
 class PopConsumption:
     """Serves pop consumers; redelivers messages that they do not acknowledge."""
 
-    def __init__(self, parts: Parts) -> None:
-        self._parts, self._store = parts, parts.store
+    def __init__(self, state: BrokerState, runtime: BrokerRuntime) -> None:
+        self._state, self._runtime, self._store = state, runtime, state.store
         self._in_flight = InFlight(self._store.config.consumer_offsets)
-        self._revive_topic = ReviveTopic(parts, self._in_flight)
-        rounds = Rounds(parts)
-        self._ordered = ordered = Ordered(parts)
-        waiting = Waiting(parts, rounds)
-        reading = Reading(parts, self._in_flight, ordered, self._revive_topic)
-        self._requests = PopRequests(parts, reading, waiting, rounds)
+        self._revive_topic = ReviveTopic(state, runtime, self._in_flight)
+        rounds = Rounds(state, runtime)
+        self._ordered = ordered = Ordered(state, runtime)
+        waiting = Waiting(state, runtime, rounds)
+        reading = Reading(state, runtime, self._in_flight, ordered, self._revive_topic)
+        self._requests = PopRequests(state, runtime, reading, waiting, rounds)
         self._notifications = Notifications(
-            parts, reading, ordered, waiting, rounds, self._requests.check_topic
+            state, runtime, reading, ordered, waiting, rounds, self._requests.check_topic
         )
-        self._peeking = Peeking(parts, reading, rounds, self._requests.check_topic)
+        self._peeking = Peeking(state, runtime, reading, rounds, self._requests.check_topic)
         self._acknowledging = Acknowledging(
-            parts, self._in_flight, self._revive_topic, ordered, waiting
+            state, runtime, self._in_flight, self._revive_topic, ordered, waiting
         )
-        self._assignment = AssignmentRequests(parts)
+        self._assignment = AssignmentRequests(state, runtime)
         for part in (self._in_flight, ordered, waiting, self._assignment):
-            parts.endings.add(part)
+            state.endings.add(part)
         self._revival: Revival | None = None
-        if parts.settings.timer_wheel_enable:
-            parts.repeating.every_job(_LOOK_INTERVAL, self._look)
-            parts.repeating.every_job(_REVIVE_INTERVAL, self._revive)
-            parts.on_stop.append(self._stop)
-            parts.live.on_change(self._end_term, "broker_role")
+        if runtime.settings.timer_wheel_enable:
+            runtime.repeating.every_job(_LOOK_INTERVAL, self._look)
+            runtime.repeating.every_job(_REVIVE_INTERVAL, self._revive)
+            runtime.on_stop.append(self._stop)
+            runtime.live.on_change(self._end_term, "broker_role")
 
     def routes(self) -> Sequence[Route]:
         """Return the handler of each request code."""
@@ -89,21 +90,21 @@ class PopConsumption:
         )
 
     def _look(self) -> Job[None]:
-        if not self._parts.settings.is_slave:
+        if not self._runtime.settings.is_slave:
             yield from self._revive_topic.look(self._store.clock.milliseconds())
 
     def _revive(self) -> Job[None]:
         """Revive what is due; a slave leaves that to its master, and begins once it is a master."""
-        if self._parts.settings.is_slave:
+        if self._runtime.settings.is_slave:
             self._revival = None
             return
         if self._revival is None:
-            self._revival = Revival(self._parts, self._revive_topic)
+            self._revival = Revival(self._state, self._runtime, self._revive_topic)
         yield from self._revival.look()
 
     def _end_term(self) -> None:
         """Forget all pops if this broker is not the master any more: they are the next one's."""
-        if self._parts.settings.is_slave:
+        if self._runtime.settings.is_slave:
             self._in_flight.clear()
             self._ordered.clear()
 
@@ -114,7 +115,7 @@ class PopConsumption:
             DiskError: the disk refused it twice, or a sync failed. The next start finds the groups'
                 offsets before these pops: acknowledged messages come again.
         """
-        await self._parts.slices.finish(self._keep_all())
+        await self._runtime.slices.finish(self._keep_all())
         try:
             self._store.sync_log()
         except SyncError:
@@ -122,7 +123,7 @@ class PopConsumption:
         except DiskError as error:
             _log.warning("the log is synced again at the stop: %s", error)
             self._store.sync_log()
-        await self._parts.slices.finish(self._in_flight.commit(self._store.watermarks.flushed))
+        await self._runtime.slices.finish(self._in_flight.commit(self._store.watermarks.flushed))
         if self._revival is not None:
             self._revival.commit()  # Otherwise the next process would revive all of that again.
 

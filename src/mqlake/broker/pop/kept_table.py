@@ -10,7 +10,8 @@ import logging
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-from mqlake.broker.state.parts import Parts
+from mqlake.broker.runtime import BrokerRuntime
+from mqlake.broker.state.broker_state import BrokerState
 from mqlake.errors import MqlakeError
 from mqlake.formats import fastjson
 from mqlake.formats.config import Config, load
@@ -44,16 +45,22 @@ class KeptTable(Generic[C]):
         FormatError: the file and its backup are both damaged.
     """
 
-    def __init__(self, parts: Parts, kind: type[C], gather: Callable[[], Job[Members]]) -> None:
-        self._slices = parts.slices
-        self._directory = parts.store.directory
+    def __init__(
+        self,
+        state: BrokerState,
+        runtime: BrokerRuntime,
+        kind: type[C],
+        gather: Callable[[], Job[Members]],
+    ) -> None:
+        self._slices = runtime.slices
+        self._directory = state.store.directory
         self._path = f"{_DIRECTORY}/{kind.file_name}"
         self.found: C = load(self._read, kind) or kind()
         self._gather = gather
         self._changed = False
         self._writing: asyncio.Task[None] | None = None
-        parts.repeating.every(_INTERVAL, self._write_if_changed)
-        parts.on_stop.append(self._write_last)
+        runtime.repeating.every(_INTERVAL, self._write_if_changed)
+        runtime.on_stop.append(self._write_last)
 
     def change(self) -> None:
         """Let the file be written soon."""

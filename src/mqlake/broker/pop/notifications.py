@@ -16,7 +16,8 @@ from mqlake.broker.pop.reading import Reading
 from mqlake.broker.pop.requests import CheckTopic
 from mqlake.broker.pop.rounds import Round, Rounds
 from mqlake.broker.pop.waiting import Waiting
-from mqlake.broker.state.parts import Parts
+from mqlake.broker.runtime import BrokerRuntime
+from mqlake.broker.state.broker_state import BrokerState
 from mqlake.formats.config.topics import Topic
 from mqlake.protocol.command import Command, response
 from mqlake.protocol.headers.pop import (
@@ -35,14 +36,16 @@ class Notifications:
 
     def __init__(
         self,
-        parts: Parts,
+        state: BrokerState,
+        runtime: BrokerRuntime,
         reading: Reading,
         ordered: Ordered,
         waiting: Waiting,
         rounds: Rounds,
         check_topic: CheckTopic,
     ) -> None:
-        self._parts, self._reading, self._ordered = parts, reading, ordered
+        self._state, self._runtime = state, runtime
+        self._reading, self._ordered = reading, ordered
         self._waiting, self._rounds, self._check_topic = waiting, rounds, check_topic
 
     def notify(self, peer: Peer, request: Command) -> Answer | Coroutine[Any, Any, Answer]:
@@ -54,7 +57,7 @@ class Notifications:
         job = self._notify(peer, request, header, round_)
         if round_.is_short:
             return run_at_once(job)
-        return self._parts.slices.serve(peer, job, size=len(request.body))
+        return self._runtime.slices.serve(peer, job, size=len(request.body))
 
     def _notify(
         self, peer: Peer, request: Command, header: NotificationHeader, round_: Round
@@ -62,7 +65,7 @@ class Notifications:
         news = self._waiting.news
         if (yield from self._has_message(header, round_)):
             return response(request, header=NotificationAnswerHeader(has_msg=True))
-        left = self._parts.poll_time_left(header.poll_time, header.born_time)
+        left = self._state.client_clock.time_left(header.poll_time, header.born_time)
         name, group, queue_id = header.topic, header.consumer_group, header.queue_id
         is_full = self._waiting.is_full(name, group, queue_id, peer)
         if is_full or min(left, header.poll_time) <= 0:
@@ -90,7 +93,7 @@ class Notifications:
 
     def has_message(self, header: NotificationHeader) -> Job[bool]:
         """Return whether there is something to pop, for a request that waits."""
-        topic = self._parts.topics.get(header.topic)
+        topic = self._state.topics.get(header.topic)
         if topic is None:
             return False
         return (yield from self._has_message(header, self._round(header, topic)))

@@ -9,7 +9,8 @@ import msgspec
 
 from mqlake.broker.pop.in_flight import QueueKey, forget_some
 from mqlake.broker.pop.kept_table import KeptTable, Members
-from mqlake.broker.state.parts import Parts
+from mqlake.broker.runtime import BrokerRuntime
+from mqlake.broker.state.broker_state import BrokerState
 from mqlake.errors import StoreError
 from mqlake.formats.config import ConsumerOrderInfos
 from mqlake.formats.config.consumer_order_info import OrderInfo
@@ -62,9 +63,9 @@ class _InHand:
 class Ordered:
     """The messages that groups have popped in order."""
 
-    def __init__(self, parts: Parts) -> None:
-        self._store, self._now = parts.store, parts.store.clock.milliseconds
-        self._file = KeptTable[ConsumerOrderInfos](parts, ConsumerOrderInfos, self._gather)
+    def __init__(self, state: BrokerState, runtime: BrokerRuntime) -> None:
+        self._store, self._now = state.store, state.store.clock.milliseconds
+        self._file = KeptTable[ConsumerOrderInfos](state, runtime, ConsumerOrderInfos, self._gather)
         self._queues: dict[QueueKey, _InHand] = {}
         for name, queues in self._file.found.table.items():
             topic, _, group = name.partition(_SEPARATOR)

@@ -10,7 +10,8 @@ from mqlake.broker.pop.reading import MOST_BYTES, Reading
 from mqlake.broker.pop.requests import CheckTopic, check_count
 from mqlake.broker.pop.retried import Retried
 from mqlake.broker.pop.rounds import Round, Rounds
-from mqlake.broker.state.parts import Parts
+from mqlake.broker.runtime import BrokerRuntime
+from mqlake.broker.state.broker_state import BrokerState
 from mqlake.formats.config.topics import PERM_READ
 from mqlake.protocol.codes import ResponseCode
 from mqlake.protocol.command import Command, response
@@ -29,16 +30,21 @@ class Peeking:
     """Answers with messages without popping them."""
 
     def __init__(
-        self, parts: Parts, reading: Reading, rounds: Rounds, check_topic: CheckTopic
+        self,
+        state: BrokerState,
+        runtime: BrokerRuntime,
+        reading: Reading,
+        rounds: Rounds,
+        check_topic: CheckTopic,
     ) -> None:
-        self._parts, self._reading = parts, reading
+        self._state, self._runtime, self._reading = state, runtime, reading
         self._rounds, self._check_topic = rounds, check_topic
-        self._retried = Retried(parts)
+        self._retried = Retried(state, runtime)
 
     def peek(self, peer: Peer, request: Command) -> Answer | Coroutine[Any, Any, Answer]:
         """Answer with the messages that a group would pop next."""
         header = request.header(PeekHeader)
-        settings = self._parts.settings
+        settings = self._runtime.settings
         who = f"the broker[{settings.broker_ip1}] peeking message"
         if not settings.broker_permission & PERM_READ:
             raise RemotingError(ResponseCode.NO_PERMISSION, f"{who} is forbidden")
@@ -49,7 +55,7 @@ class Peeking:
         job = self._peek(request, header, round_)
         if round_.is_short:
             return run_at_once(job)
-        return self._parts.slices.serve(peer, job, size=len(request.body))
+        return self._runtime.slices.serve(peer, job, size=len(request.body))
 
     def _peek(self, request: Command, header: PeekHeader, round_: Round) -> Job[Answer]:
         found: list[memoryview] = []
@@ -69,13 +75,13 @@ class Peeking:
         fields = PopAnswerHeader(pop_time=0, invisible_time=0, revive_qid=0, rest_num=rest)
         remark = "FOUND" if found else "NO_MESSAGE_IN_QUEUE"
         if found:
-            self._parts.stats.got(header.consumer_group, header.topic, len(found), size)
+            self._state.stats.got(header.consumer_group, header.topic, len(found), size)
         return response(request, code, fields, b"".join(found), remark)
 
     def _read(
         self, header: PeekHeader, key: QueueKey, offset: int, most: int, room: int
     ) -> list[memoryview]:
-        get = self._parts.store.reads.get
+        get = self._state.store.reads.get
         result = get(key.topic, key.queue_id, offset, most, max_bytes=room)
         if result.status in _WRONG_OFFSET and result.next_offset != offset:
             result = get(key.topic, key.queue_id, result.next_offset, most, max_bytes=room)

@@ -16,7 +16,8 @@ from mqlake.broker.pop.in_flight import InFlight, Pop, QueueKey
 from mqlake.broker.pop.ordered import Ordered
 from mqlake.broker.pop.retried import Retried
 from mqlake.broker.pop.revive_topic import ReviveTopic
-from mqlake.broker.state.parts import Parts
+from mqlake.broker.runtime import BrokerRuntime
+from mqlake.broker.state.broker_state import BrokerState
 from mqlake.formats import record as records
 from mqlake.formats.own_properties import OPTIONAL, POP_RECEIPT
 from mqlake.formats.properties import MAX_LENGTH
@@ -93,12 +94,17 @@ class Reading:
     """Reads queues for groups, and notes popped messages."""
 
     def __init__(
-        self, parts: Parts, in_flight: InFlight, ordered: Ordered, revive_topic: ReviveTopic
+        self,
+        state: BrokerState,
+        runtime: BrokerRuntime,
+        in_flight: InFlight,
+        ordered: Ordered,
+        revive_topic: ReviveTopic,
     ) -> None:
-        self._parts, self._store = parts, parts.store
+        self._state, self._runtime, self._store = state, runtime, state.store
         self._offsets = self._store.config.consumer_offsets
         self._in_flight, self._ordered, self._revive_topic = in_flight, ordered, revive_topic
-        self._retried = Retried(parts)
+        self._retried = Retried(state, runtime)
 
     def start(self, wanted: PopRead) -> Taken:
         """Return a pop that has read nothing yet."""
@@ -111,7 +117,7 @@ class Reading:
         self._take_reset(key)
         for number in range(1, _MOST_TRIES + 1):
             # Start again each time: others may have popped meanwhile, or deleted the topic.
-            if topic not in self._parts.topics or wanted.group not in self._parts.groups:
+            if topic not in self._state.topics or wanted.group not in self._state.groups:
                 return
             following, is_done = self._try(wanted, key, taken)
             if is_done or number == _MOST_TRIES:
@@ -183,10 +189,10 @@ class Reading:
         known = self._offsets.query(key.group, key.topic, key.queue_id)
         if known is None:
             known = self._first_offset(key, init_mode)
-            if not self._parts.offset_room.has_room(key.group):
+            if not self._state.offset_room.has_room(key.group):
                 if self._store.reads.queue(key.topic, key.queue_id).max_offset <= known:
                     return None
-                self._parts.offset_room.check(key.group, key.topic)
+                self._state.offset_room.check(key.group, key.topic)
             self._offsets.commit(key.group, key.topic, key.queue_id, known)
         return max(known, self._in_flight.next_offset(key) or 0)
 
@@ -212,7 +218,7 @@ class Reading:
     # What is available
 
     def _read(self, wanted: PopRead, key: QueueKey, offset: int, taken: Taken) -> LiveGetResult:
-        settings = self._parts.settings
+        settings = self._runtime.settings
         return self._store.reads.get(
             key.topic,
             key.queue_id,
@@ -242,7 +248,7 @@ class Reading:
         if not chosen:
             return False
         size = sum(len(data) for _, data in chosen)
-        self._parts.stats.got(key.group, key.topic, len(offsets), size)
+        self._state.stats.got(key.group, key.topic, len(offsets), size)
         taken.info.add(key.topic, key.queue_id, start, offsets)
         taken.bodies += bodies
         taken.size += sum(map(len, bodies))
@@ -286,7 +292,7 @@ class Reading:
             topic=key.topic,
             group=key.group,
             distances=[offset - start for offset in offsets],
-            broker_name=self._parts.settings.broker_name,
+            broker_name=self._runtime.settings.broker_name,
             log_end=self._store.watermarks.end,
         )
         pop = Pop(point, taken.revive_queue_id, result.next_offset)
@@ -323,7 +329,7 @@ class Reading:
             wanted.invisible_time,
             taken.revive_queue_id,
             mark_of(key.topic),
-            self._parts.settings.broker_name,
+            self._runtime.settings.broker_name,
             key.queue_id,
             record.queue_offset,
         )

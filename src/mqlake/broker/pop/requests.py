@@ -14,7 +14,8 @@ from mqlake.broker.pop.ordered import check_attempt_id
 from mqlake.broker.pop.reading import PopRead, Reading, Taken
 from mqlake.broker.pop.rounds import ALL_QUEUES, Round, Rounds
 from mqlake.broker.pop.waiting import Waiting
-from mqlake.broker.state.parts import Parts
+from mqlake.broker.runtime import BrokerRuntime
+from mqlake.broker.state.broker_state import BrokerState
 from mqlake.errors import DiskError
 from mqlake.formats.config.topics import PERM_READ, Topic
 from mqlake.protocol.codes import ResponseCode
@@ -53,10 +54,17 @@ def check_count(messages: int, who: str) -> None:
 class PopRequests:
     """Serves requests to pop messages."""
 
-    def __init__(self, parts: Parts, reading: Reading, waiting: Waiting, rounds: Rounds) -> None:
-        self._parts, self._reading = parts, reading
+    def __init__(
+        self,
+        state: BrokerState,
+        runtime: BrokerRuntime,
+        reading: Reading,
+        waiting: Waiting,
+        rounds: Rounds,
+    ) -> None:
+        self._state, self._runtime, self._reading = state, runtime, reading
         self._waiting, self._rounds = waiting, rounds
-        self._now = parts.store.clock.milliseconds
+        self._now = state.store.clock.milliseconds
 
     # POP_MESSAGE
 
@@ -65,7 +73,7 @@ class PopRequests:
         header = request.header(PopHeader)
         if is_costly(header.exp, header.exp_type):
             job = self._parse_and_pop(peer, request, header)
-            return self._parts.slices.serve(peer, job, size=len(request.body))
+            return self._runtime.slices.serve(peer, job, size=len(request.body))
         topic, wanted = self._check(header, peer)
         if self._left(header) < -_LATE:
             return self._nothing(request, header)
@@ -73,7 +81,7 @@ class PopRequests:
         job = self._pop(peer, request, header, wanted, round_)
         if round_.is_short and wanted.choice.condition is None:
             return run_at_once(job)
-        return self._parts.slices.serve(peer, job, size=len(request.body))
+        return self._runtime.slices.serve(peer, job, size=len(request.body))
 
     def _parse_and_pop(self, peer: Peer, request: Command, header: PopHeader) -> Job[Answer]:
         topic, wanted = self._check(header, peer)
@@ -93,7 +101,7 @@ class PopRequests:
         name, group, queue_id = header.topic, header.consumer_group, header.queue_id
         if header.poll_time > 0 and self._waiting.is_full(name, group, queue_id, peer):
             return self._answer(request, header, taken, ResponseCode.POLLING_FULL)
-        self._parts.refusals.check_code(request.code)
+        self._state.refusals.check_code(request.code)
         left = min(self._left(header), header.poll_time)
         if left <= 0:
             return self._answer(request, header, taken, ResponseCode.POLLING_TIMEOUT)
@@ -106,12 +114,12 @@ class PopRequests:
         return None
 
     def _left(self, header: PopHeader) -> int:
-        return self._parts.poll_time_left(header.poll_time, header.born_time)
+        return self._state.client_clock.time_left(header.poll_time, header.born_time)
 
     def try_again(self, peer: Peer, request: Command, header: PopHeader) -> Job[bool]:
         """Answer a waiting request if there is something now; return whether it was answered."""
         try:
-            self._parts.refusals.check_code(request.code)
+            self._state.refusals.check_code(request.code)
             topic, wanted = self._check(header, peer)
             taken = yield from self._take(header, wanted, self._round(header, topic, wanted))
         except RemotingError as error:
@@ -123,7 +131,7 @@ class PopRequests:
 
     def give_up(self, peer: Peer, request: Command, header: PopHeader) -> None:
         """Answer a request whose time is up, or which this broker does not serve any more."""
-        if (refusal := self._parts.refusals.of(request.code)) is not None:
+        if (refusal := self._state.refusals.of(request.code)) is not None:
             peer.answer(request, response(request, refusal.code, remark=refusal.remark))
         else:
             peer.answer(request, self._nothing(request, header))
@@ -188,7 +196,7 @@ class PopRequests:
     # Checks
 
     def _check(self, header: PopHeader, peer: Peer) -> tuple[Topic, PopRead]:
-        settings = self._parts.settings
+        settings = self._runtime.settings
         who = f"the broker[{settings.broker_ip1}] pop message"
         if not settings.broker_permission & PERM_READ:
             raise RemotingError(_FORBIDDEN, f"{who} is forbidden")
@@ -213,7 +221,7 @@ class PopRequests:
 
     def _check_again(self, header: PopHeader) -> None:
         """Check that unacknowledged messages can be redelivered."""
-        settings = self._parts.settings
+        settings = self._runtime.settings
         longest = settings.timer_max_delay_sec * 1000
         if not 0 <= header.invisible_time <= longest:
             reason = (
@@ -235,7 +243,7 @@ class PopRequests:
         Raises:
             RemotingError: the group may not.
         """
-        topic = self._parts.topics.get(name)
+        topic = self._state.topics.get(name)
         if topic is None:
             reason = f"topic[{name}] not exist, apply first please!"
             raise RemotingError(ResponseCode.TOPIC_NOT_EXIST, reason)
@@ -247,7 +255,7 @@ class PopRequests:
                 f"[{topic.read_queue_nums}] consumer:[{peer.address}]"
             )
             raise RemotingError(_INVALID, reason)
-        group = self._parts.groups.get_or_make(group_name, peer.address)
+        group = self._state.groups.get_or_make(group_name, peer.address)
         if group is None:
             reason = f"subscription group [{group_name}] does not exist"
             raise RemotingError(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, reason)
@@ -258,7 +266,7 @@ class PopRequests:
     def _choice(self, header: PopHeader) -> Choice:
         try:
             return (
-                choice(self._parts.settings, header.exp, header.exp_type)
+                choice(self._runtime.settings, header.exp, header.exp_type)
                 if header.exp
                 else Choice()
             )

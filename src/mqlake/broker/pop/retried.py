@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from mqlake.broker.state.parts import Parts
+from mqlake.broker.runtime import BrokerRuntime
+from mqlake.broker.state.broker_state import BrokerState
 from mqlake.formats.own_properties import POP_GROUP
 from mqlake.formats.record import Record
 
@@ -14,8 +15,8 @@ class Retried:
     be lost: a process was killed before it wrote them. So each message is judged by itself.
     """
 
-    def __init__(self, parts: Parts) -> None:
-        self._parts, self._incarnations = parts, parts.store.incarnations
+    def __init__(self, state: BrokerState, runtime: BrokerRuntime) -> None:
+        self._runtime, self._incarnations = runtime, state.store.incarnations
 
     def is_for(self, record: Record, topic: str, group: str) -> bool:
         """Return whether a message of a retry topic is for the pops of a topic by a group.
@@ -38,5 +39,5 @@ class Retried:
         at = record.physical_offset
         if at < self._incarnations.group_before(group):
             return True
-        is_cleared = self._parts.settings.clear_retry_topic_when_delete_topic
+        is_cleared = self._runtime.settings.clear_retry_topic_when_delete_topic
         return is_cleared and self._incarnations.was_deleted(topic, at)

@@ -10,7 +10,8 @@ from typing import NamedTuple
 
 from mqlake.broker.pop.revive_queue import ReviveQueue
 from mqlake.broker.pop.revive_topic import ReviveTopic
-from mqlake.broker.state.parts import Parts
+from mqlake.broker.runtime import BrokerRuntime
+from mqlake.broker.state.broker_state import BrokerState
 from mqlake.errors import MqlakeError
 from mqlake.protocol.naming import REVIVE_PREFIX
 from mqlake.remoting.slices import Job
@@ -32,9 +33,12 @@ class Revival:
     stored under other settings are handled where they are.
     """
 
-    def __init__(self, parts: Parts, revive_topic: ReviveTopic) -> None:
-        self._parts, self._store, self._revive_topic = parts, parts.store, revive_topic
-        topics = {*parts.topics, *self._store.reads.topics()}
+    def __init__(
+        self, state: BrokerState, runtime: BrokerRuntime, revive_topic: ReviveTopic
+    ) -> None:
+        self._state, self._runtime = state, runtime
+        self._store, self._revive_topic = state.store, revive_topic
+        topics = {*state.topics, *self._store.reads.topics()}
         former = sorted(name for name in topics if name.startswith(REVIVE_PREFIX))
         self._topics = dict.fromkeys((revive_topic.topic, *former))
         self._queues: dict[tuple[str, int], ReviveQueue] = {}
@@ -73,13 +77,13 @@ class Revival:
             queue.commit()
 
     def _find_queues(self) -> None:
-        count = max(1, self._parts.settings.revive_queue_num)
+        count = max(1, self._runtime.settings.revive_queue_num)
         own = ((self._revive_topic.topic, number) for number in range(count))
         reads = self._store.reads
         stored = ((name, number) for name in self._topics for number in reads.queues(name))
         for key in (*own, *stored):
             if key not in self._queues:
-                self._queues[key] = ReviveQueue(self._parts, self._revive_topic, *key)
+                self._queues[key] = ReviveQueue(self._state, self._revive_topic, *key)
 
     def _failed(self, key: tuple[str, int], error: MqlakeError) -> None:
         reason = str(error)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from mqlake.broker.pop.check_points import REVIVE_GROUP, Ack, CheckPoint, Key, read
 from mqlake.broker.pop.revive_topic import ReviveTopic
-from mqlake.broker.state.parts import Parts
+from mqlake.broker.state.broker_state import BrokerState
 from mqlake.formats.record import Record
 from mqlake.remoting.slices import Job
 from mqlake.store.port import AfterFlush
@@ -33,8 +33,10 @@ class _Point(NamedTuple):
 class ReviveQueue:
     """The check points of one queue that are not finished, in its order."""
 
-    def __init__(self, parts: Parts, revive_topic: ReviveTopic, topic: str, queue_id: int) -> None:
-        self._store, self._revive_topic = parts.store, revive_topic
+    def __init__(
+        self, state: BrokerState, revive_topic: ReviveTopic, topic: str, queue_id: int
+    ) -> None:
+        self._store, self._revive_topic = state.store, revive_topic
         self._topic, self._queue_id = topic, queue_id
         self._offsets = self._store.config.consumer_offsets
         self._points: dict[Key, _Point] = {}

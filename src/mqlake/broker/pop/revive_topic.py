@@ -13,7 +13,8 @@ import msgspec
 from mqlake.broker.pop.check_points import CheckPoint, Key, ack_message, point_message
 from mqlake.broker.pop.in_flight import InFlight, Pop
 from mqlake.broker.pop.retried import Retried
-from mqlake.broker.state.parts import Parts
+from mqlake.broker.runtime import BrokerRuntime
+from mqlake.broker.state.broker_state import BrokerState
 from mqlake.errors import MqlakeError
 from mqlake.formats.file_name import is_safe_topic
 from mqlake.formats.own_properties import FIRST_POP_TIME, POP_GROUP
@@ -46,24 +47,24 @@ class ReviveTopic:
         queues: the number of its queues, including those that only an earlier process used.
     """
 
-    def __init__(self, parts: Parts, in_flight: InFlight) -> None:
-        self._parts, self._in_flight = parts, in_flight
-        self._store, self._retried = parts.store, Retried(parts)
-        self.topic = naming.REVIVE_PREFIX + parts.settings.broker_cluster_name
+    def __init__(self, state: BrokerState, runtime: BrokerRuntime, in_flight: InFlight) -> None:
+        self._state, self._runtime, self._in_flight = state, runtime, in_flight
+        self._store, self._retried = state.store, Retried(state, runtime)
+        self.topic = naming.REVIVE_PREFIX + runtime.settings.broker_cluster_name
         self._turn = 0
         self._rests_until = 0
         # Receipts of an earlier process may name a queue that is not used any more.
-        stored = max(parts.store.reads.queues(self.topic), default=-1) + 1
-        self.queues = max(1, parts.settings.revive_queue_num, stored)
+        stored = max(state.store.reads.queues(self.topic), default=-1) + 1
+        self.queues = max(1, runtime.settings.revive_queue_num, stored)
 
     def next_revive_queue(self) -> int:
         """Return the next queue of the revive topic in turn."""
-        self._turn = (self._turn + 1) % max(1, self._parts.settings.revive_queue_num)
+        self._turn = (self._turn + 1) % max(1, self._runtime.settings.revive_queue_num)
         return self._turn
 
     def look_at(self, point: CheckPoint) -> int:
         """Return until when a pop stays in memory (ms)."""
-        stay = self._parts.settings.pop_ck_stay_buffer_time
+        stay = self._runtime.settings.pop_ck_stay_buffer_time
         return min(point.revive_time, point.pop_time + stay)
 
     def look(self, now: int) -> Job[None]:
@@ -151,7 +152,7 @@ class ReviveTopic:
 
         A refused acknowledgement is lost: the messages are redelivered.
         """
-        name = self._parts.settings.broker_name
+        name = self._runtime.settings.broker_name
         message = ack_message(key, offsets, name, due, self.topic, revive_queue_id)
         if not self._put(message).count:
             _log.warning(
@@ -165,7 +166,7 @@ class ReviveTopic:
             )
 
     def _put(self, message: Message) -> PutResult:
-        (result,) = self._parts.store.append_many([message])
+        (result,) = self._state.store.append_many([message])
         if not result.count:
             _log.warning("%s: %s: %s", message.topic, result.status, result.reason)
         return result
@@ -197,12 +198,12 @@ class ReviveTopic:
         """
         topic, group = normal_topic(point.topic, point.group), point.group
         is_safe = is_safe_topic(point.topic.encode("utf-8", "replace"))
-        if topic not in self._parts.topics or not is_safe:
+        if topic not in self._state.topics or not is_safe:
             return False
         if 0 < point.log_end < self._store.incarnations.group_before(group):
             return False
         offsets = self._store.config.consumer_offsets
-        return group in self._parts.groups or offsets.has(group, point.topic, point.queue_id)
+        return group in self._state.groups or offsets.has(group, point.topic, point.queue_id)
 
     def _is_another(self, point: CheckPoint, record: Record) -> bool:
         """Return whether a message is not the one that was popped, although it is at its place.
@@ -229,10 +230,10 @@ class ReviveTopic:
             stored.record, topic, point.group
         ):
             return True
-        if self._parts.topics.is_being_deleted(self._retry_topic(point)):
+        if self._state.topics.is_being_deleted(self._retry_topic(point)):
             return False  # The message would be deleted with the retry topic.
         message = self._again(point, stored)
-        result = self._parts.store.append_again(message)
+        result = self._state.store.append_again(message)
         if result.count:
             return True
         if not result.is_permanent:
@@ -262,10 +263,10 @@ class ReviveTopic:
     def _retry_queue(self, point: CheckPoint, queue_id: int) -> tuple[str, int]:
         """Return the retry topic and the queue for a message of a queue."""
         name = self._retry_topic(point)
-        if not self._parts.settings.use_separate_retry_queue:
+        if not self._runtime.settings.use_separate_retry_queue:
             self._provide(point, name, QUEUES, 0)
             return name, 0
-        topic = self._parts.topics.get(normal_topic(point.topic, point.group))
+        topic = self._state.topics.get(normal_topic(point.topic, point.group))
         queues = max(QUEUES, topic.write_queue_nums if topic else 0)
         queue_id = queue_id if queue_id < queues else 0
         self._provide(point, name, queues, queue_id)
@@ -274,17 +275,17 @@ class ReviveTopic:
     def _retry_topic(self, point: CheckPoint) -> str:
         if point.topic.startswith(naming.RETRY_PREFIX):
             return point.topic
-        is_v2 = self._parts.settings.enable_retry_topic_v2
+        is_v2 = self._runtime.settings.enable_retry_topic_v2
         return retry_topic(point.topic, point.group, is_v2=is_v2)
 
     def _provide(self, point: CheckPoint, name: str, queues: int, queue_id: int) -> None:
         """Create a missing retry topic, or add queues to it, if possible."""
-        is_v2_written = self._parts.settings.auto_message_version_on_topic_len
+        is_v2_written = self._runtime.settings.auto_message_version_on_topic_len
         if retry_topic_fault(name, is_v2_written=is_v2_written) is not None:
             return
-        topic = self._parts.topics.make(name, queues)
-        self._parts.topics.add_queues(topic, queues)
+        topic = self._state.topics.make(name, queues)
+        self._state.topics.add_queues(topic, queues)
         offsets = self._store.config.consumer_offsets
-        room = self._parts.offset_room
+        room = self._state.offset_room
         if offsets.query(point.group, name, queue_id) is None and room.has_room(point.group):
             offsets.commit(point.group, name, queue_id, 0)

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from mqlake.broker.state.parts import Parts
+from mqlake.broker.runtime import BrokerRuntime
+from mqlake.broker.state.broker_state import BrokerState
 from mqlake.formats.config.topics import MESSAGE_TYPE, PRIORITIES, Topic
 from mqlake.protocol.retry_topics import retry_topics
 
@@ -46,13 +47,13 @@ class Round(NamedTuple):
 class Rounds:
     """Counts the rounds of one broker."""
 
-    def __init__(self, parts: Parts) -> None:
-        self._parts = parts
+    def __init__(self, state: BrokerState, runtime: BrokerRuntime) -> None:
+        self._state, self._runtime = state, runtime
         self._turn = 0
 
     def are_short(self, name: str) -> bool:
         """Return whether a round over all queues of a topic takes little time."""
-        topic = self._parts.topics.get(name)
+        topic = self._state.topics.get(name)
         return topic is None or topic.read_queue_nums <= _SHORT
 
     def next(self, topic: Topic, queue_id: int, group: str, *, is_ordered: bool) -> Round:
@@ -62,11 +63,11 @@ class Rounds:
         read from the highest priority on, and not in turn.
         """
         self._turn += 1
-        settings, percent = self._parts.settings, self._percent()
+        settings, percent = self._runtime.settings, self._percent()
         names = () if is_ordered else retry_topics(topic.topic_name, group)
         by_priority = not is_ordered and percent < self._factor(topic, group)
         is_reversed = by_priority and settings.priority_order_asc
-        found = (self._parts.topics.get(name) for name in names)
+        found = (self._state.topics.get(name) for name in names)
         retries = [
             (retry.topic_name, _ids(retry, is_reversed=is_reversed)) for retry in found if retry
         ]
@@ -89,7 +90,7 @@ class Rounds:
         """Return the percentage of the rounds that are by priority."""
         if topic.attributes.get(MESSAGE_TYPE) != PRIORITIES:
             return 0
-        found = self._parts.groups.get(group)
+        found = self._state.groups.get(group)
         return found.priority_factor if found else 0
 
 

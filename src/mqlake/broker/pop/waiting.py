@@ -9,7 +9,8 @@ from typing import Protocol
 
 from mqlake.broker.parking import Parked, Parking
 from mqlake.broker.pop.rounds import ALL_QUEUES, Rounds
-from mqlake.broker.state.parts import Parts
+from mqlake.broker.runtime import BrokerRuntime
+from mqlake.broker.state.broker_state import BrokerState
 from mqlake.protocol.retry_topics import retry_topics
 from mqlake.remoting.connection import Peer
 from mqlake.remoting.held_back import HeldBack
@@ -105,8 +106,8 @@ class Waiting:
     other.
     """
 
-    def __init__(self, parts: Parts, rounds: Rounds) -> None:
-        self._parts, self._rounds = parts, rounds
+    def __init__(self, state: BrokerState, runtime: BrokerRuntime, rounds: Rounds) -> None:
+        self._state, self._runtime, self._rounds = state, runtime, rounds
         self._loop = asyncio.get_running_loop()
         self._queues: dict[Turn, dict[int, dict[_Waiter, None]]] = {}
         self._listeners: dict[str, _Listener] = {}
@@ -116,15 +117,15 @@ class Waiting:
         self._is_waking = False
         self._wakes = 0
         self._to_wake: set[tuple[str, str, int]] = set()
-        self._parking = Parking[_Waiter](parts.slices, self._over, self._remove)
+        self._parking = Parking[_Waiter](runtime.slices, self._over, self._remove)
         self._unread = HeldBack(self._look_again)
-        self._shares = Shares(lambda: parts.settings.max_address_share)
-        parts.live.on_change(self._role_changed, "broker_role")
+        self._shares = Shares(lambda: runtime.settings.max_address_share)
+        runtime.live.on_change(self._role_changed, "broker_role")
 
     @property
     def news(self) -> tuple[int, int]:
         """A value that changes if there may be something new to pop."""
-        return self._wakes, self._parts.store.watermarks.dispatched
+        return self._wakes, self._state.store.watermarks.dispatched
 
     def count(self, topic: str, group: str, queue_id: int) -> int:
         """Return how many requests wait for a queue."""
@@ -132,7 +133,7 @@ class Waiting:
 
     def is_full(self, topic: str, group: str, queue_id: int, peer: Peer) -> bool:
         """Return whether the maximum of waiting requests, or a client's share, is reached."""
-        settings, waiting = self._parts.settings, len(self._parking)
+        settings, waiting = self._runtime.settings, len(self._parking)
         if self.count(topic, group, queue_id) > settings.pop_polling_size:
             return True
         owner, most = owner_of(peer.address), settings.max_pop_polling_size
@@ -160,7 +161,7 @@ class Waiting:
         line = self._line if self._rounds.are_short(turn[0]) else self._long_line
         if not line.is_served:
             line.is_served = True
-            self._parts.slices.start(self._serve(line))
+            self._runtime.slices.start(self._serve(line))
         line.arrived.setdefault(turn, set()).update(queue_ids)
 
     def wake_at(self, time: int, topic: str, group: str, queue_id: int) -> None:
@@ -174,7 +175,7 @@ class Waiting:
             self.wake(*key)
 
         self._to_wake.add(key)
-        left = (time - self._parts.store.clock.milliseconds()) / 1000
+        left = (time - self._state.store.clock.milliseconds()) / 1000
         self._loop.call_later(max(0.0, min(left, _LONGEST)), wake)
 
     def _listen(self, name: str) -> _Listener:
@@ -182,7 +183,7 @@ class Waiting:
         if listener is None:
             listener = _Listener(lambda queue_id: self._note(name, queue_id))
             self._listeners[name] = listener
-            self._parts.store.reads.arrivals.listen(name, listener)
+            self._state.store.reads.arrivals.listen(name, listener)
         return listener
 
     def _note(self, name: str, queue_id: int) -> None:
@@ -191,7 +192,7 @@ class Waiting:
         self._arrived.setdefault(name, set()).add(queue_id)
         if not self._is_waking:
             self._is_waking = True
-            self._parts.slices.start(self._wake_all())
+            self._runtime.slices.start(self._wake_all())
 
     def _wake_all(self) -> Job[None]:
         try:
@@ -287,14 +288,14 @@ class Waiting:
 
     def _role_changed(self) -> None:
         """Answer what only a master serves, if this broker is a slave now."""
-        if self._parts.settings.is_slave:
-            self._parts.slices.start(self._refuse())
+        if self._runtime.settings.is_slave:
+            self._runtime.slices.start(self._refuse())
 
     def _refuse(self) -> Job[None]:
         for turn in list(self._queues):
             waiting = self._queues.get(turn, {})
             for waiter in [each for waiters in waiting.values() for each in waiters]:
-                is_refused = self._parts.refusals.of(waiter.what.code) is not None
+                is_refused = self._state.refusals.of(waiter.what.code) is not None
                 if is_refused and self._parking.leave(waiter):
                     self._over(waiter)
                 yield

@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 from mqlake.broker.filter.sql92.tokens import ExpressionError
 from mqlake.broker.filter.subscriptions import Choice, choice, is_costly, not_supported
-from mqlake.broker.state.parts import Parts
+from mqlake.broker.runtime import BrokerRuntime
+from mqlake.broker.state.broker_state import BrokerState
 from mqlake.formats.config.subscription_group import SubscriptionGroup
 from mqlake.formats.config.topics import PERM_READ, Topic
 from mqlake.protocol.bodies.heartbeat import ACTIVE
@@ -35,8 +36,8 @@ class Allowed(NamedTuple):
 class PullChecks:
     """Decides which pulls a broker serves."""
 
-    def __init__(self, parts: Parts) -> None:
-        self._parts = parts
+    def __init__(self, state: BrokerState, runtime: BrokerRuntime) -> None:
+        self._state, self._runtime = state, runtime
 
     def check(self, request: Command, header: PullHeader, peer: Peer) -> Allowed:
         """Return a pull's topic, group and choice of messages.
@@ -44,7 +45,7 @@ class PullChecks:
         Raises:
             RemotingError: the answer to a pull that is not served.
         """
-        settings = self._parts.settings
+        settings = self._runtime.settings
         if not settings.broker_permission & PERM_READ:
             raise _forbidden(f"the broker[{settings.broker_ip1}] pulling message is forbidden")
         is_lite = request.code == RequestCode.LITE_PULL_MESSAGE
@@ -63,12 +64,12 @@ class PullChecks:
         """Return whether checking a pull takes long, because its expression must be parsed."""
         if header.sys_flag & HAS_SUBSCRIPTION:
             return is_costly(header.subscription, header.expression_type)
-        consumers = self._parts.clients.consumers.get(header.consumer_group)
+        consumers = self._state.clients.consumers.get(header.consumer_group)
         found = consumers.subscriptions.get(header.topic) if consumers else None
         return found is not None and is_costly(found.sub_string, found.expression_type)
 
     def _group(self, name: str, peer: Peer) -> SubscriptionGroup:
-        group = self._parts.groups.get_or_make(name, peer.address)
+        group = self._state.groups.get_or_make(name, peer.address)
         if group is None:
             reason = f"subscription group [{name}] does not exist"
             raise RemotingError(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, reason)
@@ -78,7 +79,7 @@ class PullChecks:
 
     def _topic(self, header: PullHeader, address: str) -> Topic:
         name = header.topic
-        topic = self._parts.topics.get(name)
+        topic = self._state.topics.get(name)
         if topic is None:
             reason = f"topic[{name}] not exist, apply first please!"
             raise RemotingError(ResponseCode.TOPIC_NOT_EXIST, reason)
@@ -99,10 +100,10 @@ class PullChecks:
         else:
             expression, kind = self._subscription(header, group)
             refused = ResponseCode.FILTER_DATA_NOT_EXIST
-        if (reason := not_supported(self._parts.settings, kind)) is not None:
+        if (reason := not_supported(self._runtime.settings, kind)) is not None:
             raise RemotingError(ResponseCode.SYSTEM_ERROR, reason)
         try:
-            return choice(self._parts.settings, expression, kind)
+            return choice(self._runtime.settings, expression, kind)
         except ExpressionError as error:
             reason = f"parse the consumer's subscription failed: {error}"
             raise RemotingError(refused, reason) from None
@@ -112,13 +113,13 @@ class PullChecks:
     ) -> tuple[str | None, str | None]:
         """Return the expression, and its type, from the group's heartbeats."""
         name, topic = header.consumer_group, header.topic
-        consumers = self._parts.clients.consumers.get(name)
+        consumers = self._state.clients.consumers.get(name)
         if consumers is None:
             reason = "the consumer's group info not exist"
             raise RemotingError(ResponseCode.SUBSCRIPTION_NOT_EXIST, reason)
         if consumers.is_broadcasting and not group.consume_broadcast_enable:
             raise _forbidden(f"the consumer group[{name}] can not consume by broadcast way")
-        if self._parts.groups.forbidden(name, topic) & PERM_READ:
+        if self._state.groups.forbidden(name, topic) & PERM_READ:
             raise _forbidden(f"the consumer group[{name}] is forbidden for topic[{topic}]")
         found = consumers.subscriptions.get(topic)
         if found is None:
@@ -133,7 +134,7 @@ class PullChecks:
 
     def _check_member(self, name: str, peer: Peer) -> None:
         """Refuse a pull of a group that no heartbeat has joined, except for groups of tools."""
-        consumers = self._parts.clients.consumers.get(name)
+        consumers = self._state.clients.consumers.get(name)
         if consumers is not None and (consumers.consume_type != ACTIVE or peer in consumers):
             return
         if name in _UNREGISTERED or name.startswith(SYSTEM_GROUP_PREFIX):

@@ -20,9 +20,10 @@ from mqlake.broker.pull.reading import Found, PullRead, read, warm_up
 from mqlake.broker.pull.runs import PullRuns
 from mqlake.broker.pull.standing import StandingPulls
 from mqlake.broker.pull.which_broker import WhichBroker
+from mqlake.broker.runtime import BrokerRuntime
+from mqlake.broker.state.broker_state import BrokerState
 from mqlake.broker.state.offsets.past_end import GroupQueue
 from mqlake.broker.state.offsets.resets import awaits_reset
-from mqlake.broker.state.parts import Parts
 from mqlake.broker.state.static_topics import LogicQueue
 from mqlake.client.cluster import MASTER
 from mqlake.protocol.codes import RequestCode, ResponseCode
@@ -72,24 +73,24 @@ class _Pull(NamedTuple):
 class PullRequests:
     """Serves pulls, at once or when messages arrive."""
 
-    def __init__(self, parts: Parts) -> None:
-        self._parts = parts
-        self._reads = parts.store.reads
-        self._offsets = parts.store.config.consumer_offsets
-        self._checks = PullChecks(parts)
-        self._which_broker = WhichBroker(parts)
-        self._standing = StandingPulls(parts)
-        self._runs = PullRuns(parts, self._standing)
-        self._static_topics = parts.static_topics
+    def __init__(self, state: BrokerState, runtime: BrokerRuntime) -> None:
+        self._state, self._runtime = state, runtime
+        self._reads = state.store.reads
+        self._offsets = state.store.config.consumer_offsets
+        self._checks = PullChecks(state, runtime)
+        self._which_broker = WhichBroker(state, runtime)
+        self._standing = StandingPulls(state, runtime)
+        self._runs = PullRuns(state, self._standing)
+        self._static_topics = state.static_topics
         self._logic_offsets = LogicOffsets(
-            parts.static_topics.broker_name, self._reads, self._offsets, parts.forwarder
+            state.static_topics.broker_name, self._reads, self._offsets, state.forwarder
         )
         self._disk = ThreadPoolExecutor(_READERS, "mqlake-read")
-        self._waiting = LongPolls(self._reads.arrivals, parts.slices, self._serve_again)
-        parts.static_topics.on_change.append(self._waiting.look_again)
-        parts.live.on_change(self._role_changed, "broker_role", "slave_read_enable")
-        parts.endings.add(self)
-        parts.on_stop.append(self._stop)
+        self._waiting = LongPolls(self._reads.arrivals, runtime.slices, self._serve_again)
+        state.static_topics.on_change.append(self._waiting.look_again)
+        runtime.live.on_change(self._role_changed, "broker_role", "slave_read_enable")
+        state.endings.add(self)
+        runtime.on_stop.append(self._stop)
 
     def routes(self) -> Sequence[Route]:
         """Return the handler of each request code."""
@@ -117,7 +118,7 @@ class PullRequests:
 
     def _role_changed(self) -> None:
         """Answer the pulls that wait as new ones would be."""
-        self._parts.slices.start(self._waiting.look_at_all())
+        self._runtime.slices.start(self._waiting.look_at_all())
 
     def _stop(self) -> None:
         self._waiting.stop()
@@ -130,7 +131,7 @@ class PullRequests:
             return answered
         if self._checks.is_costly(header):
             job = self._parse(peer, request, header)
-            parsed = self._parts.slices.serve(peer, job, size=len(request.body))
+            parsed = self._runtime.slices.serve(peer, job, size=len(request.body))
             if parsed is not None:
                 return self._pull_parsed(peer, request, header, parsed)
         return self._pull_now(peer, request, header)
@@ -171,7 +172,7 @@ class PullRequests:
         reset = self._take_reset(pull)
         if reset is not None:
             return reset
-        job = warm_up(self._reads, pull.wanted, self._parts.settings)
+        job = warm_up(self._reads, pull.wanted, self._runtime.settings)
         return self._serve(peer, pull) if job is None else self._serve_cold(peer, pull, job)
 
     def _commit(self, header: PullHeader, queue_id: int, offset: int) -> None:
@@ -181,11 +182,11 @@ class PullRequests:
         that this pull receives is not undone by it (RocketMQ's broker commits the older offset).
         """
         group, topic = header.consumer_group, header.topic
-        if awaits_reset(self._parts, group, topic, queue_id):
+        if awaits_reset(self._state, self._runtime, group, topic, queue_id):
             return
-        if self._parts.past_end.refuses(GroupQueue(group, topic, queue_id), offset):
+        if self._state.past_end.refuses(GroupQueue(group, topic, queue_id), offset):
             return
-        if self._parts.offset_room.has_room(group) or self._offsets.has(group, topic, queue_id):
+        if self._state.offset_room.has_room(group) or self._offsets.has(group, topic, queue_id):
             self._offsets.commit(group, topic, queue_id, offset)
 
     def _commit_in(self, queue: LogicQueue, header: PullHeader) -> None:
@@ -200,7 +201,7 @@ class PullRequests:
     async def _forward(self, request: Command, stretch: StretchPull) -> Command:
         """Answer a pull with the response of its stretch's broker."""
         code, header = RequestCode.PULL_MESSAGE, stretch.forwarded()
-        answered = await self._parts.forwarder.ask(stretch.item.bname, code, header)
+        answered = await self._state.forwarder.ask(stretch.item.bname, code, header)
         if answered.code not in _PULLED:
             raise RemotingError(
                 answered.code, f"broker {stretch.item.bname}: {answered.remark or 'no reason'}"
@@ -224,7 +225,7 @@ class PullRequests:
             RemotingError: the response to a pull that may not be served.
         """
         allowed = self._checks.check(request, header, peer)
-        settings = self._parts.settings
+        settings = self._runtime.settings
         most = min(header.max_msg_nums, settings.max_transfer_count_on_message_in_memory)
         most_bytes = settings.max_transfer_bytes_on_message_in_memory
         if header.max_msg_bytes and header.max_msg_bytes > 0:
@@ -235,18 +236,18 @@ class PullRequests:
 
     def _read(self, wanted: PullRead) -> Found:
         begin = time.perf_counter()
-        found = read(self._reads, wanted, self._parts.settings)
-        if found.status is Status.OFFSET_OVERFLOW_BADLY and self._parts.store.catch_up():
+        found = read(self._reads, wanted, self._runtime.settings)
+        if found.status is Status.OFFSET_OVERFLOW_BADLY and self._state.store.catch_up():
             # The offset may be that of a message which was acknowledged just now.
-            found = read(self._reads, wanted, self._parts.settings)
-        self._parts.stats.get_times.add(time.perf_counter() - begin)
+            found = read(self._reads, wanted, self._runtime.settings)
+        self._state.stats.get_times.add(time.perf_counter() - begin)
         return found
 
     def _take_reset(self, pull: _Pull) -> Command | bytes | None:
         """Return the response to a group whose offset was reset, or None if it was not."""
         header = pull.header
         group, topic, queue_id = header.consumer_group, header.topic, header.queue_id
-        if not awaits_reset(self._parts, group, topic, queue_id):
+        if not awaits_reset(self._state, self._runtime, group, topic, queue_id):
             return None
         # The reset is taken after the read: if the disk refuses that, the next pull receives it.
         low, high = self._reads.queue(topic, queue_id)
@@ -304,13 +305,13 @@ class PullRequests:
         if code == ResponseCode.PULL_OFFSET_MOVED and is_past_end:
             at = GroupQueue(pull.header.consumer_group, pull.wanted.topic, pull.wanted.queue_id)
             queue = QueueRange(found.min_offset, found.max_offset)
-            next_offset = self._parts.past_end.next_offset(at, offset, queue)
+            next_offset = self._state.past_end.next_offset(at, offset, queue)
             found = found._replace(next_offset=next_offset)
         return code, found
 
     def _check_room(self, peer: Peer) -> None:
         """Refuse a pull, or older pulls of the largest connection, if too many pulls wait."""
-        settings, waiting, busy = self._parts.settings, self._waiting, self._parts.busy
+        settings, waiting, busy = self._runtime.settings, self._waiting, self._state.busy
         own, most = waiting.of(peer), settings.pull_polling_size
         if own >= most:
             why = f"{most} pulls of this connection wait already (pullPollingSize)"
@@ -327,7 +328,7 @@ class PullRequests:
             pull.peer.answer(pull.request, refused)
 
     def _patience(self, header: PullHeader) -> int:
-        settings = self._parts.settings
+        settings = self._runtime.settings
         if settings.long_polling_enable:
             return header.suspend_timeout_millis
         return settings.short_polling_time_mills
@@ -335,11 +336,11 @@ class PullRequests:
     def _answer(self, pull: _Pull, code: int, found: Found, requested: int) -> Command | bytes:
         header, allowed = pull.header, pull.allowed
         group, topic, queue_id = header.consumer_group, header.topic, header.queue_id
-        room = self._parts.offset_room
+        room = self._state.offset_room
         if room.has_room(group) or self._offsets.has_pull(group, topic, queue_id):
             self._offsets.commit_pull(group, topic, queue_id, found.next_offset)
         size = sum(map(len, found.pieces))
-        self._parts.stats.got(group, topic, found.messages, size)
+        self._state.stats.got(group, topic, found.messages, size)
         status, delta = found.status.value, None
         suggested = self._which_broker.suggested(allowed.group, found)
         if (stretch := pull.stretch) is not None:
@@ -378,7 +379,7 @@ class PullRequests:
 
     def _pull_again(self, waiting: WaitingPull, is_over: bool) -> Command | bytes | Outcome:
         stretch = waiting.stretch
-        self._parts.refusals.check_code(waiting.request.code)
+        self._state.refusals.check_code(waiting.request.code)
         if stretch is not None and not self._static_topics.is_current(stretch.queue):
             return self._ask_again(waiting.request, stretch)
         pull = self._check(waiting.peer, waiting.request, waiting.header, waiting.seen)

@@ -19,7 +19,7 @@ import numpy as np
 from mqlake.broker.pull.patterns import Pattern, decode, pattern_of
 from mqlake.broker.pull.run_table import NOT_COPIED, PULL_ROW, STALE, UNKNOWN_QUEUE, UNLIKE
 from mqlake.broker.pull.standing import StandingPulls
-from mqlake.broker.state.parts import Parts
+from mqlake.broker.state.broker_state import BrokerState
 from mqlake.dispatch.kernel import is_compiled
 from mqlake.errors import FormatError, StoreError
 from mqlake.protocol.frames import header_at
@@ -73,9 +73,9 @@ class _Run(NamedTuple):
 class PullRuns:
     """Answers runs of pulls."""
 
-    def __init__(self, parts: Parts, standing: StandingPulls) -> None:
-        self._parts, self._standing, self._reads = parts, standing, parts.store.reads
-        self._offsets = parts.store.config.consumer_offsets
+    def __init__(self, state: BrokerState, standing: StandingPulls) -> None:
+        self._state, self._standing, self._reads = state, standing, state.store.reads
+        self._offsets = state.store.config.consumer_offsets
         self._connections: dict[Peer, _Connection] = {}
         self._is_usable = is_compiled()
         self._loading: asyncio.Future[Any] | None = None
@@ -275,7 +275,7 @@ class PullRuns:
             messages, size = messages + count, size + bytes_
             if (copied := pattern.copied[row]) is not None:
                 copied.note_read(following)
-        stats = self._parts.stats
+        stats = self._state.stats
         stats.got(group, topic, messages, size, len(pulls))
         stats.get_times.add(perf_counter() - begin, len(pulls))
 

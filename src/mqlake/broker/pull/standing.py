@@ -15,10 +15,11 @@ from typing import Final, NamedTuple
 from mqlake.broker.pull.answers import messages_template
 from mqlake.broker.pull.checks import Allowed
 from mqlake.broker.pull.reading import Found, PullRead
+from mqlake.broker.runtime import BrokerRuntime
 from mqlake.broker.settings import BrokerSettings
+from mqlake.broker.state.broker_state import BrokerState
 from mqlake.broker.state.clients.members import ConsumerGroup
 from mqlake.broker.state.offsets.past_end import GroupQueue
-from mqlake.broker.state.parts import Parts
 from mqlake.client.cluster import MASTER
 from mqlake.formats.config.subscription_group import SubscriptionGroup
 from mqlake.formats.config.topics import PERM_READ, Topic
@@ -60,12 +61,12 @@ class Decision(NamedTuple):
 class StandingPulls:
     """Serves pulls by decisions on earlier ones."""
 
-    def __init__(self, parts: Parts) -> None:
-        self._parts, self._reads = parts, parts.store.reads
-        self._live, self._stats, self._clients = parts.live, parts.stats, parts.clients
-        self._topics, self._groups = parts.topics, parts.groups
-        self._static_topics = parts.static_topics
-        self._offsets = parts.store.config.consumer_offsets
+    def __init__(self, state: BrokerState, runtime: BrokerRuntime) -> None:
+        self._state, self._reads = state, state.store.reads
+        self._live, self._stats, self._clients = runtime.live, state.stats, state.clients
+        self._topics, self._groups = state.topics, state.groups
+        self._static_topics = state.static_topics
+        self._offsets = state.store.config.consumer_offsets
         self._decided: dict[_Key, Decision] = {}
 
     def note(
@@ -158,10 +159,10 @@ class StandingPulls:
 
         Neither is done without room for it.
         """
-        offsets, parts, room = self._offsets, self._parts, self._parts.offset_room
+        offsets, state, room = self._offsets, self._state, self._state.offset_room
         has_both = room.has_room(group, 2)
         if commit is not None and commit > following:
-            refuses = parts.past_end.refuses(GroupQueue(group, topic, queue_id), commit)
+            refuses = state.past_end.refuses(GroupQueue(group, topic, queue_id), commit)
             commit = None if refuses else commit
         if commit is not None and (
             has_both or room.has_room(group) or offsets.has(group, topic, queue_id)

@@ -9,8 +9,9 @@ from struct import Struct
 
 from mqlake.broker.pull.answers import code_of
 from mqlake.broker.pull.reading import Found
+from mqlake.broker.runtime import BrokerRuntime
+from mqlake.broker.state.broker_state import BrokerState
 from mqlake.broker.state.memory import bytes_in_memory
-from mqlake.broker.state.parts import Parts
 from mqlake.client.cluster import MASTER
 from mqlake.formats.config.subscription_group import SubscriptionGroup
 from mqlake.formats.record import PHYSICAL_OFFSET_AT
@@ -23,12 +24,12 @@ _PHYSICAL_OFFSET = Struct(">q")
 class WhichBroker:
     """Directs consumers that lag to a slave, and the others to the master."""
 
-    def __init__(self, parts: Parts) -> None:
-        self._parts = parts
+    def __init__(self, state: BrokerState, runtime: BrokerRuntime) -> None:
+        self._state, self._runtime = state, runtime
 
     def suggested(self, group: SubscriptionGroup, found: Found) -> int:
         """Return the id of the broker to pull from next."""
-        if not self._parts.settings.slave_read_enable or self._acts:
+        if not self._runtime.settings.slave_read_enable or self._acts:
             return MASTER  # Routes name an acting slave as the master.
         if self._is_old(found):
             return group.which_broker_when_consume_slowly
@@ -41,7 +42,7 @@ class WhichBroker:
         is missing. Upstream: `nextOffsetCorrection`.
         """
         code = code_of(found, offset)
-        if code != ResponseCode.PULL_OFFSET_MOVED or not self._parts.settings.is_slave:
+        if code != ResponseCode.PULL_OFFSET_MOVED or not self._runtime.settings.is_slave:
             return code, found
         if found.status is Status.OFFSET_TOO_SMALL and not self._has_master:
             return code, found  # No broker has it.
@@ -57,17 +58,17 @@ class WhichBroker:
     @property
     def _acts(self) -> bool:
         """Return whether clients may take this slave for the master."""
-        replicas = self._parts.replicas
+        replicas = self._state.replicas
         return replicas.is_acting or replicas.has_acted
 
     @property
     def _has_master(self) -> bool:
-        return self._parts.settings.is_slave and self._parts.replicas.master_answers
+        return self._runtime.settings.is_slave and self._state.replicas.master_answers
 
     def _is_old(self, found: Found) -> bool:
         """Return whether messages are so far from the log's end that they may not be in memory."""
         if not found.pieces:
             return False
         (at,) = _PHYSICAL_OFFSET.unpack_from(found.pieces[-1], PHYSICAL_OFFSET_AT)
-        behind = self._parts.store.watermarks.end - at
-        return behind > bytes_in_memory(self._parts.settings)
+        behind = self._state.store.watermarks.end - at
+        return behind > bytes_in_memory(self._runtime.settings)

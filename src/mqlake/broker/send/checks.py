@@ -8,7 +8,8 @@ from __future__ import annotations
 import logging
 from datetime import datetime
 
-from mqlake.broker.state.parts import Parts
+from mqlake.broker.runtime import BrokerRuntime
+from mqlake.broker.state.broker_state import BrokerState
 from mqlake.broker.state.topics import UNIT, UNIT_SUBSCRIPTION
 from mqlake.formats.config.topics import PERM_WRITE, Topic
 from mqlake.protocol import naming
@@ -28,16 +29,16 @@ _log = logging.getLogger(__name__)
 class SendChecks:
     """Decides which sends a broker accepts."""
 
-    def __init__(self, parts: Parts) -> None:
-        self._parts = parts
-        self._topic = parts.topics.get
+    def __init__(self, state: BrokerState, runtime: BrokerRuntime) -> None:
+        self._state, self._runtime = state, runtime
+        self._topic = state.topics.get
         self._read_start()
-        parts.live.on_change(self._read_start, "start_accept_send_request_time_stamp")
+        runtime.live.on_change(self._read_start, "start_accept_send_request_time_stamp")
 
     def _read_start(self) -> None:
-        parts = self._parts
-        self._starts_at = parts.settings.start_accept_send_request_time_stamp
-        if parts.store.clock.milliseconds() < self._starts_at:
+        state, runtime = self._state, self._runtime
+        self._starts_at = runtime.settings.start_accept_send_request_time_stamp
+        if state.store.clock.milliseconds() < self._starts_at:
             _log.warning("no message is accepted before %s", self._start_time())
 
     def topic(self, header: Header, peer: Peer) -> Topic:
@@ -62,13 +63,13 @@ class SendChecks:
         return topic
 
     def _check_permission(self) -> None:
-        settings = self._parts.settings
+        settings = self._runtime.settings
         if not settings.broker_permission & PERM_WRITE:
             reason = f"the broker[{settings.broker_ip1}] sending message is forbidden"
             raise RemotingError(ResponseCode.NO_PERMISSION, reason)
 
     def _check_start(self) -> None:
-        if self._parts.store.clock.milliseconds() < self._starts_at:
+        if self._state.store.clock.milliseconds() < self._starts_at:
             reason = f"broker unable to service, until {self._start_time()}"
             raise RemotingError(ResponseCode.SYSTEM_ERROR, reason)
         self._starts_at = 0
@@ -79,7 +80,7 @@ class SendChecks:
         return f"{when.isoformat(' ', 'milliseconds')} (startAcceptSendRequestTimeStamp)"
 
     def _make(self, header: Header, peer: Peer) -> Topic:
-        name, topics = header.topic, self._parts.topics
+        name, topics = header.topic, self._state.topics
         if (fault := naming.topic_fault(name)) is not None:
             raise RemotingError(ResponseCode.INVALID_PARAMETER, fault)
         is_retry = name.startswith(naming.RETRY_PREFIX)

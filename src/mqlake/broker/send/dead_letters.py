@@ -7,7 +7,7 @@ order, or if their CONSUMER_SEND_MSG_BACK failed.
 from __future__ import annotations
 
 from mqlake.broker.send.checks import Header
-from mqlake.broker.state.parts import Parts
+from mqlake.broker.state.broker_state import BrokerState
 from mqlake.protocol import naming
 from mqlake.protocol.codes import ResponseCode
 from mqlake.protocol.errors import RemotingError
@@ -19,8 +19,8 @@ _POP_SEPARATOR = "+"
 class DeadLetters:
     """Decides which messages of retry topics are dead letters."""
 
-    def __init__(self, parts: Parts) -> None:
-        self._parts = parts
+    def __init__(self, state: BrokerState) -> None:
+        self._state = state
 
     def topic(self, header: Header, peer: Peer) -> str:
         """Return the topic for a message of a client to a retry topic.
@@ -29,7 +29,7 @@ class DeadLetters:
             RemotingError: the group does not exist.
         """
         name = _group(header.topic)
-        group = self._parts.groups.get_or_make(name, peer.address)
+        group = self._state.groups.get_or_make(name, peer.address)
         if group is None:
             reason = f"subscription group not exist, {name}"
             raise RemotingError(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, reason)
@@ -38,10 +38,10 @@ class DeadLetters:
             group.retry_max_times if most is None else most
         )
         # A consumer in order has already tried often enough, and keeps its queue meanwhile.
-        if is_alive and not self._parts.locks.are_held(name):
+        if is_alive and not self._state.locks.are_held(name):
             return header.topic
         dead = naming.dlq_topic(name)
-        self._parts.topics.make(dead, naming.DLQ_QUEUES)
+        self._state.topics.make(dead, naming.DLQ_QUEUES)
         return dead
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from mqlake.broker.runtime import BrokerRuntime
 from mqlake.broker.send.answers import Answers
 from mqlake.broker.send.checks import MULTI_TAG, SendChecks
 from mqlake.broker.send.company import Company
@@ -21,7 +22,7 @@ from mqlake.broker.send.properties import StoredProperties
 from mqlake.broker.send.singles import SingleSends
 from mqlake.broker.send.sizes import SendSizes
 from mqlake.broker.send.waiting_runs import WaitingRuns, all_wait, waits
-from mqlake.broker.state.parts import Parts
+from mqlake.broker.state.broker_state import BrokerState
 from mqlake.dispatch.batch import Bytes
 from mqlake.dispatch.kernel import is_compiled
 from mqlake.errors import FormatError
@@ -64,13 +65,18 @@ class Runs:
     """
 
     def __init__(
-        self, parts: Parts, put_waiting: Callable[[], None], unconfirmed: Callable[[], int]
+        self,
+        state: BrokerState,
+        runtime: BrokerRuntime,
+        put_waiting: Callable[[], None],
+        unconfirmed: Callable[[], int],
     ) -> None:
-        self._parts, self._store, self._put_waiting = parts, parts.store, put_waiting
-        self._static_topics = parts.static_topics
+        self._state, self._runtime = state, runtime
+        self._store, self._put_waiting = state.store, put_waiting
+        self._static_topics = state.static_topics
         self._is_usable = is_compiled()
-        self.waiting = WaitingRuns(parts, unconfirmed)
-        self._singles = SingleSends(parts, self._topic_of, put_waiting)
+        self.waiting = WaitingRuns(state, runtime, unconfirmed)
+        self._singles = SingleSends(state, runtime, self._topic_of, put_waiting)
         self._company = Company(asyncio.get_running_loop())
 
     def use(
@@ -81,7 +87,7 @@ class Runs:
         self._own = np.frombuffer(properties.own.encode(), np.uint8)
         self._singles.use(answers)
         self._longest_properties = sizes.properties
-        self._longest_body = min(self._parts.settings.max_message_size, sizes.body)
+        self._longest_body = min(self._runtime.settings.max_message_size, sizes.body)
         self._success, self._host = answers.binary_success, answers.host
         self._failed = answers.failed
         self._loading: asyncio.Future[_Kernels] | None = None
@@ -155,7 +161,7 @@ class Runs:
             run_put = run._replace(sends=run.sends[:sent])
             self.waiting.add(peer, run_put, answers.of(run, sent), begin, self._failed)
         elif sent:
-            self._parts.stats.put_times.add(time.perf_counter() - begin, sent)
+            self._state.stats.put_times.add(time.perf_counter() - begin, sent)
             peer.send(answers.of(run, sent))
             peer.flush()
         frames.at = run.end if is_all else int(run.sends["frame_at"][put])

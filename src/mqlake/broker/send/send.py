@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import msgspec
 
 from mqlake.broker.lite import LITE_TOPIC_NAME, refuse_message
+from mqlake.broker.runtime import BrokerRuntime
 from mqlake.broker.send.answers import Answers
 from mqlake.broker.send.checks import MULTI_TAG, Header, SendChecks
 from mqlake.broker.send.dead_letters import DeadLetters
@@ -17,7 +18,7 @@ from mqlake.broker.send.priorities import PRIORITY_NAME, placed
 from mqlake.broker.send.properties import StoredProperties, without_pop_group
 from mqlake.broker.send.runs import Runs
 from mqlake.broker.send.sizes import SendSizes
-from mqlake.broker.state.parts import Parts
+from mqlake.broker.state.broker_state import BrokerState
 from mqlake.broker.state.topics import any_queue
 from mqlake.errors import MqlakeError
 from mqlake.formats import sys_flag
@@ -69,28 +70,28 @@ have a delivery time or is an inner batch, and the stretch if it goes to a logic
 class SendMessages:
     """Answers sends."""
 
-    def __init__(self, parts: Parts) -> None:
-        self._parts, self._store = parts, parts.store
+    def __init__(self, state: BrokerState, runtime: BrokerRuntime) -> None:
+        self._state, self._runtime, self._store = state, runtime, state.store
         self._loop = asyncio.get_running_loop()
-        self._static_topics = parts.static_topics
-        self._mapping = parts.static_topics.get
-        self._keys = UniqueKeys(parts.settings.broker_address, parts.store.clock)
-        self._dead_letters = DeadLetters(parts)
-        self._runs = Runs(parts, self._put, lambda: self._unconfirmed)
-        self._checks, self._sizes = SendChecks(parts), SendSizes(parts)
+        self._static_topics = state.static_topics
+        self._mapping = state.static_topics.get
+        self._keys = UniqueKeys(runtime.settings.broker_address, state.store.clock)
+        self._dead_letters = DeadLetters(state)
+        self._runs = Runs(state, runtime, self._put, lambda: self._unconfirmed)
+        self._checks, self._sizes = SendChecks(state, runtime), SendSizes(state)
         self._read_settings()
-        parts.live.on_change(self._read_settings, "max_message_size", "region_id", "trace_on")
+        runtime.live.on_change(self._read_settings, "max_message_size", "region_id", "trace_on")
         self._messages: list[Message] = []
         self._sent: list[_Sent] = []
         self._unconfirmed = 0
         self._tasks: set[asyncio.Task[None]] = set()
-        parts.on_stop.append(self._answer_all)
+        runtime.on_stop.append(self._answer_all)
 
     def _read_settings(self) -> None:
-        settings = self._parts.settings
+        settings = self._runtime.settings
         self._longest_body = settings.max_message_size
         self._properties = StoredProperties(settings, self._keys)
-        self._answers = Answers(settings, self._parts.busy)
+        self._answers = Answers(settings, self._state.busy)
         self._runs.use(self._checks, self._sizes, self._properties, self._answers)
 
     def routes(self) -> Sequence[Route]:
@@ -204,8 +205,8 @@ class SendMessages:
 
     def _check_room(self) -> None:
         unconfirmed = self._unconfirmed + self._runs.waiting.sends
-        if unconfirmed >= self._parts.settings.send_thread_pool_queue_capacity:
-            raise self._parts.busy.refusal(
+        if unconfirmed >= self._runtime.settings.send_thread_pool_queue_capacity:
+            raise self._state.busy.refusal(
                 "WAITING_FOR_DISK", f"{unconfirmed} sends wait for the disk or for slaves"
             )
 
@@ -214,7 +215,7 @@ class SendMessages:
         is_again = message.reconsume_times > 0 and DELAY in pairs
         if pairs.get(TRAN_MSG) != "true" or is_again:
             return False
-        settings = self._parts.settings
+        settings = self._runtime.settings
         if settings.reject_transaction_message:
             reason = f"the broker[{settings.broker_ip1}] sending transaction message is forbidden"
             raise RemotingError(ResponseCode.NO_PERMISSION, reason)
@@ -276,7 +277,7 @@ class SendMessages:
             await asyncio.wait(tasks, timeout=_PATIENCE)
 
     def _answer(self, sent: Sequence[_Sent], results: Sequence[PutResult], begin: float) -> None:
-        self._parts.stats.put_times.add(time.perf_counter() - begin, len(sent))
+        self._state.stats.put_times.add(time.perf_counter() - begin, len(sent))
         answer_of = self._answers.of
         for (peer, request, queue_id, unique_key, kind, stretch), result in zip(
             sent, results, strict=True
@@ -302,7 +303,7 @@ class SendMessages:
         pairs = record.properties
         # The slot is the end of the time in which the message may be due, exclusive.
         due, topic = int(pairs[TIMER_OUT_MS]) + 1, pairs[REAL_TOPIC]
-        broker_name = self._parts.settings.broker_name
+        broker_name = self._runtime.settings.broker_name
         return RecallHandle(topic, broker_name, due, pairs.get(UNIQ_KEY, "")).text
 
 

@@ -12,9 +12,10 @@ from collections.abc import Callable
 from time import perf_counter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from mqlake.broker.runtime import BrokerRuntime
 from mqlake.broker.send.answers import Answers
 from mqlake.broker.settings import BrokerSettings
-from mqlake.broker.state.parts import Parts
+from mqlake.broker.state.broker_state import BrokerState
 from mqlake.formats.config.topics import Topic
 from mqlake.formats.host import V4_SIZE
 from mqlake.formats.topic_names import RETRY_PREFIX
@@ -50,13 +51,14 @@ class SingleSends:
 
     def __init__(
         self,
-        parts: Parts,
+        state: BrokerState,
+        runtime: BrokerRuntime,
         topic_of: Callable[[Peer, Frames], Topic | None],
         put_waiting: Callable[[], None],
     ) -> None:
-        self._live, self._static_topics = parts.live, parts.static_topics
-        self._topics, self._put_times = parts.topics, parts.stats.put_times
-        self._append, self._watermarks = parts.store.append_sent, parts.store.watermarks
+        self._live, self._static_topics = runtime.live, state.static_topics
+        self._topics, self._put_times = state.topics, state.stats.put_times
+        self._append, self._watermarks = state.store.append_sent, state.store.watermarks
         self._topic_of, self._put_waiting = topic_of, put_waiting
         self._checked: dict[bytes, _Checked] = {}
 

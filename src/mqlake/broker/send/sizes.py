@@ -6,7 +6,7 @@ for the properties that brokers and clients add (`own_properties`) is reserved i
 
 from __future__ import annotations
 
-from mqlake.broker.state.parts import Parts
+from mqlake.broker.state.broker_state import BrokerState
 from mqlake.formats import record
 from mqlake.formats.file_name import MAX_NAME_BYTES
 from mqlake.formats.own_properties import LARGEST, LONGEST_SENT, pair_size
@@ -29,9 +29,9 @@ class SendSizes:
         half_properties: the same for those of a half message together with its unique key.
     """
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, state: BrokerState) -> None:
         kept = MAX_LENGTH - LONGEST_SENT
-        self._most = parts.store.largest_record - _HEAD - kept
+        self._most = state.store.largest_record - _HEAD - kept
         self.properties = max(0, min(LONGEST_SENT, self._most // 2))
         self.half_properties = self.properties - pair_size(TRANSACTION_ID, 0)
         self.body = max(0, self._most - self.properties)

@@ -14,8 +14,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from mqlake.broker.runtime import BrokerRuntime
 from mqlake.broker.send.run_frames import MOST_SENDS, Run
-from mqlake.broker.state.parts import Parts
+from mqlake.broker.state.broker_state import BrokerState
 from mqlake.formats.properties import NAME_VALUE_SEPARATOR, WAIT
 from mqlake.protocol import binary_header
 from mqlake.protocol.codes import ResponseCode
@@ -62,8 +63,11 @@ class WaitingRuns:
         tasks: wait for them.
     """
 
-    def __init__(self, parts: Parts, others: Callable[[], int]) -> None:
-        self._parts, self._store, self._others = parts, parts.store, others
+    def __init__(
+        self, state: BrokerState, runtime: BrokerRuntime, others: Callable[[], int]
+    ) -> None:
+        self._state, self._runtime = state, runtime
+        self._store, self._others = state.store, others
         self._loop = asyncio.get_running_loop()
         self.sends = 0
         self.tasks: set[asyncio.Task[None]] = set()
@@ -76,7 +80,7 @@ class WaitingRuns:
         """
         if not self._store.watermarks.keeps_at_append or self._store.copies.missing is not None:
             return False
-        most = self._parts.settings.send_thread_pool_queue_capacity
+        most = self._runtime.settings.send_thread_pool_queue_capacity
         return self.sends + self._others() + MOST_SENDS <= most
 
     def add(self, peer: Peer, run: Run, answers: bytes, begin: float, failed: Failed) -> None:
@@ -112,7 +116,7 @@ class WaitingRuns:
 
     def _answer(self, waiting: _Waiting) -> None:
         spent = time.perf_counter() - waiting.begin
-        self._parts.stats.put_times.add(spent, len(waiting.ends))
+        self._state.stats.put_times.add(spent, len(waiting.ends))
         waiting.peer.send(waiting.answers)
 
     def _with_failures(self, waiting: _Waiting, last: PutResult) -> bytes:

@@ -10,8 +10,9 @@ from collections.abc import Coroutine, Sequence
 from typing import Any
 
 from mqlake.broker.bodies import Members
+from mqlake.broker.runtime import BrokerRuntime
 from mqlake.broker.slave.following import TableSync
-from mqlake.broker.state.parts import Parts
+from mqlake.broker.state.broker_state import BrokerState
 from mqlake.formats.config import DelayOffsets, TimerMetrics
 from mqlake.protocol.body import encode_body
 from mqlake.protocol.codes import RequestCode, ResponseCode
@@ -31,9 +32,9 @@ _OFFSET = 20
 class SlaveTables:
     """The tables for slaves that no other family serves; and the copying on a slave."""
 
-    def __init__(self, parts: Parts) -> None:
-        self._parts, self._config = parts, parts.store.config
-        self._sync = TableSync(parts)
+    def __init__(self, state: BrokerState, runtime: BrokerRuntime) -> None:
+        self._state, self._runtime, self._config = state, runtime, state.store.config
+        self._sync = TableSync(state, runtime)
 
     def routes(self) -> Sequence[Route]:
         """Return the handler of each request code."""
@@ -48,7 +49,7 @@ class SlaveTables:
     def _consumer_offsets(
         self, peer: Peer, request: Command
     ) -> Answer | Coroutine[Any, Any, Answer]:
-        return self._parts.slices.serve(peer, self._all_consumer_offsets(request))
+        return self._runtime.slices.serve(peer, self._all_consumer_offsets(request))
 
     def _all_consumer_offsets(self, request: Command) -> Job[Answer]:
         # If something changes meanwhile, the version is the older one: the slave copies again.
@@ -80,7 +81,7 @@ class SlaveTables:
 
     def _timer(self, _peer: Peer, request: Command) -> Command:
         self._check_timer("The checkpoint is null")
-        return response(request, body=self._parts.store.timers.checkpoint())
+        return response(request, body=self._state.store.timers.checkpoint())
 
     def _timer_metrics(self, _peer: Peer, request: Command) -> Command:
         """Waiting messages are not counted by topic here."""
@@ -88,8 +89,8 @@ class SlaveTables:
         return response(request, body=encode_body(TimerMetrics()))
 
     def _check_timer(self, reason: str) -> None:
-        if not self._parts.settings.timer_wheel_enable:
+        if not self._runtime.settings.timer_wheel_enable:
             raise RemotingError(ResponseCode.SYSTEM_ERROR, reason)
 
     def _ha_status(self, _peer: Peer, request: Command) -> Command:
-        return response(request, body=encode_body(self._parts.replication.status()))
+        return response(request, body=encode_body(self._state.replication.status()))

@@ -12,7 +12,8 @@ from functools import partial
 from time import monotonic
 from typing import Final
 
-from mqlake.broker.state.parts import Parts
+from mqlake.broker.runtime import BrokerRuntime
+from mqlake.broker.state.broker_state import BrokerState
 from mqlake.broker.state.topics import without_topic
 from mqlake.errors import MqlakeError
 from mqlake.formats.config import DataVersion
@@ -42,21 +43,21 @@ class TableSync:
     copied nevertheless.
     """
 
-    def __init__(self, parts: Parts) -> None:
-        self._parts, self._config = parts, parts.store.config
-        self._master = MasterClient(parts.slices)
+    def __init__(self, state: BrokerState, runtime: BrokerRuntime) -> None:
+        self._state, self._runtime, self._config = state, runtime, state.store.config
+        self._master = MasterClient(runtime.slices)
         self._deletions = TopicDeletions(
-            parts.store, self._master, self._copies_log, partial(without_topic, parts.topics)
+            state.store, self._master, self._copies_log, partial(without_topic, state.topics)
         )
         self._next_full = 0.0
         self._copied_from = ""
         self._copying: asyncio.Task[None] | None = None
         self._is_stopped = self._lags = False
         self._failures: dict[str, str] = {}
-        parts.repeating.every(TICK, self._copy_soon)
-        parts.replicas.on_change.append(self._copy_soon)
-        parts.live.on_change(self._copy_soon, "broker_role")
-        parts.on_stop.append(self._stop)
+        runtime.repeating.every(TICK, self._copy_soon)
+        state.replicas.on_change.append(self._copy_soon)
+        runtime.live.on_change(self._copy_soon, "broker_role")
+        runtime.on_stop.append(self._stop)
 
     async def _stop(self) -> None:
         self._is_stopped = True
@@ -70,18 +71,18 @@ class TableSync:
             self._copying = asyncio.get_running_loop().create_task(self._copy())
 
     async def _copy(self) -> None:
-        replicas, address = self._parts.replicas, self._parts.replicas.master_address
+        replicas, address = self._state.replicas, self._state.replicas.master_address
         if not self._follows(address):
             replicas.master_answers = False
             return
-        now = self._parts.store.clock.monotonic()
+        now = self._state.store.clock.monotonic()
         if address != self._copied_from or now >= self._next_full:
             is_whole = await self._copy_all(address)
             self._copied_from, self._next_full = address, now + (FULL if is_whole else _AGAIN)
         replicas.master_answers = await self._try(
             "consumer offsets", address, self._consumer_offsets
         )
-        if self._parts.settings.timer_wheel_enable:
+        if self._runtime.settings.timer_wheel_enable:
             await self._try("timer positions", address, self._timer)
         await self._try("deletions of topics", address, self._delete)
 
@@ -93,7 +94,7 @@ class TableSync:
             await self._try("groups", address, self._groups),
             await self._try("delay offsets", address, self._delay_offsets),
         ]
-        for code in self._parts.followed:
+        for code in self._state.followed:
             copy = partial(self._other, code)
             done.append(await self._try(code.name, address, copy))
         return all(done)
@@ -103,14 +104,14 @@ class TableSync:
 
         It may have been promoted, or acts for the master, which has not adopted its offsets yet.
         """
-        settings, replicas = self._parts.settings, self._parts.replicas
+        settings, replicas = self._runtime.settings, self._state.replicas
         is_other = address not in ("", settings.broker_address)
         is_slave = settings.is_slave and not replicas.is_acting
         return is_slave and is_other and address == replicas.master_address
 
     def _copies_log(self, address: str) -> bool:
         """Return whether it follows the master, whose log continues this one."""
-        slave = self._parts.replication.slave
+        slave = self._state.replication.slave
         return self._follows(address) and slave is not None and slave.reception.is_activated
 
     async def _try(self, what: str, address: str, copy: Callable[[str], Awaitable[None]]) -> bool:
@@ -149,15 +150,15 @@ class TableSync:
         found = await self._master.topics(address)
         if not self._follows(address):
             return
-        topics, static_topics = self._parts.topics, self._parts.static_topics
+        topics, static_topics = self._state.topics, self._state.static_topics
         if found.version != topics.version:
             _check_loss("topics", found.topics, topics, found.version, topics.version)
             await self._finish(address, topics.follow(found.topics, found.version))
-            await self._parts.store.keep(self._config.topics)
+            await self._state.store.keep(self._config.topics)
         if found.mapping_version != static_topics.version and self._follows(address):
             following = static_topics.follow(found.mappings, found.mapping_version)
             await self._finish(address, following)
-            await self._parts.store.keep(self._config.static_topics)
+            await self._state.store.keep(self._config.static_topics)
         if is_same_log and self._follows(address) and found.version == topics.version:
             self._deletions.copied(address, found.version, end, found.incarnations)
 
@@ -165,7 +166,7 @@ class TableSync:
         await self._deletions.follow(address)
 
     async def _groups(self, address: str) -> None:
-        found, groups = await self._master.groups(address), self._parts.groups
+        found, groups = await self._master.groups(address), self._state.groups
         if not self._follows(address):
             return
         if found.version == groups.version and found.forbidden == groups.forbidden_table():
@@ -173,7 +174,7 @@ class TableSync:
         _check_loss("groups", found.groups, groups, found.version, groups.version)
         following = groups.follow(found.groups, found.forbidden, found.version)
         await self._finish(address, following)
-        await self._parts.store.keep(self._config.groups)
+        await self._state.store.keep(self._config.groups)
 
     async def _delay_offsets(self, address: str) -> None:
         offsets, version = await self._master.delay_offsets(address)
@@ -196,16 +197,16 @@ class TableSync:
     async def _timer(self, address: str) -> None:
         checkpoint = await self._master.body(address, RequestCode.GET_TIMER_CHECK_POINT)
         if await self._has_log_of(address):
-            self._parts.store.timers.follow(bytes(checkpoint))
+            self._state.store.timers.follow(bytes(checkpoint))
 
     async def _other(self, code: RequestCode, address: str) -> None:
         bodies = [body async for body in self._master.parts(address, code)]
         if self._follows(address):
-            await self._finish(address, self._parts.followed[code](bodies))
+            await self._finish(address, self._state.followed[code](bodies))
 
     async def _finish(self, address: str, job: Job[None]) -> None:
         """Run a job while this is the slave of the master."""
-        await self._parts.slices.finish(self._while_slave(address, job))
+        await self._runtime.slices.finish(self._while_slave(address, job))
 
     def _while_slave(self, address: str, job: Job[None]) -> Job[None]:
         """Continue a job while this is a slave of the master: later, tables are its own."""
@@ -220,7 +221,7 @@ class TableSync:
         Positions of delivery and of groups wait for that. They mean that everything before them is
         done, but the result may be only in the master's log if this slave is promoted.
         """
-        end, watermarks = (await self._master.log(address)).end, self._parts.store.watermarks
+        end, watermarks = (await self._master.log(address)).end, self._state.store.watermarks
         deadline = monotonic() + _PATIENCE
         while True:
             is_complete = watermarks.end >= end

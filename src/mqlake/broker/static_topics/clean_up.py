@@ -9,7 +9,8 @@ from datetime import datetime
 
 import msgspec
 
-from mqlake.broker.state.parts import Parts
+from mqlake.broker.runtime import BrokerRuntime
+from mqlake.broker.state.broker_state import BrokerState
 from mqlake.errors import MqlakeError
 from mqlake.formats.config.topic_queue_mapping import LogicQueueMappingItem, TopicQueueMapping
 from mqlake.protocol.bodies.message_queue import MessageQueue
@@ -39,11 +40,11 @@ _log = logging.getLogger(__name__)
 class StaticTopicCleaning:
     """Cleans up the mappings every five minutes within the hours of `deleteWhen`."""
 
-    def __init__(self, parts: Parts) -> None:
-        self._parts, self._mappings = parts, parts.static_topics
+    def __init__(self, state: BrokerState, runtime: BrokerRuntime) -> None:
+        self._state, self._runtime, self._mappings = state, runtime, state.static_topics
         self._task: asyncio.Task[None] | None = None
-        parts.repeating.every(INTERVAL, self._look)
-        parts.on_stop.append(self._stop)
+        runtime.repeating.every(INTERVAL, self._look)
+        runtime.on_stop.append(self._stop)
 
     def routes(self) -> Sequence[Route]:
         """Return no handlers: no request is about this."""
@@ -52,9 +53,9 @@ class StaticTopicCleaning:
     def _look(self) -> None:
         if not len(self._mappings) or not (self._task is None or self._task.done()):
             return
-        parts = self._parts
-        now = datetime.fromtimestamp(parts.store.clock.milliseconds() / 1000).astimezone()
-        if now.hour in delete_hours(parts.settings.delete_when):
+        state, runtime = self._state, self._runtime
+        now = datetime.fromtimestamp(state.store.clock.milliseconds() / 1000).astimezone()
+        if now.hour in delete_hours(runtime.settings.delete_when):
             self._task = asyncio.get_running_loop().create_task(self.clean())
 
     def _stop(self) -> None:
@@ -101,15 +102,15 @@ class StaticTopicCleaning:
         header = TopicNameHeader(topic=name, lo=False, bname=broker)
         try:
             code = RequestCode.GET_TOPIC_STATS_INFO
-            answer = await self._parts.forwarder.ask(broker, code, header)
+            answer = await self._state.forwarder.ask(broker, code, header)
         except RemotingError as error:
             _log.warning("static topic %s: %s", name, error)
             return None
         return TopicStats.decode(answer.body) if answer.code == ResponseCode.SUCCESS else None
 
     def _own_stats(self, name: str) -> TopicStats:
-        reads = self._parts.store.reads
-        queues = range(self._parts.topics.queues(name))
+        reads = self._state.store.reads
+        queues = range(self._state.topics.queues(name))
         return TopicStats(
             {
                 MessageQueue(name, self._mappings.broker_name, each): TopicOffset(
@@ -134,7 +135,7 @@ class StaticTopicCleaning:
             for queue_id, items in mapping.hosted_queues.items()
             if items and items[-1].bname != mapping.bname
         }
-        route = await self._parts.names.route(name) if believed else None
+        route = await self._state.names.route(name) if believed else None
         if route is None or not route.topic_queue_mapping_by_broker:
             return
         routes, scope = route.topic_queue_mapping_by_broker, logical_broker(mapping.scope)
@@ -163,7 +164,7 @@ class StaticTopicCleaning:
 
     async def _mapping_of(self, name: str, broker: str) -> TopicQueueMapping | None:
         header = TopicNameHeader(topic=name, lo=True, bname=broker)
-        answer = await self._parts.forwarder.ask(broker, RequestCode.GET_TOPIC_CONFIG, header)
+        answer = await self._state.forwarder.ask(broker, RequestCode.GET_TOPIC_CONFIG, header)
         if answer.code != ResponseCode.SUCCESS:
             return None
         return decode_mapped_topic(answer.body).mapping

@@ -9,7 +9,8 @@ import msgspec
 from mqlake.broker.admin.kept import once_kept
 from mqlake.broker.admin.topic_checks import check_topic
 from mqlake.broker.bodies import check_size
-from mqlake.broker.state.parts import Parts
+from mqlake.broker.runtime import BrokerRuntime
+from mqlake.broker.state.broker_state import BrokerState
 from mqlake.formats.config.topics import Topic
 from mqlake.protocol.bodies.static_topics import decode_mapping
 from mqlake.protocol.body import MAX_QUOTED
@@ -24,8 +25,8 @@ from mqlake.remoting.route import Answer, Route
 class StaticTopicAdmin:
     """Creates and changes static topics."""
 
-    def __init__(self, parts: Parts) -> None:
-        self._parts = parts
+    def __init__(self, state: BrokerState, runtime: BrokerRuntime) -> None:
+        self._state, self._runtime = state, runtime
 
     def routes(self) -> Sequence[Route]:
         """Return the handler of each request code."""
@@ -33,8 +34,8 @@ class StaticTopicAdmin:
         return (Route(code, self._update, Permission.CREATE),)
 
     async def _update(self, _peer: Peer, request: Command) -> Answer:
-        parts, header = self._parts, request.header(CreateTopicHeader)
-        most = min(parts.settings.max_admin_body_size, MAX_QUOTED)
+        state, runtime, header = self._state, self._runtime, request.header(CreateTopicHeader)
+        most = min(runtime.settings.max_admin_body_size, MAX_QUOTED)
         check_size(request, most, "maxAdminBodySize, and 1 MiB")
         topic = Topic(
             topic_name=header.topic,
@@ -44,19 +45,19 @@ class StaticTopicAdmin:
             topic_filter_type=header.topic_filter_type,
             topic_sys_flag=header.topic_sys_flag or 0,
         )
-        check_topic(parts, topic)
+        check_topic(state, runtime, topic)
         mapping = decode_mapping(request.body)
-        if (old := parts.topics.get(header.topic)) is not None:
+        if (old := state.topics.get(header.topic)) is not None:
             topic = msgspec.structs.replace(topic, attributes=old.attributes, order=old.order)
         force = header.force is True
-        checked = parts.static_topics.checked(mapping, header.topic, force=force)
+        checked = state.static_topics.checked(mapping, header.topic, force=force)
         # The mapping comes first: without it, the topic's queues would be served like any others.
-        parts.static_topics.put(checked)
-        parts.topics.put(topic)
-        parts.topics.count_change()
-        tables = parts.store.config
-        await once_kept(parts, tables.static_topics, None)
-        await once_kept(parts, tables.topics, None)
+        state.static_topics.put(checked)
+        state.topics.put(topic)
+        state.topics.count_change()
+        tables = state.store.config
+        await once_kept(state, tables.static_topics, None)
+        await once_kept(state, tables.topics, None)
         # Tools read the route next, and send by it.
-        await parts.names.told()
+        await state.names.told()
         return response(request)

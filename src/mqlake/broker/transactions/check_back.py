@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import logging
 
-from mqlake.broker.state.parts import Parts
+from mqlake.broker.runtime import BrokerRuntime
+from mqlake.broker.state.broker_state import BrokerState
 from mqlake.errors import FormatError
 from mqlake.formats import record
 from mqlake.formats.properties import UNIQ_KEY
@@ -23,12 +24,12 @@ _log = logging.getLogger(__name__)
 class CheckBacks:
     """Asks a producer of the group that sent a half message, a different one each time."""
 
-    def __init__(self, parts: Parts) -> None:
-        self._parts = parts
+    def __init__(self, state: BrokerState, runtime: BrokerRuntime) -> None:
+        self._state, self._runtime = state, runtime
 
     def ask(self, question: CheckBack) -> None:
         """Send a check; if no producer of the group is connected, the next check asks again."""
-        producer = self._parts.clients.producer(question.group)
+        producer = self._state.clients.producer(question.group)
         if producer is None:
             _log.warning(
                 "group %s has no connected producer that can be asked about the transaction "
@@ -46,7 +47,7 @@ class CheckBacks:
             msg_id=key,
             transaction_id=key,
             offset_msg_id=half.message_id,
-            broker_name=self._parts.settings.broker_name,
+            broker_name=self._runtime.settings.broker_name,
         )
         try:
             body = _encode(question)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from mqlake.broker.runtime import BrokerRuntime
 from mqlake.broker.send.answers import STORED, refusal
-from mqlake.broker.state.parts import Parts
+from mqlake.broker.state.broker_state import BrokerState
 from mqlake.broker.transactions.check_back import CheckBacks
 from mqlake.formats.sys_flag import TRANSACTION_COMMIT, TRANSACTION_NONE, TRANSACTION_ROLLBACK
 from mqlake.protocol.codes import RequestCode, ResponseCode
@@ -37,9 +38,9 @@ _REFUSED = {
 class EndTransactions:
     """Commits and rolls back half messages."""
 
-    def __init__(self, parts: Parts) -> None:
-        self._store = parts.store
-        parts.store.transactions.on_check = CheckBacks(parts).ask
+    def __init__(self, state: BrokerState, runtime: BrokerRuntime) -> None:
+        self._store = state.store
+        state.store.transactions.on_check = CheckBacks(state, runtime).ask
 
     def routes(self) -> Sequence[Route]:
         """Return the handler of each request code."""

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from mqlake.broker.runtime import BrokerRuntime
 from mqlake.broker.send.answers import refusal
-from mqlake.broker.state.parts import Parts
+from mqlake.broker.state.broker_state import BrokerState
 from mqlake.errors import FormatError
 from mqlake.formats.message_id import decode_message_id
 from mqlake.formats.own_properties import CHECK_TIMES
@@ -32,8 +33,8 @@ _ERROR = ResponseCode.SYSTEM_ERROR
 class ResumeChecks:
     """Checks half messages again whose producers never answered."""
 
-    def __init__(self, parts: Parts) -> None:
-        self._store = parts.store
+    def __init__(self, state: BrokerState, _runtime: BrokerRuntime) -> None:
+        self._store = state.store
 
     def routes(self) -> Sequence[Route]:
         """Return the handler of each request code."""

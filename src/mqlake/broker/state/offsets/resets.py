@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from mqlake.broker.state.parts import Parts
+from mqlake.broker.runtime import BrokerRuntime
+from mqlake.broker.state.broker_state import BrokerState
 
 
-def awaits_reset(parts: Parts, group: str, topic: str, queue_id: int) -> bool:
+def awaits_reset(
+    state: BrokerState, runtime: BrokerRuntime, group: str, topic: str, queue_id: int
+) -> bool:
     """Return whether what a group commits for a queue is older than a reset (RocketMQ's
     `useServerSideResetOffset`), or than the creation of the topic.
     """
-    offsets = parts.store.config.consumer_offsets
+    offsets = state.store.config.consumer_offsets
     if not offsets.has_reset(group, topic, queue_id):
         return False
-    is_applied_here = parts.settings.use_server_side_reset_offset
+    is_applied_here = runtime.settings.use_server_side_reset_offset
     return is_applied_here or offsets.begins_anew(group, topic, queue_id)
