@@ -127,6 +127,12 @@ Override = Annotated[
 ]
 
 
+LogForm = Annotated[
+    Literal["text", "json"],
+    typer.Option("--log-format", help="json: one object for each event, on stderr."),
+]
+
+
 def settings_given(override: list[str] | None) -> dict[str, str]:
     """Return the settings of `--set`, by name.
 

@@ -5,18 +5,20 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import ctypes
+import faulthandler
 import gc
 import logging
 import resource
 import signal
 import sys
-import warnings
 from collections.abc import Callable, Generator
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol, runtime_checkable
 
 from mqlake.errors import MqlakeError
 from mqlake.programs.garbage import quiet_collection
+from mqlake.programs.logs import LogFormat, start_logging
+from mqlake.programs.supervisor import Supervisor
 
 Server = Callable[[], AbstractAsyncContextManager[object]]
 
@@ -35,18 +37,17 @@ _MMAP_THRESHOLD = -3
 """An option of glibc's `mallopt`: larger blocks are mapped, and unmapped when they are freed."""
 _LARGE = 128 * 1024
 
-_FORMAT = "%(asctime)s %(levelname)-7s %(message)s"
 _STOPS = (signal.SIGTERM, signal.SIGINT)
 
 _log = logging.getLogger(__name__)
 
 
-def serve(make: Server) -> None:
+def serve(make: Server, log_format: LogFormat = LogFormat.TEXT) -> None:
     """Enter what `make` returns, on an event loop, and leave it at SIGTERM or SIGINT.
 
     A server that is `Failing` and fails is left at once, so that what runs the program, such as
     systemd, starts it again. The loop is uvloop's if that is installed. Events are logged to
-    stderr.
+    stderr. SIGUSR1 writes there what each thread is doing, even if the loop is stuck.
 
     Raises:
         MqlakeError: the server cannot be started, failed, or does not stop cleanly.
@@ -54,8 +55,8 @@ def serve(make: Server) -> None:
     # Modules that are imported from here on stay. To search them for garbage would take a fifth of
     # the start, and later a tenth of a second each time.
     gc.disable()
-    logging.basicConfig(stream=sys.stderr, level=logging.INFO, format=_FORMAT)
-    warnings.showwarning = _log_warning
+    start_logging(log_format)
+    faulthandler.register(signal.SIGUSR1, file=sys.stderr, all_threads=True)
     _allow_many_connections()
     _give_back_memory()
     try:
@@ -91,10 +92,6 @@ def _give_back_memory() -> None:
         ctypes.CDLL(None).mallopt(_MMAP_THRESHOLD, _LARGE)
 
 
-def _log_warning(message: Warning | str, *_: object, **__: object) -> None:
-    _log.warning("%s", message)
-
-
 async def _until_told(make: Server) -> None:
     told: asyncio.Future[str] = asyncio.get_running_loop().create_future()
 
@@ -102,10 +99,14 @@ async def _until_told(make: Server) -> None:
         if not told.done():
             told.set_result(name)
 
-    with _handled(stop):
+    with _handled(stop), Supervisor() as supervisor:
         async with make() as server:
-            with quiet_collection():
-                await _told_or_failed(told, server)
+            supervisor.ready()
+            try:
+                with quiet_collection():
+                    await _told_or_failed(told, server)
+            finally:
+                supervisor.stopping()
             _log.info("%s: stopping", told.result())
         _log.info("stopped")
 

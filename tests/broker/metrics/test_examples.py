@@ -39,3 +39,11 @@ def test_each_name_exists(expression: str) -> None:
     labels = {label.strip() for part in by for label in part.split(",")} | set(matched)
     for name in names:
         assert labels <= KNOWN[name]
+
+
+def test_the_page_for_operators_explains_each_alert() -> None:
+    page = (EXAMPLES.parents[1] / "docs" / "operations.md").read_text()
+    _, _, section = page.partition("## What each alert means")
+    explained = re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE)
+    rules = (EXAMPLES / "alerts.yml").read_text()
+    assert explained == re.findall(r"- alert: (\w+)", rules)

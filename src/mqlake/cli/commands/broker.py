@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mqlake.cli.options import Override, settings_given
+from mqlake.cli.options import LogForm, Override, settings_given
 
 if TYPE_CHECKING:
     from mqlake.programs.broker import BrokerProgram
@@ -73,8 +73,10 @@ def broker(
         ),
     ] = _NAMESRV_PORT,
     override: Override = None,
+    log_format: LogForm = "text",
 ) -> int:
     """Run a broker for RocketMQ clients on a store directory."""
+    from mqlake.programs.logs import LogFormat
     from mqlake.programs.serve import serve
 
     given = settings_given(override)
@@ -90,5 +92,5 @@ def broker(
         found |= given
         return BrokerProgram(starting_settings(found), namesrv_port, config)
 
-    serve(make)
+    serve(make, LogFormat(log_format))
     return 0

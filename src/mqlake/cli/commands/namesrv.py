@@ -15,7 +15,7 @@ from typing import Annotated
 
 import typer
 
-from mqlake.cli.options import Override, settings_given
+from mqlake.cli.options import LogForm, Override, settings_given
 
 EXAMPLES = (
     "mqlake namesrv",
@@ -46,10 +46,12 @@ def namesrv(
         ),
     ] = None,
     override: Override = None,
+    log_format: LogForm = "text",
 ) -> int:
     """Run a name server: topic routes for RocketMQ clients."""
     from mqlake.namesrv.name_server import NameServer
     from mqlake.namesrv.settings import make_namesrv_settings
+    from mqlake.programs.logs import LogFormat
     from mqlake.programs.serve import serve
     from mqlake.store.settings import read_properties
 
@@ -60,5 +62,5 @@ def namesrv(
     options = {"listenPort": port, "bindAddress": bind}
     found |= {name: str(value) for name, value in options.items() if value is not None}
     found |= given
-    serve(lambda: NameServer(make_namesrv_settings(found)))
+    serve(lambda: NameServer(make_namesrv_settings(found)), LogFormat(log_format))
     return 0
