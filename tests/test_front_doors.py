@@ -28,11 +28,12 @@ EXPORTS = {
     "mqlake.arrow": {"SETTINGS", "ArrowBatch", "ArrowConsumer"},
     "mqlake.broker": {"Broker", "BrokerSettings", "make_broker_settings"},
     "mqlake.client": {
-        "BrokerError", "ClientError", "ClosedError", "Cluster", "Compression", "ConsumedMessage",
-        "Consumer", "ConsumerSettings", "Message", "MessageQueue", "NoReplyError", "NoRouteError",
-        "NotStoredError", "PerhapsStoredError", "PoppedMessage", "Producer", "PullConsumer",
-        "ReceivedMessage", "RefusedError", "SendError", "SendResult", "SendStatus",
-        "SimpleConsumer", "Sql", "Transaction", "TransactionState", "Tries",
+        "BrokerError", "ClientError", "ClientTls", "ClosedError", "Cluster", "Compression",
+        "ConsumedMessage", "Consumer", "ConsumerSettings", "Message", "MessageQueue",
+        "NoReplyError", "NoRouteError", "NotStoredError", "PerhapsStoredError", "PoppedMessage",
+        "Producer", "PullConsumer", "ReceivedMessage", "RefusedError", "SendError", "SendResult",
+        "SendStatus", "SimpleConsumer", "Sql", "Transaction", "TransactionState", "Tries",
+        "Verify",
     },
     "mqlake.dispatch": {
         "Batch", "Gap", "IndexFileBuilder", "SegmentScan", "Want", "group", "to_arrow",
@@ -63,8 +64,9 @@ EXPORTS = {
         "encode_body", "oneway", "request", "response",
     },
     "mqlake.remoting": {
-        "Check", "ConnectionFailedError", "Limits", "Peer", "RemotingClient", "RemotingServer",
-        "RequestTimeoutError", "Route",
+        "Check", "ClientAuth", "ClientTls", "ConnectionFailedError", "Limits", "Peer",
+        "RemotingClient", "RemotingServer", "RequestTimeoutError", "Route", "ServerTls", "TlsMode",
+        "Verify",
     },
     "mqlake.spark": {
         "ConnectEngine", "KafkaLogDataSource", "RocketMQDataSource", "Session", "SparkEngine",

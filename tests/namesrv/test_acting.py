@@ -21,6 +21,7 @@ from mqlake.remoting.connection import Peer
 from mqlake.remoting.route import Route
 from mqlake.remoting.server import RemotingServer
 from mqlake.remoting.slices import run_at_once
+from mqlake.remoting.tls.options import ClientTls
 from tests.namesrv.asking import Asking, running
 from tests.namesrv.registrations import place, registration
 
@@ -205,6 +206,9 @@ class Client:
     may_end: asyncio.Event
     told: list[str]
     at_once = most = 0
+
+    def __init__(self, tls: ClientTls | None = None) -> None:
+        pass
 
     async def request(self, address: str, _notice: Command, _timeout: float) -> None:
         kind = type(self)

@@ -19,6 +19,7 @@ from mqlake.client.errors import ClientError
 from mqlake.client.identity import DEFAULT_INSTANCE
 from mqlake.protocol.bodies.message_queue import MessageQueue
 from mqlake.protocol.command import Body
+from mqlake.remoting.tls.options import ClientTls
 
 SETTINGS = ConsumerSettings(
     pull_size=1024,
@@ -49,8 +50,8 @@ class ArrowConsumer(GroupMember):
     at-least-once: a message may be delivered twice.
 
     Args:
-        name_servers, group, topics, instance, unit, namespace, on_assigned, on_revoked: as for
-            `mqlake.client.Consumer`.
+        name_servers, group, topics, instance, unit, namespace, on_assigned, on_revoked, tls: as
+            for `mqlake.client.Consumer`.
         settings: how the consumer behaves. It cannot pop, or trace messages.
 
     Raises:
@@ -69,6 +70,7 @@ class ArrowConsumer(GroupMember):
         namespace: str = "",
         on_assigned: Listener | None = None,
         on_revoked: Listener | None = None,
+        tls: ClientTls | None = None,
     ) -> None:
         if settings.trace or not settings.client_rebalance:
             raise ClientError("an ArrowConsumer cannot use `trace` or `client_rebalance=False`")
@@ -82,6 +84,7 @@ class ArrowConsumer(GroupMember):
             namespace=namespace,
             on_assigned=on_assigned,
             on_revoked=on_revoked,
+            tls=tls,
         )
         self._requests = asyncio.Semaphore(_MOST_REQUESTS)
 

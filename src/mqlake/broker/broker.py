@@ -52,6 +52,7 @@ from mqlake.store.config.properties_file import PropertiesFile
 from mqlake.store.live_settings import LiveSettings
 from mqlake.store.port import Store, cut_log
 from mqlake.store.settings import BrokerRole
+from mqlake.tls.settings import server_tls
 
 _log = logging.getLogger(__name__)
 
@@ -189,7 +190,9 @@ class Broker:
             if own_log is not None:
                 await _adopt_consumer_offsets(state, runtime, own_log)
             limits = Limits(memory=settings.max_connection_memory, share=settings.max_address_share)
-            self._server = RemotingServer(self.routes, limits, (state.refusals.check,))
+            self._server = RemotingServer(
+                self.routes, limits, (state.refusals.check,), server_tls(settings)
+            )
             undo.push_async_callback(self._server.stop)
             self._live.on_change(
                 lambda: self._server.set_memory(self.settings.max_connection_memory),

@@ -42,6 +42,8 @@ if TYPE_CHECKING:
     from mqlake.client.producer.sending import Tries as Tries
     from mqlake.client.producer.transactions import Transaction as Transaction
     from mqlake.client.producer.transactions import TransactionState as TransactionState
+    from mqlake.remoting.tls.options import ClientTls as ClientTls
+    from mqlake.remoting.tls.options import Verify as Verify
 else:
     from mqlake.exports import lazy_exports
 
@@ -50,6 +52,7 @@ else:
         {
             "BrokerError": "errors",
             "ClientError": "errors",
+            "ClientTls": "mqlake.remoting.tls.options",
             "ClosedError": "errors",
             "Cluster": "cluster",
             "Compression": "producer.outgoing",
@@ -75,5 +78,6 @@ else:
             "Transaction": "producer.transactions",
             "TransactionState": "producer.transactions",
             "Tries": "producer.sending",
+            "Verify": "mqlake.remoting.tls.options",
         },
     )

@@ -25,6 +25,7 @@ from mqlake.client.producer import producer as asynchronous_producer
 from mqlake.client.producer.producer import DEFAULT_GROUP
 from mqlake.client.producer.result import SendResult
 from mqlake.protocol.bodies.message_queue import MessageQueue
+from mqlake.remoting.tls.options import ClientTls
 
 __all__ = ["Consumer", "Producer"]
 
@@ -153,7 +154,7 @@ class Consumer(_OnThread):
                 consumer.ack(message)
 
     Args:
-        name_servers, group, topics, settings, instance: as for `mqlake.client.Consumer`.
+        name_servers, group, topics, settings, instance, tls: as for `mqlake.client.Consumer`.
     """
 
     _name = "mqlake-consumer"
@@ -166,10 +167,11 @@ class Consumer(_OnThread):
         *,
         settings: ConsumerSettings | None = None,
         instance: str = DEFAULT_INSTANCE,
+        tls: ClientTls | None = None,
     ) -> None:
         super().__init__()
         self._consumer = asynchronous_consumer.Consumer(
-            name_servers, group, topics, settings=settings, instance=instance
+            name_servers, group, topics, settings=settings, instance=instance, tls=tls
         )
 
     def __iter__(self) -> Iterator[ReceivedMessage]:

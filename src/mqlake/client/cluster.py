@@ -19,6 +19,7 @@ from mqlake.protocol.headers.namesrv import GetRouteInfoHeader
 from mqlake.remoting.client import RemotingClient
 from mqlake.remoting.errors import ConnectionFailedError, RequestTimeoutError
 from mqlake.remoting.route import Handler
+from mqlake.remoting.tls.options import ClientTls
 
 _log = logging.getLogger(__name__)
 
@@ -45,6 +46,7 @@ class Cluster:
         name_servers: "host:port", several separated by `;`.
         handlers: serve the requests of brokers, by request code.
         opened: called with "host:port" when a connection is opened.
+        tls: how the connections use TLS; None for clear text.
 
     Attributes:
         client: the client for the connections.
@@ -56,9 +58,10 @@ class Cluster:
         name_servers: str,
         handlers: Mapping[int, Handler] | None = None,
         opened: Callable[[str], object] | None = None,
+        tls: ClientTls | None = None,
     ) -> None:
         self.name_servers = [part.strip() for part in name_servers.split(";") if part.strip()]
-        self.client = RemotingClient(handlers, opened=opened)
+        self.client = RemotingClient(handlers, opened=opened, tls=tls)
         self.silent: dict[str, MqlakeError] = {}
 
     async def __aenter__(self) -> Self:

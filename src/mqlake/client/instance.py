@@ -23,6 +23,7 @@ from mqlake.protocol.body import encode_body
 from mqlake.protocol.codes import RequestCode
 from mqlake.protocol.headers.clients import UnregisterClientHeader
 from mqlake.protocol.unique_keys import UniqueKeys
+from mqlake.remoting.tls.options import ClientTls
 from mqlake.storage.clock import SystemClock
 from mqlake.storage.fork_guard import ForkGuard
 
@@ -44,6 +45,7 @@ class _Sharers(NamedTuple):
     instance: str
     unit: str | None
     is_unique: bool
+    tls: ClientTls | None
 
 
 class ClientInstance:
@@ -67,6 +69,7 @@ class ClientInstance:
             sharers.name_servers,
             BrokerRequests(self.members).handlers(),
             self._connected,
+            sharers.tls,
         )
         self.routes = Routes(self.cluster)
         address = self.client_id.partition("@")[0]
@@ -212,6 +215,7 @@ def share_instance(
     consumer_group: str | None = None,
     *,
     is_stable: bool = False,
+    tls: ClientTls | None = None,
 ) -> ClientInstance:
     """Return the instance that producers and consumers of this event loop share, and count one more
     user.
@@ -223,12 +227,13 @@ def share_instance(
             differs by process, and by consumers of one group in it.
         consumer_group: the group of the consumer that asks, if it is one.
         is_stable: the default instance, too, has the same client id after a restart.
+        tls: how the connections use TLS; None for clear text.
     """
     for over in [loop for loop in _instances if loop.is_closed()]:
         del _instances[over]  # This includes instances that nobody has given back.
     instances = _instances.setdefault(asyncio.get_running_loop(), [])
     is_unique = instance == DEFAULT_INSTANCE and not is_stable
-    sharers = _Sharers(name_servers, instance, unit, is_unique)
+    sharers = _Sharers(name_servers, instance, unit, is_unique, tls)
     for found in instances:
         is_free = consumer_group is None or consumer_group not in found.members.consumers
         is_own = not found.fork_guard.is_child

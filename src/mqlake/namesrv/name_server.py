@@ -20,6 +20,7 @@ from mqlake.remoting.limits import Limits
 from mqlake.remoting.server import RemotingServer
 from mqlake.remoting.slices import Job
 from mqlake.storage.clock import Clock, SystemClock
+from mqlake.tls.settings import client_tls, server_tls
 
 _log: Final = logging.getLogger("mqlake.namesrv")
 
@@ -51,13 +52,13 @@ class NameServer:
         clock: Clock | None = None,
     ) -> None:
         self._state = state = State(make_namesrv_settings(settings), clock or SystemClock())
-        self._notices = SmallestIdNotices()
+        self._notices = SmallestIdNotices(client_tls(state.settings))
         state.routes.on_smallest_id = self._notify
         families = BrokerRequests(state), TopicRequests(state), ConfigurationRequests(state)
         self.routes = tuple(route for family in families for route in family.routes())
         idle = state.settings.server_channel_max_idle_time_seconds
         limits = Limits(idle=idle, memory=_MEMORY)
-        self._server = RemotingServer(self.routes, limits)
+        self._server = RemotingServer(self.routes, limits, tls=server_tls(state.settings))
         self._scan: asyncio.TimerHandle | None = None
 
     @property

@@ -14,6 +14,7 @@ from mqlake.namesrv.acting import SmallestIdChange
 from mqlake.protocol.codes import RequestCode
 from mqlake.protocol.command import request
 from mqlake.remoting.client import RemotingClient
+from mqlake.remoting.tls.options import ClientTls
 
 _log: Final = logging.getLogger("mqlake.namesrv")
 
@@ -32,7 +33,8 @@ class SmallestIdNotices:
     Addresses are what anyone has registered, so there are few connections at a time.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, tls: ClientTls | None = None) -> None:
+        self._tls = tls
         self._waiting: dict[str, SmallestIdChange] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._room = asyncio.Semaphore(_AT_ONCE)
@@ -55,7 +57,7 @@ class SmallestIdNotices:
 
     async def _send(self, name: str) -> None:
         # These connections are seldom needed: none is kept.
-        client = RemotingClient()
+        client = RemotingClient(tls=self._tls)
         try:
             while (change := self._waiting.pop(name, None)) is not None:
                 tells = (self._tell(client, address, change) for address in change.addresses)

@@ -22,6 +22,7 @@ from mqlake.programs.kernels import load_kernels
 from mqlake.storage.clock import Clock
 from mqlake.storage.local import LocalDirectory
 from mqlake.store.config.properties_file import PATH, read_changed
+from mqlake.tls.settings import tls_fields
 
 NAMESRV_PORT = 9876
 
@@ -143,6 +144,7 @@ class BrokerProgram:
                 bind_address=address,
                 listen_port=self._namesrv_port,
                 kv_config_path=str(self._settings.store_path / "config" / "kvConfig.json"),
+                **tls_fields(self._settings),
             )
         )
         try:

@@ -17,6 +17,11 @@ if TYPE_CHECKING:
     from mqlake.remoting.route import Check as Check
     from mqlake.remoting.route import Route as Route
     from mqlake.remoting.server import RemotingServer as RemotingServer
+    from mqlake.remoting.tls.options import ClientAuth as ClientAuth
+    from mqlake.remoting.tls.options import ClientTls as ClientTls
+    from mqlake.remoting.tls.options import ServerTls as ServerTls
+    from mqlake.remoting.tls.options import TlsMode as TlsMode
+    from mqlake.remoting.tls.options import Verify as Verify
 else:
     from mqlake.exports import lazy_exports
 
@@ -31,5 +36,10 @@ else:
             "Check": "route",
             "Route": "route",
             "RemotingServer": "server",
+            "ClientAuth": "tls.options",
+            "ClientTls": "tls.options",
+            "ServerTls": "tls.options",
+            "TlsMode": "tls.options",
+            "Verify": "tls.options",
         },
     )

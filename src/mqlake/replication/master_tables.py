@@ -22,6 +22,7 @@ from mqlake.protocol.headers.offsets import OffsetHeader, QueueHeader
 from mqlake.protocol.headers.slaves import AllGroupsHeader, AllTopicsHeader, TablePartHeader
 from mqlake.remoting.client import RemotingClient
 from mqlake.remoting.slices import Job, Slices
+from mqlake.remoting.tls.options import ClientTls
 from mqlake.replication import table_answers
 from mqlake.replication.master_log import MasterLog, ask
 from mqlake.replication.table_answers import GROUPS, MAPPINGS, TOPICS, Members
@@ -70,9 +71,9 @@ class MasterClient:
     that is not such a table.
     """
 
-    def __init__(self, slices: Slices) -> None:
+    def __init__(self, slices: Slices, tls: ClientTls | None = None) -> None:
         self._slices = slices
-        self._client = RemotingClient()
+        self._client = RemotingClient(tls=tls)
 
     async def close(self) -> None:
         """Close the connections."""

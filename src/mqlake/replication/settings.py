@@ -12,6 +12,7 @@ from typing import Annotated
 
 import msgspec
 
+from mqlake.remoting.tls.options import ClientAuth, TlsMode
 from mqlake.store.bounds import (
     Addresses,
     Interval,
@@ -20,11 +21,14 @@ from mqlake.store.bounds import (
     Name,
     Networks,
     Now,
+    PathOrEmpty,
+    PathText,
     Port,
     Restart,
     Within,
 )
 from mqlake.store.settings import StoreSettings
+from mqlake.tls.settings import CONFIG_FILE
 
 
 class ReplicationSettings(StoreSettings, frozen=True, rename="camel", kw_only=True):
@@ -80,6 +84,66 @@ class ReplicationSettings(StoreSettings, frozen=True, rename="camel", kw_only=Tr
     """How long a slave may lack a part of the log before it is removed from the in-sync set."""
     async_learner: Restart[bool] = False
     """Whether this broker only copies the log, and can never become the master."""
+
+    # TLS
+    tls_server_mode: Restart[TlsMode] = msgspec.field(
+        default=TlsMode.PERMISSIVE, name="tls.server.mode"
+    )
+    """Which connections are accepted: `disabled`: those without TLS; `enforcing`: those with TLS;
+    `permissive`: both, on the same port."""
+    tls_config_file: Restart[PathText] = msgspec.field(default=CONFIG_FILE, name="tls.config.file")
+    """A file with the settings below, which takes precedence over them. It may also contain
+    `tls.server.keyPassword` and `tls.client.keyPassword`, which are no settings, because whoever
+    may read the settings would see them. The default file need not exist."""
+    tls_test_mode_enable: Restart[bool] = msgspec.field(default=True, name="tls.test.mode.enable")
+    """Whether the server creates a self-signed certificate, which nobody can verify, if
+    `tls.server.certPath` is empty. It does so when the first connection with TLS arrives, and needs
+    the extra `tls`. (RocketMQ ignores `tls.server.certPath` if this is true.)"""
+    tls_server_cert_path: Restart[PathOrEmpty] = msgspec.field(
+        default="", name="tls.server.certPath"
+    )
+    """The server's certificate, followed by those of intermediate authorities, in PEM format. It is
+    loaded again after a change, once it fits the key."""
+    tls_server_key_path: Restart[PathOrEmpty] = msgspec.field(default="", name="tls.server.keyPath")
+    """The private key of `tls.server.certPath` in PEM format."""
+    tls_server_need_client_auth: Restart[ClientAuth] = msgspec.field(
+        default=ClientAuth.NONE, name="tls.server.need.client.auth"
+    )
+    """Whether clients are asked for a certificate. No effect unless `tls.server.authClient`."""
+    tls_server_auth_client: Restart[bool] = msgspec.field(
+        default=False, name="tls.server.authClient"
+    )
+    """Whether the certificates of clients are checked. With `false`, `tls.server.need.client.auth`
+    must not be `require`."""
+    tls_server_trust_cert_path: Restart[PathOrEmpty] = msgspec.field(
+        default="", name="tls.server.trustCertPath"
+    )
+    """The authorities that sign the certificates of clients. Empty: those that the system
+    trusts."""
+    tls_enable: Restart[bool] = msgspec.field(default=False, name="tls.enable")
+    """Whether the connections that the broker opens to name servers, controllers and other brokers
+    use TLS. They fail if the other side does not. Replication of the log does not use TLS."""
+    tls_client_auth_server: Restart[bool] = msgspec.field(
+        default=True, name="tls.client.authServer"
+    )
+    """Whether these connections require a certificate that an authority of
+    `tls.client.trustCertPath` has signed (RocketMQ's default: false)."""
+    tls_client_verify_host_name: Restart[bool] = msgspec.field(
+        default=True, name="tls.client.verifyHostName"
+    )
+    """Whether that certificate must name the host or the IP address of the other side. RocketMQ
+    does not have this setting, and does not check it."""
+    tls_client_trust_cert_path: Restart[PathOrEmpty] = msgspec.field(
+        default="", name="tls.client.trustCertPath"
+    )
+    """The authorities that sign the certificates of servers. Empty: those that the system
+    trusts."""
+    tls_client_cert_path: Restart[PathOrEmpty] = msgspec.field(
+        default="", name="tls.client.certPath"
+    )
+    """The certificate that these connections present, in PEM format."""
+    tls_client_key_path: Restart[PathOrEmpty] = msgspec.field(default="", name="tls.client.keyPath")
+    """The private key of `tls.client.certPath` in PEM format."""
 
     @property
     def listen_address(self) -> str:

@@ -17,6 +17,7 @@ from mqlake.replication.reception import Reception
 from mqlake.replication.settings import ReplicationSettings
 from mqlake.store.live_settings import Current
 from mqlake.store.port import Store
+from mqlake.tls.settings import client_tls
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 5.0
 """Maximum seconds until a failed connection is retried; the pause doubles each time."""
@@ -47,7 +48,7 @@ class SlaveLog:
         self._store = store
         self._advice = _ADVICE_IF_LED if settings.now.enable_controller_mode else _ADVICE
         self._loop = asyncio.get_running_loop()
-        self._client = RemotingClient()
+        self._client = RemotingClient(tls=client_tls(settings.now))
         self._address: str | None = settings.now.ha_master_address or None
         self._is_fixed = self._address is not None
         self._addressed = asyncio.Event()

@@ -19,6 +19,7 @@ from mqlake.client.message import Message
 from mqlake.client.producer.producer import Producer
 from mqlake.errors import FormatError, MqlakeError
 from mqlake.protocol.naming import group_fault, topic_fault
+from mqlake.remoting.tls.options import ClientTls
 from mqlake.storage.clock import SystemClock
 from mqlake.taskiq.border import (
     AckableMessage,
@@ -90,6 +91,7 @@ class RocketmqBroker(AsyncBroker):
             worker extends it for as long as a task runs.
         prefetch: the maximum number of tasks that a worker receives in a single call, up to 32.
         queues: the number of queues of a new topic, on each broker.
+        tls: how its connections use TLS; None for clear text.
 
     Raises:
         FormatError: an option cannot be used.
@@ -104,8 +106,10 @@ class RocketmqBroker(AsyncBroker):
         visibility_timeout: float = 120.0,
         prefetch: int = 4,
         queues: int = 8,
+        tls: ClientTls | None = None,
     ) -> None:
         super().__init__()
+        self._tls = tls
         if fault := topic_fault(topic) or group_fault(group):
             raise FormatError(fault)
         given = {"visibility_timeout": visibility_timeout, "prefetch": prefetch, "queues": queues}
@@ -128,10 +132,10 @@ class RocketmqBroker(AsyncBroker):
         """
         self._window = PrefetchWindow()
         async with AsyncExitStack() as stack:
-            async with Admin(self._name_servers) as admin:
+            async with Admin(self._name_servers, tls=self._tls) as admin:
                 topics = QueueTopics(admin, self._group, self._options.queues)
                 await topics.ensure(self._topic)
-            producer = await stack.enter_async_context(Producer(self._name_servers))
+            producer = await stack.enter_async_context(Producer(self._name_servers, tls=self._tls))
             self._stack, self._producer = stack.pop_all(), producer
         await super().startup()
 
@@ -166,7 +170,12 @@ class RocketmqBroker(AsyncBroker):
         self._require_open()
         seconds = self._options.visibility_timeout
         consumer = SimpleConsumer(
-            self._name_servers, self._group, self._topic, invisible=seconds, is_from_first=True
+            self._name_servers,
+            self._group,
+            self._topic,
+            invisible=seconds,
+            is_from_first=True,
+            tls=self._tls,
         )
         # The consumer is closed after the received messages were acknowledged or given back.
         await self._stack.enter_async_context(consumer)

@@ -27,6 +27,7 @@ from mqlake.replication.master_tables import MasterClient
 from mqlake.store.config.consumer_offsets import ConsumerOffsetTable, is_older
 from mqlake.store.config.delay_offsets import DelayOffsetTable
 from mqlake.store.port import Store
+from mqlake.tls.settings import client_tls
 
 T = TypeVar("T")
 _log: Final = logging.getLogger(__name__)
@@ -95,12 +96,13 @@ async def _ask_slaves(
     ask: Callable[[MasterClient, str], Awaitable[T]],
 ) -> list[T]:
     found: dict[str, T] = {}
-    client, deadline = MasterClient(slices), monotonic() + PATIENCE
+    tls = client_tls(settings)
+    client, deadline = MasterClient(slices, tls), monotonic() + PATIENCE
 
     async def ask_one(address: str) -> None:
         found[address] = await ask(client, address)
 
-    async with Cluster(settings.namesrv_addr) as cluster:
+    async with Cluster(settings.namesrv_addr, tls=tls) as cluster:
         try:
             while True:
                 try:

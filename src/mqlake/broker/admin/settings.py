@@ -29,13 +29,7 @@ from mqlake.remoting.connection import Peer
 from mqlake.remoting.route import Route
 from mqlake.store.settings import BrokerRole, parse_properties, properties_text, texts
 
-ABSENT = {
-    "useTLS": "false",
-    "clientCallbackExecutorThreads": str(os.cpu_count() or 1),
-}
-"""What tools read in addition to the settings: features that a broker lacks, and the number of
-processors.
-"""
+_PROCESSORS: Final = str(os.cpu_count() or 1)
 
 _LONGEST: Final = 32_768
 """Maximum bytes of a request to change settings: all settings need a sixth of that."""
@@ -65,7 +59,13 @@ class SettingsAdmin:
         )
 
     def _get(self, _peer: Peer, request: Command) -> Command:
-        values = {**texts(self._runtime.settings), **ABSENT}
+        settings = self._runtime.settings
+        # What tools read in addition.
+        values = {
+            **texts(settings),
+            "useTLS": "true" if settings.tls_enable else "false",
+            "clientCallbackExecutorThreads": _PROCESSORS,
+        }
         text = properties_text(values.items())
         version = json.dumps(msgspec.to_builtins(self._version), separators=(",", ":"))
         return response(request, header=ConfigVersionHeader(version=version), body=text.encode())

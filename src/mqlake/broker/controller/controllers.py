@@ -30,6 +30,7 @@ from mqlake.remoting.client import RemotingClient
 from mqlake.replication.term import Term
 from mqlake.storage.clock import Clock
 from mqlake.store.live_settings import Current
+from mqlake.tls.settings import client_tls
 
 _SECONDS = 3.0
 _MOST_MEMBERS = 1000
@@ -43,7 +44,7 @@ class Controllers:
 
     def __init__(self, settings: Current[BrokerSettings], clock: Clock) -> None:
         self._settings, self._clock = settings, clock
-        self._client = RemotingClient()
+        self._client = RemotingClient(tls=client_tls(settings.now))
         self._leader: str | None = None
         self._beating: dict[str, asyncio.Task[None]] = {}
 

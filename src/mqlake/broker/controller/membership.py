@@ -25,6 +25,7 @@ from mqlake.remoting.client import RemotingClient
 from mqlake.replication.auto_switch_server import AutoSwitchServer
 from mqlake.replication.term import RefusedError, Term
 from mqlake.store.settings import BrokerRole
+from mqlake.tls.settings import client_tls
 
 _AGAIN = 1.0
 """Seconds after which the controller, or the master, is asked again if it did not answer."""
@@ -62,7 +63,7 @@ class Membership:
         self._state, self._runtime, self._group = state, runtime, state.replication.group
         clock = state.store.clock
         self._controllers = Controllers(runtime.live, clock)
-        self._client = RemotingClient()
+        self._client = RemotingClient(tls=client_tls(runtime.settings))
         self._identity = Identity(state.store.directory, runtime.settings)
         self._look = asyncio.Event()
         self._looked = asyncio.Lock()

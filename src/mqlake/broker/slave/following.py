@@ -22,6 +22,7 @@ from mqlake.protocol.errors import BodyError, RemotingError
 from mqlake.remoting.slices import Job
 from mqlake.replication.master_tables import MasterClient
 from mqlake.replication.topic_deletions import TopicDeletions
+from mqlake.tls.settings import client_tls
 
 TICK: Final = 3.0
 """Seconds between two copies of consumer offsets and of the timer's position."""
@@ -45,7 +46,7 @@ class TableSync:
 
     def __init__(self, state: BrokerState, runtime: BrokerRuntime) -> None:
         self._state, self._runtime, self._config = state, runtime, state.store.config
-        self._master = MasterClient(runtime.slices)
+        self._master = MasterClient(runtime.slices, client_tls(runtime.settings))
         self._deletions = TopicDeletions(
             state.store, self._master, self._copies_log, partial(without_topic, state.topics)
         )

@@ -13,6 +13,7 @@ from mqlake.protocol.errors import RemotingError
 from mqlake.protocol.header import Header
 from mqlake.remoting.errors import ConnectionFailedError
 from mqlake.store.live_settings import Current
+from mqlake.tls.settings import client_tls
 
 _FRESH = 30.0
 """Seconds for which the addresses of brokers are considered valid."""
@@ -25,7 +26,7 @@ class Forwarder:
 
     def __init__(self, settings: Current[BrokerSettings]) -> None:
         self._settings = settings
-        self._cluster = Cluster(settings.now.namesrv_addr)
+        self._cluster = Cluster(settings.now.namesrv_addr, tls=client_tls(settings.now))
         self._loop = asyncio.get_running_loop()
         self._addresses: dict[str, str] = {}
         self._asked_at = float("-inf")

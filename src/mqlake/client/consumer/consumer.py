@@ -35,6 +35,7 @@ class Consumer(GroupMember):
         on_assigned: called with queues after they have been assigned to the consumer.
         on_revoked: called with queues before the consumer gives them up. Until it returns, their
             messages can be acknowledged and the group does not rebalance.
+        tls: how its connections use TLS; None for clear text.
 
     Raises:
         ClientError: the name of the group cannot be used.

@@ -31,6 +31,7 @@ from mqlake.protocol.bodies.queue_tables import read_object, read_queue_table
 from mqlake.protocol.command import Body, Command
 from mqlake.protocol.namespace import Namespace
 from mqlake.protocol.naming import group_fault, retry_topic
+from mqlake.remoting.tls.options import ClientTls
 from mqlake.storage.clock import SystemClock
 
 if TYPE_CHECKING:
@@ -66,7 +67,9 @@ class GroupMember:
         namespace: str = "",
         on_assigned: Listener | None = None,
         on_revoked: Listener | None = None,
+        tls: ClientTls | None = None,
     ) -> None:
+        self._tls = tls
         self._namespace = Namespace(namespace)
         group = self._namespace.wrap(group)
         if fault := group_fault(group):
@@ -108,6 +111,7 @@ class GroupMember:
             self._unit,
             consumer_group=self.group,
             is_stable=settings.broadcasting,
+            tls=self._tls,
         )
         try:
             instance.members.add_consumer(self, instance.client_id)

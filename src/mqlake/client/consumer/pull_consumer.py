@@ -24,6 +24,7 @@ from mqlake.protocol.bodies.message_queue import MessageQueue
 from mqlake.protocol.command import Body
 from mqlake.protocol.namespace import Namespace
 from mqlake.protocol.naming import group_fault
+from mqlake.remoting.tls.options import ClientTls
 from mqlake.storage.clock import SystemClock
 
 _NOBODY = "TOOLS_CONSUMER"
@@ -44,6 +45,7 @@ class PullConsumer:
         settings: `consume_from`, and how much is read ahead.
         instance: a name that tells the clients of one machine apart.
         namespace: the namespace of its topics and its group, as for `Consumer`.
+        tls: how its connections use TLS; None for clear text.
 
     Raises:
         ClientError: the name of the group cannot be used.
@@ -57,7 +59,9 @@ class PullConsumer:
         settings: ConsumerSettings | None = None,
         instance: str = DEFAULT_INSTANCE,
         namespace: str = "",
+        tls: ClientTls | None = None,
     ) -> None:
+        self._tls = tls
         self._namespace = Namespace(namespace)
         group = None if group is None else self._namespace.wrap(group)
         if group is not None and (fault := group_fault(group)):
@@ -78,7 +82,7 @@ class PullConsumer:
 
     def start(self) -> None:
         """Connect; `async with` does it."""
-        instance = share_instance(self._name_servers, self._instance_name, None)
+        instance = share_instance(self._name_servers, self._instance_name, None, tls=self._tls)
         self._instance, self._inbox = instance, Inbox[QueueMessages]()
         group = self.group or _NOBODY
         self._calls = BrokerCalls(instance, group, self._namespace)

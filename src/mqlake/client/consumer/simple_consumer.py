@@ -26,6 +26,7 @@ from mqlake.protocol.namespace import Namespace
 from mqlake.protocol.naming import group_fault
 from mqlake.protocol.receipts import Receipt
 from mqlake.protocol.strategies import ALL_QUEUES
+from mqlake.remoting.tls.options import ClientTls
 
 _AGAIN = 0.2
 
@@ -67,6 +68,7 @@ class SimpleConsumer:
         is_from_first: whether a new group begins at the first message of a queue.
         instance: a name that tells the clients of one machine apart.
         namespace: the namespace of its topics and its group, as for `Consumer`.
+        tls: how its connections use TLS; None for clear text.
 
     Raises:
         ClientError: the name of the group cannot be used.
@@ -82,7 +84,9 @@ class SimpleConsumer:
         is_from_first: bool = False,
         instance: str = DEFAULT_INSTANCE,
         namespace: str = "",
+        tls: ClientTls | None = None,
     ) -> None:
+        self._tls = tls
         self._namespace = Namespace(namespace)
         group = self._namespace.wrap(group)
         if fault := group_fault(group):
@@ -97,7 +101,9 @@ class SimpleConsumer:
         self._instance: ClientInstance | None = None
 
     async def __aenter__(self) -> Self:
-        self._instance = share_instance(self._name_servers, self._instance_name, None)
+        self._instance = share_instance(
+            self._name_servers, self._instance_name, None, tls=self._tls
+        )
         return self
 
     async def __aexit__(self, *failure: object) -> None:

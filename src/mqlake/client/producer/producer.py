@@ -35,6 +35,7 @@ from mqlake.protocol.codes import RequestCode
 from mqlake.protocol.command import Command
 from mqlake.protocol.headers.transactions import CheckTransactionHeader
 from mqlake.protocol.namespace import Namespace
+from mqlake.remoting.tls.options import ClientTls
 from mqlake.storage.clock import SystemClock
 
 DEFAULT_GROUP = "mqlake_producers"
@@ -66,6 +67,7 @@ class Producer:
         avoids_slow_brokers: whether brokers that answer slowly are avoided for a while.
         check: tells how a transaction ended if a broker has not heard of its end.
         trace: whether each message is recorded in RocketMQ's trace topic, or the topic for that.
+        tls: how its connections use TLS; None for clear text.
     """
 
     def __init__(
@@ -85,6 +87,7 @@ class Producer:
         avoids_slow_brokers: bool = False,
         check: Check | None = None,
         trace: bool | str = False,
+        tls: ClientTls | None = None,
     ) -> None:
         self._namespace = Namespace(namespace)
         self.group = self._namespace.wrap(group)
@@ -93,7 +96,7 @@ class Producer:
         self._compression, self._most = compression, max_message_size
         self._most_in_flight = max_in_flight, max_in_flight_bytes
         self._avoids_slow_brokers, self._check_handler = avoids_slow_brokers, check
-        self._wants_trace = trace
+        self._wants_trace, self._tls = trace, tls
         self._instance: ClientInstance | None = None
         self._closing = Closing()
 
@@ -106,7 +109,9 @@ class Producer:
 
     async def start(self) -> None:
         """Connect; `async with` does it."""
-        instance = share_instance(self._name_servers, self._instance_name, self._unit)
+        instance = share_instance(
+            self._name_servers, self._instance_name, self._unit, tls=self._tls
+        )
         clock = SystemClock()
         self._instance = instance
         self._outgoings = Outgoings(

@@ -51,7 +51,7 @@ class TlsLayer(asyncio.BufferedProtocol, asyncio.Transport):
 
     Args:
         raw: the socket's transport, of which it becomes the protocol.
-        upper: the protocol above. It is told of the end, but not of the beginning.
+        upper: the protocol above. It is notified of the end, not of the beginning.
         failed: called with the reason if the other side breaks the protocol; it must abort.
         context: certificates, and what is checked of the other side's.
         host: the name that a server's certificate must have, if the context checks that.
@@ -108,7 +108,7 @@ class TlsLayer(asyncio.BufferedProtocol, asyncio.Transport):
             self._flush()
             self._raw.resume_reading()
         except ssl.SSLError as error:
-            self._flush()  # The other side is told, too.
+            self._flush()  # The other side learns it, too.
             self._fail(f"the TLS handshake failed: {reason_of(error)}")
         except Exception as error:  # noqa: BLE001 (others wait for their turn)
             self._fail(f"the TLS handshake failed: {error}")
@@ -130,7 +130,7 @@ class TlsLayer(asyncio.BufferedProtocol, asyncio.Transport):
         self._end(reason)
         if self._is_open or self._is_server:
             self._failed(reason)
-        else:  # Whoever waits for `ready` is told.
+        else:  # `ready` has the reason.
             self._raw.abort()
 
     def _end(self, reason: str) -> None:

@@ -30,7 +30,7 @@ class ServerContexts:
         self._watching: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        """Read the files, unless there are none and TLS may never be used.
+        """Read the files. Without files, a self-signed certificate is created only if all need it.
 
         Raises:
             MqlakeError: a file cannot be used.

@@ -37,6 +37,7 @@ from mqlake.remoting.errors import RequestTimeoutError
 from mqlake.remoting.slices import Job, Slices
 from mqlake.replication.replicas import Replicas
 from mqlake.store.live_settings import Current
+from mqlake.tls.settings import client_tls
 
 _SHORTEST, _LONGEST = 10.0, 60.0
 _AGAIN = 1.0
@@ -115,7 +116,7 @@ class Registration:
         self._settings, self._topics, self._slices = settings, topics, slices
         self._replicas, self._loop = replicas, asyncio.get_running_loop()
         self._registrations = TopicRegistrations(settings, topics, static_topics, replicas)
-        self._cluster = Cluster(settings.now.namesrv_addr)
+        self._cluster = Cluster(settings.now.namesrv_addr, tls=client_tls(settings.now))
         self._client = self._cluster.client
         self._name_servers = {address: _NameServer() for address in self._cluster.name_servers}
         self._masters = NamedMasters(settings, replicas, self._cluster.name_servers)
