@@ -186,13 +186,13 @@ class Broker:
             undo.callback(runtime.repeating.stop)
             families = [family(state, runtime) for family in FAMILIES]
             served = (route for family in families for route in family.routes())
+            served = state.access.routes(served)
             self.routes = tuple(after_dispatch(route, store) for route in served)
             if own_log is not None:
                 await _adopt_consumer_offsets(state, runtime, own_log)
+            checks = (*state.access.checks, state.refusals.check)
             limits = Limits(memory=settings.max_connection_memory, share=settings.max_address_share)
-            self._server = RemotingServer(
-                self.routes, limits, (state.refusals.check,), server_tls(settings)
-            )
+            self._server = RemotingServer(self.routes, limits, checks, server_tls(settings))
             undo.push_async_callback(self._server.stop)
             self._live.on_change(
                 lambda: self._server.set_memory(self.settings.max_connection_memory),

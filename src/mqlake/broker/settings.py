@@ -12,6 +12,7 @@ from typing import Annotated, ClassVar, Literal
 
 import msgspec
 
+from mqlake.auth import settings as auth
 from mqlake.errors import StoreError
 from mqlake.formats.config.topics import PERM_READ, PERM_WRITE
 from mqlake.formats.topic_names import TRACE_TOPIC
@@ -23,6 +24,7 @@ from mqlake.store.bounds import (
     Count,
     CountOrNone,
     Effect,
+    Form,
     Interval,
     Label,
     ListenAddress,
@@ -37,6 +39,7 @@ from mqlake.store.bounds import (
     Timeout,
     Within,
     effects,
+    secrets,
 )
 from mqlake.store.settings import settings_of
 
@@ -57,6 +60,19 @@ _IN_MEMORY = (
 )
 _BY_TIMER = "Check points are processed when the timer delivers them, so no scan needs an interval."
 _ROCKSDB = "mqlake does not use RocksDB."
+_LOCAL = "Users and ACLs are in `config/auth.json` of the store; every request is checked."
+
+_Codes = Annotated[
+    str,
+    Form("request codes, separated by `,`, without those of users and ACLs", auth.are_codes),
+]
+_User = Annotated[
+    str, Form('JSON such as `{"username": …, "password": …}`', auth.is_initial_user, is_secret=True)
+]
+_Credentials = Annotated[
+    str,
+    Form('JSON such as `{"accessKey": …, "secretKey": …}`', auth.is_credentials, is_secret=True),
+]
 
 WITHOUT_EFFECT = {
     "enablePopBufferMerge": _IN_MEMORY,
@@ -75,6 +91,27 @@ WITHOUT_EFFECT = {
     "popConsumerKVServiceLog": _ROCKSDB,
     "syncControllerMetadataPeriod": (
         "The broker looks for the leader when a controller does not answer or names another leader."
+    ),
+    **dict.fromkeys(
+        (
+            "authenticationProvider",
+            "authenticationMetadataProvider",
+            "authenticationStrategy",
+            "authorizationProvider",
+            "authorizationMetadataProvider",
+            "authorizationStrategy",
+            "userCacheMaxNum",
+            "userCacheExpiredSecond",
+            "userCacheRefreshSecond",
+            "aclCacheMaxNum",
+            "aclCacheExpiredSecond",
+            "aclCacheRefreshSecond",
+            "statefulAuthenticationCacheMaxNum",
+            "statefulAuthenticationCacheExpiredSecond",
+            "statefulAuthorizationCacheMaxNum",
+            "statefulAuthorizationCacheExpiredSecond",
+        ),
+        _LOCAL,
     ),
     "totalReplicas": (
         "A master that starts with `enableSlaveActingMaster` asks all slaves that the name servers"
@@ -309,6 +346,26 @@ class BrokerSettings(ReplicationSettings, frozen=True, rename="camel", kw_only=T
     broker_election_priority: Restart[Annotated[int, Within(0, INT_MAX)]] = INT_MAX
     """Of brokers with equally long logs, the one with the smallest number is elected."""
 
+    # Access control
+    authentication_enabled: Restart[bool] = False
+    """Whether every request must be signed by a user."""
+    authorization_enabled: Restart[bool] = False
+    """Whether users need permissions for what they request. It needs `authenticationEnabled`."""
+    init_authentication_user: Restart[_User] = ""
+    """A super user that is created at the start if it does not exist. An existing user keeps its
+    password. The broker never shows this setting."""
+    inner_client_authentication_credentials: Restart[_Credentials] = ""
+    """The user with which the broker signs its own requests to other brokers. It is created like
+    `initAuthenticationUser`. The broker never shows this setting."""
+    authentication_whitelist: Restart[_Codes] = ""
+    """Codes of requests that need no signature."""
+    authorization_whitelist: Restart[_Codes] = ""
+    """Codes of requests that need no permission."""
+    max_user_nums: Restart[Annotated[int, Within(1, 100_000)]] = 1000
+    """The maximum number of users."""
+    max_acl_entry_nums: Restart[Annotated[int, Within(1, 100_000)]] = 1000
+    """The maximum number of entries in the policies of one user."""
+
     # Connections
     max_connection_memory: Now[Annotated[int, Within(_LEAST_MEMORY, 1 << 40)]] = 192 << 20
     """The maximum memory of all connections together. Above it, the connections that use the most
@@ -359,6 +416,7 @@ class BrokerSettings(ReplicationSettings, frozen=True, rename="camel", kw_only=T
             raise StoreError(
                 "setting controllerAddr: enableControllerMode needs the addresses of controllers"
             )
+        auth.check(self)
         wanted = self.store_path_commit_log
         if wanted and Path(wanted).expanduser() != self.store_path / "commitlog":
             raise StoreError(
@@ -376,6 +434,13 @@ class BrokerSettings(ReplicationSettings, frozen=True, rename="camel", kw_only=T
                 f"setting brokerId: {self.broker_id} is a slave's; a broker with brokerRole "
                 f"{role} has 0"
             )
+
+    def __repr__(self) -> str:
+        shown = (
+            f"{name}={'…' if name in secrets(type(self)) else repr(getattr(self, name))}"
+            for name in self.__struct_fields__
+        )
+        return f"{type(self).__name__}({', '.join(shown)})"
 
     @property
     def has_acting_master(self) -> bool:

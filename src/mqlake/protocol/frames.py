@@ -25,6 +25,19 @@ def header_at(data: bytes, at: int) -> bytes:
     return data[at + LENGTHS.size : at + LENGTHS.size + header_length]
 
 
+def decode(frame: bytes) -> Command:
+    """Return the command of a whole frame.
+
+    Raises:
+        FrameError: the header is malformed.
+    """
+    header = header_at(frame, 0)
+    is_binary = frame[4] == Serialization.ROCKETMQ
+    command = binary_header.decode(header) if is_binary else json_header.decode(header)
+    command.body = frame[LENGTHS.size + len(header) :]
+    return command
+
+
 def encode(command: Command) -> bytes:
     """Return the frame of a command.
 

@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from mqlake.protocol.codes import ResponseCode
 from mqlake.protocol.command import ONEWAY, Command
 from mqlake.protocol.errors import RemotingError
+from mqlake.protocol.signature import Credentials, signed
 from mqlake.remoting.connection import Peer
 from mqlake.remoting.dispatch import Dispatcher
 from mqlake.remoting.errors import ConnectionFailedError
@@ -34,6 +35,7 @@ class RemotingClient:
     Args:
         opened: called with "host:port" when a connection is opened.
         tls: how all connections use TLS; None if they are in clear text.
+        credentials: sign all requests; None for unsigned requests.
     """
 
     def __init__(
@@ -44,9 +46,10 @@ class RemotingClient:
         connect_timeout: float = 3.0,
         opened: Callable[[str], object] | None = None,
         tls: ClientTls | None = None,
+        credentials: Credentials | None = None,
     ) -> None:
         self._tls = ClientContexts(tls) if tls else None
-        self._opened = opened
+        self._opened, self._credentials = opened, credentials
         self._limits = limits or Limits(idle=0)
         routes = (Route(code, handler) for code, handler in (handlers or {}).items())
         self._dispatcher = Dispatcher(routes, self._limits)
@@ -104,7 +107,7 @@ class RemotingClient:
         self._fork_guard.check()
         command.flag |= ONEWAY
         peer = self.connected(address) or await self.connect(address)
-        peer.send(command)
+        peer.send(command if self._credentials is None else signed(command, self._credentials))
 
     async def connect(self, address: str) -> Peer:
         """Return the connection to "host:port"; open it if necessary.
@@ -151,6 +154,7 @@ class RemotingClient:
         loop = asyncio.get_running_loop()
         shared = self._shared = self._shared or Shared(loop, self._limits, is_server=False)
         context = await self._tls.get() if self._tls else None
+        shared.credentials = self._credentials
         try:
             async with asyncio.timeout(self._connect_timeout):
                 raw, peer = await loop.create_connection(

@@ -15,7 +15,8 @@ from typing import Any, Final, Protocol, cast
 from mqlake.protocol.codes import ResponseCode
 from mqlake.protocol.command import ONEWAY, RESPONSE, Command, response
 from mqlake.protocol.errors import FrameError
-from mqlake.protocol.frames import encode
+from mqlake.protocol.frames import decode, encode
+from mqlake.protocol.signature import signed
 from mqlake.remoting.awaited import AwaitedResponses
 from mqlake.remoting.errors import ConnectionFailedError, RequestTimeoutError
 from mqlake.remoting.frame_reader import FrameReader, Frames
@@ -206,6 +207,8 @@ class Peer(asyncio.BufferedProtocol):
         if not self._is_open:
             raise ConnectionFailedError(f"{self.address}: the connection is closed")
         opaque = self._next_opaque()
+        if self._shared.credentials is not None:
+            command = signed(as_command(command), self._shared.credentials)
         if isinstance(command, Command):
             command.opaque = opaque
             self.send(command)
@@ -519,6 +522,11 @@ class Peer(asyncio.BufferedProtocol):
         if opaque == _LAST_OPAQUE:
             self._opaques = count(1)
         return opaque
+
+
+def as_command(request: Command | Request) -> Command:
+    """Return a request as a command, whose fields can be changed."""
+    return request if isinstance(request, Command) else decode(request.frame(0))
 
 
 def _too_long(request: Command, size: int) -> Command:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from mqlake.protocol import json_header
 from mqlake.protocol.header import Header
+from mqlake.protocol.signature import Credentials
 from mqlake.remoting.complaints import Complaints
 from mqlake.remoting.frame_reader import RunKind
 from mqlake.remoting.limits import Limits
@@ -49,6 +50,7 @@ class Shared:
         tls: what TLS connections need.
         last_read: the connection from which data arrived last.
         is_closed: whether new connections are closed at once.
+        credentials: sign the requests that are sent; None for unsigned requests.
     """
 
     def __init__(
@@ -66,6 +68,7 @@ class Shared:
         self.complaints = Complaints(loop.time)
         self.decode_json = json_header.decode_typed(typed or {})
         self.runs = runs
+        self.credentials: Credentials | None = None
         self.take_one: Callable[[Peer, bytes], bytes | None] | None = None
         self.peers: set[Peer] = set()
         self.budget = MemoryBudget(limits.memory, loop)

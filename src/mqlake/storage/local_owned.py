@@ -156,10 +156,15 @@ class LocalOwnedFile(LocalFile):
 
 
 class LocalOwnedDirectory(LocalDirectory):
-    """A directory of this machine that this process changes."""
+    """A directory of this machine that this process changes.
 
-    def __init__(self, root: str | os.PathLike[str]) -> None:
+    Args:
+        file_mode: the permissions of files that are created; the process's umask takes some away.
+    """
+
+    def __init__(self, root: str | os.PathLike[str], *, file_mode: int = 0o644) -> None:
         super().__init__(root)
+        self._file_mode = file_mode
         self._syncing = Lock()
         self._failures: dict[str, SyncError] = {}
         self._links: WeakValueDictionary[Path, _Link] = WeakValueDictionary()
@@ -199,7 +204,8 @@ class LocalOwnedDirectory(LocalDirectory):
     def create(self, path: str, size: int) -> LocalOwnedFile:
         full = self._changing(path)
         with disk_errors(full):
-            descriptor = os.open(full, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+            flags = os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
+            descriptor = os.open(full, flags, self._file_mode)
             try:
                 os.ftruncate(descriptor, size)
             except BaseException:

@@ -51,10 +51,15 @@ class Within(NamedTuple):
 
 
 class Form(NamedTuple):
-    """A text that a function accepts."""
+    """A text that a function accepts.
+
+    Attributes:
+        is_secret: whether the text contains a password, which is never shown.
+    """
 
     allowed: str
     function: Callable[[str], bool]
+    is_secret: bool = False
 
     def accepts(self, value: object) -> bool:
         """Return whether a value is allowed."""
@@ -238,11 +243,13 @@ def check(settings: msgspec.Struct) -> None:
 
 def refusal(kind: type[msgspec.Struct], name: str, value: object) -> StoreError:
     """Return the error for an invalid value of an attribute's setting."""
+    encoded = encoded_name(kind, name)
+    if name in secrets(kind):
+        return StoreError(f"setting {encoded}: its value is not allowed: use {allowed(kind, name)}")
     is_short = not isinstance(value, int) or abs(value) < 10**_LONGEST_SHOWN
     text = repr(value) if is_short else "a number with many digits"
     if len(text) > _LONGEST_SHOWN:
         text = f"{text[:_LONGEST_SHOWN]}…"
-    encoded = encoded_name(kind, name)
     return StoreError(f"setting {encoded}: {text} is not allowed: use {allowed(kind, name)}")
 
 
@@ -277,6 +284,13 @@ def rules(kind: type[msgspec.Struct]) -> dict[str, Rule]:
         if get_origin(hint) is Annotated and rule is not None:
             found[name] = rule
     return found
+
+
+@cache
+def secrets(kind: type[msgspec.Struct]) -> frozenset[str]:
+    """Return the attributes of settings that contain passwords."""
+    found = rules(kind).items()
+    return frozenset(name for name, rule in found if isinstance(rule, Form) and rule.is_secret)
 
 
 @cache

@@ -47,6 +47,7 @@ from mqlake.store.bounds import (
     Within,
     check,
     refusal,
+    secrets,
 )
 from mqlake.store.config import java_properties
 
@@ -332,9 +333,16 @@ def properties_text(pairs: Iterable[tuple[str, str]]) -> str:
 
 
 def texts(settings: msgspec.Struct) -> dict[str, str]:
-    """Return the values of settings as texts of a `broker.conf`, by their names there."""
-    names = _names(type(settings))
-    return {name: _text(getattr(settings, attribute)) for name, attribute in names.items()}
+    """Return the values of settings as texts of a `broker.conf`, by their names there.
+
+    Those that contain passwords are left out.
+    """
+    names, hidden = _names(type(settings)), secrets(type(settings))
+    return {
+        name: _text(getattr(settings, attribute))
+        for name, attribute in names.items()
+        if attribute not in hidden
+    }
 
 
 def _text(value: Any) -> str:

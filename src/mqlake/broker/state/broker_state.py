@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from mqlake.auth.access import Access
 from mqlake.broker.runtime import BrokerRuntime
 from mqlake.broker.state.busy import Busy
 from mqlake.broker.state.client_clock import ClientClock
@@ -12,6 +13,7 @@ from mqlake.broker.state.empty_groups import EmptyGroups
 from mqlake.broker.state.endings import AllEndings
 from mqlake.broker.state.forwarding import Forwarder
 from mqlake.broker.state.groups import Groups
+from mqlake.broker.state.message_topics import MessageTopics
 from mqlake.broker.state.offsets.past_end import REPORT, PastEnd
 from mqlake.broker.state.offsets.restarts import Restarts
 from mqlake.broker.state.offsets.room import OffsetRoom
@@ -51,6 +53,7 @@ class BrokerState:
         locks: the queues that consumers lock to keep their order.
         replicas: the other brokers of this broker's name.
         replication: copies the log to slaves, or from a master.
+        access: who may make which request.
         refusals: the requests that this broker does not serve because it is a slave.
         names: the name servers with which topics are registered.
         busy: counts requests that were turned away.
@@ -96,6 +99,7 @@ class BrokerState:
             lambda: int(store.clock.monotonic() * 1000),
             Shares(lambda: runtime.settings.max_address_share),
         )
+        self.access = Access(live.now, store.directory, MessageTopics(store.reads).topic_at)
         self.replicas = Replicas()
         self.refusals = SlaveRefusals(live, self.replicas)
         self.names = Registration(live, self.topics, self.static_topics, self.replicas, slices)

@@ -1,0 +1,127 @@
+"""The check of every request: authentication, then authorization."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+
+from mqlake.auth.accounts import Accounts
+from mqlake.auth.authentication import Authentication
+from mqlake.auth.authorization import Authorization
+from mqlake.auth.metadata import AccountFile
+from mqlake.auth.settings import AuthSettings, codes, credentials_of, initial_user
+from mqlake.auth.state import State
+from mqlake.auth.users import User, UserType
+from mqlake.errors import StoreError
+from mqlake.protocol.command import Command
+from mqlake.protocol.errors import RemotingError
+from mqlake.protocol.signature import ACCESS_KEY, SECURITY_TOKEN, SIGNATURE
+from mqlake.remoting.connection import Peer
+from mqlake.remoting.route import Check, Route
+from mqlake.storage.protocol import OwnedDirectory
+
+_log = logging.getLogger(__name__)
+
+
+class Access:
+    """Who may make which request of a broker.
+
+    Attributes:
+        accounts: the users and ACLs; None if authentication is off.
+        is_authorizing: whether permissions are checked, not only users.
+        inner: the name of the user with which brokers sign their own requests.
+    """
+
+    def __init__(
+        self,
+        settings: AuthSettings,
+        directory: OwnedDirectory,
+        topic_at: Callable[[int], str | None],
+    ) -> None:
+        inner = credentials_of(settings.inner_client_authentication_credentials)
+        self.inner = None if inner is None else inner.access_key
+        self.accounts: Accounts | None = None
+        self._authorization: Authorization | None = None
+        if not settings.authentication_enabled:
+            return
+        self.accounts = accounts = open_accounts(settings, directory)
+        self._authentication = Authentication(accounts, codes(settings.authentication_whitelist))
+        if settings.authorization_enabled:
+            whitelist, cluster = (
+                codes(settings.authorization_whitelist),
+                settings.broker_cluster_name,
+            )
+            self._authorization = Authorization(accounts, whitelist, cluster, topic_at)
+
+    @property
+    def is_authorizing(self) -> bool:
+        """Return whether permissions are checked."""
+        return self._authorization is not None
+
+    @property
+    def checks(self) -> tuple[Check, ...]:
+        """Return the checks before every route; none if authentication is off."""
+        return () if self.accounts is None else (self._check,)
+
+    def routes(self, routes: Iterable[Route]) -> Iterable[Route]:
+        """Return the routes that check every request.
+
+        Calls that serve several frames, or one without its header, are left out: a check receives
+        no more than the header of one frame, so the other signatures would not be checked.
+        """
+        if self.accounts is None:
+            return routes
+        return [replace(route, run=None, one=None) for route in routes]
+
+    def user(self, request: Command) -> User | None:
+        """Return who has signed a request that passed the checks; None if nobody has."""
+        if self.accounts is None:
+            return None
+        return self.accounts.user(request.fields.get(ACCESS_KEY, ""))
+
+    def _check(self, peer: Peer, request: Command, _route: Route) -> None:
+        user = self._authentication.user(request, peer.address)
+        fields = request.fields
+        # A broker forwards the fields of some requests: nobody must be able to send them again.
+        fields.pop(SIGNATURE, None)
+        fields.pop(SECURITY_TOKEN, None)
+        if user is None:
+            fields.pop(ACCESS_KEY, None)
+        if self._authorization is not None:
+            self._authorization.check(user, request, peer.address)
+
+
+def open_accounts(settings: AuthSettings, directory: OwnedDirectory) -> Accounts:
+    """Return the users and ACLs of a store, with the users that the settings name.
+
+    Raises:
+        StoreError: the file cannot be read or written, or there are no users at all.
+    """
+    file = AccountFile(directory)
+    stored = file.read()
+    state = stored or State()
+    for user in _of_settings(settings):
+        if user.username not in state.users:
+            try:
+                state = state.with_user(user, settings.max_user_nums)
+            except RemotingError as error:
+                raise StoreError(f"user {user.username} is not created: {error}") from None
+            _log.info("user %s is created, as the settings say", user.username)
+    if not state.users:
+        raise StoreError(
+            "setting authenticationEnabled: there are no users, so nobody could make a request:"
+            " set initAuthenticationUser"
+        )
+    if state != stored:
+        file.write(state)
+    return Accounts(file, state)
+
+
+def _of_settings(settings: AuthSettings) -> Iterable[User]:
+    user = initial_user(settings.init_authentication_user)
+    if user is not None:
+        yield user
+    inner = credentials_of(settings.inner_client_authentication_credentials)
+    if inner is not None:
+        yield User(inner.access_key, inner.secret_key, UserType.SUPER)

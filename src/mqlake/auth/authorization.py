@@ -1,0 +1,97 @@
+"""Whether a user may make a request (upstream: `UserAuthorizationHandler`).
+
+Upstream: `DefaultAuthorizationProvider`, `AclAuthorizationHandler`.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection
+
+from mqlake.auth.accounts import Accounts
+from mqlake.auth.authentication import AUDIT
+from mqlake.auth.needs import Need, Question, words
+from mqlake.auth.policies import Decision
+from mqlake.auth.refusals import refused, shown
+from mqlake.auth.rules import BROKER, UNKNOWN
+from mqlake.auth.sources import source_of, source_text
+from mqlake.auth.users import User
+from mqlake.protocol.command import Command
+from mqlake.protocol.errors import RemotingError
+
+
+class Authorization:
+    """Compares what requests need with the ACLs of users.
+
+    Args:
+        whitelist: codes of requests that need no permission.
+        cluster: the name of the broker's cluster.
+        topic_at: see `Question`.
+    """
+
+    def __init__(
+        self,
+        accounts: Accounts,
+        whitelist: Collection[int],
+        cluster: str,
+        topic_at: Callable[[int], str | None],
+    ) -> None:
+        self._accounts, self._whitelist = accounts, frozenset(whitelist)
+        self._cluster, self._topic_at = cluster, topic_at
+
+    def check(self, user: User | None, request: Command, peer: str) -> None:
+        """Refuse a request that a user may not make.
+
+        Args:
+            user: who has signed it; None if nobody has.
+            peer: "ip:port" of the other side.
+
+        Raises:
+            RemotingError: NO_PERMISSION.
+            FormatError: the names in the request cannot be read.
+        """
+        if request.code in self._whitelist or (user is not None and user.is_super):
+            return
+        try:
+            self._check(user, request, peer)
+        except RemotingError as error:
+            name = None if user is None else user.username
+            AUDIT.info(
+                "[AUTHORIZATION] request %d of user %s from %s is denied: %s",
+                request.code,
+                name,
+                peer,
+                error.remark,
+            )
+            raise
+
+    def _check(self, user: User | None, request: Command, peer: str) -> None:
+        if user is None:
+            raise refused("username cannot be null.")
+        decisions = self._accounts.decisions(user.username)
+        source, where = source_of(peer), source_text(peer)
+        question = Question(request.fields, request.body, self._cluster, self._topic_at)
+        rule = BROKER.get(request.code, UNKNOWN)
+        is_audited = AUDIT.isEnabledFor(logging.DEBUG)
+        for part in rule:
+            for need in part.find(question):
+                found = None if decisions is None else decisions.decide(*need, source)
+                if found is not Decision.ALLOW:
+                    raise _denied(user, need, where, found)
+                if is_audited:
+                    AUDIT.debug(
+                        "[AUTHORIZATION] Subject = %s is Allow Action = %s from sourceIp = %s on"
+                        " resource = %s for request = %d.",
+                        user.subject,
+                        words(need.actions),
+                        where,
+                        need.text,
+                        request.code,
+                    )
+
+
+def _denied(user: User, need: Need, where: str, found: Decision | None) -> RemotingError:
+    why = "no matched policies" if found is None else "the decision is deny"
+    return refused(
+        f"{shown(user.subject)} has no permission to access {need.text} from {where}, {why}."
+    )

@@ -1,0 +1,74 @@
+"""What the policies of a user decide about one resource (upstream: `AclAuthorizationHandler`).
+
+Entries are asked in the order of how exactly they name the resource: its name, prefixes from the
+longest to the shortest, all resources of its kind, all resources. The first one that covers the
+action and the address decides. Upstream sorts all matching entries by the same rules and takes the
+first one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from mqlake.auth.policies import Acl, Action, Decision, Entry, Policy
+from mqlake.auth.resource import Kind, Pattern, Resource
+from mqlake.auth.sources import Address, is_within
+
+_ALL: Final = Resource(Kind.ANY, "", Pattern.ANY)
+
+
+class _Rules:
+    """The entries of one policy, found by name instead of one after the other."""
+
+    __slots__ = ("_lengths", "_policy")
+
+    def __init__(self, policy: Policy) -> None:
+        self._policy = policy
+        prefixes = {len(each.name) for each in policy if each.pattern is Pattern.PREFIXED}
+        self._lengths = sorted(prefixes, reverse=True)
+
+    def decide(
+        self, kind: Kind, name: str, actions: frozenset[Action], source: Address | None
+    ) -> Decision | None:
+        for entry in self._covering(kind, name):
+            is_from = not entry.networks or is_within(source, entry.networks)
+            if is_from and entry.matches(actions):
+                return entry.decision
+        return None
+
+    def _covering(self, kind: Kind, name: str) -> Iterator[Entry]:
+        policy = self._policy
+        if (found := policy.get(Resource(kind, name, Pattern.LITERAL))) is not None:
+            yield found
+        for length in self._lengths:
+            if length > len(name):
+                continue
+            found = policy.get(Resource(kind, name[:length], Pattern.PREFIXED))
+            if found is not None:
+                yield found
+        for resource in (Resource(kind, "", Pattern.ANY), _ALL):
+            if (found := policy.get(resource)) is not None:
+                yield found
+
+
+class Decisions:
+    """Decides by the policies of one user."""
+
+    __slots__ = ("_custom", "_default")
+
+    def __init__(self, acl: Acl) -> None:
+        self._custom, self._default = _Rules(acl.custom), _Rules(acl.default)
+
+    def decide(
+        self, kind: Kind, name: str, actions: frozenset[Action], source: Address | None
+    ) -> Decision | None:
+        """Return what is decided about an action on a resource; None if no entry matches.
+
+        Args:
+            actions: of which one is needed.
+            source: where the request comes from.
+        """
+        return self._custom.decide(kind, name, actions, source) or self._default.decide(
+            kind, name, actions, source
+        )
