@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -57,7 +57,7 @@ class Asking:
 
 
 @asynccontextmanager
-async def closed(path: Path, settings: Mapping[str, object] = CLOSED) -> AsyncIterator[Asking]:
+async def closed(path: Path, settings: Mapping[str, object] = CLOSED) -> AsyncGenerator[Asking]:
     """Run a broker with authentication."""
     async with running(path, None, clock=None, **settings) as broker:
         asking = Asking(broker)

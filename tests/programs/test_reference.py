@@ -13,11 +13,12 @@ from mqlake.testing import broker
 
 DOCS = Path(__file__).parents[2] / "docs"
 _ROW = re.compile(
-    r"^\| (\d+) \| `(\w+)` \| `\w+` \| `([\w/]+\.py)` \| ([A-Z or]*) \|$", re.MULTILINE
+    r"^\| (\d+) \| `(\w+)` \| `\w+` \| `([\w/]+\.py)` \| ([A-Z or]*) \| (.*) \|$",
+    re.MULTILINE,
 )
 
 
-def tables() -> list[list[tuple[str, str, str, str]]]:
+def tables() -> list[list[tuple[str, str, str, str, str]]]:
     """Return the rows of the tables: of the broker, of the name server, of clients."""
     text = (DOCS / "requests.md").read_text(encoding="utf-8")
     return [_ROW.findall(table) for table in text.split("\n## ")[1:]]
@@ -42,10 +43,10 @@ def test_the_page_has_what_running_servers_serve() -> None:
 def test_each_row_names_a_code_a_file_and_a_permission() -> None:
     root = Path(mqlake.__file__).parent
     of_broker, of_name_server, of_client = tables()
-    for code, name, file, permission in of_broker + of_name_server + of_client:
+    for code, name, file, permission, needs in of_broker + of_name_server + of_client:
         assert RequestCode[name] == int(code)
         assert (root / file).is_file()
-        assert bool(permission) == (file != "client/broker_requests.py")
+        assert bool(permission) == bool(needs) == (file != "client/broker_requests.py")
 
 
 def test_no_code_is_served_twice() -> None:

@@ -10,7 +10,7 @@ from mqlake.auth.accounts import Accounts
 from mqlake.auth.authentication import Authentication
 from mqlake.auth.authorization import Authorization
 from mqlake.auth.metadata import AccountFile
-from mqlake.auth.settings import AuthSettings, codes, credentials_of, initial_user
+from mqlake.auth.settings import AuthSettings, codes, initial_user
 from mqlake.auth.state import State
 from mqlake.auth.users import User, UserType
 from mqlake.errors import StoreError
@@ -39,7 +39,7 @@ class Access:
         directory: OwnedDirectory,
         topic_at: Callable[[int], str | None],
     ) -> None:
-        inner = credentials_of(settings.inner_client_authentication_credentials)
+        inner = settings.inner_credentials
         self.inner = None if inner is None else inner.access_key
         self.accounts: Accounts | None = None
         self._authorization: Authorization | None = None
@@ -122,6 +122,6 @@ def _of_settings(settings: AuthSettings) -> Iterable[User]:
     user = initial_user(settings.init_authentication_user)
     if user is not None:
         yield user
-    inner = credentials_of(settings.inner_client_authentication_credentials)
+    inner = settings.inner_credentials
     if inner is not None:
         yield User(inner.access_key, inner.secret_key, UserType.SUPER)

@@ -220,7 +220,7 @@ class OnMessage:
 
     @property
     def text(self) -> str:
-        return f"topic of the message, or without a message the cluster: {words(self.actions)}"
+        return f"topic of the message: {words(self.actions)}, or without a message cluster: Get"
 
 
 @dataclass(frozen=True)

@@ -86,7 +86,7 @@ def read_policies(policies: Iterable[PolicyInfo]) -> list[tuple[PolicyType, list
     """Return the entries of a request to create or update an ACL.
 
     Raises:
-        RemotingError: there are none, or one is illegal.
+        RemotingError: the list is empty, or an entry is illegal.
     """
     found: list[tuple[PolicyType, list[Entry]]] = []
     for policy in policies:

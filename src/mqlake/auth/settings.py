@@ -36,7 +36,7 @@ class AuthSettings(Protocol):
     @property
     def init_authentication_user(self) -> str: ...
     @property
-    def inner_client_authentication_credentials(self) -> str: ...
+    def inner_credentials(self) -> Credentials | None: ...
     @property
     def max_user_nums(self) -> int: ...
     @property
@@ -59,20 +59,6 @@ def initial_user(text: str) -> User | None:
     return msgspec.structs.replace(user, user_type=UserType.SUPER)
 
 
-def credentials_of(text: str) -> Credentials | None:
-    """Return the credentials in a JSON text with `accessKey` and `secretKey`; None without a text.
-
-    Raises:
-        ValueError: the text is no such JSON. The message does not contain the text.
-    """
-    if not text.strip():
-        return None
-    try:
-        return msgspec.json.decode(text.encode("utf-8", "replace"), type=Credentials)
-    except (msgspec.MsgspecError, UnicodeDecodeError):
-        raise ValueError("not JSON with accessKey and secretKey") from None
-
-
 def codes(text: str) -> frozenset[int]:
     """Return the request codes in a list with commas.
 
@@ -89,11 +75,6 @@ def codes(text: str) -> frozenset[int]:
 def is_initial_user(text: str) -> bool:
     """Return whether `initial_user` accepts a text."""
     return len(text) <= _LONGEST and _accepts(initial_user, text)
-
-
-def is_credentials(text: str) -> bool:
-    """Return whether `credentials_of` accepts a text."""
-    return len(text) <= _LONGEST and _accepts(credentials_of, text)
 
 
 def are_codes(text: str) -> bool:

@@ -39,7 +39,6 @@ from mqlake.store.bounds import (
     Timeout,
     Within,
     effects,
-    secrets,
 )
 from mqlake.store.settings import settings_of
 
@@ -69,11 +68,6 @@ _Codes = Annotated[
 _User = Annotated[
     str, Form('JSON such as `{"username": …, "password": …}`', auth.is_initial_user, is_secret=True)
 ]
-_Credentials = Annotated[
-    str,
-    Form('JSON such as `{"accessKey": …, "secretKey": …}`', auth.is_credentials, is_secret=True),
-]
-
 WITHOUT_EFFECT = {
     "enablePopBufferMerge": _IN_MEMORY,
     "enablePopBatchAck": _IN_MEMORY,
@@ -354,9 +348,6 @@ class BrokerSettings(ReplicationSettings, frozen=True, rename="camel", kw_only=T
     init_authentication_user: Restart[_User] = ""
     """A super user that is created at the start if it does not exist. An existing user keeps its
     password. The broker never shows this setting."""
-    inner_client_authentication_credentials: Restart[_Credentials] = ""
-    """The user with which the broker signs its own requests to other brokers. It is created like
-    `initAuthenticationUser`. The broker never shows this setting."""
     authentication_whitelist: Restart[_Codes] = ""
     """Codes of requests that need no signature."""
     authorization_whitelist: Restart[_Codes] = ""
@@ -434,13 +425,6 @@ class BrokerSettings(ReplicationSettings, frozen=True, rename="camel", kw_only=T
                 f"setting brokerId: {self.broker_id} is a slave's; a broker with brokerRole "
                 f"{role} has 0"
             )
-
-    def __repr__(self) -> str:
-        shown = (
-            f"{name}={'…' if name in secrets(type(self)) else repr(getattr(self, name))}"
-            for name in self.__struct_fields__
-        )
-        return f"{type(self).__name__}({', '.join(shown)})"
 
     @property
     def has_acting_master(self) -> bool:

@@ -16,6 +16,7 @@ from mqlake.protocol.codes import RequestCode
 from mqlake.protocol.command import Body, Command, request
 from mqlake.protocol.header import Header
 from mqlake.protocol.headers.namesrv import GetRouteInfoHeader
+from mqlake.protocol.signature import Credentials
 from mqlake.remoting.client import RemotingClient
 from mqlake.remoting.errors import ConnectionFailedError, RequestTimeoutError
 from mqlake.remoting.route import Handler
@@ -47,6 +48,7 @@ class Cluster:
         handlers: serve the requests of brokers, by request code.
         opened: called with "host:port" when a connection is opened.
         tls: how the connections use TLS; None for clear text.
+        credentials: sign all requests; None for brokers without authentication.
 
     Attributes:
         client: the client for the connections.
@@ -59,9 +61,10 @@ class Cluster:
         handlers: Mapping[int, Handler] | None = None,
         opened: Callable[[str], object] | None = None,
         tls: ClientTls | None = None,
+        credentials: Credentials | None = None,
     ) -> None:
         self.name_servers = [part.strip() for part in name_servers.split(";") if part.strip()]
-        self.client = RemotingClient(handlers, opened=opened, tls=tls)
+        self.client = RemotingClient(handlers, opened=opened, tls=tls, credentials=credentials)
         self.silent: dict[str, MqlakeError] = {}
 
     async def __aenter__(self) -> Self:

@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import mqlake
+from mqlake.auth.needs import Rule
+from mqlake.auth.rules import BROKER, NAME_SERVER
 from mqlake.broker.broker import FAMILIES
 from mqlake.broker.runtime import BrokerRuntime
 from mqlake.broker.settings import BrokerSettings
@@ -42,14 +44,16 @@ describes the frames. A server answers any other code with `REQUEST_CODE_NOT_SUP
   the families (`FAMILIES` in `broker/broker.py`). [life.md](life.md) follows several requests
   through the code.
 - **File**: the module of the handler, below `src/mqlake/`.
-- **Permission**: what the client must be allowed to do with the topic, the group or the cluster
-  that the request names; one of several. The route declares it, and the checks before the route
-  receive it (`remoting/route.py`). mqlake does not check permissions yet
-  ([SECURITY.md](../SECURITY.md)).
+- **Permission**: what kind of request it is. The route declares it.
+- **Needs**: with `authorizationEnabled`, the permissions that a user needs (`auth/rules.py`,
+  [security.md](security.md)): all parts, and of each part one of its actions. A retry topic
+  `%RETRY%group` is judged as its group; if the request names a group, it must be that one. A name
+  server does not check permissions.
 
 `LiteTopics` refuses its requests: mqlake has no [lite topics](lite-topics.md).
 """
 
+RULES = BROKER | NAME_SERVER
 _ROOT = Path(mqlake.__file__).parent
 
 
@@ -59,12 +63,14 @@ class Served(NamedTuple):
     Attributes:
         family: the class that declares the route.
         permission: of which the client needs one; None for requests to a client.
+        rule: which permissions a user needs; None for requests to a client.
     """
 
     code: RequestCode
     family: type
     handler: Callable[..., Any]
     permission: Permission | None = None
+    rule: Rule | None = None
 
 
 def page() -> str:
@@ -111,11 +117,12 @@ def _client() -> Sequence[Served]:
 
 
 def _served(family: type, route: Route) -> Served:
-    return Served(RequestCode(route.code), family, route.handler, route.permission)
+    rule = RULES[route.code]
+    return Served(RequestCode(route.code), family, route.handler, route.permission, rule)
 
 
 def _table(served: Sequence[Served]) -> str:
-    rows = [["code", "request", "family", "file", "permission"], ["--:", *["---"] * 4]]
+    rows = [["code", "request", "family", "file", "permission", "needs"], ["--:", *["---"] * 5]]
     rows += [_row(each) for each in served]
     return "".join(f"| {' | '.join(row)} |\n" for row in rows)
 
@@ -129,6 +136,7 @@ def _row(served: Served) -> list[str]:
         f"`{served.family.__name__}`",
         f"`{Path(file).relative_to(_ROOT).as_posix()}`",
         _permission(served.permission),
+        "; ".join(part.text for part in served.rule or ()),
     ]
 
 

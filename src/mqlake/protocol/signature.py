@@ -25,6 +25,7 @@ SECURITY_TOKEN: Final = "SecurityToken"  # noqa: S105 (the name of a field)
 _UNSIGNED_FIELD: Final = "_UNIQUE_KEY_QUERY"
 _LAST_UNSIGNED: Final = 399
 """The version of RocketMQ 4.9.3. Clients up to it add that field after they have signed."""
+_LONGEST: Final = 4096
 _JOINED: Final = 1 << 16
 """Bytes of a body that are copied, because a single call is faster."""
 
@@ -48,6 +49,29 @@ class Credentials(msgspec.Struct, frozen=True, rename="camel"):
 
     def __repr__(self) -> str:
         return f"Credentials(access_key={self.access_key!r}, secret_key=…)"
+
+
+def credentials_of(text: str) -> Credentials | None:
+    """Return the credentials in a JSON text with `accessKey` and `secretKey`; None without a text.
+
+    Raises:
+        ValueError: the text is no such JSON. The message does not contain the text.
+    """
+    if not text.strip():
+        return None
+    try:
+        return msgspec.json.decode(text.encode("utf-8", "replace"), type=Credentials)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        raise ValueError("not JSON with accessKey and secretKey") from None
+
+
+def are_credentials(text: str) -> bool:
+    """Return whether `credentials_of` accepts a text."""
+    try:
+        credentials_of(text)
+    except ValueError:
+        return False
+    return len(text) <= _LONGEST
 
 
 def signature(fields: Mapping[str, str], body: Body, key: str, version: int) -> str:

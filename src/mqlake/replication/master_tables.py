@@ -20,6 +20,7 @@ from mqlake.protocol.errors import BodyError
 from mqlake.protocol.header import Header
 from mqlake.protocol.headers.offsets import OffsetHeader, QueueHeader
 from mqlake.protocol.headers.slaves import AllGroupsHeader, AllTopicsHeader, TablePartHeader
+from mqlake.protocol.signature import Credentials
 from mqlake.remoting.client import RemotingClient
 from mqlake.remoting.slices import Job, Slices
 from mqlake.remoting.tls.options import ClientTls
@@ -69,11 +70,19 @@ class MasterClient:
 
     All methods raise MqlakeError if the master does not answer, refuses, or returns something
     that is not such a table.
+
+    Args:
+        credentials: sign the requests; None for a master without authentication.
     """
 
-    def __init__(self, slices: Slices, tls: ClientTls | None = None) -> None:
+    def __init__(
+        self,
+        slices: Slices,
+        tls: ClientTls | None = None,
+        credentials: Credentials | None = None,
+    ) -> None:
         self._slices = slices
-        self._client = RemotingClient(tls=tls)
+        self._client = RemotingClient(tls=tls, credentials=credentials)
 
     async def close(self) -> None:
         """Close the connections."""

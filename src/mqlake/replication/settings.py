@@ -12,9 +12,11 @@ from typing import Annotated
 
 import msgspec
 
+from mqlake.protocol import signature
 from mqlake.remoting.tls.options import ClientAuth, TlsMode
 from mqlake.store.bounds import (
     Addresses,
+    Form,
     Interval,
     IPAddressOrEmpty,
     ListenAddress,
@@ -26,9 +28,17 @@ from mqlake.store.bounds import (
     Port,
     Restart,
     Within,
+    secrets,
 )
 from mqlake.store.settings import StoreSettings
 from mqlake.tls.settings import CONFIG_FILE
+
+_Credentials = Annotated[
+    str,
+    Form(
+        'JSON such as `{"accessKey": …, "secretKey": …}`', signature.are_credentials, is_secret=True
+    ),
+]
 
 
 class ReplicationSettings(StoreSettings, frozen=True, rename="camel", kw_only=True):
@@ -43,6 +53,12 @@ class ReplicationSettings(StoreSettings, frozen=True, rename="camel", kw_only=Tr
     bind_address: Restart[ListenAddress] = ""
     """The address to listen on. Empty: the loopback address if `brokerIP1` is a loopback address,
     otherwise all addresses, which is RocketMQ's default."""
+
+    # Access control
+    inner_client_authentication_credentials: Restart[_Credentials] = ""
+    """The user with which the broker signs its own requests to other brokers. With
+    `authenticationEnabled`, it is created like `initAuthenticationUser`. The broker never shows
+    this setting."""
 
     # Limits
     max_address_share: Now[Annotated[int, Within(1, 100)]] = 20
@@ -144,6 +160,18 @@ class ReplicationSettings(StoreSettings, frozen=True, rename="camel", kw_only=Tr
     """The certificate that these connections present, in PEM format."""
     tls_client_key_path: Restart[PathOrEmpty] = msgspec.field(default="", name="tls.client.keyPath")
     """The private key of `tls.client.certPath` in PEM format."""
+
+    def __repr__(self) -> str:
+        shown = (
+            f"{name}={'…' if name in secrets(type(self)) else repr(getattr(self, name))}"
+            for name in self.__struct_fields__
+        )
+        return f"{type(self).__name__}({', '.join(shown)})"
+
+    @property
+    def inner_credentials(self) -> signature.Credentials | None:
+        """Return the credentials with which requests to other brokers are signed."""
+        return signature.credentials_of(self.inner_client_authentication_credentials)
 
     @property
     def listen_address(self) -> str:

@@ -48,7 +48,8 @@ class SlaveLog:
         self._store = store
         self._advice = _ADVICE_IF_LED if settings.now.enable_controller_mode else _ADVICE
         self._loop = asyncio.get_running_loop()
-        self._client = RemotingClient(tls=client_tls(settings.now))
+        now = settings.now
+        self._client = RemotingClient(tls=client_tls(now), credentials=now.inner_credentials)
         self._address: str | None = settings.now.ha_master_address or None
         self._is_fixed = self._address is not None
         self._addressed = asyncio.Event()

@@ -16,6 +16,7 @@ from mqlake.broker.settings import RESTART, BrokerSettings, make_broker_settings
 from mqlake.errors import MqlakeError, StoreError
 from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.headers.admin import ConfigVersionHeader
+from mqlake.store.bounds import secrets
 from mqlake.store.config.properties_file import PropertiesFile
 from mqlake.store.settings import parse_properties
 from tests.broker.admin.asking import done, refused
@@ -309,6 +310,8 @@ GIVEN = {
     "namesrvAddr": "",
     "brokerHeartbeatInterval": 1000,
     "brokerNotActiveTimeoutMillis": 10_000,
+    "authenticationEnabled": False,
+    "authorizationEnabled": False,
     **SMALL,
 }
 """What a test has no choice of: where it listens, how much memory it takes, and two times of which
@@ -316,10 +319,20 @@ the second one must be longer.
 """
 
 
+_FIXED = (
+    "storePathRootDir",
+    "storePathCommitLog",
+    "listenPort",
+    "namesrvAddr",
+    "authenticationWhitelist",
+    "authorizationWhitelist",
+)
+
+
 def works(name: str, encoded: str) -> list[object]:
     """Return the hostile values of a setting that are not refused."""
-    fixed = ("storePathRootDir", "storePathCommitLog", "listenPort", "namesrvAddr")
-    if encoded in fixed or encoded.startswith("tls."):  # Files that must exist: tests/tls.
+    is_file = encoded.startswith("tls.")  # It must exist: tests/tls.
+    if encoded in _FIXED or is_file or name in secrets(BrokerSettings):
         return [getattr(BrokerSettings(), name)]
     found: list[object] = []
     for value in hostile(BrokerSettings, name):

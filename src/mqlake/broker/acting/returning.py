@@ -96,8 +96,8 @@ async def _ask_slaves(
     ask: Callable[[MasterClient, str], Awaitable[T]],
 ) -> list[T]:
     found: dict[str, T] = {}
-    tls = client_tls(settings)
-    client, deadline = MasterClient(slices, tls), monotonic() + PATIENCE
+    client = MasterClient(slices, client_tls(settings), settings.inner_credentials)
+    deadline = monotonic() + PATIENCE
 
     async def ask_one(address: str) -> None:
         found[address] = await ask(client, address)

@@ -44,7 +44,8 @@ class Controllers:
 
     def __init__(self, settings: Current[BrokerSettings], clock: Clock) -> None:
         self._settings, self._clock = settings, clock
-        self._client = RemotingClient(tls=client_tls(settings.now))
+        now = settings.now
+        self._client = RemotingClient(tls=client_tls(now), credentials=now.inner_credentials)
         self._leader: str | None = None
         self._beating: dict[str, asyncio.Task[None]] = {}
 

@@ -63,7 +63,8 @@ class Membership:
         self._state, self._runtime, self._group = state, runtime, state.replication.group
         clock = state.store.clock
         self._controllers = Controllers(runtime.live, clock)
-        self._client = RemotingClient(tls=client_tls(runtime.settings))
+        now = runtime.settings
+        self._client = RemotingClient(tls=client_tls(now), credentials=now.inner_credentials)
         self._identity = Identity(state.store.directory, runtime.settings)
         self._look = asyncio.Event()
         self._looked = asyncio.Lock()

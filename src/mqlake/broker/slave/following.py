@@ -46,7 +46,8 @@ class TableSync:
 
     def __init__(self, state: BrokerState, runtime: BrokerRuntime) -> None:
         self._state, self._runtime, self._config = state, runtime, state.store.config
-        self._master = MasterClient(runtime.slices, client_tls(runtime.settings))
+        now = runtime.settings
+        self._master = MasterClient(runtime.slices, client_tls(now), now.inner_credentials)
         self._deletions = TopicDeletions(
             state.store, self._master, self._copies_log, partial(without_topic, state.topics)
         )

@@ -26,7 +26,10 @@ class Forwarder:
 
     def __init__(self, settings: Current[BrokerSettings]) -> None:
         self._settings = settings
-        self._cluster = Cluster(settings.now.namesrv_addr, tls=client_tls(settings.now))
+        now = settings.now
+        self._cluster = Cluster(
+            now.namesrv_addr, tls=client_tls(now), credentials=now.inner_credentials
+        )
         self._loop = asyncio.get_running_loop()
         self._addresses: dict[str, str] = {}
         self._asked_at = float("-inf")

@@ -15,7 +15,7 @@ class MessageTopics:
         self._reads = reads
 
     def topic_at(self, physical_offset: int) -> str | None:
-        """Return the topic of a message; None if there is none at this physical offset.
+        """Return the topic of a message; None without a message at this physical offset.
 
         Of a message that waits for its delivery time, or for the end of its transaction, this is
         the topic that it is for.
