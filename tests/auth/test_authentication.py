@@ -143,7 +143,7 @@ def test_no_answer_shows_a_password(tmp_path: Path) -> None:
             text = bytes(answer.body).decode()
             assert "authenticationEnabled=true" in text
             assert not any(secret in text for secret in SECRETS)
-            accounts = asking.broker.parts.access.accounts
+            accounts = asking.broker.state.access.accounts
             assert accounts is not None
             shown = repr(asking.broker.broker.settings)
             shown += repr(accounts.state)
@@ -203,7 +203,7 @@ def test_a_damaged_file_and_rocketmqs_directories_are_refused(tmp_path: Path) ->
 def test_without_authentication_nothing_is_checked(tmp_path: Path) -> None:
     async def run() -> None:
         async with running(tmp_path) as broker:
-            assert not broker.parts.access.checks
+            assert not broker.state.access.checks
             assert not (tmp_path / PATH).exists()
             assert any(route.run for route in broker.broker.routes)
             answer = await broker.ask(CONFIG, None)
@@ -218,7 +218,7 @@ def test_the_key_of_a_request_is_kept_and_its_signature_is_not(tmp_path: Path) -
     async def run() -> None:
         async with closed(tmp_path) as asking:
             command = signed(request(CONFIG, {}), ROOT)
-            (check,) = asking.broker.parts.access.checks
+            (check,) = asking.broker.state.access.checks
             (peer,) = [*asking.broker.broker.peers][:1] or [None]
             if peer is None:
                 await asking.ask(ROOT, CONFIG)

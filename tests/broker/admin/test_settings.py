@@ -324,6 +324,7 @@ _FIXED = (
     "storePathCommitLog",
     "listenPort",
     "namesrvAddr",
+    "metricsExporterType",
     "authenticationWhitelist",
     "authorizationWhitelist",
 )
