@@ -96,7 +96,8 @@ async def _ask_slaves(
     ask: Callable[[MasterClient, str], Awaitable[T]],
 ) -> list[T]:
     found: dict[str, T] = {}
-    client = MasterClient(slices, client_tls(settings), settings.inner_credentials)
+    tls = client_tls(settings)
+    client = MasterClient(slices, tls, settings.inner_credentials)
     deadline = monotonic() + PATIENCE
 
     async def ask_one(address: str) -> None:
