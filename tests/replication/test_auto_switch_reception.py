@@ -72,8 +72,8 @@ def followed(
             if log:
                 store.copying.begin_at(0)
                 store.copying.take(log)
-            group = Group(Epochs(store.directory))
-            group.broker_id, group.cut = 2, cuts.append
+            group = Group(Epochs(store.directory), cuts.append)
+            group.broker_id = 2
             for each in epochs:
                 group.epochs.append(each)
             reception = AutoSwitchReception(settings, store, group)

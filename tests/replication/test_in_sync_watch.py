@@ -39,7 +39,7 @@ class Watched:
         self.set.set(term.members, term.version)
 
     def start(self) -> None:
-        group = Group(Epochs(RecordedDisk()))
+        group = Group(Epochs(RecordedDisk()), lambda _: None)
         group.epochs.begin(1, 0, 0)
         group.alter = self._alter
         now = SimpleNamespace(ha_max_time_slave_not_catchup=60_000, check_sync_state_set_period=10)

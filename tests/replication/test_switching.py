@@ -151,7 +151,7 @@ def test_the_settings_file_keeps_the_old_role_if_nothing_works(
     conf = tmp_path / "broker.conf"
     conf.write_text("brokerRole=SLAVE\nbrokerId=1\n")
 
-    async def refuse(_: object) -> None:
+    async def refuse(*_: object) -> None:
         raise MqlakeError("nothing listens")
 
     async def run() -> None:

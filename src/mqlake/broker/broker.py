@@ -15,8 +15,8 @@ from typing import Protocol, Self
 
 import msgspec
 
-from mqlake.broker.acting import returning
 from mqlake.broker.acting.family import ActingMaster
+from mqlake.broker.acting.returning_master import ReturningMaster
 from mqlake.broker.admin.families import ADMIN
 from mqlake.broker.after_dispatch import after_dispatch
 from mqlake.broker.clients import ClientRequests
@@ -35,7 +35,7 @@ from mqlake.broker.send_back import SendBack
 from mqlake.broker.settings import FAST_PORT_DISTANCE, BrokerSettings
 from mqlake.broker.slave.family import SlaveTables
 from mqlake.broker.state.broker_state import BrokerState
-from mqlake.broker.state.topics import queues_for, without_topic
+from mqlake.broker.state.restored_topics import restore_topics
 from mqlake.broker.static_topics.clean_up import StaticTopicCleaning
 from mqlake.broker.static_topics.requests import StaticTopicAdmin
 from mqlake.broker.transactions.end import EndTransactions
@@ -162,56 +162,59 @@ class Broker:
         await self._open()
 
     async def _open(self) -> None:
-        settings = self.settings
-        returns = returning.returns(settings)
+        """Open the store, create the families, serve their requests, and register."""
         async with AsyncExitStack() as undo:
-            delays = await returning.delay_offsets_of_slaves(settings) if returns else []
-            store = MessageStore.open(
-                settings.store_path, self._live, directory=self._directory, clock=self._clock
-            )
-            await undo.enter_async_context(store)
-            store.failed.add_done_callback(self._store_failed)
-            own_log = returning.own_log(store) if returns else None
-            if own_log is not None and delays:
-                # Before anything is delivered.
-                returning.adopt_delay_offsets(delays, store.config.delay_offsets, own_log)
-                store.continue_delays()
-            self.runtime = runtime = BrokerRuntime(self._live, self._settings_file(store))
-            self.state = state = BrokerState(store, runtime, self._client_time)
-            if (group := state.replication.group) is not None:
-                group.cut = self._cut_soon
-            _restore_topics_of_master(state, runtime)
-            self._live.on_change(lambda: _restore_topics_of_master(state, runtime), "broker_role")
-            undo.callback(runtime.slices.stop)
-            undo.callback(runtime.repeating.stop)
-            families = [family(state, runtime) for family in FAMILIES]
-            served = (route for family in families for route in family.routes())
-            served = state.access.routes(served)
-            self.routes = tuple(after_dispatch(route, store) for route in served)
-            if own_log is not None:
-                await _adopt_consumer_offsets(state, runtime, own_log)
-            checks = (*state.access.checks, state.refusals.check)
-            limits = Limits(memory=settings.max_connection_memory, share=settings.max_address_share)
-            self._server = RemotingServer(self.routes, limits, checks, server_tls(settings))
-            undo.push_async_callback(self._server.stop)
-            self._live.on_change(
-                lambda: self._server.set_memory(self.settings.max_connection_memory),
-                "max_connection_memory",
-            )
-            self._live.on_change(
-                lambda: self._server.set_share(self.settings.max_address_share),
-                "max_address_share",
-            )
-            for port in (settings.listen_port, settings.listen_port - FAST_PORT_DISTANCE):
-                await self._server.start(settings.listen_address, port)
-            undo.push_async_callback(state.replication.stop)
-            state.replication.budget = self._server.budget
-            await state.replication.start()
-            if state.replication.group is None:
-                await state.names.start()  # else once the controller has said who the master is
-            for function in runtime.on_start:
-                await function()
+            returning = await ReturningMaster.before_open(self.settings)
+            store = await self._open_store(undo)
+            returning.store_opened(store)
+            self._create(store, undo)
+            await returning.before_serving(self.state, self.runtime)
+            await self._serve(undo)
+            await self._register()
             self._undo = undo.pop_all()
+
+    async def _open_store(self, undo: AsyncExitStack) -> Store:
+        path, directory, clock = self.settings.store_path, self._directory, self._clock
+        opened = MessageStore.open(path, self._live, directory=directory, clock=clock)
+        store = await undo.enter_async_context(opened)
+        store.failed.add_done_callback(self._store_failed)
+        return store
+
+    def _create(self, store: Store, undo: AsyncExitStack) -> None:
+        """Create the state, the runtime, and the families with their routes."""
+        self.runtime = runtime = BrokerRuntime(self._live, self._settings_file(store))
+        self.state = state = BrokerState(store, runtime, self._client_time, self._cut_soon)
+        restore_topics(state.topics, store.reads, self._live)
+        undo.callback(runtime.slices.stop)
+        undo.callback(runtime.repeating.stop)
+        families = [family(state, runtime) for family in FAMILIES]
+        handlers = (route for family in families for route in family.routes())
+        served = state.access.routes(handlers)
+        self.routes = tuple(after_dispatch(route, store) for route in served)
+
+    async def _serve(self, undo: AsyncExitStack) -> None:
+        """Serve requests at both ports, and copy the log."""
+        settings, replication = self.settings, self.state.replication
+        limits = Limits(memory=settings.max_connection_memory, share=settings.max_address_share)
+        checks = (*self.state.access.checks, self.state.refusals.check)
+        self._server = server = RemotingServer(self.routes, limits, checks, server_tls(settings))
+        undo.push_async_callback(server.stop)
+        self._live.on_change(
+            lambda: server.set_memory(self.settings.max_connection_memory), "max_connection_memory"
+        )
+        self._live.on_change(
+            lambda: server.set_share(self.settings.max_address_share), "max_address_share"
+        )
+        for port in (settings.listen_port, settings.listen_port - FAST_PORT_DISTANCE):
+            await server.start(settings.listen_address, port)
+        undo.push_async_callback(replication.stop)
+        await replication.start(server.budget)
+
+    async def _register(self) -> None:
+        if self.state.replication.group is None:
+            await self.state.names.start()  # else once the controller has said who the master is
+        for function in self.runtime.on_start:
+            await function()
 
     def _store_failed(self, failed: asyncio.Future[StoreError]) -> None:
         if not failed.cancelled() and not self._failed.done():
@@ -269,15 +272,6 @@ class Broker:
                 raise failures[0]
 
 
-async def _adopt_consumer_offsets(
-    state: BrokerState, runtime: BrokerRuntime, own: returning.OwnLog
-) -> None:
-    found = await returning.consumer_offsets_of_slaves(runtime.settings, runtime.slices)
-    own = own._replace(static_topics=state.static_topics)
-    adopting = returning.adopt_consumer_offsets(found, state.store.config.consumer_offsets, own)
-    await runtime.slices.finish(adopting)
-
-
 def _of_start(settings: BrokerSettings) -> BrokerSettings:
     """Return the settings that a broker starts with: under a controller, those of a slave."""
     if not settings.enable_controller_mode or settings.is_slave:
@@ -294,29 +288,3 @@ async def _finish(function: Callable[[], Awaitable[object] | None]) -> Exception
         _log.error("stopping: %s failed", function.__qualname__, exc_info=error)
         return error
     return None
-
-
-def _restore_topics_of_master(state: BrokerState, runtime: BrokerRuntime) -> None:
-    if not runtime.settings.is_slave:
-        _restore_topics(state, runtime)
-
-
-def _restore_topics(state: BrokerState, runtime: BrokerRuntime) -> None:
-    """Create topics again that have messages only.
-
-    They were not stored before the last process was killed, the table was lost, or this broker was
-    a slave then, and had not copied them. They were not deleted: a deleted topic has no messages.
-    """
-    reads, topics, least = (
-        state.store.reads,
-        state.topics,
-        runtime.settings.default_topic_queue_nums,
-    )
-    for name in without_topic(topics, reads.topics()):
-        if topics.is_being_deleted(name):
-            continue
-        count = queues_for(name, reads.queues(name), least)
-        _log.warning(
-            "topic %s has messages but no configuration: created with %d queues", name, count
-        )
-        topics.make(name, count)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 
+from mqlake.remoting.memory_budget import MemoryBudget
 from mqlake.replication.auto_switch_connection import AutoSwitchConnection
 from mqlake.replication.group import Group
 from mqlake.replication.ha_connection import HaConnection
@@ -36,13 +37,9 @@ class AutoSwitchServer(HaServer):
         self._slaves: list[AutoSwitchConnection] = []
         self.watch = InSyncWatch(settings, store, group, in_sync_set, self._slaves)
 
-    async def start(self) -> None:
-        """Listen for slaves.
-
-        Raises:
-            MqlakeError: the port is in use.
-        """
-        await super().start()
+    async def start(self, budget: MemoryBudget | None = None) -> None:
+        """Listen for slaves, as `HaServer` does, and keep the in-sync set."""
+        await super().start(budget)
         self.watch.start()
 
     async def stop(self) -> None:

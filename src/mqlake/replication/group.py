@@ -20,17 +20,16 @@ class Group:
 
     Args:
         epochs: of this broker's log.
+        cut: called with a physical offset from which on this log differs from the group's.
 
     Attributes:
         broker_id: assigned by the controller; 0 before.
         term: the controller's latest report; None before the first.
         alter: see `Alter`.
-        cut: called with a physical offset from which on this log differs from the group's.
     """
 
-    def __init__(self, epochs: Epochs) -> None:
-        self.epochs = epochs
+    def __init__(self, epochs: Epochs, cut: Callable[[int], object]) -> None:
+        self.epochs, self.cut = epochs, cut
         self.broker_id = 0
         self.term: Term | None = None
         self.alter: Alter | None = None
-        self.cut: Callable[[int], object] = lambda _: None

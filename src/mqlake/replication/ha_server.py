@@ -86,13 +86,16 @@ class HaServer:
                 raise MqlakeError(reason) from error
             _log.warning("%s: no slave can follow this broker", reason)
 
-    async def start(self) -> None:
+    async def start(self, budget: MemoryBudget | None = None) -> None:
         """Listen for slaves, at the port that `bind` has taken or takes now.
+
+        Args:
+            budget: of the memory for all connections of the broker; None: no maximum.
 
         Raises:
             MqlakeError: as for `bind`.
         """
-        settings = self._settings.now
+        self.budget, settings = budget, self._settings.now
         if not self._is_bound:
             await self.bind(settings)
         if self._server is None:

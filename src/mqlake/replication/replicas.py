@@ -4,25 +4,18 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import Protocol
 
 _log = logging.getLogger(__name__)
-
-
-class LogTransfer(Protocol):
-    """Sends the commit log to slaves, or receives it from a master."""
-
-    @property
-    def listens_at(self) -> str:
-        """The address for slaves: "host:port"; "" while nobody listens."""
-        ...
 
 
 class Replicas:
     """The master of a slave, and the transfer of the log.
 
+    Args:
+        listens_at: returns the address for this broker's slaves: "host:port"; "" while nobody
+            listens. By default, no address is published.
+
     Attributes:
-        transfer: None if there is no transfer: then no address for slaves is published.
         master_address: the address at which a slave's master serves clients; "" while no name
             server knows it.
         master_ha_address: the address from which the master sends its log; the last known one.
@@ -32,8 +25,8 @@ class Replicas:
         on_change: called when one of these addresses has changed.
     """
 
-    def __init__(self) -> None:
-        self.transfer: LogTransfer | None = None
+    def __init__(self, listens_at: Callable[[], str] = lambda: "") -> None:
+        self._listens_at = listens_at
         self.master_address: str = ""
         self.master_ha_address: str = ""
         self._listens_there = ""
@@ -43,7 +36,7 @@ class Replicas:
     @property
     def ha_address(self) -> str:
         """The address for this broker's slaves: "host:port"; "" while nobody listens."""
-        return self.transfer.listens_at if self.transfer is not None else ""
+        return self._listens_at()
 
     def may_be_master(self, address: str | None, ha_address: str | None) -> bool:
         """Return whether addresses are on the hosts of the last known master, if one is known."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 from typing import Generic, NoReturn, TypeVar
 
 from mqlake.errors import MqlakeError, StoreError
@@ -35,24 +36,30 @@ class Replication(Generic[S]):
 
     Args:
         replicas: gives a slave the address of its master.
+        cut: called with a physical offset from which on this log differs from that of its group
+            under a controller.
 
     Attributes:
         server: on a master; None on a slave.
         slave: on a slave; None on a master.
         group: the group under a controller; None without a controller.
-        budget: of the memory for all connections of the broker; None: no maximum.
     """
 
-    def __init__(self, settings: LiveSettings[S], store: Store, replicas: Replicas) -> None:
+    def __init__(
+        self,
+        settings: LiveSettings[S],
+        store: Store,
+        replicas: Replicas,
+        cut: Callable[[int], object],
+    ) -> None:
         self._settings, self._store, self._replicas = settings, store, replicas
-        self.budget: MemoryBudget | None = None
+        self._budget: MemoryBudget | None = None
         is_led = settings.now.enable_controller_mode
-        self.group = Group(Epochs(store.directory)) if is_led else None
+        self.group = Group(Epochs(store.directory), cut) if is_led else None
         self._given_up: InSyncSet | None = None
         # Whether the store was prepared to lead, and not to follow since.
         self._was_made_to_lead = False
         self._make()
-        replicas.transfer = self
         replicas.on_change.append(self.follow_known_master)
 
     def _make(self) -> None:
@@ -79,15 +86,21 @@ class Replication(Generic[S]):
         """Where slaves connect: "host:port"; "" if nobody listens there."""
         return self.server.address if self.server else ""
 
-    async def start(self) -> None:
+    async def start(self, budget: MemoryBudget | None = None) -> None:
         """Listen for slaves, or begin to follow the master.
+
+        Args:
+            budget: of the memory for all connections of the broker; None: no maximum.
 
         Raises:
             MqlakeError: the port is in use.
         """
+        self._budget = budget
+        await self._begin()
+
+    async def _begin(self) -> None:
         if self.server is not None:
-            self.server.budget = self.budget
-            await self.server.start()
+            await self.server.start(self._budget)
         if self.slave is not None:
             await self.slave.start()
 
@@ -131,7 +144,7 @@ class Replication(Generic[S]):
                 # A store that was prepared to lead expects no topic to start again. If its master
                 # deletes and creates a topic, it would hide the first messages of the new topic.
                 await self._prepare_to_follow()
-            await self.start()
+            await self._begin()
             self.follow_known_master()
         except Exception as error:  # noqa: BLE001 (the answer says both)
             _log.error("the log is not copied any more", exc_info=error)
@@ -150,7 +163,7 @@ class Replication(Generic[S]):
         await server.bind(settings)
         self._settings.switch(settings)
         self.server, self.slave = server, None
-        await self.start()
+        await self._begin()
 
     async def _prepare_to_follow(self) -> None:
         await self._store.copying.follow()
@@ -203,7 +216,7 @@ class Replication(Generic[S]):
             self._give_up_term(shown)
         await self.server.stop()
         self._make()
-        await self.start()
+        await self._begin()
 
     def follow_known_master(self) -> None:
         """Let a slave follow the master that name servers or a controller have named."""

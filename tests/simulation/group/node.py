@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from types import SimpleNamespace
 from typing import Any, cast
@@ -127,12 +127,11 @@ class Node(DurableServer):
             )
             await undo.enter_async_context(store)
             store.failed.add_done_callback(self._store_failed)
-            state = cast("BrokerState", _State(live, store))
+            state = cast("BrokerState", _State(live, store, self._cut_soon))
             undo.push_async_callback(state.replication.stop)
             await state.replication.start()
             self.state = state
-            if (group := state.replication.group) is not None:
-                group.cut = self._cut_soon
+            if state.replication.group is not None:
                 runtime = cast("BrokerRuntime", _Runtime(live))
                 membership = state.membership = Membership(state, runtime)  # type: ignore[attr-defined]
                 undo.push_async_callback(membership.stop)
@@ -214,9 +213,14 @@ class Node(DurableServer):
 class _State:
     """What replication needs of a broker's state: no clients, no name servers."""
 
-    def __init__(self, live: LiveSettings[BrokerSettings], store: MessageStore) -> None:
-        self.store, self.replicas = store, Replicas()
-        self.replication = Replication(live, store, self.replicas)
+    def __init__(
+        self,
+        live: LiveSettings[BrokerSettings],
+        store: MessageStore,
+        cut: Callable[[int], object],
+    ) -> None:
+        self.store, self.replicas = store, Replicas(lambda: self.replication.listens_at)
+        self.replication = Replication(live, store, self.replicas, cut)
         self.names = SimpleNamespace(start=_nothing, changed=lambda: None)
         self.topics = SimpleNamespace(begin_term=lambda _: None)
         self.membership: Membership | None = None

@@ -39,6 +39,8 @@ class BrokerState:
     Args:
         client_time: returns the time (ms since 1970) as clients state it in their requests; by
             default, the time of the store's clock.
+        cut: called with a physical offset from which on this log differs from that of its group
+            under a controller.
 
     Attributes:
         store: messages, tables, and the operations on them.
@@ -64,19 +66,32 @@ class BrokerState:
     """
 
     def __init__(
-        self, store: Store, runtime: BrokerRuntime, client_time: Callable[[], int] | None = None
+        self,
+        store: Store,
+        runtime: BrokerRuntime,
+        client_time: Callable[[], int] | None = None,
+        cut: Callable[[int], object] = lambda _: None,
     ) -> None:
         live, slices, repeating = runtime.live, runtime.slices, runtime.repeating
         self.store = store
         self.endings = AllEndings()
         self.followed: dict[RequestCode, Callable[[Sequence[Body]], Job[None]]] = {}
-        self.topics = Topics(live, store.config.topics)
+        # What the lambdas call is created further down.
+        self.topics = Topics(
+            live,
+            store.config.topics,
+            lambda topic: self.names.changed(topic),  # noqa: PLW0108
+        )
         self.static_topics = StaticTopics(
             live.now.broker_name, store.config.static_topics, MOST_QUEUES
         )
         self.forwarder = Forwarder(live)
         runtime.on_stop.append(self.forwarder.stop)
-        self.groups = Groups(live, store.config.groups)
+        self.groups = Groups(
+            live,
+            store.config.groups,
+            lambda: self.empty_groups.make_room(),  # noqa: PLW0108
+        )
         self.busy = Busy()
         self.stats = Stats(
             store.queue_ends,
@@ -87,7 +102,14 @@ class BrokerState:
         )
         repeating.every(LOOK, lambda: slices.start(self.stats.look()))
         self.endings.add(self.stats)
-        self.clients = Clients(live, self.groups, slices, repeating, store.clock.milliseconds)
+        self.clients = Clients(
+            live,
+            self.groups,
+            slices,
+            repeating,
+            store.clock.milliseconds,
+            lambda group: self.empty_groups.left(group),  # noqa: PLW0108
+        )
         self.client_clock = ClientClock(client_time or store.clock.milliseconds)
         self.past_end = PastEnd(live, store)
         repeating.every(REPORT, self.past_end.report)
@@ -100,7 +122,7 @@ class BrokerState:
             Shares(lambda: runtime.settings.max_address_share),
         )
         self.access = Access(live.now, store.directory, MessageTopics(store.reads).topic_at)
-        self.replicas = Replicas()
+        self.replicas = Replicas(lambda: self.replication.listens_at)
         self.refusals = SlaveRefusals(live, self.replicas)
         self.names = Registration(live, self.topics, self.static_topics, self.replicas, slices)
-        self.replication = Replication(live, store, self.replicas)
+        self.replication = Replication(live, store, self.replicas, cut)

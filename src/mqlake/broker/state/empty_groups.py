@@ -50,8 +50,6 @@ class EmptyGroups:
         # Groups that were empty when they were examined, and since when (ms).
         self._since: dict[str, int] = {}
         self._removed = 0
-        groups.make_room = self._make_room
-        clients.group_left = self._left
 
     def start(self, repeating: Repeating) -> None:
         """Look for empty groups from now on."""
@@ -101,12 +99,12 @@ class EmptyGroups:
         self._topics.remove(naming.retry_topic(name))
         self._removed += 1
 
-    def _left(self, group: str) -> None:
+    def left(self, group: str) -> None:
         """Note that a group has lost its last consumer."""
         if group in self._groups:
             self._since.setdefault(group, self._store.clock.milliseconds())
 
-    def _make_room(self) -> bool:
+    def make_room(self) -> bool:
         """Remove the group that has been empty for the longest; return whether there was one."""
         for name in list(islice(self._since, _AT_ONCE)):
             if self._is_empty(name):

@@ -28,14 +28,15 @@ _log = logging.getLogger(__name__)
 class Groups:
     """The consumer groups of one broker. Every change is stored.
 
-    Attributes:
+    Args:
         make_room: called if there is no room for another group; removes one that holds nothing, and
             returns whether there was one.
     """
 
-    def __init__(self, settings: Current[BrokerSettings], table: GroupTable) -> None:
-        self._settings, self._table = settings, table
-        self.make_room: Callable[[], bool] = lambda: False
+    def __init__(
+        self, settings: Current[BrokerSettings], table: GroupTable, make_room: Callable[[], bool]
+    ) -> None:
+        self._settings, self._table, self._make_room = settings, table, make_room
         self._shares = Shares(lambda: settings.now.max_address_share)
         # Which clients have created the groups, since the start.
         self._creators: dict[str, str] = {}
@@ -116,7 +117,7 @@ class Groups:
         """
         most, used = self._settings.now.max_subscription_group_nums, len(self._table)
         refusal = self._shares.refusal(owner, used, most, "maxSubscriptionGroupNums")
-        if refusal is not None and not self.make_room():
+        if refusal is not None and not self._make_room():
             raise self._refused(group.group_name, refusal)
         _log.info("group %s made", group.group_name)
         self._table.put(group)
@@ -131,7 +132,7 @@ class Groups:
                 them.
         """
         most = self._settings.now.max_subscription_group_nums
-        if len(self._table) >= most and name not in self._table and not self.make_room():
+        if len(self._table) >= most and name not in self._table and not self._make_room():
             reason = f"there are {most} already (maxSubscriptionGroupNums)"
             raise self._refused(name, reason)
 

@@ -54,16 +54,22 @@ def any_queue(count: int) -> int:
 class Topics:
     """The topics of one broker. Every change is stored, and registered with the name servers.
 
-    Attributes:
-        get: returns a topic by name, None if it does not exist.
+    Args:
         on_change: called after each change, with the name of the topic; None if several, or what
             belongs to them, may have changed.
+
+    Attributes:
+        get: returns a topic by name, None if it does not exist.
     """
 
-    def __init__(self, settings: Current[BrokerSettings], table: TopicTable) -> None:
-        self._settings, self._table = settings, table
+    def __init__(
+        self,
+        settings: Current[BrokerSettings],
+        table: TopicTable,
+        on_change: Callable[[str | None], None],
+    ) -> None:
+        self._settings, self._table, self._on_change = settings, table, on_change
         self.get = table.get
-        self.on_change: Callable[[str | None], None] = lambda _: None
         self._being_deleted: set[str] = set()
         self._shares = Shares(lambda: settings.now.max_address_share)
         # Which clients have created the topics, since the start.
@@ -187,7 +193,7 @@ class Topics:
     def put(self, topic: Topic) -> None:
         """Create or change a topic."""
         self._table.put(topic)
-        self.on_change(topic.topic_name)
+        self._on_change(topic.topic_name)
 
     def follow(self, topics: Mapping[str, Topic], version: DataVersion) -> Job[None]:
         """Replace all topics, and their version, by those of a master, a bit at a time."""
@@ -196,17 +202,17 @@ class Topics:
             bounded[name] = _bounded(topic)
             yield
         yield from self._table.follow(bounded, version)
-        self.on_change(None)
+        self._on_change(None)
 
     def count_change(self) -> None:
         """Count a change of what is registered in addition to the topics, and register it."""
         self._table.count_change()
-        self.on_change(None)
+        self._on_change(None)
 
     def begin_term(self, number: int) -> None:
         """Let name servers take this broker's topics for later than those of earlier masters."""
         self._table.begin_state(number)
-        self.on_change(None)
+        self._on_change(None)
 
     def remove(self, name: str) -> bool:
         """Remove a topic; return whether it existed."""
@@ -214,7 +220,7 @@ class Topics:
         if (owner := self._creators.pop(name, None)) is not None:
             self._shares.add(owner, -1)
         if was_there:
-            self.on_change(name)
+            self._on_change(name)
         return was_there
 
     def make_for_send(

@@ -37,10 +37,10 @@ class Clients:
     Args:
         groups: tells which groups want to know of members that come and go.
         now: returns milliseconds.
+        group_left: called with the name of a group of consumers that has lost its last client.
 
     Attributes:
         producers, consumers: groups that have a client, by name.
-        group_left: called with the name of a group of consumers that has lost its last client.
     """
 
     def __init__(
@@ -50,14 +50,14 @@ class Clients:
         slices: Slices,
         repeating: Repeating,
         now: Callable[[], int],
+        group_left: Callable[[str], None],
     ) -> None:
         self.producers: dict[str, Members] = {}
         self.consumers: dict[str, ConsumerGroup] = {}
-        self.group_left: Callable[[str], None] = lambda _: None
         self._settings, self._groups, self._slices = settings, groups, slices
         self._shares = Shares(lambda: settings.now.max_address_share)
         self._sizes = Shares(lambda: settings.now.max_address_share)
-        self._now = now
+        self._now, self._group_left = now, group_left
         self._notices = Notices(slices)
         self._turns = count()
         # The groups of each connection's clients.
@@ -235,7 +235,7 @@ class Clients:
             self._tell(members)
         else:
             self._count_size(members, -1)
-            self.group_left(group)
+            self._group_left(group)
 
     def _leave(self, table: dict[str, M], group: str, peer: Peer) -> bool:
         members = table.get(group)

@@ -124,7 +124,6 @@ class Registration:
         self._changes, self._is_stopped = 0, False
         self._progress = asyncio.Condition()
         self.on_stop: list[Callable[[], Awaitable[None]]] = []
-        topics.on_change = self.changed
         settings.on_change(self.changed, "broker_permission", "register_name_server_period")
         settings.on_change(self.changed, "broker_role", "broker_id")
 
