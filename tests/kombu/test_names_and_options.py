@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 from datetime import UTC, datetime
 
 import pytest
@@ -16,8 +17,9 @@ import mqlake.kombu  # noqa: F401 (registers the scheme)
 from mqlake.kombu.errors import ConfigurationError
 from mqlake.kombu.names import exchange_topic, queue_name, queue_topic
 from mqlake.kombu.payloads import delivery_time
-from mqlake.kombu.settings import name_servers, transport_settings
+from mqlake.kombu.settings import client_tls, name_servers, transport_settings
 from mqlake.protocol.naming import topic_fault
+from mqlake.remoting.tls.options import ClientTls, Verify
 
 NOW = 1_700_000_000_000
 
@@ -79,6 +81,33 @@ def test_names_that_are_refused(queue: str, reason: str) -> None:
 )
 def test_name_servers_of_urls(url: object, found: str) -> None:
     assert name_servers(Connection(url)) == found
+
+
+@pytest.mark.parametrize(
+    ("url", "given", "found"),
+    [
+        ("rocketmq://a:1", None, None),
+        ("rocketmqs://a:1", None, ClientTls()),
+        ("rocketmqs://a:1;b:2/", {"ca_certs": "/ca.pem"}, ClientTls(ca="/ca.pem")),
+        ("rocketmq://a:1", True, ClientTls()),
+        ("rocketmq://a:1", {"check_hostname": False}, ClientTls(verify=Verify.CA)),
+        ("rocketmq://a:1", {"cert_reqs": ssl.CERT_NONE}, ClientTls(verify=Verify.NONE)),
+        (
+            "rocketmq://a:1",
+            {"certfile": "/c", "keyfile": "/k", "password": "p"},
+            ClientTls(cert="/c", key="/k", key_password="p"),
+        ),
+    ],
+)
+def test_tls_of_urls(url: str, given: object, found: ClientTls | None) -> None:
+    connection = Connection(url, ssl=given)
+    assert client_tls(connection, is_needed=connection.transport.uses_tls) == found
+    name_servers(connection)
+
+
+def test_unknown_names_of_tls_are_refused() -> None:
+    with pytest.raises(ConfigurationError, match="broker_use_ssl: ca_cert: not known"):
+        client_tls(Connection("rocketmqs://a:1", ssl={"ca_cert": "/ca.pem"}), is_needed=True)
 
 
 @pytest.mark.parametrize(

@@ -28,11 +28,16 @@ class Clients:
     """A JVM with the clients of one release."""
 
     def __init__(
-        self, directory: Path, version: str = NEWEST, rebalance: int | None = None
+        self,
+        directory: Path,
+        version: str = NEWEST,
+        rebalance: int | None = None,
+        of_java: Mapping[str, object] | None = None,
     ) -> None:
         """Start it; what it writes goes to `directory`.
 
-        `rebalance`: milliseconds between rebalances, instead of those of the release above.
+        `rebalance`: milliseconds between rebalances, instead of those of the release above;
+        `of_java`: further system properties.
 
         Raises:
             JavaMissingError: it cannot be built.
@@ -46,6 +51,7 @@ class Clients:
             "rocketmq.client.logUseSlf4j": "false",
             "rocketmq.client.rebalance.waitInterval": rebalance or REBALANCE[version],
             "com.rocketmq.remoting.client.connect.timeout": 60_000,
+            **(of_java or {}),
         }
         options = ["-Xmx256m", *QUICK_START]
         options += [f"-D{name}={value}" for name, value in properties.items()]

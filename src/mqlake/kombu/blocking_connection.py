@@ -7,6 +7,7 @@ broker's whole work on a message.
 from __future__ import annotations
 
 import socket
+import ssl
 import struct
 from itertools import count
 from typing import Self
@@ -17,6 +18,8 @@ from mqlake.protocol.command import Command
 from mqlake.protocol.frames import LENGTH_OF_HEADER, LENGTHS, encode
 from mqlake.remoting.client import split_address
 from mqlake.remoting.errors import ConnectionFailedError
+from mqlake.remoting.tls.contexts import client_context
+from mqlake.remoting.tls.options import ClientTls
 
 _LONGEST_FRAME = 1 << 24
 _LAST_OPAQUE = 2**31 - 1
@@ -27,23 +30,39 @@ class BlockingConnection:
 
     Args:
         seconds: the timeout of connecting, and of each read or write.
+        tls: how the connection uses TLS; None for clear text.
 
     Raises:
-        ConnectionFailedError: nobody listens at "host:port".
+        ConnectionFailedError: nobody listens at "host:port", or it is not the server it should be.
+        MqlakeError: a file for TLS cannot be used.
     """
 
-    def __init__(self, address: str, seconds: float) -> None:
+    def __init__(self, address: str, seconds: float, tls: ClientTls | None = None) -> None:
         self._address, self._opaques = address, count(1)
+        context = client_context(tls) if tls else None
+        host, port = split_address(address)
         try:
-            self._socket = socket.create_connection(split_address(address), seconds)
+            self._socket = socket.create_connection((host, port), seconds)
+            if context is not None:
+                self._secure(context, host)
         except OSError as error:
             raise ConnectionFailedError(f"{address}: {error}") from None
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if context is not None:
+            return  # TLS continues after a timeout that only the system knows of.
         # A timeout set in Python costs a further system call for each read and write.
         self._socket.settimeout(None)
         limit = struct.pack("ll", int(seconds), int(seconds % 1 * 1e6))
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, limit)
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, limit)
+
+    def _secure(self, context: ssl.SSLContext, host: str) -> None:
+        raw = self._socket
+        try:
+            self._socket = context.wrap_socket(raw, server_hostname=host)
+        except BaseException:
+            raw.close()
+            raise
 
     def __enter__(self) -> Self:
         return self
@@ -58,6 +77,8 @@ class BlockingConnection:
     @property
     def is_usable(self) -> bool:
         """Return whether the other side has not closed the connection."""
+        if isinstance(self._socket, ssl.SSLSocket):
+            return _is_silent(self._socket)
         try:
             return self._socket.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT) != b""
         except BlockingIOError:
@@ -79,7 +100,7 @@ class BlockingConnection:
                 answer = self._receive()
                 if answer.is_response and answer.opaque == command.opaque:
                     return answer
-        except BlockingIOError:
+        except (BlockingIOError, TimeoutError):
             raise ConnectionFailedError(f"{self._address}: no answer in time") from None
         except (OSError, MqlakeError) as error:
             raise ConnectionFailedError(f"{self._address}: {error}") from error
@@ -92,10 +113,26 @@ class BlockingConnection:
         return json_header.decode(rest[:header_length])
 
     def _read(self, size: int) -> bytes:
-        data = self._socket.recv(size, socket.MSG_WAITALL)
+        is_tls = isinstance(self._socket, ssl.SSLSocket)
+        data = self._socket.recv(size, 0 if is_tls else socket.MSG_WAITALL)
         while len(data) < size:
             more = self._socket.recv(size - len(data))
             if not more:
                 raise ConnectionFailedError(f"{self._address}: the connection was lost")
             data += more
         return data
+
+
+def _is_silent(connection: ssl.SSLSocket) -> bool:
+    """Return whether a connection is open and no data waits: nothing was requested."""
+    seconds = connection.gettimeout()
+    try:
+        connection.settimeout(0.0)
+        connection.recv(1)
+    except ssl.SSLWantReadError:
+        return True
+    except OSError:
+        return False
+    finally:
+        connection.settimeout(seconds)
+    return False

@@ -21,6 +21,7 @@ from mqlake.protocol.bodies.message_queue import MessageQueue
 from mqlake.protocol.codes import ResponseCode
 from mqlake.protocol.unique_keys import UniqueKeys
 from mqlake.remoting.errors import ConnectionFailedError
+from mqlake.remoting.tls.options import ClientTls
 from mqlake.storage.clock import SystemClock
 
 GROUP = "mqlake_kombu"
@@ -54,9 +55,11 @@ class DirectSender:
 
     Args:
         route_of: returns the route of a topic, which is created if missing.
+        tls: how its connections use TLS; None for clear text.
     """
 
-    def __init__(self, route_of: Callable[[str], TopicRoute]) -> None:
+    def __init__(self, route_of: Callable[[str], TopicRoute], tls: ClientTls | None = None) -> None:
+        self._tls = tls
         clock = SystemClock()
         keys = UniqueKeys(f"{local_address()}:0", clock)
         self._outgoings = Outgoings(keys, clock.milliseconds, Compression(), MAX_MESSAGE_SIZE)
@@ -122,7 +125,7 @@ class DirectSender:
         if connection is not None and connection.is_usable:
             return connection
         self._drop(address)
-        connection = self._connections[address] = BlockingConnection(address, _TIMEOUT)
+        connection = self._connections[address] = BlockingConnection(address, _TIMEOUT, self._tls)
         return connection
 
     def _drop(self, address: str) -> None:

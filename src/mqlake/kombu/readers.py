@@ -14,6 +14,7 @@ from mqlake.errors import MqlakeError
 from mqlake.kombu.border import Payload
 from mqlake.kombu.payloads import mark_redelivered, payload_of
 from mqlake.protocol.bodies.message_queue import MessageQueue
+from mqlake.remoting.tls.options import ClientTls
 from mqlake.workqueue.deliveries import Delivery, PrefetchWindow, log_failures
 
 Arrive = Callable[[Payload, Delivery | None], None]
@@ -122,8 +123,9 @@ class ExchangeReader:
         selects: Callable[[Payload], bool],
         arrive: Arrive,
         is_full: Callable[[], bool],
+        tls: ClientTls | None = None,
     ) -> None:
-        self._name_servers, self._offsets = name_servers, offsets
+        self._name_servers, self._offsets, self._tls = name_servers, offsets, tls
         self._selects, self._arrive, self._is_full = selects, arrive, is_full
 
     async def run(self) -> None:
@@ -136,7 +138,7 @@ class ExchangeReader:
                 await asyncio.sleep(_BACKOFF)
 
     async def _read(self) -> None:
-        async with PullConsumer(self._name_servers) as consumer:
+        async with PullConsumer(self._name_servers, tls=self._tls) as consumer:
             for topic in {queue.topic for queue in self._offsets}:
                 await consumer.queues_of(topic)
             consumer.assign(self._offsets)

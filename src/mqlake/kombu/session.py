@@ -20,6 +20,7 @@ from mqlake.kombu.readers import Arrive, ExchangeReader, QueueReader, ends_of
 from mqlake.kombu.settings import TransportSettings
 from mqlake.kombu.sources import Source, begin_at_end
 from mqlake.protocol.bodies.message_queue import MessageQueue
+from mqlake.remoting.tls.options import ClientTls
 from mqlake.workqueue.deliveries import Delivery, PrefetchWindow, log_failures
 from mqlake.workqueue.extensions import keep_extended
 from mqlake.workqueue.topics import QueueTopics
@@ -60,6 +61,7 @@ class BrokerSession:
         is_full: returns whether enough messages wait for the channels to take them.
         fail: called if a task of the connection ended with an error: the connection then no longer
             receives or extends messages.
+        tls: how all connections use TLS; None for clear text.
     """
 
     def __init__(
@@ -68,10 +70,12 @@ class BrokerSession:
         settings: TransportSettings,
         is_full: Callable[[], bool],
         fail: Callable[[BaseException], object],
+        tls: ClientTls | None = None,
     ) -> None:
         self._name_servers, self._settings, self._is_full = name_servers, settings, is_full
+        self._tls = tls
         self._fail = fail
-        self._admin = Admin(name_servers)
+        self._admin = Admin(name_servers, tls=tls)
         self.topics = QueueTopics(self._admin, settings.group, settings.queues_per_topic)
         self._consumers: dict[Source, SimpleConsumer] = {}
         self._subscriptions: dict[PrefetchWindow, list[Subscription]] = {}
@@ -85,6 +89,7 @@ class BrokerSession:
         is_full: Callable[[], bool],
         fail: Callable[[BaseException], object],
         seconds: float,
+        tls: ClientTls | None = None,
     ) -> Self:
         """Connect to a cluster.
 
@@ -94,7 +99,7 @@ class BrokerSession:
         Raises:
             MqlakeError: no name server knows a broker, or none answers in time.
         """
-        session = cls(name_servers, settings, is_full, fail)
+        session = cls(name_servers, settings, is_full, fail, tls)
         try:
             async with asyncio.timeout(seconds):
                 await session._admin.brokers()
@@ -109,8 +114,12 @@ class BrokerSession:
         return session
 
     async def _start_clients(self) -> None:
-        self._producer = await self._stack.enter_async_context(Producer(self._name_servers))
-        self._offsets = await self._stack.enter_async_context(PullConsumer(self._name_servers))
+        self._producer = await self._stack.enter_async_context(
+            Producer(self._name_servers, tls=self._tls)
+        )
+        self._offsets = await self._stack.enter_async_context(
+            PullConsumer(self._name_servers, tls=self._tls)
+        )
         self._extending = asyncio.get_running_loop().create_task(
             keep_extended(self._held, self._settings.visibility_timeout)
         )
@@ -213,7 +222,9 @@ class BrokerSession:
         arrive: Arrive,
     ) -> None:
         """Read the topic of an exchange from given offsets on."""
-        reader = ExchangeReader(self._name_servers, offsets, selects, arrive, self._is_full)
+        reader = ExchangeReader(
+            self._name_servers, offsets, selects, arrive, self._is_full, self._tls
+        )
         self._start(subscription, reader.run, None)
 
     async def ends_of(self, topic: str) -> dict[MessageQueue, int]:
@@ -249,6 +260,7 @@ class BrokerSession:
                 source.topic,
                 invisible=settings.visibility_timeout,
                 is_from_first=True,
+                tls=self._tls,
             )
             await self._stack.enter_async_context(found)
         return found

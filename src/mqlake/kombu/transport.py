@@ -1,4 +1,4 @@
-"""The transport of `rocketmq://` URLs."""
+"""The transport of `rocketmq://` URLs, and of `rocketmqs://` URLs, which use TLS."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from mqlake.kombu.direct_sender import DirectSender
 from mqlake.kombu.errors import RequestRefusedError, UnavailableError, as_kombu_error
 from mqlake.kombu.loop_thread import LoopThread
 from mqlake.kombu.session import BrokerSession
-from mqlake.kombu.settings import DEFAULT_PORT, name_servers, transport_settings
+from mqlake.kombu.settings import DEFAULT_PORT, client_tls, name_servers, transport_settings
 
 T = TypeVar("T")
 
@@ -43,6 +43,7 @@ class Transport(VirtualTransport):
     default_port = DEFAULT_PORT
     driver_type = "rocketmq"
     driver_name = "mqlake"
+    uses_tls = False
     implements = VirtualTransport.implements.extend(
         asynchronous=True, exchange_type=frozenset(("direct", "topic", "fanout"))
     )
@@ -55,6 +56,7 @@ class Transport(VirtualTransport):
         super().__init__(client, **kwargs)
         self.settings = transport_settings(client.transport_options)
         self._name_servers = name_servers(client)
+        self._tls = client_tls(client, is_needed=self.uses_tls)
         self._thread: LoopThread | None = None
         self._session: BrokerSession | None = None
         self._sender: DirectSender | None = None
@@ -121,7 +123,9 @@ class Transport(VirtualTransport):
         """
         session = self.session
         if self._sender is None:
-            self._sender = DirectSender(lambda topic: self.run(session.topics.route(topic)))
+            self._sender = DirectSender(
+                lambda topic: self.run(session.topics.route(topic)), self._tls
+            )
         try:
             is_stored = self.thread.is_own and self._sender.send(message)
         except MqlakeError as error:
@@ -143,7 +147,12 @@ class Transport(VirtualTransport):
             seconds = self.client.connect_timeout or _CONNECT_TIMEOUT
             session = thread.run(
                 BrokerSession.open(
-                    self._name_servers, self.settings, self._is_full, self.arrivals.put, seconds
+                    self._name_servers,
+                    self.settings,
+                    self._is_full,
+                    self.arrivals.put,
+                    seconds,
+                    self._tls,
                 )
             )
         except BaseException:
@@ -215,3 +224,9 @@ class Transport(VirtualTransport):
 
     def _is_full(self) -> bool:
         return len(self.arrivals) >= _MOST_ARRIVALS
+
+
+class TlsTransport(Transport):
+    """The same with TLS; there is no fallback to clear text."""
+
+    uses_tls = True
