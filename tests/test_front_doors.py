@@ -29,7 +29,7 @@ EXPORTS = {
     "mqlake.broker": {"Broker", "BrokerSettings", "make_broker_settings"},
     "mqlake.client": {
         "BrokerError", "ClientError", "ClientTls", "ClosedError", "Cluster", "Compression",
-        "ConsumedMessage", "Consumer", "ConsumerSettings", "Message", "MessageQueue",
+        "ConsumedMessage", "Consumer", "ConsumerSettings", "Credentials", "Message", "MessageQueue",
         "NoReplyError", "NoRouteError", "NotStoredError", "PerhapsStoredError", "PoppedMessage",
         "Producer", "PullConsumer", "ReceivedMessage", "RefusedError", "SendError", "SendResult",
         "SendStatus", "SimpleConsumer", "Sql", "Transaction", "TransactionState", "Tries",

@@ -6,8 +6,8 @@
         for queue in await topics.status(admin, "Orders"):
             print(queue)
 
-The modules `brokers`, `groups`, `messages`, `names`, `offsets`, `static_topics` and `topics` are
-imported as modules; each of their functions takes an `Admin` (docs/admin.md).
+The modules `acls`, `brokers`, `groups`, `messages`, `names`, `offsets`, `static_topics`, `topics`
+and `users` are imported as modules; each of their functions takes an `Admin` (docs/admin.md).
 """
 
 from __future__ import annotations

@@ -19,6 +19,7 @@ from mqlake.client.errors import ClientError
 from mqlake.client.identity import DEFAULT_INSTANCE
 from mqlake.protocol.bodies.message_queue import MessageQueue
 from mqlake.protocol.command import Body
+from mqlake.protocol.signature import Credentials
 from mqlake.remoting.tls.options import ClientTls
 
 SETTINGS = ConsumerSettings(
@@ -50,8 +51,8 @@ class ArrowConsumer(GroupMember):
     at-least-once: a message may be delivered twice.
 
     Args:
-        name_servers, group, topics, instance, unit, namespace, on_assigned, on_revoked, tls: as
-            for `mqlake.client.Consumer`.
+        name_servers, group, topics, instance, unit, namespace, on_assigned, on_revoked, tls,
+        credentials: as for `mqlake.client.Consumer`.
         settings: how the consumer behaves. It cannot pop, or trace messages.
 
     Raises:
@@ -71,6 +72,7 @@ class ArrowConsumer(GroupMember):
         on_assigned: Listener | None = None,
         on_revoked: Listener | None = None,
         tls: ClientTls | None = None,
+        credentials: Credentials | None = None,
     ) -> None:
         if settings.trace or not settings.client_rebalance:
             raise ClientError("an ArrowConsumer cannot use `trace` or `client_rebalance=False`")
@@ -85,6 +87,7 @@ class ArrowConsumer(GroupMember):
             on_assigned=on_assigned,
             on_revoked=on_revoked,
             tls=tls,
+            credentials=credentials,
         )
         self._requests = asyncio.Semaphore(_MOST_REQUESTS)
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
 
 import typer
 
+from mqlake.cli.credentials import credentials
 from mqlake.cli.options import UsageError
 from mqlake.cli.output import write, write_json
 from mqlake.storage.clock import SystemClock
@@ -166,7 +167,7 @@ async def read_all_queues(
     """
     from mqlake.client import PullConsumer
 
-    async with PullConsumer(names, settings=settings) as consumer:
+    async with PullConsumer(names, settings=settings, credentials=credentials()) as consumer:
         consumer.assign(await consumer.queues_of(topic), wanted)
         while not told.is_set() and (most is None or shown.count < most):
             left = _POLLED if most is None else min(_POLLED, most - shown.count)

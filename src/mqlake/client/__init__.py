@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from mqlake.client.producer.sending import Tries as Tries
     from mqlake.client.producer.transactions import Transaction as Transaction
     from mqlake.client.producer.transactions import TransactionState as TransactionState
+    from mqlake.protocol.signature import Credentials as Credentials
     from mqlake.remoting.tls.options import ClientTls as ClientTls
     from mqlake.remoting.tls.options import Verify as Verify
 else:
@@ -53,6 +54,7 @@ else:
             "BrokerError": "errors",
             "ClientError": "errors",
             "ClientTls": "mqlake.remoting.tls.options",
+            "Credentials": "mqlake.protocol.signature",
             "ClosedError": "errors",
             "Cluster": "cluster",
             "Compression": "producer.outgoing",

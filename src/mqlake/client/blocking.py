@@ -25,6 +25,7 @@ from mqlake.client.producer import producer as asynchronous_producer
 from mqlake.client.producer.producer import DEFAULT_GROUP
 from mqlake.client.producer.result import SendResult
 from mqlake.protocol.bodies.message_queue import MessageQueue
+from mqlake.protocol.signature import Credentials
 from mqlake.remoting.tls.options import ClientTls
 
 __all__ = ["Consumer", "Producer"]
@@ -154,7 +155,8 @@ class Consumer(_OnThread):
                 consumer.ack(message)
 
     Args:
-        name_servers, group, topics, settings, instance, tls: as for `mqlake.client.Consumer`.
+        name_servers, group, topics, settings, instance, tls, credentials: as for
+            `mqlake.client.Consumer`.
     """
 
     _name = "mqlake-consumer"
@@ -168,10 +170,17 @@ class Consumer(_OnThread):
         settings: ConsumerSettings | None = None,
         instance: str = DEFAULT_INSTANCE,
         tls: ClientTls | None = None,
+        credentials: Credentials | None = None,
     ) -> None:
         super().__init__()
         self._consumer = asynchronous_consumer.Consumer(
-            name_servers, group, topics, settings=settings, instance=instance, tls=tls
+            name_servers,
+            group,
+            topics,
+            settings=settings,
+            instance=instance,
+            tls=tls,
+            credentials=credentials,
         )
 
     def __iter__(self) -> Iterator[ReceivedMessage]:

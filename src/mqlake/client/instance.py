@@ -22,6 +22,7 @@ from mqlake.protocol.bodies.heartbeat import Heartbeat, ProducerData
 from mqlake.protocol.body import encode_body
 from mqlake.protocol.codes import RequestCode
 from mqlake.protocol.headers.clients import UnregisterClientHeader
+from mqlake.protocol.signature import Credentials
 from mqlake.protocol.unique_keys import UniqueKeys
 from mqlake.remoting.tls.options import ClientTls
 from mqlake.storage.clock import SystemClock
@@ -46,6 +47,7 @@ class _Sharers(NamedTuple):
     unit: str | None
     is_unique: bool
     tls: ClientTls | None
+    credentials: Credentials | None
 
 
 class ClientInstance:
@@ -70,6 +72,7 @@ class ClientInstance:
             BrokerRequests(self.members).handlers(),
             self._connected,
             sharers.tls,
+            sharers.credentials,
         )
         self.routes = Routes(self.cluster)
         address = self.client_id.partition("@")[0]
@@ -216,6 +219,7 @@ def share_instance(
     *,
     is_stable: bool = False,
     tls: ClientTls | None = None,
+    credentials: Credentials | None = None,
 ) -> ClientInstance:
     """Return the instance that producers and consumers of this event loop share, and count one more
     user.
@@ -228,12 +232,13 @@ def share_instance(
         consumer_group: the group of the consumer that asks, if it is one.
         is_stable: the default instance, too, has the same client id after a restart.
         tls: how the connections use TLS; None for clear text.
+        credentials: sign the requests; None for brokers without authentication.
     """
     for over in [loop for loop in _instances if loop.is_closed()]:
         del _instances[over]  # This includes instances that nobody has given back.
     instances = _instances.setdefault(asyncio.get_running_loop(), [])
     is_unique = instance == DEFAULT_INSTANCE and not is_stable
-    sharers = _Sharers(name_servers, instance, unit, is_unique, tls)
+    sharers = _Sharers(name_servers, instance, unit, is_unique, tls, credentials)
     for found in instances:
         is_free = consumer_group is None or consumer_group not in found.members.consumers
         is_own = not found.fork_guard.is_child

@@ -19,6 +19,7 @@ from mqlake.client.message import Message
 from mqlake.client.producer.producer import Producer
 from mqlake.errors import FormatError, MqlakeError
 from mqlake.protocol.naming import group_fault, topic_fault
+from mqlake.protocol.signature import Credentials
 from mqlake.remoting.tls.options import ClientTls
 from mqlake.storage.clock import SystemClock
 from mqlake.taskiq.border import (
@@ -92,6 +93,7 @@ class RocketmqBroker(AsyncBroker):
         prefetch: the maximum number of tasks that a worker receives in a single call, up to 32.
         queues: the number of queues of a new topic, on each broker.
         tls: how its connections use TLS; None for clear text.
+        credentials: sign its requests; None for brokers without authentication.
 
     Raises:
         FormatError: an option cannot be used.
@@ -107,9 +109,10 @@ class RocketmqBroker(AsyncBroker):
         prefetch: int = 4,
         queues: int = 8,
         tls: ClientTls | None = None,
+        credentials: Credentials | None = None,
     ) -> None:
         super().__init__()
-        self._tls = tls
+        self._tls, self._credentials = tls, credentials
         if fault := topic_fault(topic) or group_fault(group):
             raise FormatError(fault)
         given = {"visibility_timeout": visibility_timeout, "prefetch": prefetch, "queues": queues}
@@ -132,10 +135,14 @@ class RocketmqBroker(AsyncBroker):
         """
         self._window = PrefetchWindow()
         async with AsyncExitStack() as stack:
-            async with Admin(self._name_servers, tls=self._tls) as admin:
+            async with Admin(
+                self._name_servers, tls=self._tls, credentials=self._credentials
+            ) as admin:
                 topics = QueueTopics(admin, self._group, self._options.queues)
                 await topics.ensure(self._topic)
-            producer = await stack.enter_async_context(Producer(self._name_servers, tls=self._tls))
+            producer = await stack.enter_async_context(
+                Producer(self._name_servers, tls=self._tls, credentials=self._credentials)
+            )
             self._stack, self._producer = stack.pop_all(), producer
         await super().startup()
 
@@ -176,6 +183,7 @@ class RocketmqBroker(AsyncBroker):
             invisible=seconds,
             is_from_first=True,
             tls=self._tls,
+            credentials=self._credentials,
         )
         # The consumer is closed after the received messages were acknowledged or given back.
         await self._stack.enter_async_context(consumer)

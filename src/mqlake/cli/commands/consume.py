@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from mqlake.cli.credentials import credentials
 from mqlake.cli.options import Progress, UsageError
 from mqlake.cli.streams import (
     DEFAULT_NAMES,
@@ -83,7 +84,9 @@ def consume(
         if group is None:
             await read_all_queues(names, topic, wanted, settings, most, told, shown, as_json=json)
             return
-        async with Consumer(names, group, {topic: wanted}, settings=settings) as consumer:
+        async with Consumer(
+            names, group, {topic: wanted}, settings=settings, credentials=credentials()
+        ) as consumer:
             await _read(consumer, most, told, shown, as_json=json)
 
     try:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from mqlake.cli.credentials import credentials
 from mqlake.cli.lines import Lines, open_lines
 from mqlake.cli.options import Json, Progress, settings_given
 from mqlake.cli.output import write_json
@@ -115,7 +116,7 @@ async def _send(
     from mqlake.client import ClientError, Producer
 
     most = _CHUNK if rate is None else max(1, min(_CHUNK, int(rate)))
-    async with Producer(names) as producer:
+    async with Producer(names, credentials=credentials()) as producer:
         while not told.is_set() and (some := await or_told(lines.next(most), told)):
             try:
                 await producer.send_many([made(line) for line in some])

@@ -36,6 +36,7 @@ class Consumer(GroupMember):
         on_revoked: called with queues before the consumer gives them up. Until it returns, their
             messages can be acknowledged and the group does not rebalance.
         tls: how its connections use TLS; None for clear text.
+        credentials: sign its requests; None for brokers without authentication.
 
     Raises:
         ClientError: the name of the group cannot be used.

@@ -31,6 +31,7 @@ from mqlake.protocol.bodies.queue_tables import read_object, read_queue_table
 from mqlake.protocol.command import Body, Command
 from mqlake.protocol.namespace import Namespace
 from mqlake.protocol.naming import group_fault, retry_topic
+from mqlake.protocol.signature import Credentials
 from mqlake.remoting.tls.options import ClientTls
 from mqlake.storage.clock import SystemClock
 
@@ -68,8 +69,9 @@ class GroupMember:
         on_assigned: Listener | None = None,
         on_revoked: Listener | None = None,
         tls: ClientTls | None = None,
+        credentials: Credentials | None = None,
     ) -> None:
-        self._tls = tls
+        self._tls, self._credentials = tls, credentials
         self._namespace = Namespace(namespace)
         group = self._namespace.wrap(group)
         if fault := group_fault(group):
@@ -112,6 +114,7 @@ class GroupMember:
             consumer_group=self.group,
             is_stable=settings.broadcasting,
             tls=self._tls,
+            credentials=self._credentials,
         )
         try:
             instance.members.add_consumer(self, instance.client_id)

@@ -24,6 +24,7 @@ from mqlake.protocol.bodies.message_queue import MessageQueue
 from mqlake.protocol.command import Body
 from mqlake.protocol.namespace import Namespace
 from mqlake.protocol.naming import group_fault
+from mqlake.protocol.signature import Credentials
 from mqlake.remoting.tls.options import ClientTls
 from mqlake.storage.clock import SystemClock
 
@@ -46,6 +47,7 @@ class PullConsumer:
         instance: a name that tells the clients of one machine apart.
         namespace: the namespace of its topics and its group, as for `Consumer`.
         tls: how its connections use TLS; None for clear text.
+        credentials: sign its requests; None for brokers without authentication.
 
     Raises:
         ClientError: the name of the group cannot be used.
@@ -60,8 +62,9 @@ class PullConsumer:
         instance: str = DEFAULT_INSTANCE,
         namespace: str = "",
         tls: ClientTls | None = None,
+        credentials: Credentials | None = None,
     ) -> None:
-        self._tls = tls
+        self._tls, self._credentials = tls, credentials
         self._namespace = Namespace(namespace)
         group = None if group is None else self._namespace.wrap(group)
         if group is not None and (fault := group_fault(group)):
@@ -82,7 +85,13 @@ class PullConsumer:
 
     def start(self) -> None:
         """Connect; `async with` does it."""
-        instance = share_instance(self._name_servers, self._instance_name, None, tls=self._tls)
+        instance = share_instance(
+            self._name_servers,
+            self._instance_name,
+            None,
+            tls=self._tls,
+            credentials=self._credentials,
+        )
         self._instance, self._inbox = instance, Inbox[QueueMessages]()
         group = self.group or _NOBODY
         self._calls = BrokerCalls(instance, group, self._namespace)

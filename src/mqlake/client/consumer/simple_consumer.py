@@ -25,6 +25,7 @@ from mqlake.protocol.bodies.message_queue import MessageQueue
 from mqlake.protocol.namespace import Namespace
 from mqlake.protocol.naming import group_fault
 from mqlake.protocol.receipts import Receipt
+from mqlake.protocol.signature import Credentials
 from mqlake.protocol.strategies import ALL_QUEUES
 from mqlake.remoting.tls.options import ClientTls
 
@@ -69,6 +70,7 @@ class SimpleConsumer:
         instance: a name that tells the clients of one machine apart.
         namespace: the namespace of its topics and its group, as for `Consumer`.
         tls: how its connections use TLS; None for clear text.
+        credentials: sign its requests; None for brokers without authentication.
 
     Raises:
         ClientError: the name of the group cannot be used.
@@ -85,8 +87,9 @@ class SimpleConsumer:
         instance: str = DEFAULT_INSTANCE,
         namespace: str = "",
         tls: ClientTls | None = None,
+        credentials: Credentials | None = None,
     ) -> None:
-        self._tls = tls
+        self._tls, self._credentials = tls, credentials
         self._namespace = Namespace(namespace)
         group = self._namespace.wrap(group)
         if fault := group_fault(group):
@@ -102,7 +105,11 @@ class SimpleConsumer:
 
     async def __aenter__(self) -> Self:
         self._instance = share_instance(
-            self._name_servers, self._instance_name, None, tls=self._tls
+            self._name_servers,
+            self._instance_name,
+            None,
+            tls=self._tls,
+            credentials=self._credentials,
         )
         return self
 

@@ -35,6 +35,7 @@ from mqlake.protocol.codes import RequestCode
 from mqlake.protocol.command import Command
 from mqlake.protocol.headers.transactions import CheckTransactionHeader
 from mqlake.protocol.namespace import Namespace
+from mqlake.protocol.signature import Credentials
 from mqlake.remoting.tls.options import ClientTls
 from mqlake.storage.clock import SystemClock
 
@@ -68,6 +69,7 @@ class Producer:
         check: tells how a transaction ended if a broker has not heard of its end.
         trace: whether each message is recorded in RocketMQ's trace topic, or the topic for that.
         tls: how its connections use TLS; None for clear text.
+        credentials: sign its requests; None for brokers without authentication.
     """
 
     def __init__(
@@ -88,6 +90,7 @@ class Producer:
         check: Check | None = None,
         trace: bool | str = False,
         tls: ClientTls | None = None,
+        credentials: Credentials | None = None,
     ) -> None:
         self._namespace = Namespace(namespace)
         self.group = self._namespace.wrap(group)
@@ -96,7 +99,8 @@ class Producer:
         self._compression, self._most = compression, max_message_size
         self._most_in_flight = max_in_flight, max_in_flight_bytes
         self._avoids_slow_brokers, self._check_handler = avoids_slow_brokers, check
-        self._wants_trace, self._tls = trace, tls
+        self._wants_trace = trace
+        self._tls, self._credentials = tls, credentials
         self._instance: ClientInstance | None = None
         self._closing = Closing()
 
@@ -110,7 +114,11 @@ class Producer:
     async def start(self) -> None:
         """Connect; `async with` does it."""
         instance = share_instance(
-            self._name_servers, self._instance_name, self._unit, tls=self._tls
+            self._name_servers,
+            self._instance_name,
+            self._unit,
+            tls=self._tls,
+            credentials=self._credentials,
         )
         clock = SystemClock()
         self._instance = instance

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
+from mqlake.cli.credentials import credentials
 from mqlake.cli.options import UsageError
 from mqlake.cli.output import draw, write_json
 from mqlake.storage.clock import SystemClock
@@ -61,7 +62,7 @@ def run(names: str, function: Callable[[Admin], Awaitable[T]]) -> T:
     from mqlake.admin.admin import Admin
 
     async def asked() -> T:
-        async with Admin(names) as admin:
+        async with Admin(names, credentials=credentials()) as admin:
             return await function(admin)
 
     return asyncio.run(asked())

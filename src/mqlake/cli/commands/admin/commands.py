@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from mqlake.cli.commands.admin import (
+    acls,
     brokers,
     groups,
     messages,
@@ -12,10 +13,11 @@ from mqlake.cli.commands.admin import (
     offsets,
     static_topics,
     topics,
+    users,
 )
 
 COMMANDS: dict[str, Callable[..., int]] = {
     name: function
-    for module in (brokers, topics, static_topics, groups, offsets, messages, names)
+    for module in (brokers, topics, static_topics, groups, offsets, messages, names, users, acls)
     for name, function in module.COMMANDS.items()
 }
