@@ -16,6 +16,7 @@ from typing import Annotated
 
 import typer
 
+from mqlake.cli import tls as tls_options
 from mqlake.cli.commands import admin as admin_commands
 from mqlake.cli.commands import (
     archive,
@@ -57,14 +58,20 @@ def _version(wanted: bool) -> None:
 
 
 def _program(
-    version: Annotated[
+    _wants_version: Annotated[
         bool,
         typer.Option(
             "--version", help="Show the version and exit.", is_eager=True, callback=_version
         ),
     ] = False,
+    tls: tls_options.Tls = False,
+    ca: tls_options.Ca = "",
+    cert: tls_options.Cert = "",
+    key: tls_options.Key = "",
+    verify: tls_options.Verify = None,
 ) -> None:
     """Run RocketMQ brokers and clients; inspect, verify, query, rebuild and export their stores."""
+    tls_options.choose(tls=tls, ca=ca, cert=cert, key=key, verify=verify)
 
 
 COMMANDS: dict[str, ModuleType] = {

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mqlake.cli.output import draw, timed, write_json
+from mqlake.cli.tls import chosen
 
 if TYPE_CHECKING:
     from mqlake.cli.progress import Report
@@ -60,7 +61,7 @@ class Masters:
         from mqlake.client.cluster import Cluster
         from mqlake.formats.file_name import check_topic_name
 
-        async with Cluster(self.name_servers) as found:
+        async with Cluster(self.name_servers, tls=chosen()) as found:
             names = [broker.name for broker in await found.brokers(cluster)]
         for name in names:  # each becomes a directory
             check_topic_name(name)
@@ -121,6 +122,7 @@ def _replica(name: str, query: FollowOptions, masters: Masters) -> ReplicaOption
     from mqlake.replica.options import ReplicaOptions
 
     return ReplicaOptions(
+        tls=chosen(),
         master=name,
         store=query.store,
         name_servers=masters.name_servers,

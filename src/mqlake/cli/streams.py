@@ -14,6 +14,7 @@ import typer
 from mqlake.cli.credentials import credentials
 from mqlake.cli.options import UsageError
 from mqlake.cli.output import write, write_json
+from mqlake.cli.tls import chosen
 from mqlake.storage.clock import SystemClock
 
 if TYPE_CHECKING:
@@ -167,7 +168,9 @@ async def read_all_queues(
     """
     from mqlake.client import PullConsumer
 
-    async with PullConsumer(names, settings=settings, credentials=credentials()) as consumer:
+    async with PullConsumer(
+        names, settings=settings, credentials=credentials(), tls=chosen()
+    ) as consumer:
         consumer.assign(await consumer.queues_of(topic), wanted)
         while not told.is_set() and (most is None or shown.count < most):
             left = _POLLED if most is None else min(_POLLED, most - shown.count)

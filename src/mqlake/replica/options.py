@@ -7,6 +7,8 @@ from pathlib import Path
 
 import msgspec
 
+from mqlake.remoting.tls.options import ClientTls
+
 _FOR_EVER = 1_000_000
 """Hours: the most that `fileReservedTime` may be."""
 _ALL_HOURS = ";".join(f"{hour:02}" for hour in range(24))
@@ -19,6 +21,8 @@ class ReplicaOptions(msgspec.Struct, frozen=True, kw_only=True):
         master: the broker name, or the "host:port" at which it serves clients.
         store: directory of the copy.
         name_servers: "host:port", several separated by `;`.
+        tls: how connections for requests use TLS; None for clear text. The log itself is copied in
+            clear text.
         ha_address: the "host:port" of the master's port for slaves; None if its settings tell.
         keep_hours: segments that were closed longer ago are removed; None keeps them.
         keep_bytes: the oldest segments are removed while there are more bytes; None keeps them.
@@ -29,6 +33,7 @@ class ReplicaOptions(msgspec.Struct, frozen=True, kw_only=True):
     master: str
     store: Path
     name_servers: str = ""
+    tls: ClientTls | None = None
     ha_address: str | None = None
     keep_hours: int | None = None
     keep_bytes: int | None = None

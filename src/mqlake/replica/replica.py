@@ -60,7 +60,7 @@ class Replica:
     def __init__(self, options: ReplicaOptions, held: Callable[[], int] | None = None) -> None:
         self._options, self._held = options, held
         self._clock, self._lag = SystemClock(), Lag()
-        self._cluster = Cluster(options.name_servers)
+        self._cluster = Cluster(options.name_servers, tls=options.tls)
         self._store: MessageStore | None = None
         self._reception: Reception | None = None
         self._topics: TopicCopy | None = None
@@ -203,7 +203,9 @@ class Replica:
         store.failed.add_done_callback(self._store_failed)
         self._reception = Reception(settings, store, is_counted=self._options.is_counted)
         self._reception.arrived, self._reception.activated = self._arrived, self._activated
-        self._topics = TopicCopy(store, lambda: self._is_followed, self._note_caught_up)
+        self._topics = TopicCopy(
+            store, lambda: self._is_followed, self._note_caught_up, self._options.tls
+        )
         self._store = store
         return store
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from mqlake.errors import MqlakeError
 from mqlake.protocol import naming
 from mqlake.remoting.slices import Slices
+from mqlake.remoting.tls.options import ClientTls
 from mqlake.replication.master_tables import MasterClient, TopicTables
 from mqlake.replication.topic_deletions import TopicDeletions
 from mqlake.store.port import Store
@@ -38,11 +39,15 @@ class TopicCopy:
     """
 
     def __init__(
-        self, store: Store, is_followed: Callable[[], bool], settled: Callable[[], object]
+        self,
+        store: Store,
+        is_followed: Callable[[], bool],
+        settled: Callable[[], object],
+        tls: ClientTls | None = None,
     ) -> None:
         self._store, self._is_followed, self._settled = store, is_followed, settled
         self._slices = Slices(lambda: _WAITING)
-        self._client = MasterClient(self._slices)
+        self._client = MasterClient(self._slices, tls)
         self._address = ""
         self._deletions = TopicDeletions(store, self._client, self._copies, self._without_topic)
         self._problems: dict[str, str] = {}

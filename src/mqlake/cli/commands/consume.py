@@ -29,6 +29,7 @@ from mqlake.cli.streams import (
     run_until_told,
     write_message,
 )
+from mqlake.cli.tls import chosen
 
 if TYPE_CHECKING:
     from mqlake.client import Consumer
@@ -85,7 +86,12 @@ def consume(
             await read_all_queues(names, topic, wanted, settings, most, told, shown, as_json=json)
             return
         async with Consumer(
-            names, group, {topic: wanted}, settings=settings, credentials=credentials()
+            names,
+            group,
+            {topic: wanted},
+            settings=settings,
+            credentials=credentials(),
+            tls=chosen(),
         ) as consumer:
             await _read(consumer, most, told, shown, as_json=json)
 

@@ -22,6 +22,7 @@ from mqlake.cli.lines import Lines, open_lines
 from mqlake.cli.options import Json, Progress, settings_given
 from mqlake.cli.output import write_json
 from mqlake.cli.streams import DEFAULT_NAMES, Names, Rate, Topic, or_told, run_until_told
+from mqlake.cli.tls import chosen
 from mqlake.errors import MqlakeError
 
 if TYPE_CHECKING:
@@ -116,7 +117,7 @@ async def _send(
     from mqlake.client import ClientError, Producer
 
     most = _CHUNK if rate is None else max(1, min(_CHUNK, int(rate)))
-    async with Producer(names, credentials=credentials()) as producer:
+    async with Producer(names, credentials=credentials(), tls=chosen()) as producer:
         while not told.is_set() and (some := await or_told(lines.next(most), told)):
             try:
                 await producer.send_many([made(line) for line in some])

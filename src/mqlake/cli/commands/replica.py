@@ -31,6 +31,7 @@ import typer
 from mqlake.cli import options as shared
 from mqlake.cli.output import write_json, write_line
 from mqlake.cli.streams import DEFAULT_NAMES, Names, run_until_told
+from mqlake.cli.tls import chosen
 
 if TYPE_CHECKING:
     from mqlake.replica.options import ReplicaOptions
@@ -96,6 +97,7 @@ def replica(
         master=master,
         store=store.absolute(),
         name_servers=names,
+        tls=chosen(),
         ha_address=ha,
         keep_hours=keep_hours,
         keep_bytes=keep_bytes,

@@ -12,6 +12,7 @@ import typer
 from mqlake.cli.credentials import credentials
 from mqlake.cli.options import UsageError
 from mqlake.cli.output import draw, write_json
+from mqlake.cli.tls import chosen
 from mqlake.storage.clock import SystemClock
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ def run(names: str, function: Callable[[Admin], Awaitable[T]]) -> T:
     from mqlake.admin.admin import Admin
 
     async def asked() -> T:
-        async with Admin(names, credentials=credentials()) as admin:
+        async with Admin(names, credentials=credentials(), tls=chosen()) as admin:
             return await function(admin)
 
     return asyncio.run(asked())

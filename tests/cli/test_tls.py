@@ -1,0 +1,75 @@
+"""Options about TLS stand before the command, and apply to its connections only."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from mqlake.cli.tls import choose, chosen
+from mqlake.remoting.tls.options import ClientTls, Verify
+from mqlake.testing import RunningBroker, broker
+from tests.cli.conftest import Mqlake
+from tests.remoting.tls.certificates import Authority
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    return Authority(tmp_path_factory.mktemp("authority"))
+
+
+@pytest.fixture(scope="module")
+def running(authority: Authority) -> Iterator[RunningBroker]:
+    files = authority.sign("server", "127.0.0.1")
+    settings: dict[str, object] = {
+        "tls.server.mode": "enforcing",
+        "tls.server.certPath": files.cert,
+        "tls.server.keyPath": files.key,
+        "tls.enable": True,
+        "tls.client.trustCertPath": authority.ca,
+    }
+    with broker(**settings) as running:
+        yield running
+
+
+def test_commands_use_tls(
+    mqlake: Mqlake, running: RunningBroker, authority: Authority, tmp_path: Path
+) -> None:
+    lines = tmp_path / "lines"
+    lines.write_text("one\ntwo\n")
+    tls, names = ("--tls-ca", authority.ca), ("-n", running.name_server)
+    sent = mqlake(*tls, "produce", "orders", lines, *names, "--json")
+    assert (sent.code, json.loads(sent.out)["acknowledged"]) == (0, 2)
+    found = mqlake(*tls, "tail", "orders", *names, "--from", "earliest", "--max", 2, "--json")
+    bodies = [json.loads(line)["body"] for line in found.out.splitlines()]
+    assert sorted(bodies) == ["one", "two"]
+    listed = mqlake(*tls, "admin", "clusterList", *names, "--json")
+    assert "broker-a" in listed.out
+
+
+def test_clear_text_and_strange_authorities_are_refused(
+    mqlake: Mqlake, running: RunningBroker
+) -> None:
+    command = ("admin", "clusterList", "-n", running.name_server)
+    for options in ((), ("--tls",), ("--tls-verify", "ca")):
+        assert mqlake(*options, *command).code == 2
+    assert mqlake("--tls-verify", "none", *command).code == 0
+    assert mqlake(*command).code == 2  # The options of one command do not reach the next one.
+
+
+def test_a_missing_file_is_named(mqlake: Mqlake) -> None:
+    ran = mqlake("--tls-ca", "/missing/ca.pem", "admin", "clusterList", "-n", "127.0.0.1:1")
+    assert (ran.code, ran.err) == (2, "mqlake: TLS: /missing/ca.pem: No such file or directory\n")
+
+
+def test_each_option_implies_tls(monkeypatch: pytest.MonkeyPatch) -> None:
+    given = {"tls": False, "ca": "", "cert": "", "key": "", "verify": None}
+    monkeypatch.setenv("MQLAKE_TLS_KEY_PASSWORD", "secret")
+    choose(**{**given, "cert": "/c", "key": "/k"})
+    assert chosen() == ClientTls(cert="/c", key="/k", key_password="secret")
+    choose(**{**given, "verify": "ca"})
+    assert chosen() == ClientTls(verify=Verify.CA, key_password="secret")
+    choose(**given)
+    assert chosen() is None
