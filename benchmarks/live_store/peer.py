@@ -118,7 +118,7 @@ class Peer:
             while log.end // log.file_size == end:
                 self.store.put(message)
         with self.store.lock:
-            self.store.core.checkpoint()
+            self.store.core.durability.checkpoint()
         time.sleep(QUIET_SECONDS)  # a sync that another thread began holds its files
         mappings = Path("/proc/self/maps").read_bytes().count(b"\n")
         return {"descriptors": len(os.listdir("/proc/self/fd")), "mappings": mappings}

@@ -266,7 +266,7 @@ def test_offsets_of_pops(tmp_path: Path) -> None:
             await popping.send(broker, "c", queue_id=1)
             assert "maxConsumerOffsetNums" in ((await waits).remark or "")
             assert len(offsets) == 1000
-            broker.state.store.core.sync_log()
+            broker.state.store.core.durability.sync_log()
             await until(lambda: offsets.query(popping.GROUP, popping.TOPIC, 0) == 2)
 
     asyncio.run(main())

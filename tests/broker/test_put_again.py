@@ -292,7 +292,7 @@ def test_full_messages_of_older_stores_come_again(tmp_path: Path, optional: str)
             broker.state.topics.put(Topic(TOPIC, read_queue_nums=1, write_queue_nums=1))
             for body, data in ((b"body", full(optional)), (b"good", b"")):
                 message = Message(TOPIC, body, encoded_properties=data)
-                assert broker.state.store.core.put(message).is_ok
+                assert broker.state.store.core.puts.put(message).is_ok
         async with running(tmp_path, **FAST) as broker:
             core = broker.state.store.core
             for _ in range(3):
@@ -322,12 +322,12 @@ def test_what_can_never_be_put_is_set_aside(
                 broker.state.groups.put(SubscriptionGroup(name))
             core = broker.state.store.core
             for name, body in ((topic, b"poison"), (TOPIC, b"good")):
-                assert core.put(Message(name, body)).is_ok
+                assert core.puts.put(Message(name, body)).is_ok
             point = {"so": 0, "pt": 1, "it": 1, "n": 1, "q": 0, "d": [0]}
             revive = "rmq_sys_REVIVE_LOG_DefaultCluster"
             for names in ({"t": topic, "c": group}, {"t": TOPIC, "c": GROUP}):
                 body = json.dumps(point | names).encode()
-                assert core.put(Message(revive, body, tags="ck")).is_ok
+                assert core.puts.put(Message(revive, body, tags="ck")).is_ok
             (good,) = await wait_for(lambda: broker.records(RETRY))
             assert good.body == b"good"
             (aside,) = broker.records(ASIDE)

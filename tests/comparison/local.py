@@ -42,7 +42,9 @@ def stored(count: int) -> Path:
     store = OwnedStore.open(LocalOwnedDirectory.make(path), settings_of(ASYNC), ManualClock())
     for number in range(count):
         body = b"%d:" % number
-        store.put(Message(TOPIC, body.ljust(700, b"x"), keys=f"k{number}", queue_id=number % 2))
+        store.puts.put(
+            Message(TOPIC, body.ljust(700, b"x"), keys=f"k{number}", queue_id=number % 2)
+        )
     store.close()
     return path
 

@@ -29,7 +29,9 @@ def _sent() -> bytes:
     store = OwnedStore.open(RecordedDisk(), settings_of(ASYNC), ManualClock())
     for number in range(_COUNT):
         body = b"%d:" % -number
-        store.put(Message(TOPIC, body.ljust(600, b"x"), keys=f"m{number}", queue_id=number % 2))
+        store.puts.put(
+            Message(TOPIC, body.ljust(600, b"x"), keys=f"m{number}", queue_id=number % 2)
+        )
     parts: list[bytes] = []
     start = 0
     while start < store.log.end:
@@ -46,12 +48,12 @@ def _receive(s: StoreSubject, start: int, end: int) -> Step:
 
     def act() -> None:
         store = s.store
-        store.received.drop()
-        while (at := store.received.expected) < end:
-            store.receive(_sent()[at : min(at + _PIECE, end)])
+        store.role.received.drop()
+        while (at := store.role.received.expected) < end:
+            store.role.receive(_sent()[at : min(at + _PIECE, end)])
         store.tick()
-        if store.not_writable is not None:
-            raise StoreError(store.not_writable)
+        if store.health.not_writable is not None:
+            raise StoreError(store.health.not_writable)
 
     return Step(f"receive {start} to {end}", act, is_exact=False)
 
@@ -64,16 +66,18 @@ def _prepare(s: StoreSubject, steps: Generator[Job | None]) -> None:
                 try:
                     job.run()
                 except SyncError as error:
-                    s.store.fail(error)
+                    s.store.health.fail(error)
                     raise
                 job.done()
-            if s.store.failure is not None:
-                raise s.store.failure
+            if s.store.health.failure is not None:
+                raise s.store.health.failure
 
 
 def _switch(s: StoreSubject, role: BrokerRole) -> Step:
     def act() -> None:
-        _prepare(s, s.store.following() if role is BrokerRole.SLAVE else s.store.leading())
+        _prepare(
+            s, s.store.role.following() if role is BrokerRole.SLAVE else s.store.role.leading()
+        )
         now = msgspec.structs.replace(s.settings.now, broker_role=role)
         s.settings.switch(now)
 

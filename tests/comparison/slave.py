@@ -72,7 +72,7 @@ class SlaveSubject(WireSubject):
         until = self.now + _PATIENCE
         while self._lacks():
             assert self.broker is not None
-            if (failure := self.broker.state.store.core.failure) is not None:
+            if (failure := self.broker.state.store.core.health.failure) is not None:
                 raise failure
             require(self.now < until, "the slave does not follow")
             self.run(asyncio.sleep(0.5))

@@ -105,7 +105,7 @@ class StoreSubject:
 
     def revive(self) -> None:
         self._store, self._waits_for_sync = None, False
-        assert self.store.failure is None
+        assert self.store.health.failure is None
 
     def close(self) -> None:
         self._store = None
@@ -123,7 +123,7 @@ class StoreSubject:
 
     def put(self, size: int = 20, **fields: object) -> Step:
         message = self.message(size, **fields)
-        return self._puts(lambda: self.store.put(message))
+        return self._puts(lambda: self.store.puts.put(message))
 
     def _puts(self, put: Callable[[], PutResult]) -> Step:
         def act() -> None:
@@ -138,7 +138,7 @@ class StoreSubject:
         left = list(messages)
 
         def act() -> None:
-            results = self.store.put_many(left)
+            results = self.store.puts.put_many(left)
             left[:] = [
                 message for message, result in zip(left, results, strict=True) if not result.is_ok
             ]
@@ -150,7 +150,7 @@ class StoreSubject:
         messages = [self.message(300) for _ in range(count)]
         body = encode_batch((0, message.body, b"") for message in messages)
         batch = MessageBatch(topic, body, is_inner=is_inner)
-        return self._puts(lambda: self.store.put_batch(batch))
+        return self._puts(lambda: self.store.puts.put_batch(batch))
 
     def _acknowledge(self, results: Sequence[PutResult]) -> None:
         for result in results:
@@ -159,7 +159,7 @@ class StoreSubject:
         if not self.store.watermarks.confirms_at_append:
             self._waits_for_sync = True
             try:
-                self.store.sync_log()
+                self.store.durability.sync_log()
             except DiskError as error:
                 raise PerhapsError(str(error)) from error
             self._waits_for_sync = False
@@ -168,7 +168,7 @@ class StoreSubject:
         return Step(name, act, **rules)
 
     def checkpoint(self) -> Step:
-        return Step("checkpoint", lambda: self.store.checkpoint())  # noqa: PLW0108
+        return Step("checkpoint", lambda: self.store.durability.checkpoint())  # noqa: PLW0108
 
     def make_topic(self, topic: Topic) -> Step:
         def act() -> None:
@@ -178,7 +178,7 @@ class StoreSubject:
         return Step(f"create {topic.topic_name}", act)
 
     def remove_topic(self, topic: str) -> Step:
-        return Step(f"delete {topic}", lambda: self.store.remove_topic(topic))
+        return Step(f"delete {topic}", lambda: self.store.removal.remove(topic))
 
     def consume(self, offset: int) -> Step:
         def act() -> None:
@@ -197,8 +197,8 @@ class StoreSubject:
             self.world.clock.forward(milliseconds)
             run_services(self.store)
             self.store.tick()
-        if self.store.failure is not None:
-            raise self.store.failure
+        if self.store.health.failure is not None:
+            raise self.store.health.failure
 
     def restart(self) -> Step:
         def act() -> None:

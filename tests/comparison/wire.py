@@ -209,7 +209,7 @@ class WireSubject:
             StoreError: the store accepts nothing any more: what waits comes after a restart only.
         """
         self.run(asyncio.sleep(seconds))
-        if self.broker is not None and (failure := self.broker.state.store.core.failure):
+        if self.broker is not None and (failure := self.broker.state.store.core.health.failure):
             raise failure
 
     # Requests

@@ -68,7 +68,7 @@ class FaultySession(Session):
         return store
 
     def send(self, act: Callable[[], Sequence[PutResult]]) -> Sequence[PutResult]:
-        had_failed, start = self.store.failure is not None, len(self.disk.trace)
+        had_failed, start = self.store.health.failure is not None, len(self.disk.trace)
         results = act()
         fresh = {found.record.physical_offset: found for found in self._note_sent(start)}
         taken = {at for result in results for at in _offsets(result)}
@@ -85,7 +85,7 @@ class FaultySession(Session):
             super().flush()
 
     def flush_around(self, act: Callable[[], object]) -> None:
-        if self.store.failure is not None:
+        if self.store.health.failure is not None:
             return  # as the facades: after a failed sync there is none that could be believed
         with self._failing():
             super().flush_around(act)
@@ -152,7 +152,7 @@ class FaultySession(Session):
             if not self.bears:
                 raise
             if isinstance(error, SyncError):
-                self.store.fail(error)
+                self.store.health.fail(error)
 
 
 def _offsets(result: PutResult) -> Sequence[int]:
@@ -235,7 +235,7 @@ def _failed_syncs(trace: list[Step]) -> Iterator[Sync | SyncNames]:
 
 def _check_final(session: FaultySession, *, names_only: bool) -> None:
     """A failed sync is told of: by every put, or, where only tables are concerned, by the stop."""
-    store, failure = session.store, session.store.failure
+    store, failure = session.store, session.store.health.failure
     result = session.put()
     if failure is not None:
         require(isinstance(failure, SyncError), f"{failure} is taken for a failed sync")
@@ -252,7 +252,7 @@ def _check_final(session: FaultySession, *, names_only: bool) -> None:
 def _check_goes_on(session: FaultySession) -> None:
     store = session.store
     session.bears = False
-    require(store.failure is None, f"the store has failed for good: {store.failure}")
+    require(store.health.failure is None, f"the store has failed for good: {store.health.failure}")
     if store.retention.not_writable:
         session.pass_time(session.settings.clean_resource_interval)
     session.tick()

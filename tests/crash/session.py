@@ -77,7 +77,7 @@ class Session:
     def put(self, size: int = 20, **fields: object) -> PutResult:
         """Put one message, as a producer does that waits for the answer."""
         message = self.message(size, **fields)
-        return self.send(lambda: [self.store.put(message)])[0]
+        return self.send(lambda: [self.store.puts.put(message)])[0]
 
     def odd_message(self, properties: bytes, body: int | None = None) -> Message:
         """Return a message with properties as they are stored, and one of `odd.bodies`."""
@@ -90,23 +90,23 @@ class Session:
     def put_odd(self, properties: bytes, body: int | None = None) -> None:
         """Put a message of that kind."""
         message = self.odd_message(properties, body)
-        self.send(lambda: [self.store.put(message)])
+        self.send(lambda: [self.store.puts.put(message)])
 
     def put_odd_batch(self, properties: Sequence[bytes]) -> None:
         """Put a batch of messages with these properties."""
         messages = [self.odd_message(each) for each in properties]
         body = encode_batch((0, each.body, each.encoded_properties or b"") for each in messages)
-        self.send(lambda: [self.store.put_batch(MessageBatch(TOPIC, body))])
+        self.send(lambda: [self.store.puts.put_batch(MessageBatch(TOPIC, body))])
 
     def put_plain(self, size: int) -> None:
         """Put a message without properties of its own whose record has `size` bytes."""
         message = self.message(size, tags=None, keys=())
         message.body = message.body[: size - RECORD_OVERHEAD - len(TOPIC)]
-        self.send(lambda: [self.store.put(message)])
+        self.send(lambda: [self.store.puts.put(message)])
 
     def put_many(self, messages: Sequence[Message]) -> None:
         """Put messages in one call."""
-        self.send(lambda: self.store.put_many(messages))
+        self.send(lambda: self.store.puts.put_many(messages))
 
     def put_batch(self, sizes: Sequence[int], **fields: object) -> None:
         """Put a batch of messages with bodies of these sizes."""
@@ -116,7 +116,7 @@ class Session:
             for message in messages
         )
         batch = MessageBatch(TOPIC, body, **fields)
-        self.send(lambda: [self.store.put_batch(batch)])
+        self.send(lambda: [self.store.puts.put_batch(batch)])
 
     def make_batch_topic(self) -> None:
         """Create the topic with batch consume queues, which is kept before it is answered."""
@@ -129,7 +129,7 @@ class Session:
         body = encode_batch((0, message.body, b"") for message in messages)
         key = encode_properties({"UNIQ_KEY": f"u{self._bodies}", "KEYS": f"k{self._bodies}"})
         batch = MessageBatch(BATCHES, body, encoded_properties=key, is_inner=True, **fields)
-        self.send(lambda: [self.store.put_batch(batch)])
+        self.send(lambda: [self.store.puts.put_batch(batch)])
 
     def send(self, act: Callable[[], Sequence[PutResult]]) -> Sequence[PutResult]:
         """Let the store put something, and wait until it is acknowledged."""
@@ -178,7 +178,7 @@ class Session:
     def flush(self) -> None:
         """Sync the log, as a group commit or the flush interval does."""
         waiting = dict(self._acknowledged)
-        self.do(self.store.sync_log)
+        self.do(self.store.durability.sync_log)
         self._keep(waiting)
 
     def flush_around(self, act: Callable[[], object]) -> None:
@@ -219,7 +219,7 @@ class Session:
     def checkpoint(self) -> None:
         """Sync everything and move the checkpoint."""
         waiting = dict(self._acknowledged)
-        self.do(self.store.checkpoint)
+        self.do(self.store.durability.checkpoint)
         self._keep(waiting)
 
     def _keep(self, waiting: dict[int, LogRecord]) -> None:
@@ -298,7 +298,7 @@ class Session:
             if queue[0] == topic:
                 self.disk.record(Note(ValueDropped(f"next of {queue}")))
         self.disk.record(Note(ValueSet(name, end)))
-        self.store.remove_topic(topic)
+        self.store.removal.remove(topic)
         self.disk.record(Note(ValueKept(name, end)))
         living = ((at, each) for at, each in self._acknowledged.items() if each.queue[0] != topic)
         self._acknowledged = dict(living)

@@ -86,7 +86,7 @@ class StoreWorkload:
         store = OwnedStore.open(disk, self.settings, disk.clock)
         upcoming = store.offsets.next(TOPIC, 0)
         require(upcoming >= 0, f"the next message would get the queue offset {upcoming}")
-        result = store.put(Message(TOPIC, b"one more", keys="more"))
+        result = store.puts.put(Message(TOPIC, b"one more", keys="more"))
         require(result.is_ok, f"a put after a recovery: {result.reason}")
         require(result.queue_offset == upcoming, "a put after a recovery has an odd offset")
         store.close()

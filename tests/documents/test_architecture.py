@@ -49,8 +49,8 @@ def _stored(running: RunningBroker) -> tuple[int, int]:
 
     async def size(running: Broker) -> int:
         core = running.state.store.core
-        core.sync_log()
-        core.checkpoint()
+        core.durability.sync_log()
+        core.durability.checkpoint()
         queues = core.reads.queues(_TOPIC)
         (found,) = (each for queue in queues for each in core.reads.get(_TOPIC, queue, 0).records)
         return found.size

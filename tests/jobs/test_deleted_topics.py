@@ -351,10 +351,10 @@ def test_a_rebuild_restores_whatever_queues_were_lost_if_the_table_is_complete(
     store = open_store(path)
     store.config.topics.put(Topic("Deleted", 1, 1))
     fill(store, "Deleted", 2)
-    store.remove_topic("Deleted")
+    store.removal.remove("Deleted")
     store.config.topics.put(Topic("T", 3, 3))
     for queue_id in queue_ids:
-        assert store.put(Message("T", b"body", queue_id=queue_id)).is_ok
+        assert store.puts.put(Message("T", b"body", queue_id=queue_id)).is_ok
     store.close()
     topic = path / "consumequeue" / "T"
     expected = read_queue_files(path)

@@ -45,7 +45,7 @@ def put_many(world: World, messages: Sequence[Message], dice: Random) -> None:
     todo = list(messages)
     while todo:
         some = [todo.pop() for _ in range(min(len(todo), dice.choice((1, 8, 20))))]
-        for message, result in zip(some, world.store.put_many(some), strict=True):
+        for message, result in zip(some, world.store.puts.put_many(some), strict=True):
             world.note(message, result)
 
 
@@ -73,20 +73,20 @@ def put_batch(world: World, messages: Sequence[Message], dice: Random) -> None:
             born_timestamp=message.born_timestamp,
             born_host=message.born_host,
         )
-        world.attempt(alone, lambda _, batch=batch: world.store.put_batch(batch))
+        world.attempt(alone, lambda _, batch=batch: world.store.puts.put_batch(batch))
 
 
 def delay(world: World, messages: Sequence[Message], dice: Random) -> None:
     for message in messages:
         level = dice.choice((1, 2, 3))
-        world.attempt(room_for_delay(message, b"DELAY\x01%d\x02" % level), world.store.put)
+        world.attempt(room_for_delay(message, b"DELAY\x01%d\x02" % level), world.store.puts.put)
     world.pass_time(15)
 
 
 def timer(world: World, messages: Sequence[Message], dice: Random) -> None:
     for message in messages:
         when = b"TIMER_DELAY_SEC\x01%d\x02" % dice.choice((1, 4, 9))
-        world.attempt(room_for_delay(message, when), world.store.put)
+        world.attempt(room_for_delay(message, when), world.store.puts.put)
     world.pass_time(15)
 
 

@@ -94,7 +94,7 @@ class World:
 
 def put(world: World, messages: Sequence[Message], dice: Random) -> None:
     for message in messages:
-        world.attempt(message, world.store.put)
+        world.attempt(message, world.store.puts.put)
 
 
 def drawn(dice: Random, count: int, *, of_clients: bool = False) -> list[Message]:

@@ -58,14 +58,14 @@ def open_store(path: Path, clock: Clock | None = None) -> OwnedStore:
 def send_at(store: OwnedStore, seconds: int, body: str, **properties: str) -> None:
     """Put a message that is to be delivered so many seconds from now."""
     pairs = {"UNIQ_KEY": body, "TIMER_DELAY_SEC": str(seconds), **properties}
-    assert store.put(Message("T", body.encode(), properties=pairs, queue_id=2)).is_ok
+    assert store.puts.put(Message("T", body.encode(), properties=pairs, queue_id=2)).is_ok
 
 
 def keep_check_point(store: OwnedStore) -> None:
     """Keep that a message is out, and that the other one of its queue was acknowledged."""
     store.config.groups.put(SubscriptionGroup(group_name="poppers"))
     for body in (b"popped", b"acknowledged"):
-        assert store.put(Message("T", body, queue_id=1)).is_ok
+        assert store.puts.put(Message("T", body, queue_id=1)).is_ok
     now = store.clock.milliseconds()
     point = CheckPoint(
         start_offset=0,
@@ -79,9 +79,9 @@ def keep_check_point(store: OwnedStore) -> None:
         broker_name="peer",
     )
     revive_topic = "rmq_sys_REVIVE_LOG_DefaultCluster"
-    assert store.put(point_message(point, revive_topic, 3)).is_ok
+    assert store.puts.put(point_message(point, revive_topic, 3)).is_ok
     ack = ack_message(point.key, [1], "peer", point.revive_time, revive_topic, 3)
-    assert store.put(ack).is_ok
+    assert store.puts.put(ack).is_ok
 
 
 def deliver_timers(store: OwnedStore, body: bytes) -> None:
@@ -126,7 +126,7 @@ def test_delays_timers_and_transactions_move_both_ways(tmp_path: Path) -> None:
     store.config.topics.ensure("T", 4)
     for number in range(3):
         delayed = Message("T", b"delayed %d" % number, queue_id=number, delay_level=1)
-        assert store.put(delayed).is_ok
+        assert store.puts.put(delayed).is_ok
     send_at(store, 3600, "in an hour")
     send_at(store, 10, "soon")
     send_at(store, 1, "at once")

@@ -13,7 +13,7 @@ from mqlake.errors import DiskError, StoreError
 from mqlake.formats.checkpoint import decode_checksummed
 from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.replication.group import Epochs
-from mqlake.store.replication.log_copying import LogCopying
+from mqlake.store.log_copying import LogCopying
 from tests.broker.controller.fake import controller
 from tests.broker.controller.test_membership import is_master, member, same, send
 from tests.broker.running import Running, running

@@ -106,7 +106,8 @@ def test_nothing_is_sent_before_it_is_on_the_masters_disk(tmp_path: Path) -> Non
         await until(lambda: only(broker).transferred_from == 0)
         await fill(broker, 5)
         await whole(slave, end(broker))
-        broker.state.store.core.put(_message())  # nobody waits for it, so that nothing syncs it
+        # Nobody waits for it, so that nothing syncs it.
+        broker.state.store.core.puts.put(_message())
         broker.state.store.copying.tell()
         log = broker.state.store.watermarks
         assert broker.state.store.copying.end == log.flushed

@@ -181,7 +181,7 @@ def test_a_promotion_dispatches_in_turns(tmp_path: Path, monkeypatch: pytest.Mon
                 monkeypatch.setattr(type(store), "_tick_now", lambda _: None)
                 await send(one, 200)
                 await until(lambda: end(two) == end(one))
-                monkeypatch.setattr("mqlake.store.owned_store.LONGEST_TURN", 0)
+                monkeypatch.setattr("mqlake.store.core.role.LONGEST_TURN", 0)
                 turns = 0
 
                 async def count() -> None:

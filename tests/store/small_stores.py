@@ -23,7 +23,7 @@ WIRE = {
 
 def fill(store: OwnedStore, count: int = 60) -> None:
     for number in range(count):
-        assert store.put(Message("Topic", b"%d" % number, keys=f"k{number}")).is_ok
+        assert store.puts.put(Message("Topic", b"%d" % number, keys=f"k{number}")).is_ok
     store.tick()
 
 
@@ -32,6 +32,6 @@ def run_services(store: OwnedStore) -> None:
         try:
             job.run()
         except SyncError as error:
-            store.fail(error)
+            store.health.fail(error)
         else:
             job.done()

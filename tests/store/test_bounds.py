@@ -48,16 +48,16 @@ def use(path: Path, settings: StoreSettings) -> None:
     clock = ManualClock(NOW)
     store = OwnedStore.open(LocalOwnedDirectory.make(path), settings, clock)
     due = str(NOW + 2 * SECOND)
-    put = [store.put(Message("T", b"%d" % number, tags="a", keys="k")) for number in range(3)]
-    store.put(Message("T", b"later", delay_level=1))
-    store.put(Message("T", b"timed", properties={"TIMER_DELIVER_MS": due}))
+    put = [store.puts.put(Message("T", b"%d" % number, tags="a", keys="k")) for number in range(3)]
+    store.puts.put(Message("T", b"later", delay_level=1))
+    store.puts.put(Message("T", b"timed", properties={"TIMER_DELIVER_MS": due}))
     store.transactions.prepare(Message("T", b"half"), "G")
     store.config.consumer_offsets.commit("G", "T", 0, 1)
     for step in (1, 50, SECOND, SECOND, SECOND, HOUR, 12 * HOUR, 12 * HOUR):
         clock.forward(step)
         serve(store)
     assert [service.name for service in store.services if service.failures] == []
-    assert (store.failure, store.dispatch_failures) == (None, 0)
+    assert (store.health.failure, store.health.dispatch_failures) == (None, 0)
     found = [record.body for record in store.reads.get("T", 0, 0, 10).records]
     if settings.broker_role is not BrokerRole.SLAVE and all(result.is_ok for result in put):
         assert found[:1] == [b"0"]

@@ -96,7 +96,7 @@ def test_keys_are_found_though_index_files_are_missing(seed: int, tmp_path: Path
     keys: dict[int, list[str]] = {}
     for number in range(40):
         keys[number] = [f"k{number}.{key}" for key in range(dice.randrange(1, 9))]
-        assert store.put(Message("Topic", b"%d" % number, keys=keys[number])).is_ok
+        assert store.puts.put(Message("Topic", b"%d" % number, keys=keys[number])).is_ok
     store.close()
     files = sorted((tmp_path / "index").iterdir())
     assert len(files) > 4

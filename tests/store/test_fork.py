@@ -56,26 +56,26 @@ def message(body: bytes = b"a child's") -> Message:
 def test_a_child_changes_no_file_of_the_core(tmp_path: Path) -> None:
     clock = ManualClock()
     store = OwnedStore.open(LocalOwnedDirectory(tmp_path), SMALL, clock)
-    assert store.put(message(b"a parent's")).is_ok
-    store.sync_log()
+    assert store.puts.put(message(b"a parent's")).is_ok
+    store.durability.sync_log()
     before = content(tmp_path)
     expected = LATER.format(os.getpid())
 
     def try_all() -> str:
         clock.forward(100_000)
-        results = [store.put(message()), *store.put_many([message() for _ in range(20)])]
-        results.append(store.put_batch(MessageBatch("T", b"")))
+        results = [store.puts.put(message()), *store.puts.put_many([message() for _ in range(20)])]
+        results.append(store.puts.put_batch(MessageBatch("T", b"")))
         assert {result.reason for result in results} == {expected}
         assert store.services.due() is None
         store.config.consumer_offsets.commit("G", "T", 0, 1)
         for refused in (
             store.tick,
-            store.sync_log,
-            store.checkpoint,
+            store.durability.sync_log,
+            store.durability.checkpoint,
             store.close,
             store.abandon,
             store.config.persist,
-            lambda: store.remove_topic("T"),
+            lambda: store.removal.remove("T"),
         ):
             with pytest.raises(StoreError, match=expected):
                 refused()
@@ -85,7 +85,7 @@ def test_a_child_changes_no_file_of_the_core(tmp_path: Path) -> None:
     assert in_child(try_all) == "all refused"
     assert content(tmp_path) == before
     clock.forward(100_000)
-    assert store.put(message(b"goes on")).is_ok
+    assert store.puts.put(message(b"goes on")).is_ok
     store.close()
     assert bodies(tmp_path) == [b"a parent's", b"goes on"]
 

@@ -55,7 +55,7 @@ def batch(
 
 def fill(store: OwnedStore, sizes: list[int] = SIZES) -> None:
     for size in sizes:
-        result = store.put_batch(batch(size))
+        result = store.puts.put_batch(batch(size))
         assert (result.status, result.count, result.offsets) == (PutStatus.PUT_OK, size, ())
 
 
@@ -145,10 +145,10 @@ def test_offsets_out_of_range_are_answered_as_of_any_queue(tmp_path: Path) -> No
 
 def test_single_messages_and_batches_without_a_key_are_batches_of_one(tmp_path: Path) -> None:
     store = opened(tmp_path)
-    store.put(Message("Batches", b"one"))
+    store.puts.put(Message("Batches", b"one"))
     fill(store, [4])
-    assert store.put_batch(batch(3, is_inner=False)).count == 3
-    store.put_many([Message("Batches", b"%d" % number) for number in range(10)])
+    assert store.puts.put_batch(batch(3, is_inner=False)).count == 3
+    store.puts.put_many([Message("Batches", b"%d" % number) for number in range(10)])
     store.tick()
     wanted = [(0, 1), (1, 4), *((offset, 1) for offset in range(5, 18))]
     assert batches(store) == wanted
@@ -159,7 +159,7 @@ def test_single_messages_and_batches_without_a_key_are_batches_of_one(tmp_path: 
 def test_tags_of_the_whole_batch_choose(tmp_path: Path) -> None:
     store = opened(tmp_path)
     for size, tag in ((2, "A"), (3, "B"), (4, "A")):
-        store.put_batch(batch(size, tag=tag))
+        store.puts.put_batch(batch(size, tag=tag))
     store.tick()
     got = store.reads.get("Batches", 0, 0, 100, tags="B")
     assert [record.queue_offset for record in got.records] == [2]
@@ -173,7 +173,7 @@ def test_offsets_by_time_are_where_batches_begin(tmp_path: Path) -> None:
     clock = ManualClock()
     store, times = opened(tmp_path, clock), list[int]()
     for size in SIZES:
-        times.append(store.put_batch(batch(size)).store_timestamp)
+        times.append(store.puts.put_batch(batch(size)).store_timestamp)
         clock.forward(1000)
     for base, time in zip(bases(SIZES), times, strict=True):
         for boundary in Boundary:
@@ -211,7 +211,7 @@ def test_what_cannot_be_an_inner_batch_is_refused(
     tmp_path: Path, refused: MessageBatch, reason: str
 ) -> None:
     store = opened(tmp_path)
-    result = store.put_batch(refused)
+    result = store.puts.put_batch(refused)
     assert result.is_permanent
     assert reason in result.reason
     assert result.count == 0
@@ -229,7 +229,7 @@ def test_a_store_goes_on_where_it_was(tmp_path: Path, ends: str) -> None:
     store = opened(tmp_path)
     assert not store.recovered.is_rebuilt
     assert batches(store) == list(zip(bases(SIZES), SIZES, strict=True))
-    assert store.put_batch(batch(2)).queue_offset == sum(SIZES)
+    assert store.puts.put_batch(batch(2)).queue_offset == sum(SIZES)
     store.close()
     assert len(units(tmp_path)) == len(SIZES) + 1
 
@@ -255,7 +255,7 @@ def test_units_behind_the_log_go(tmp_path: Path) -> None:
     fill(store)
     end = store.log.end
     store.tick()
-    store.checkpoint()
+    store.durability.checkpoint()
     store.abandon()
     file = max((tmp_path / "batchconsumequeue/Batches/0").iterdir())
     wrong = BatchQueueUnit(end + 100, 77, 0, 0, sum(SIZES), 9, -1)
@@ -298,12 +298,12 @@ def test_a_removed_topic_may_come_back_with_queues_of_another_kind(tmp_path: Pat
     store = opened(tmp_path)
     fill(store)
     store.tick()
-    store.remove_topic("Batches")
+    store.removal.remove("Batches")
     store.config.topics.remove("Batches")
     assert not (tmp_path / "batchconsumequeue/Batches").exists()
     store.config.topics.put(Topic("Batches"))
-    assert not store.put_batch(batch(2)).count
-    assert store.put(Message("Batches", b"x")).queue_offset == 0
+    assert not store.puts.put_batch(batch(2)).count
+    assert store.puts.put(Message("Batches", b"x")).queue_offset == 0
     store.tick()
     assert [record.body for record in store.reads.get("Batches", 0, 0).records] == [b"x"]
     assert (tmp_path / "consumequeue/Batches/0").is_dir()

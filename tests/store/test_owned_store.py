@@ -60,7 +60,7 @@ def bodies(store: OwnedStore, topic: str = "Topic", queue_id: int = 0) -> list[b
 def test_what_was_put_is_read_after_a_tick_and_after_opening_again() -> None:
     disk, clock = RecordedDisk(), ManualClock()
     store = OwnedStore.open(disk, SMALL, clock)
-    results = [store.put(message(number, queue_id=number % 2)) for number in range(100)]
+    results = [store.puts.put(message(number, queue_id=number % 2)) for number in range(100)]
     assert all(result.is_ok for result in results)
     assert [result.queue_offset for result in results[::2]] == list(range(50))
     store.tick()
@@ -73,20 +73,20 @@ def test_what_was_put_is_read_after_a_tick_and_after_opening_again() -> None:
     assert again.recovered.records == 0
     assert bodies(again, queue_id=1) == [b"body %d" % number for number in range(1, 100, 2)]
     assert [r.body for r in again.reads.by_key("Topic", "key7").records] == [b"body 7"]
-    assert again.put(message(100)).queue_offset == 50
+    assert again.puts.put(message(100)).queue_offset == 50
     again.close()
 
 
 def test_under_load_a_put_dispatches_by_itself() -> None:
     clock = ManualClock()
     store = OwnedStore.open(RecordedDisk(clock=clock), SMALL, clock)
-    store.put(message(0))
+    store.puts.put(message(0))
     assert bodies(store) == []
     clock.forward(5)
-    store.put(message(1))
+    store.puts.put(message(1))
     assert bodies(store) == [b"body 0", b"body 1"]
     clock.forward(5)
-    store.put_many([message(2), message(3)])
+    store.puts.put_many([message(2), message(3)])
     assert len(bodies(store)) == 4
     store.close()
 
@@ -94,12 +94,12 @@ def test_under_load_a_put_dispatches_by_itself() -> None:
 def test_under_sync_flush_nothing_is_read_that_is_not_on_the_disk() -> None:
     clock = ManualClock()
     store = OwnedStore.open(RecordedDisk(clock=clock), SYNC, clock)
-    result = store.put(message(0))
+    result = store.puts.put(message(0))
     store.tick()
     assert bodies(store) == []
     assert store.reads.record_at(result.physical_offset) is None
     assert store.reads.by_key("Topic", "key0").records == []
-    store.sync_log()
+    store.durability.sync_log()
     assert bodies(store) == [b"body 0"]
     assert store.reads.record_at(result.physical_offset) is not None
     store.close()
@@ -109,7 +109,7 @@ def test_the_log_is_flushed_and_the_checkpoint_moves_by_the_clock() -> None:
     clock = ManualClock()
     disk = RecordedDisk(clock=clock)
     store = OwnedStore.open(disk, SMALL, clock)
-    store.put(message(0))
+    store.puts.put(message(0))
     store.tick()
     clock.forward(600)
     run_services(store)
@@ -117,7 +117,7 @@ def test_the_log_is_flushed_and_the_checkpoint_moves_by_the_clock() -> None:
     clock.forward(10_000)
     run_services(store)
     assert store.log.flushed == store.log.end
-    stored = store.put(message(1)).store_timestamp
+    stored = store.puts.put(message(1)).store_timestamp
     store.tick()
     clock.forward(60_000)
     run_services(store)
@@ -133,10 +133,10 @@ def test_a_checkpoint_is_written_only_after_all_else_is_on_the_disk() -> None:
     disk = RecordedDisk(clock=clock)
     store = OwnedStore.open(disk, SMALL, clock)
     for number in range(60):
-        store.put(message(number, queue_id=number % 3))
+        store.puts.put(message(number, queue_id=number % 3))
     store.tick()
     before = len(disk.trace)
-    store.checkpoint()
+    store.durability.checkpoint()
     synced = [step for step in disk.trace[before:] if isinstance(step, Sync)]
     assert len(synced) > 5
     names = {step.node: step.name for step in disk.trace if isinstance(step, MakeFile)}
@@ -147,9 +147,9 @@ def test_a_checkpoint_is_written_only_after_all_else_is_on_the_disk() -> None:
 def test_a_failed_sync_ends_all_puts_and_no_read(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = ManualClock()
     store = OwnedStore.open(RecordedDisk(clock=clock), SYNC, clock)
-    store.put(message(0))
-    store.sync_log()
-    store.put(message(1))
+    store.puts.put(message(0))
+    store.durability.sync_log()
+    store.puts.put(message(1))
     pending = store.log.unsynced()
 
     def broken() -> None:
@@ -158,14 +158,14 @@ def test_a_failed_sync_ends_all_puts_and_no_read(monkeypatch: pytest.MonkeyPatch
     for file in pending.files:
         monkeypatch.setattr(type(file), "sync", lambda _: broken())
     with pytest.raises(DiskError, match="Input/output"):
-        store.sync_log()
+        store.durability.sync_log()
     monkeypatch.undo()
-    refused = store.put(message(2))
+    refused = store.puts.put(message(2))
     assert refused.status is PutStatus.SERVICE_NOT_AVAILABLE
     assert "Input/output error" in refused.reason
     store.tick()
     assert bodies(store) == [b"body 0"]
-    for tried_again in (store.sync_log, store.checkpoint, store.close):
+    for tried_again in (store.durability.sync_log, store.durability.checkpoint, store.close):
         with pytest.raises(DiskError, match="Input/output"):
             tried_again()
 
@@ -174,19 +174,19 @@ def test_dispatch_that_the_disk_refuses_is_tried_again(monkeypatch: pytest.Monke
     clock = ManualClock()
     disk = RecordedDisk(clock=clock)
     store = OwnedStore.open(disk, SMALL, clock)
-    store.put(message(0))
+    store.puts.put(message(0))
 
     def full(*_: object) -> None:
         raise DiskError("consumequeue: No space left on device", 28)
 
     monkeypatch.setattr(store.queues, "write", full)
     store.tick()
-    refused = store.put(message(1))
+    refused = store.puts.put(message(1))
     assert refused.status is PutStatus.SERVICE_NOT_AVAILABLE
     assert "No space left" in refused.reason
     monkeypatch.undo()
     store.tick()
-    assert store.put(message(1)).queue_offset == 1
+    assert store.puts.put(message(1)).queue_offset == 1
     store.tick()
     assert bodies(store) == [b"body 0", b"body 1"]
     assert [r.body for r in store.reads.by_key("Topic", "key0").records] == [b"body 0"]
@@ -206,15 +206,15 @@ def test_after_a_stop_nothing_is_taken() -> None:
     clock = ManualClock()
     store = OwnedStore.open(RecordedDisk(clock=clock), SMALL, clock)
     store.close()
-    assert store.put(message(0)).status is PutStatus.SERVICE_NOT_AVAILABLE
+    assert store.puts.put(message(0)).status is PutStatus.SERVICE_NOT_AVAILABLE
 
 
 def test_a_delayed_message_comes_when_it_is_due() -> None:
     clock = ManualClock()
     store = OwnedStore.open(RecordedDisk(clock=clock), SMALL, clock)
     delayed = Message("Topic", b"late", queue_id=1, delay_level=2)
-    assert store.put(delayed).is_ok
-    assert all(result.is_ok for result in store.put_many([message(0), delayed]))
+    assert store.puts.put(delayed).is_ok
+    assert all(result.is_ok for result in store.puts.put_many([message(0), delayed]))
     store.tick()
     assert bodies(store) == [b"body 0"]
     clock.forward(4_000)
@@ -231,7 +231,7 @@ def test_a_delayed_message_comes_when_it_is_due() -> None:
 def test_an_offline_reader_sees_the_same(tmp_path: Path) -> None:
     store = OwnedStore.open(LocalOwnedDirectory.make(tmp_path), SMALL)
     for number in range(200):
-        store.put(message(number))
+        store.puts.put(message(number))
     store.tick()
     with StoreReader.open(tmp_path) as reader:
         assert [r.body for r in reader.get("Topic", 0, 190, 64).records] == [
@@ -248,35 +248,35 @@ def test_messages_on_their_way_to_a_topic_that_is_removed_cost_none_that_come_la
     """One that is put before belongs to the dead incarnation, one between to the next."""
     store = OwnedStore.open(RecordedDisk(), SYNC, ManualClock())
     for number in range(3):
-        store.put(message(number))
-    store.sync_log()
-    removal = store.removal("Topic")
+        store.puts.put(message(number))
+    store.durability.sync_log()
+    removal = store.removal.steps("Topic")
     if when == "between":
         next(removal)
-    store.put(message(3))  # it waits for the disk, and is not dispatched before
+    store.puts.put(message(3))  # it waits for the disk, and is not dispatched before
     for job in removal:
         if job is not None:
             job.run()
             job.done()
-    store.sync_log()
+    store.durability.sync_log()
 
-    results = [store.put(message(number)) for number in range(4, 12)]
-    store.sync_log()
+    results = [store.puts.put(message(number)) for number in range(4, 12)]
+    store.durability.sync_log()
 
     lives = 3 if when == "between" else 4
     assert [result.queue_offset for result in results] == list(range(4 - lives, 12 - lives))
     assert bodies(store) == [b"body %d" % number for number in range(lives, 12)]
     store.close()
-    assert store.failure is None
+    assert store.health.failure is None
 
 
 def test_a_removed_queue_starts_at_0_again() -> None:
     store = OwnedStore.open(RecordedDisk(), SMALL, ManualClock())
     for number in range(15):
-        store.put(message(number))
+        store.puts.put(message(number))
     store.tick()
-    store.remove_topic("Topic")
-    assert store.put(message(20)).queue_offset == 0
+    store.removal.remove("Topic")
+    assert store.puts.put(message(20)).queue_offset == 0
     store.tick()
     assert bodies(store) == [b"body 20"]
 
@@ -284,22 +284,22 @@ def test_a_removed_queue_starts_at_0_again() -> None:
 def test_a_demotion_that_the_disk_refuses_changes_nothing() -> None:
     disk = FaultyDisk(Fault.NO_DESCRIPTOR, at=-1)
     store = OwnedStore.open(disk, SMALL)
-    store.put(message(0))
+    store.puts.put(message(0))
     store.tick()
-    store.checkpoint()
-    store.put(message(1))
+    store.durability.checkpoint()
+    store.puts.put(message(1))
     store.tick()
-    checksummed = store._checkpoint.checksummed
+    checksummed = store.durability._checkpoint.checksummed
     assert checksummed is not None
     disk.fail_next(Fault.NO_DESCRIPTOR)
 
     def follow() -> None:
-        with closing(store.following()) as steps:
+        with closing(store.role.following()) as steps:
             for job in steps:
                 job.run()
                 job.done()
 
     with pytest.raises(DiskError):
         follow()
-    assert store._checkpoint.checksummed == checksummed
+    assert store.durability._checkpoint.checksummed == checksummed
     assert store.dispatcher.on_restart is None

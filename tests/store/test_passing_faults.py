@@ -52,7 +52,7 @@ def test_a_put_that_cannot_be_synced_fails_alone(
             assert store.core.log.flushed == 0
             monkeypatch.undo()
             assert (await store.put(Message("Topic", b"1"))).queue_offset == 1
-            assert store.core.failure is None
+            assert store.core.health.failure is None
             assert [record.body for record in store.get("Topic", 0, 0).records] == [b"0", b"1"]
 
     asyncio.run(run())
@@ -109,13 +109,13 @@ def test_keys_are_not_inserted_twice_if_the_next_file_cannot_be_made() -> None:
     store = OwnedStore.open(disk, StoreSettings(**SMALL), clock)
     fill(store, 1)  # the queue's file, and the index's first
     for message in sent[1:]:
-        assert store.put(message).is_ok
+        assert store.puts.put(message).is_ok
     disk.make_directory("consumequeue/Topic/0")
     for base in range(200, 700, 200):  # so that only the index lacks a file
         store.queues.make_file(store.queues.queue("Topic", 0), base, 200)
     disk.fail_next(Fault.NO_INODE_FOR_EVER)
     store.tick()
-    assert "No space left" in store.put(Message("Topic", b"refused")).reason
+    assert "No space left" in store.puts.put(Message("Topic", b"refused")).reason
     disk.mend()
     store.tick()
     check_index(store, disk, walk(disk))
@@ -128,12 +128,12 @@ def test_messages_of_a_new_queue_whose_first_entry_was_refused_are_readable(firs
     disk, clock = FaultyDisk(Fault.SHORT_WRITE, at=-1), ManualClock()
     store = OwnedStore.open(disk, StoreSettings(**SMALL), clock)
     store.offsets.set("Topic", 0, first)
-    assert store.put(Message("Topic", b"0")).queue_offset == first
+    assert store.puts.put(Message("Topic", b"0")).queue_offset == first
     disk.fail_next(Fault.SHORT_WRITE)
     store.tick()
     assert disk.has_failed
     store.tick()
-    assert store.put(Message("Topic", b"1")).queue_offset == first + 1
+    assert store.puts.put(Message("Topic", b"1")).queue_offset == first + 1
     store.tick()
     assert store.dispatcher.refused == 0
     assert store.reads.queue("Topic", 0) == (first, first + 2)
@@ -149,9 +149,9 @@ def test_a_deleted_topic_starts_at_zero_again_though_its_directory_stayed_at_fir
     fill(store, 3)
     monkeypatch.setattr(LocalOwnedDirectory, "remove_directory", _none_left)
     with pytest.raises(DiskError, match="Too many open files"):
-        store.remove_topic("Topic")
+        store.removal.remove("Topic")
     monkeypatch.undo()
-    store.remove_topic("Topic")
+    store.removal.remove("Topic")
     assert not (tmp_path / "consumequeue/Topic").exists()
     fill(store, 1)
     assert store.reads.queue("Topic", 0) == (0, 1)
@@ -164,8 +164,8 @@ def test_a_delayed_message_that_cannot_be_read_now_is_delivered_later(
 ) -> None:
     clock = ManualClock()
     store = open_store(tmp_path, clock)
-    store.put(Message("Topic", b"delayed", delay_level=1))
-    store.put(Message("Topic", b"timed", properties={"TIMER_DELAY_SEC": "1"}))
+    store.puts.put(Message("Topic", b"delayed", delay_level=1))
+    store.puts.put(Message("Topic", b"timed", properties={"TIMER_DELAY_SEC": "1"}))
     store.tick()
     clock.forward(3000)
     monkeypatch.setattr(*refusing, _none_left)
@@ -242,7 +242,7 @@ def test_retention_asks_again_to_sync_what_it_removed(
     settings = StoreSettings(**SMALL, max_commit_log_bytes=8192)
     store = OwnedStore.open(LocalOwnedDirectory.make(tmp_path), settings, clock)
     fill(store, 200)
-    store.checkpoint()
+    store.durability.checkpoint()
     store.retention.check()
     job = store.retention.remove_next()
     assert job is not None
@@ -262,9 +262,9 @@ def test_a_checkpoint_that_was_written_in_part_is_written_anew(
 ) -> None:
     store = open_store(tmp_path, ManualClock())
     fill(store, 10)
-    store.checkpoint()
+    store.durability.checkpoint()
     good, before = (tmp_path / "checkpoint").read_bytes(), reached(store.dispatcher, store.index)
-    whole, file = LocalOwnedFile.write, store._checkpoint
+    whole, file = LocalOwnedFile.write, store.durability._checkpoint
 
     def half(file: LocalOwnedFile, offset: int, data: bytes) -> None:
         whole(file, offset, bytes(len(data)))
@@ -273,9 +273,9 @@ def test_a_checkpoint_that_was_written_in_part_is_written_anew(
     fill(store, 1)
     monkeypatch.setattr(LocalOwnedFile, "write", half)
     with pytest.raises(DiskError, match="no room"):
-        store.checkpoint()
+        store.durability.checkpoint()
     monkeypatch.undo()
     file.write(before)
     assert (tmp_path / "checkpoint").read_bytes() == good
-    store.checkpoint()
+    store.durability.checkpoint()
     store.close()

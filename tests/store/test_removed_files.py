@@ -52,14 +52,14 @@ def test_a_removal_is_noticed_within_a_second(
     store = OwnedStore.open(LocalOwnedDirectory.make(root), settings, clock)
     fill(store)
     if not store.watermarks.confirms_at_append:
-        store.sync_log()
+        store.durability.sync_log()
     REMOVALS[what](root)
     clock.forward(1000)
     run_services(store)
-    refused = store.put(Message("Topic", b"later"))
+    refused = store.puts.put(Message("Topic", b"later"))
     assert refused.status is PutStatus.SERVICE_NOT_AVAILABLE
     assert "removed while it was in use" in refused.reason
-    assert str(store.failure) in caplog.text
+    assert str(store.health.failure) in caplog.text
     assert len(store.reads.get("Topic", 0, 59).records) == 1  # what is mapped can still be read
     with pytest.raises(SyncError, match="removed"):
         store.close()
@@ -72,8 +72,8 @@ def test_a_queue_file_that_is_not_the_last_used_is_noticed_at_the_checkpoint(
     fill(store)
     _first(tmp_path / "consumequeue" / "Topic" / "0").unlink()
     with pytest.raises(SyncError, match="removed"):
-        store.checkpoint()
-    assert not store.put(Message("Topic", b"later")).is_ok
+        store.durability.checkpoint()
+    assert not store.puts.put(Message("Topic", b"later")).is_ok
     with pytest.raises(SyncError):
         store.close()
 
@@ -90,9 +90,9 @@ def test_what_the_store_removes_itself_is_no_failure(tmp_path: Path) -> None:
             run_services(store)
         pending.run()  # files of it were trimmed meanwhile
     assert store.log.min_offset > 0
-    store.remove_topic("Topic")
+    store.removal.remove("Topic")
     fill(store)
-    assert store.failure is None
+    assert store.health.failure is None
     store.close()
 
 

@@ -77,7 +77,7 @@ class LiveStore(RuleBasedStateMachine):
     @rule(queue=st.sampled_from(QUEUES), size=st.integers(0, 300))
     def put(self, queue: tuple[str, int], size: int) -> None:
         message = self._message(queue, size)
-        result = self.store.put(message)
+        result = self.store.puts.put(message)
         assert result.is_ok
         assert result.queue_offset == self._queue_length(queue)
         self._note(message)
@@ -85,20 +85,20 @@ class LiveStore(RuleBasedStateMachine):
     @rule(queue=st.sampled_from(QUEUES))
     def roll(self, queue: tuple[str, int]) -> None:
         message = self._message(queue, FILE_SIZE - 300)
-        assert self.store.put(message).is_ok
+        assert self.store.puts.put(message).is_ok
         self._note(message)
 
     @rule(queues=st.lists(st.sampled_from(QUEUES), max_size=5))
     def put_many(self, queues: list[tuple[str, int]]) -> None:
         messages = [self._message(queue, 30) for queue in queues]
-        assert all(result.is_ok for result in self.store.put_many(messages))
+        assert all(result.is_ok for result in self.store.puts.put_many(messages))
         self._note(*messages)
 
     @rule(queue=st.sampled_from(QUEUES), count=st.integers(1, 4))
     def batch(self, queue: tuple[str, int], count: int) -> None:
         messages = [self._message(queue, 20) for _ in range(count)]
         body = encode_batch((0, message.body, b"") for message in messages)
-        assert self.store.put_batch(MessageBatch(queue[0], body, queue_id=queue[1])).is_ok
+        assert self.store.puts.put_batch(MessageBatch(queue[0], body, queue_id=queue[1])).is_ok
         self._note(*messages)
 
     def _queue_length(self, queue: tuple[str, int]) -> int:
@@ -112,12 +112,12 @@ class LiveStore(RuleBasedStateMachine):
 
     @rule()
     def flush(self) -> None:
-        self.store.sync_log()
+        self.store.durability.sync_log()
         self.durable = len(self.log)
 
     @rule()
     def checkpoint(self) -> None:
-        self.store.checkpoint()
+        self.store.durability.checkpoint()
         self.durable = len(self.log)
 
     # Read

@@ -53,17 +53,17 @@ def test_a_tick_that_fails_refuses_puts_until_one_succeeds(
             await store.put(message(0))
             core = store.core
             monkeypatch.setattr(core.dispatcher, "run", failing(error))
-            await until(lambda: core.dispatch_failures > 2)
+            await until(lambda: core.health.dispatch_failures > 2)
             with pytest.raises(PutError, match=str(error).rpartition(" ")[2]) as refused:
                 await store.put(message(1))
             assert refused.value.result.status is PutStatus.SERVICE_NOT_AVAILABLE
             monkeypatch.undo()
-            failures = core.dispatch_failures
+            failures = core.health.dispatch_failures
             core.tick()
             await store.put(message(1))
             core.tick()
             assert len(store.get("Topic", 0, 0).records) == 2
-            assert core.dispatch_failures == failures
+            assert core.health.dispatch_failures == failures
             assert not store.failed.done()
 
     asyncio.run(run())
@@ -108,15 +108,15 @@ def test_a_sync_that_fails_in_a_service_is_final(
 ) -> None:
     async def in_a_loop() -> None:
         async with MessageStore.open(tmp_path / "loop", SMALL) as store:
-            monkeypatch.setattr(store.core.flush_service, "start", start)
-            await until(lambda: isinstance(store.core.failure, SyncError))
+            monkeypatch.setattr(store.core.durability.flush_service, "start", start)
+            await until(lambda: isinstance(store.core.health.failure, SyncError))
             assert not store.failed.done(), "the other services go on"
             await store.put(message(0))
 
     def in_threads() -> None:
         with BlockingMessageStore.open(tmp_path / "thread", SMALL) as store:
-            monkeypatch.setattr(store.core.flush_service, "start", start)
-            asyncio.run(until(lambda: isinstance(store.core.failure, SyncError)))
+            monkeypatch.setattr(store.core.durability.flush_service, "start", start)
+            asyncio.run(until(lambda: isinstance(store.core.health.failure, SyncError)))
             store.put(message(0))
 
     for put in (lambda: asyncio.run(in_a_loop()), in_threads):
@@ -208,7 +208,7 @@ def test_puts_that_wait_are_answered_when_the_sync_ends(
             assert failed.value.result.status is PutStatus.UNKNOWN_ERROR
             monkeypatch.undo()
             assert (await store.put(message(1))).queue_offset == 1
-            assert store.core.flush_service.failures
+            assert store.core.durability.flush_service.failures
 
     asyncio.run(run())
     assert "service flush failed" in caplog.text

@@ -42,7 +42,7 @@ def _open(disk: RecordedDisk, settings: StoreSettings = ASYNC) -> OwnedStore:
 def _put(store: OwnedStore, *bodies: str, size: int = 0, queue_id: int = 0) -> None:
     for body in bodies:
         data = body.encode().ljust(size, b".")
-        assert store.put(Message("T", data, keys=f"key-{body}", queue_id=queue_id)).is_ok
+        assert store.puts.put(Message("T", data, keys=f"key-{body}", queue_id=queue_id)).is_ok
 
 
 def _bodies(store: OwnedStore, queue_id: int = 0) -> list[str]:
@@ -81,13 +81,13 @@ def test_2706_a_failed_flush_fails_the_put() -> None:
     disk = FaultyDisk(Fault.SYNC_ONCE, at=-1)
     store = _open(disk, SYNC)
     _put(store, "a")
-    store.sync_log()
+    store.durability.sync_log()
     _failing_sync(disk)
     _put(store, "b")
     with pytest.raises(DiskError):
-        store.sync_log()
-    assert isinstance(store.failure, DiskError)
-    assert store.put(Message("T", b"c")).status is PutStatus.SERVICE_NOT_AVAILABLE
+        store.durability.sync_log()
+    assert isinstance(store.health.failure, DiskError)
+    assert store.puts.put(Message("T", b"c")).status is PutStatus.SERVICE_NOT_AVAILABLE
     assert _bodies(store) == ["a"]
 
 
@@ -96,13 +96,13 @@ def test_5235_a_failed_flush_moves_no_pointer() -> None:
     disk = FaultyDisk(Fault.SYNC_ONCE, at=-1)
     store = _open(disk, SYNC)
     _put(store, "a")
-    store.sync_log()
+    store.durability.sync_log()
     flushed = store.log.flushed
     _put(store, "b")
     _failing_sync(disk)
     for _ in range(2):  # not even when it is asked again, and the disk says yes
         with pytest.raises(DiskError):
-            store.sync_log()
+            store.durability.sync_log()
         assert store.log.flushed == flushed < store.log.end
 
 
@@ -112,7 +112,7 @@ def test_8239_what_is_not_flushed_is_not_served() -> None:
     _put(store, "a")
     store.tick()
     assert _bodies(store) == []
-    store.sync_log()
+    store.durability.sync_log()
     assert _bodies(store) == ["a"]
 
 
@@ -125,7 +125,7 @@ def test_1434_recovery_dispatches_the_end_of_the_file_before() -> None:
     store = _open(disk)
     _put(store, "a")
     store.tick()
-    store.checkpoint()
+    store.durability.checkpoint()
     _put(store, "b", "c", "d", "e", size=1500)
     assert len(store.log.segments) > 1
     store = _killed(disk)
@@ -143,7 +143,7 @@ def test_678_the_checkpoint_follows_what_it_vouches_for() -> None:
     _put(store, "a", "b")
     store.tick()
     before = len(disk.trace)
-    store.checkpoint()
+    store.durability.checkpoint()
     kinds = [type(step) for step in disk.trace[before:]]
     write = kinds.index(Write)
     assert {Sync, SyncNames} <= {*kinds[:write]}
@@ -162,7 +162,7 @@ def test_8007_the_last_index_file_is_kept() -> None:
     store = _open(disk)
     _put(store, *"abcdefgh", size=1500)
     store.tick()
-    store.checkpoint()
+    store.durability.checkpoint()
     _put(store, "i")
     store.tick()
     names = disk.names("index")
@@ -237,7 +237,7 @@ def test_6618_no_queue_goes_beyond_the_log() -> None:
     store = _open(disk)
     _put(store, "a")
     store.tick()
-    store.checkpoint()
+    store.durability.checkpoint()
     end = store.log.end
     path = "consumequeue/T/0/" + "0" * 20
     file = disk.open_writable(path)
@@ -274,15 +274,15 @@ def test_1400_deleting_files_does_not_keep_the_disk_from_being_watched() -> None
     store = _open(disk)
     _put(store, *"abcdefgh", size=1500)
     store.tick()
-    store.checkpoint()
+    store.durability.checkpoint()
     disk.others = 120_000
     store.retention.check()  # files are to go, one at a time
     store.tick()
-    assert store.put(Message("T", b"x")).is_ok
+    assert store.puts.put(Message("T", b"x")).is_ok
     disk.others = 199_000
     store.retention.check()
     store.tick()
-    assert store.put(Message("T", b"x")).status is PutStatus.SERVICE_NOT_AVAILABLE
+    assert store.puts.put(Message("T", b"x")).status is PutStatus.SERVICE_NOT_AVAILABLE
 
 
 def test_331_a_disk_with_room_again_is_written_again() -> None:
@@ -292,7 +292,7 @@ def test_331_a_disk_with_room_again_is_written_again() -> None:
     disk.total, disk.others = 1 << 20, 1 << 20
     store.retention.check()
     store.tick()
-    refused = store.put(Message("T", b"x"))
+    refused = store.puts.put(Message("T", b"x"))
     assert refused.status is PutStatus.SERVICE_NOT_AVAILABLE
     assert refused.reason
     disk.others = 0
@@ -331,7 +331,7 @@ def test_7477_keys_survive_a_restart() -> None:
     disk = RecordedDisk()
     store = _open(disk)
     _put(store, "a", "b")
-    store.sync_log()  # the log is on the disk, what follows from it is not
+    store.durability.sync_log()  # the log is on the disk, what follows from it is not
     store = _open(_only_synced(disk))
     assert _bodies(store) == ["a", "b"]
     assert _keys(store, "a", "b") == [True, True]
@@ -344,7 +344,7 @@ def test_164_no_queue_begins_before_the_log() -> None:
     _put(store, "a", queue_id=1)
     _put(store, *"bcdefgh", size=1500)
     store.tick()
-    store.checkpoint()
+    store.durability.checkpoint()
     disk.clock.forward(73 * 3_600_000)
     store.retention.clean()
     store.retention.check()

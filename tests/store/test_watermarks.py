@@ -47,17 +47,17 @@ def test_what_is_confirmed_without_replicas(flush: FlushDiskType) -> None:
     settings = StoreSettings(mapped_file_size_commit_log=1 << 16, flush_disk_type=flush)
     store = OwnedStore.open(RecordedDisk(), settings)
     marks, is_sync = store.watermarks, flush is FlushDiskType.SYNC_FLUSH
-    first = store.put(ONE)
+    first = store.puts.put(ONE)
     assert (marks.end, marks.flushed) == (first.end, 0)
     assert marks.confirmed == (0 if is_sync else first.end)
     assert marks.is_confirmed(first) is not is_sync
     store.tick()
     assert marks.dispatched == marks.confirmed
-    store.sync_log()
+    store.durability.sync_log()
     assert marks.flushed == marks.confirmed == marks.dispatched == first.end
     assert marks.is_confirmed(first)
-    refused = store.put(Message("../x", b""))
-    second = store.put(ONE)
+    refused = store.puts.put(Message("../x", b""))
+    second = store.puts.put(ONE)
     assert marks.unconfirmed([first, refused]) is None
     assert marks.unconfirmed([first, second, refused]) is (second if is_sync else None)
     store.close()

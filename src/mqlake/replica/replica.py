@@ -155,8 +155,8 @@ class Replica:
     def _final(self, error: Exception) -> MqlakeError | None:
         """Return the failure if it is of no use to try again; None if it is."""
         store = self._store
-        if store is not None and store.core.failure is not None:
-            return store.core.failure
+        if store is not None and store.core.health.failure is not None:
+            return store.core.health.failure
         match error:
             case DivergedError():
                 return StoreError(f"{self._options.store}: {error}; {_ADVICE}")

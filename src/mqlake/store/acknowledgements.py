@@ -76,7 +76,7 @@ class Acknowledgements:
 
         With a reason, answer all: those that are not durable fail with it.
         """
-        failure, kept, waiting = self._core.failure, self._watermarks.kept, self._waiting
+        failure, kept, waiting = self._core.health.failure, self._watermarks.kept, self._waiting
         reason = str(failure) if failure else reason
         while waiting and (reason is not None or waiting[0][0] <= kept):
             end, _, future, result = waiting.popleft()
@@ -112,7 +112,7 @@ class Acknowledgements:
             self.release(f"the sync ended: {type(error).__name__}: {error}")
             if not isinstance(error, Exception):
                 raise
-            self._core.flush_service.failed(error)
+            self._core.durability.flush_service.failed(error)
         finally:
             self._flushing = None
 

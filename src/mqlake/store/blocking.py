@@ -46,8 +46,9 @@ class BlockingMessageStore(Answers):
     def __init__(self, core: OwnedStore) -> None:
         self.core = core
         self._make_locks()
-        self._put, self._answer_if_busy = core.put, core.answer_if_busy
-        self._put_fields = core.put_fields
+        self._puts = puts = core.puts
+        self._put, self._answer_if_busy = puts.put, puts.answer_if_busy
+        self._put_fields = puts.put_fields
         self._watermarks = core.watermarks
         # No broker serves slaves from this store, so this does not change.
         self._confirms_at_append = core.watermarks.confirms_at_append
@@ -144,7 +145,7 @@ class BlockingMessageStore(Answers):
         if (busy := self._answer_if_busy(batch)) is not None:
             raise PutError(busy)
         with self._mutex:
-            return self._finish(self.core.put_batch(batch))
+            return self._finish(self._puts.put_batch(batch))
 
     def put_many(self, messages: Sequence[Message]) -> list[PutResult]:
         """Append messages of any topics in a single call; return once all of them are durable.
@@ -155,7 +156,7 @@ class BlockingMessageStore(Answers):
             PutError: the disk failed.
         """
         with self.lock:
-            results = self.core.put_many(messages)
+            results = self._puts.put_many(messages)
             if (last := self._watermarks.unconfirmed(results)) is not None:
                 self._wait(last)
         self._wake()
@@ -197,9 +198,9 @@ class BlockingMessageStore(Answers):
         timeout = core.settings.sync_flush_timeout
         deadline = core.clock.monotonic() + timeout / 1000
         while not is_confirmed(result):
-            if core.failure is not None:
-                reason = str(core.failure)
-                raise PutError(result.failed(PutStatus.UNKNOWN_ERROR, reason)) from core.failure
+            if (failure := core.health.failure) is not None:
+                reason = str(failure)
+                raise PutError(result.failed(PutStatus.UNKNOWN_ERROR, reason)) from failure
             if not self._is_syncing and result.end > core.log.flushed:
                 self._sync(result)
             elif not self.lock.wait(deadline - core.clock.monotonic()):
@@ -211,7 +212,7 @@ class BlockingMessageStore(Answers):
         try:
             self._run(self.core.log.unsynced())
         except Exception as error:
-            self.core.flush_service.failed(error)
+            self.core.durability.flush_service.failed(error)
             reason = f"the sync ended: {type(error).__name__}: {error}"
             raise PutError(result.failed(PutStatus.UNKNOWN_ERROR, reason)) from error
         finally:
@@ -257,7 +258,7 @@ class BlockingMessageStore(Answers):
             )
             _log.critical("%s", failure, exc_info=error)
             with self.lock:
-                self.core.fail(failure)
+                self.core.health.fail(failure)
                 self.lock.notify_all()
 
     def _serve(self) -> None:
@@ -275,9 +276,9 @@ class BlockingMessageStore(Answers):
                         self._run(job)
 
     def _tick_later(self) -> None:
-        last_tick = self.core.last_tick
+        last_tick = self.core.ticks.last
         sleep(TICK)
-        if self.core.last_tick != last_tick:
+        if self.core.ticks.last != last_tick:
             sleep(_BESIDE_PUTS)
         with self.lock:
             self.core.tick()
@@ -296,4 +297,4 @@ class BlockingMessageStore(Answers):
                 self.lock.acquire()
             job.done()
         except SyncError as error:
-            self.core.fail(error)
+            self.core.health.fail(error)

@@ -25,19 +25,21 @@ from mqlake.store.append.message import Message, MessageBatch
 from mqlake.store.append.put_result import PutError, PutResult, PutStatus
 from mqlake.store.config.config_store import ConfigStore
 from mqlake.store.config.keeping import Keeping, KeptTable
+from mqlake.store.core.health import Health
+from mqlake.store.core.puts import Puts
+from mqlake.store.core.ticks import LONGEST_TURN
 from mqlake.store.delivery.redelivery import Redelivery
 from mqlake.store.delivery.timers import TimerMessages
 from mqlake.store.delivery.transactions import Ended, Transactions
 from mqlake.store.disk_threads import disk_threads
 from mqlake.store.incarnations.table import OwnedIncarnations
 from mqlake.store.live_settings import Current, GivenSettings, open_settings
-from mqlake.store.owned_store import LONGEST_TURN, OwnedStore
-from mqlake.store.port import Health
+from mqlake.store.log_copying import LogCopying, waiting
+from mqlake.store.owned_store import OwnedStore
 from mqlake.store.reads.live_reads import LiveReads
 from mqlake.store.reads.tail import Following, Tail
 from mqlake.store.recovery.recovery import Progress
 from mqlake.store.replication.copies import Copies
-from mqlake.store.replication.log_copying import LogCopying, waiting
 from mqlake.store.retention.retention import Retention
 from mqlake.store.services import (
     LOADED_TICK,
@@ -90,6 +92,7 @@ class MessageStore(Answers):
     copies: Copies
     copying: LogCopying
     failed: asyncio.Future[StoreError]
+    _puts: Puts
 
     def __init__(
         self,
@@ -152,7 +155,7 @@ class MessageStore(Answers):
         self.clock, self.directory, self.watermarks = core.clock, core.directory, core.watermarks
         self.reads, self.config, self.retention = core.reads, core.config, core.retention
         self.redelivery, self.timers = core.redelivery, core.timers
-        self.transactions, self.health = core.transactions, core
+        self.transactions, self.health, self._puts = core.transactions, core.health, core.puts
         self.copies, self.incarnations = core.copies, core.config.incarnations
         self.copying = LogCopying(core, self._sync, self._run, self._received)
 
@@ -226,7 +229,7 @@ class MessageStore(Answers):
         Raises:
             PutError: the message was refused, or the disk failed.
         """
-        result = self._waiting(self.core.put(message), message)
+        result = self._waiting(self._puts.put(message), message)
         if self._must_wait(result):
             # As `wait` does: a coroutine would add a step to each answer.
             if (flushed := self._acknowledgements.flushed(result)) is not None:
@@ -248,7 +251,7 @@ class MessageStore(Answers):
         Raises:
             PutError: the message was refused, or the disk failed.
         """
-        result = self.core.put_fields(topic, body, tags, keys, queue_id)
+        result = self._puts.put_fields(topic, body, tags, keys, queue_id)
         if self.core.copies.are_counted:
             result = waiting(result, Message(topic, body, tags, keys, queue_id=queue_id))
         return await self._finish(result)
@@ -272,11 +275,11 @@ class MessageStore(Answers):
         Raises:
             PutError: the batch was refused, or the disk failed.
         """
-        return await self._finish(self._waiting(self.core.put_batch(batch), batch))
+        return await self._finish(self._waiting(self._puts.put_batch(batch), batch))
 
     def append_many(self, messages: Sequence[Message]) -> list[PutResult]:
         """Append messages as `put_many` does, without waiting until they are confirmed."""
-        results = self.core.put_many(messages)
+        results = self._puts.put_many(messages)
         self._tick_soon()
         if self.core.copies.are_counted:
             return [waiting(*pair) for pair in zip(results, messages, strict=True)]
@@ -284,7 +287,7 @@ class MessageStore(Answers):
 
     def append_batch(self, batch: MessageBatch) -> PutResult:
         """Append a batch as `put_batch` does, without waiting; a refusal is also a result."""
-        result = self.core.put_batch(batch)
+        result = self._puts.put_batch(batch)
         self._tick_soon()
         return self._waiting(result, batch)
 
@@ -298,7 +301,7 @@ class MessageStore(Answers):
         whole: bool = False,
     ) -> int:
         """Append encoded messages, as `Appender.put_drafts` does, without waiting."""
-        count = self.core.put_drafts(drafts, topic, queue_ids, born_host, whole=whole)
+        count = self._puts.put_drafts(drafts, topic, queue_ids, born_host, whole=whole)
         self._tick_soon()
         return count
 
@@ -316,7 +319,7 @@ class MessageStore(Answers):
         Returns:
             The physical offset and the queue offset; None if nothing was appended.
         """
-        placed = self.core.put_sent(topic, queue_id, born_host, data, properties, numbers)
+        placed = self._puts.put_sent(topic, queue_id, born_host, data, properties, numbers)
         if placed is None:
             return None
         self._tick_soon()
@@ -331,8 +334,8 @@ class MessageStore(Answers):
         Args:
             may_wait: whether a delay that its properties ask for counts.
         """
-        core = self.core
-        result = core.put_again(message) if may_wait else core.redelivery.put(message)
+        again = self._puts.put_again if may_wait else self.redelivery.put
+        result = again(message)
         self._tick_soon()
         return self._waiting(result, message)
 
@@ -425,7 +428,7 @@ class MessageStore(Answers):
 
     def _tick_soon(self) -> None:
         if self._tick_timer is None:
-            since = (self.core.clock.milliseconds() - self.core.last_tick) / 1000
+            since = (self.core.clock.milliseconds() - self.core.ticks.last) / 1000
             is_loaded = since < LOADED_TICK
             self._tick_timer = self._loop.call_later(LOADED_TICK if is_loaded else TICK, self._tick)
         self.copying.tell()
@@ -526,7 +529,7 @@ class MessageStore(Answers):
             return
         failure = StoreError(f"the store's service task has ended: {reason}; open the store again")
         _log.critical("%s: %s", self._path, failure, exc_info=error)
-        self.core.fail(failure)
+        self.health.fail(failure)
         self._acknowledgements.release()
         self.failed.set_result(failure)
 
@@ -544,7 +547,7 @@ class MessageStore(Answers):
             SyncError: the disk failed; the store accepts no more messages.
             DiskError: the disk refused an operation; the same call may succeed later.
         """
-        self.core.sync_log()
+        self.core.durability.sync_log()
         self._acknowledgements.release()
 
     async def trim(self) -> None:
@@ -554,19 +557,19 @@ class MessageStore(Answers):
             SyncError, DiskError: as `sync_log`, or a file cannot be removed.
         """
         self.sync_log()
-        self.core.checkpoint()
+        self.core.durability.checkpoint()
         self.retention.check()
         while (job := self.retention.remove_next()) is not None:
             await self._run(job)
 
     async def remove_topic(self, topic: str, before: int | None = None) -> None:
-        """Remove a topic's queues, as `OwnedStore.remove_topic` does, durably.
+        """Remove a topic's queues, as `TopicRemoval.remove` does, durably.
 
         Others are served meanwhile. Messages that are put to the topic before it returns may be
         removed, or belong to the topic's next incarnation.
 
         Args:
-            before: as for `OwnedStore.removal`.
+            before: as for `TopicRemoval.steps`.
 
         Raises:
             StoreError: a sync failed, now or before.
@@ -584,17 +587,17 @@ class MessageStore(Answers):
             await self._remove_queues(topic, before)
 
     async def _remove_queues(self, topic: str, before: int | None) -> None:
-        removal, until = self.core.removal(topic, before), perf_counter() + _TURN
+        removal, until = self.core.removal.steps(topic, before), perf_counter() + _TURN
         for job in removal:
             if job is not None:
                 await self._run(job)
-                if self.core.failure is not None:
-                    raise self.core.failure
+                if self.health.failure is not None:
+                    raise self.health.failure
             if perf_counter() >= until:
                 await asyncio.sleep(0)
                 until = perf_counter() + _TURN
-        if self.core.failure is not None:
-            raise self.core.failure
+        if self.health.failure is not None:
+            raise self.health.failure
 
     async def _run(self, job: Job, beside: Callable[[], object] | None = None) -> None:
         """Run a job in another thread; a failed sync is a failure of the store.
@@ -612,7 +615,7 @@ class MessageStore(Answers):
             await running
             job.done()
         except SyncError as error:
-            self.core.fail(error)
+            self.health.fail(error)
 
     def _run_in_thread(self, job: Job) -> None:
         try:
@@ -620,5 +623,5 @@ class MessageStore(Answers):
         except SyncError as error:
             # The caller that waits for the job may have been cancelled: the failure counts
             # nevertheless.
-            self._loop.call_soon_threadsafe(self.core.fail, error)
+            self._loop.call_soon_threadsafe(self.health.fail, error)
             raise

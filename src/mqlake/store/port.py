@@ -27,6 +27,7 @@ from mqlake.store.config.keeping import KeptTable
 from mqlake.store.delivery.after_flush import AfterFlush
 from mqlake.store.delivery.transactions import CheckBack, Ended, EndStatus
 from mqlake.store.log.scan import Head
+from mqlake.store.log_copying import LogCopying
 from mqlake.store.queues.time_search import Boundary
 from mqlake.store.reads.arrivals import Arrivals, Listener
 from mqlake.store.reads.copied_ahead import CopiedAhead, CopiedMessages, CopyBuffers
@@ -35,7 +36,6 @@ from mqlake.store.replication.copies import Copies, Copy
 from mqlake.store.replication.cut_log import cut_log
 from mqlake.store.replication.epochs import Epochs, common_end
 from mqlake.store.replication.in_sync_set import InSyncSet
-from mqlake.store.replication.log_copying import LogCopying
 from mqlake.store.results import FoundOffsets, QueryBudget, QueueRange
 from mqlake.store.services import Service
 from mqlake.store.stored import Stored

@@ -7,7 +7,7 @@ Upstream gives each of these a thread (`FlushRealTimeService`, `FlushConsumeQueu
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol
 
 from mqlake.errors import SyncError
@@ -90,6 +90,10 @@ class Service:
     def interval(self) -> int:
         """Milliseconds from one start to the next."""
         return self._interval if isinstance(self._interval, int) else self._interval()
+
+    def begin(self, now: float) -> None:
+        """Note that it starts at a monotonic time (seconds)."""
+        self.last = now
 
     def is_due(self, now: float) -> bool:
         """Return whether to start it at a monotonic time (seconds)."""
@@ -201,14 +205,18 @@ class Services:
     A service that fails is logged, counted, and tried again later; the others continue.
     """
 
-    def __init__(self, clock: Clock, services: list[Service]) -> None:
+    def __init__(self, clock: Clock, services: Sequence[Service] = ()) -> None:
         self._clock = clock
+        self.begin(services)
+
+    def begin(self, services: Sequence[Service]) -> None:
+        """Start these services, and no others, at their intervals from now on."""
         self._services = services
         self._turn = 0
         self._steps: Iterator[None] | None = None
-        now = clock.monotonic()
+        now = self._clock.monotonic()
         for service in services:
-            service.last = now
+            service.begin(now)
 
     def __iter__(self) -> Iterator[Service]:
         """Return the services, for those that report their state."""
@@ -235,7 +243,7 @@ class Services:
         now = self._clock.monotonic()
         if not service.is_due(now):
             return None
-        service.last = now
+        service.begin(now)
         try:
             job = service.start()
         except SyncError as error:

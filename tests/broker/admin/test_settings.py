@@ -269,7 +269,7 @@ def test_every_value_is_refused_or_a_broker_works_with_it(
         await done(broker, RequestCode.GET_BROKER_RUNTIME_INFO)
         core, repeating = broker.state.store.core, broker.runtime.repeating
         assert [s.failure for s in (*core.services, *repeating) if s.failures] == []
-        assert core.failure is None
+        assert core.health.failure is None
 
     async def change() -> None:
         async with running(tmp_path / "changed", **GIVEN) as broker:

@@ -66,7 +66,7 @@ def test_it_says_which_services_fail(tmp_path: Path) -> None:
             assert not [name for name in facts if name.startswith(odd)]
             retention = next(service for service in core.services if service.name == "retention")
             retention.failed(ValueError("odd"))
-            core.fail(StoreError("gone"))
+            core.health.fail(StoreError("gone"))
             facts = decode_body(KVTable, (await done(broker, code)).body).table
             assert facts["failures_retention"] == "1"
             assert facts["failure_retention"] == "ValueError: odd"

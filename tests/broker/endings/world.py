@@ -101,12 +101,12 @@ class World(Scene):
         return 0  # The client's clock is not the broker's.
 
     async def flush(self) -> None:
-        self.broker.state.store.core.sync_log()
+        self.broker.state.store.core.durability.sync_log()
         self.broker.state.store.core.tick()
 
     async def settle(self) -> None:
         """Let the broker do what it does every second, until two of its rounds have passed."""
-        self.broker.state.store.core.sync_log()
+        self.broker.state.store.core.durability.sync_log()
         services = [each for each in self.broker.runtime.repeating if "PopConsumption" in each.name]
         for _ in range(2):
             self.clock.advance(1)

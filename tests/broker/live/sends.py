@@ -47,7 +47,7 @@ async def lengths(broker: Running, size: int) -> dict[str, bool]:
         ).code
         == 0,
         "runs of batches": batch_answers == {0},
-        "put": store.core.put(message).status is PutStatus.PUT_OK,
+        "put": store.core.puts.put(message).status is PutStatus.PUT_OK,
         "put_many": {put.status for put in store.append_many([message] * 20)} == {PutStatus.PUT_OK},
         "put_batch": batched_result.status is PutStatus.PUT_OK,
         "put_drafts": store.append_drafts(drafted, TOPIC, [0], "") == 9,
@@ -79,11 +79,11 @@ async def max_message_size(broker: Running) -> None:
 @observes("autoMessageVersionOnTopicLen")
 async def auto_message_version(broker: Running) -> None:
     message = Message("x" * 130, b"")
-    assert broker.state.store.core.put(message).status is PutStatus.PUT_OK
+    assert broker.state.store.core.puts.put(message).status is PutStatus.PUT_OK
     await change(broker, autoMessageVersionOnTopicLen="false")
-    assert broker.state.store.core.put(message).status is PutStatus.MESSAGE_ILLEGAL
+    assert broker.state.store.core.puts.put(message).status is PutStatus.MESSAGE_ILLEGAL
     await change(broker, autoMessageVersionOnTopicLen="true")
-    assert broker.state.store.core.put(message).status is PutStatus.PUT_OK
+    assert broker.state.store.core.puts.put(message).status is PutStatus.PUT_OK
 
 
 @observes("osPageCacheBusyTimeOutMills", osPageCacheBusyTimeOutMills=3_600_000)
@@ -91,9 +91,9 @@ async def os_page_cache_busy(broker: Running) -> None:
     core: Any = broker.state.store.core
     appender = core._appender
     appender._since = core.clock.milliseconds() - 500_000
-    assert core.answer_if_busy(Message(TOPIC, b"")) is None
+    assert core.puts.answer_if_busy(Message(TOPIC, b"")) is None
     await change(broker, osPageCacheBusyTimeOutMills=100)
-    answer = core.answer_if_busy(Message(TOPIC, b""))
+    answer = core.puts.answer_if_busy(Message(TOPIC, b""))
     assert answer is not None
     assert answer.status is PutStatus.OS_PAGE_CACHE_BUSY
 

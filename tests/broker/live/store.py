@@ -113,8 +113,8 @@ async def fill(broker: Running, used: int = 50) -> None:
     core.directory.usage = lambda: DiskUsage(100, 100 - used)
     for _ in range(12):
         await broker.state.store.put(Message("Orders", bytes(1500)))
-    core.sync_log()
-    core.checkpoint()
+    core.durability.sync_log()
+    core.durability.checkpoint()
 
 
 def first(broker: Running) -> int:
@@ -186,7 +186,7 @@ async def warning_ratio(broker: Running) -> None:
     await fill(broker, 60)
     assert (await broker.send(to("Orders"))).code == ResponseCode.SUCCESS
     await change(broker, diskSpaceWarningLevelRatio=50)
-    await until(lambda: broker.state.store.core.not_writable is not None)
+    await until(lambda: broker.state.store.core.health.not_writable is not None)
     assert (await broker.send(to("Orders"))).code == ResponseCode.SERVICE_NOT_AVAILABLE
 
 

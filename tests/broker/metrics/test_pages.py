@@ -94,7 +94,7 @@ def test_ready_says_why_not(tmp_path: Path) -> None:
         assert (await get(None, "/livez")).status is HTTPStatus.OK
         async with running(tmp_path) as broker:
             assert (await get(broker.broker, "/readyz")).status is HTTPStatus.OK
-            broker.state.store.core.fail(StoreError("the disk is gone"))
+            broker.state.store.core.health.fail(StoreError("the disk is gone"))
             page = await get(broker.broker, "/readyz")
             assert page.status is HTTPStatus.SERVICE_UNAVAILABLE
             assert b"the disk is gone" in page.body

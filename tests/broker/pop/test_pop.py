@@ -39,7 +39,7 @@ OUT = 60_000
 
 def offset(broker: Running, queue_id: int = 0, topic: str = TOPIC) -> int | None:
     """Return where the group stands, once the broker has looked."""
-    broker.state.store.core.sync_log()
+    broker.state.store.core.durability.sync_log()
     found = [s.start for s in broker.runtime.repeating if s.name == "PopConsumption._look"]
     found[0]()
     return broker.state.store.core.config.consumer_offsets.query(GROUP, topic, queue_id)
@@ -400,11 +400,11 @@ def test_whatever_is_in_the_revive_topic(tmp_path: Path, caplog: pytest.LogCaptu
             for name, value in [(name, value) for name in good for value in NUMBERS]:
                 for tag, kept in (("ck", good), ("ack", ack), ("other", ack)):
                     odd = json.dumps(kept | {name: value}).encode()
-                    assert core.put(Message(topic, odd, tags=tag)).is_ok
+                    assert core.puts.put(Message(topic, odd, tags=tag)).is_ok
             odd = json.dumps(good | {"t": "../x", "pt": 2}).encode()
-            assert core.put(Message(topic, odd, tags="ck")).is_ok
+            assert core.puts.put(Message(topic, odd, tags="ck")).is_ok
             last = json.dumps(good | {"pt": 1000}).encode()
-            assert core.put(Message(topic, last, tags="ck")).is_ok
+            assert core.puts.put(Message(topic, last, tags="ck")).is_ok
             found = await until(broker, 1, queue_id=1)
             assert {each.body for each in found} == {"a"}
 

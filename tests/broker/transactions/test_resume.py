@@ -29,7 +29,7 @@ CODE = RequestCode.RESUME_CHECK_HALF_MESSAGE
 def put(broker: Running, topic: str, properties: dict[str, str]) -> ResumeCheckHeader:
     """Put a message; return what would have it checked again."""
     message = Message(topic=topic, body=b"half", encoded_properties=encode_properties(properties))
-    result = broker.state.store.core.put(message)
+    result = broker.state.store.core.puts.put(message)
     assert result.count
     host = bytes((127, 0, 0, 1)) + (10911).to_bytes(4)
     return ResumeCheckHeader(topic=topic, msg_id=encode_message_id(host, result.physical_offset))

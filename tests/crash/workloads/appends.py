@@ -136,8 +136,8 @@ def many_keys(s: Session) -> None:
 @workload(SYNC)
 def group_commit(s: Session) -> None:
     """What is put while a sync runs waits for the next one."""
-    s.flush_around(lambda: s.do(lambda: s.store.put(s.message())))
-    s.flush_around(lambda: s.do(lambda: s.store.put(s.message(900))))
+    s.flush_around(lambda: s.do(lambda: s.store.puts.put(s.message())))
+    s.flush_around(lambda: s.do(lambda: s.store.puts.put(s.message(900))))
     s.flush()
 
 
@@ -145,7 +145,7 @@ def group_commit(s: Session) -> None:
 def flush_while_putting(s: Session) -> None:
     for _ in range(4):
         s.put(700)
-        s.flush_around(lambda: s.do(lambda: s.store.put(s.message(800))))
+        s.flush_around(lambda: s.do(lambda: s.store.puts.put(s.message(800))))
 
 
 @workload()
@@ -174,7 +174,7 @@ def delayed_tags(s: Session) -> None:
 def refused(s: Session) -> None:
     """A refused message leaves nothing, in the log or in the offsets."""
     s.put()
-    assert not s.do(lambda: s.store.put(s.message(5000))).is_ok
-    assert not s.do(lambda: s.store.put(s.message(properties={"note": "x" * 40_000}))).is_ok
+    assert not s.do(lambda: s.store.puts.put(s.message(5000))).is_ok
+    assert not s.do(lambda: s.store.puts.put(s.message(properties={"note": "x" * 40_000}))).is_ok
     s.put()
     s.flush()

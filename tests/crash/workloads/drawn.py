@@ -104,7 +104,7 @@ def _flush(s: Session, dice: random.Random) -> None:
 
 
 def _flush_around(s: Session, dice: random.Random) -> None:
-    s.flush_around(lambda: s.do(lambda: s.store.put(s.message(dice.randrange(300)))))
+    s.flush_around(lambda: s.do(lambda: s.store.puts.put(s.message(dice.randrange(300)))))
 
 
 def _checkpoint(s: Session, dice: random.Random) -> None:

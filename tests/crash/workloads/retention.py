@@ -114,7 +114,7 @@ def disk_fills_up(s: Session) -> None:
     s.disk.others = 95_000
     s.store.retention.check()
     s.tick()
-    result = s.do(lambda: s.store.put(s.message()))
+    result = s.do(lambda: s.store.puts.put(s.message()))
     # A disk that cannot be looked at leaves all as it is.
     assert not result.is_ok or getattr(s.disk, "has_failed", False)
     s.remove_next()

@@ -60,7 +60,7 @@ def kill(s: Session) -> None:
 @workload(SYNC)
 def kill_synced(s: Session) -> None:
     s.put()
-    s.do(lambda: s.store.put(s.message(900)))
+    s.do(lambda: s.store.puts.put(s.message(900)))
     s.kill()
     s.put()
 

@@ -33,7 +33,7 @@ def fill(store: OwnedStore, topic: str, count: int, body: bytes) -> None:
     if topic not in store.config.topics:
         store.config.topics.put(Topic(topic, 1, 1))
     for _ in range(count):
-        assert store.put(Message(topic, body, keys="key")).is_ok
+        assert store.puts.put(Message(topic, body, keys="key")).is_ok
 
 
 def archived(path: Path) -> None:
@@ -75,7 +75,7 @@ def test_a_topic_that_the_store_has_forgotten_stays_dead_in_its_archive(tmp_path
     fill(store, "Again", 20, b"old")
     for topic in ("Gone", "Again"):
         store.config.topics.remove(topic)
-        store.remove_topic(topic)
+        store.removal.remove(topic)
     fill(store, "Other", 100, b"other")
     store.close()
     archived(tmp_path)

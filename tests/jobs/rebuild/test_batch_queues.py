@@ -45,8 +45,8 @@ def make(path: Path, rounds: int = 4) -> Path:
     store = opened(path)
     for _ in range(rounds):
         fill(store)
-        store.put(Message("Batches", b"single", queue_id=3))
-        store.put(Message("Plain", b"plain"))
+        store.puts.put(Message("Batches", b"single", queue_id=3))
+        store.puts.put(Message("Plain", b"plain"))
         store.tick()
     store.close()
     return path
@@ -94,7 +94,7 @@ def test_a_queue_whose_records_are_gone_says_where_it_goes_on(tmp_path: Path) ->
     store = make(tmp_path, 1)
     live = opened(store)
     for _ in range(200):
-        live.put(Message("Plain", b"p" * 100))
+        live.puts.put(Message("Plain", b"p" * 100))
     live.tick()
     live.close()
     for name in sorted(path.name for path in (store / "commitlog").iterdir())[:-2]:

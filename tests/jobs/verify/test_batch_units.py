@@ -36,9 +36,9 @@ def make(path: Path) -> Path:
     store = opened(path)
     for _ in range(ROUNDS):
         for size in SIZES:
-            store.put_batch(batch(size))
-        store.put(Message("Batches", b"single", queue_id=3))
-        store.put(Message("Plain", b"plain"))
+            store.puts.put_batch(batch(size))
+        store.puts.put(Message("Batches", b"single", queue_id=3))
+        store.puts.put(Message("Plain", b"plain"))
         store.tick()
     store.close()
     return path

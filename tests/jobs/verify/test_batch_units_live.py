@@ -33,7 +33,7 @@ class Live:
 
     def append(self, count: int) -> None:
         for number in range(count):
-            assert self.store.put_batch(batch(1 + number % 3, queue_id=number % 2)).is_ok
+            assert self.store.puts.put_batch(batch(1 + number % 3, queue_id=number % 2)).is_ok
 
     def put(self, count: int) -> None:
         self.append(count)

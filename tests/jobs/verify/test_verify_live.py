@@ -44,12 +44,12 @@ class Live:
             self.count += 1
             keys = f"k{self.count} all"
             message = Message(f"T{self.count % 3}", b"x" * 150, keys=keys, queue_id=self.count % 2)
-            assert self.store.put(message).is_ok
+            assert self.store.puts.put(message).is_ok
 
     def put(self, count: int) -> None:
         """Append messages, sync and dispatch them: files of all kinds roll."""
         self.append(count)
-        self.store.sync_log()
+        self.store.durability.sync_log()
 
 
 @pytest.fixture

@@ -10,9 +10,9 @@ import pytest
 
 from mqlake.replication import auto_switch_reception
 from mqlake.replication.comparison import Comparison
+from mqlake.store.log_copying import LogCopying
 from mqlake.store.replication.copies import Copies
 from mqlake.store.replication.in_sync_set import InSyncSet
-from mqlake.store.replication.log_copying import LogCopying
 from tests.simulation.group import page
 from tests.simulation.group.plan import BY_HAND, LED, MASTER, NETWORK, POWER, SLAVE, draw
 from tests.simulation.group.run import Outcome, run

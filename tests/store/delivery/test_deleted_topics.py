@@ -20,7 +20,7 @@ from tests.store.delivery.test_put_again import KINDS, Again
 
 def delete_topic(again: Again) -> None:
     """Delete the topic of the messages."""
-    again.store.remove_topic("T")
+    again.store.removal.remove("T")
 
 
 def commit(again: Again, put: PutResult) -> EndStatus:
@@ -118,7 +118,7 @@ def test_a_message_that_waits_for_a_topic_without_queues_and_settings_outlives_a
     again = Again(tmp_path)
     again.store.config.topics.put(Topic("Other", 1, 1))
     put = again.send(kind, b"", b"first")
-    again.store.put(Message("Other", b"later"))
+    again.store.puts.put(Message("Other", b"later"))
     again.store.close()
     for path in (tmp_path / "config").glob("incarnations.json*"):
         path.unlink()

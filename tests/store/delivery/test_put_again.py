@@ -77,7 +77,7 @@ class Again:
         if kind.startswith("half"):
             result = self.store.transactions.prepare(message, "producers")
         else:
-            result = self.store.put(message)
+            result = self.store.puts.put(message)
         self.store.tick()
         return result
 

@@ -360,7 +360,7 @@ def test_a_store_does_it_all_by_the_clock(tmp_path: Path, flush: FlushDiskType) 
                 job.done()
             whole.tick()
 
-    assert whole.put_many([Message("T", b"a", delay_level=1), Message("T", b"b")])[0].is_ok
+    assert whole.puts.put_many([Message("T", b"a", delay_level=1), Message("T", b"b")])[0].is_ok
     wait(900)
     assert whole.queues.max_offset("T", 0) == 1
     wait(1000)
@@ -431,7 +431,7 @@ def test_messages_of_dropped_levels_are_delivered_at_their_time(
         OwnedStore.open(LocalOwnedDirectory.make(path), levels(len(LEVELS)), clock)
     ) as store:
         for number, level in enumerate(sent):
-            assert store.put(Message("T", b"%d" % number, delay_level=level)).is_ok
+            assert store.puts.put(Message("T", b"%d" % number, delay_level=level)).is_ok
         store.tick()
         clock.forward(waited * SECOND)
         store.scheduled.deliver()
@@ -461,7 +461,7 @@ def test_messages_of_dropped_levels_are_reported(
         OwnedStore.open(LocalOwnedDirectory.make(tmp_path), with_levels("1s 5s 9s"), clock)
     ) as store:
         for level in (1, 2, 3, 3):
-            store.put(Message("T", b"", delay_level=level))
+            store.puts.put(Message("T", b"", delay_level=level))
         store.tick()
     with closing(OwnedStore.open(LocalOwnedDirectory.make(tmp_path), with_levels("1s"), clock)):
         pass

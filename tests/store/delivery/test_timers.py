@@ -47,7 +47,7 @@ class Timed:
 
     def send(self, body: str, **properties: object) -> PutResult:
         pairs = {name: str(value) for name, value in properties.items()}
-        result = self.store.put(Message("T", body.encode(), properties=pairs, queue_id=2))
+        result = self.store.puts.put(Message("T", body.encode(), properties=pairs, queue_id=2))
         self.store.tick()
         return result
 
@@ -127,7 +127,7 @@ def test_waits_in_the_topic_of_timers(timed: Timed) -> None:
 def test_refused(timed: Timed, pairs: dict[str, object], status: PutStatus) -> None:
     assert timed.send("a", **pairs).status is status
     message = Message("T", b"a", properties={name: str(value) for name, value in pairs.items()})
-    results = timed.store.put_many([Message("T", b"1"), message, Message("T", b"2")])
+    results = timed.store.puts.put_many([Message("T", b"1"), message, Message("T", b"2")])
     assert [result.status for result in results] == [PutStatus.PUT_OK, status, PutStatus.PUT_OK]
 
 
@@ -187,13 +187,13 @@ def test_a_crash_loses_nothing(timed: Timed) -> None:
 def test_the_position_waits_for_the_log(timed: Timed) -> None:
     """What is not on the disk was not delivered."""
     timed.send("a", TIMER_DELAY_SEC=1)
-    timed.store.sync_log()
+    timed.store.durability.sync_log()
     timed.clock.forward(3 * SECOND)
     timed.store.timers.deliver()
     timed.store.timers.keep()
     flush = timed.store.timers.file_service()
     assert flush.start() is None
-    timed.store.sync_log()
+    timed.store.durability.sync_log()
     timed.store.timers.keep()
     assert flush.start() is not None
 
@@ -342,7 +342,7 @@ def test_a_slaves_store_goes_on_where_its_masters_was(tmp_path: Path) -> None:
     master.send("second", TIMER_DELAY_SEC=3600)
     master.after(3 * SECOND)
     assert master.bodies == ["first"]
-    master.store.sync_log()
+    master.store.durability.sync_log()
     master.after(3 * SECOND)
     checkpoint = master.store.timers.checkpoint()
     assert len(checkpoint) == timer_checkpoint.USED

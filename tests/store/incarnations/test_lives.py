@@ -68,7 +68,7 @@ class Lives:
         body = b"%d" % self.count
         self.count += 1
         self.configure(topic)
-        result = self.store.put(Message(topic, body, keys="key", queue_id=queue_id))
+        result = self.store.puts.put(Message(topic, body, keys="key", queue_id=queue_id))
         bodies = self.lives.setdefault((topic, queue_id), [])
         assert result.queue_offset == len(bodies)
         bodies.append(body)
@@ -79,7 +79,7 @@ class Lives:
 
     def delete(self, topic: str) -> None:
         self.store.config.topics.remove(topic)
-        self.store.remove_topic(topic)
+        self.store.removal.remove(topic)
         self._die(topic)
 
     def _die(self, topic: str) -> None:
@@ -115,7 +115,7 @@ class Lives:
     def delete_in_part(self, topic: str, steps: int, puts: list[int]) -> None:
         """Kill the store in the middle of a deletion, after messages to the next incarnation."""
         alive, dead, doubtful = deepcopy((self.lives, self.dead, self.doubtful))
-        removal = self.store.removal(topic)
+        removal = self.store.removal.steps(topic)
         for _, job in zip(range(steps), removal, strict=False):
             if job is not None:
                 job.run()
@@ -138,7 +138,7 @@ class Lives:
         self.store.tick()
 
     def checkpoint(self) -> None:
-        self.store.checkpoint()
+        self.store.durability.checkpoint()
 
     def close(self) -> None:
         self.store.close()

@@ -20,11 +20,11 @@ def test_a_foreign_file_stays_and_blocks_nothing(
     foreign = tmp_path / "consumequeue" / where / ".nfs0001"
     foreign.write_bytes(b"foreign")
     if is_killed:
-        store.end_topic("T")
+        store.removal.end("T")
         store.config.persist()
         store.abandon()
     else:
-        store.remove_topic("T")
+        store.removal.remove("T")
         store.close()
     store = open_store(tmp_path)
     assert store.reads.queues("T") == []
@@ -49,7 +49,7 @@ def test_living_entries_after_dead_ones_of_the_same_file_are_kept(
     fill(store, "T", new)
     store.close()
     store = open_store(tmp_path, BrokerRole.SLAVE)
-    for job in store.removal("T", before):
+    for job in store.removal.steps("T", before):
         if job is not None:
             job.run()
             job.done()

@@ -18,7 +18,7 @@ from tests.store.incarnations.test_older_log import fill, open_store
 
 
 def put(store: OwnedStore, topic: str, queue_id: int, body: bytes) -> None:
-    assert store.put(Message(topic, body, keys="key", queue_id=queue_id)).is_ok
+    assert store.puts.put(Message(topic, body, keys="key", queue_id=queue_id)).is_ok
 
 
 def lose_table(path: Path) -> None:
@@ -35,7 +35,7 @@ def test_the_newest_messages_of_a_log_are_those_of_a_deleted_topic(
     fill(store, "Other", 2)
     for _ in range(3):
         put(store, "T", 0, b"dead")
-    store.remove_topic("T")
+    store.removal.remove("T")
     if lives_after:
         fill(store, "Other", 1)
     store.close()

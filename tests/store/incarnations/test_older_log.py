@@ -33,7 +33,7 @@ def open_store(path: Path, role: BrokerRole = BrokerRole.ASYNC_MASTER) -> OwnedS
 
 def fill(store: OwnedStore, topic: str, count: int) -> None:
     for number in range(count):
-        assert store.put(Message(topic, b"%d" % number)).is_ok
+        assert store.puts.put(Message(topic, b"%d" % number)).is_ok
     store.tick()
 
 
@@ -53,7 +53,7 @@ def restored(path: Path) -> None:
     offsets.commit("H", "Kept", 0, 3)
     offsets.commit("CID_RMQ_SYS_REVIVE_GROUP", REVIVE, 0, 30)
     store.config.delay_offsets.set(3, 7)
-    store.remove_topic("Deleted")
+    store.removal.remove("Deleted")
     store.close()
     shutil.rmtree(path / "backup" / "config")
     shutil.move(path / "store" / "config", path / "backup" / "config")
@@ -76,7 +76,7 @@ def test_inspect_shows_which_messages_are_deleted(tmp_path: Path) -> None:
     store = open_store(tmp_path)
     fill(store, "Deleted", 3)
     end = store.log.end
-    store.remove_topic("Deleted")
+    store.removal.remove("Deleted")
     store.close()
     with StoreReader.open(tmp_path) as reader:
         report = reader.inspect()
@@ -106,7 +106,7 @@ def test_a_slave_keeps_its_masters_offsets_until_it_is_promoted(tmp_path: Path) 
     restored(tmp_path)
     store = open_store(tmp_path / "backup", BrokerRole.SLAVE)
     assert store.config.consumer_offsets.query("G", "Kept", 0) == 44
-    for job in store.leading():
+    for job in store.role.leading():
         if job is not None:
             job.run()
             job.done()

@@ -65,7 +65,7 @@ def test_a_query_finds_the_newest_matches_and_says_whether_it_saw_all(
         keys = [dice.choice(KEYS) for _ in range(dice.choice((0, 1, 3, 40)))]
         topic, tags = dice.choice("TU"), dice.choice(("red", "Aa"))
         body = bytes(dice.choice((0, 100, 5000)))
-        result = store.put(Message(topic, body, tags=tags, keys=keys))
+        result = store.puts.put(Message(topic, body, tags=tags, keys=keys))
         put.append((result.physical_offset, topic, keys, tags))
         if dice.random() < 0.3:
             store.tick()
@@ -97,7 +97,7 @@ def test_a_record_is_looked_at_once_however_many_of_its_keys_have_the_hash(
 ) -> None:
     store = open_store(tmp_path, max_hash_slot_num=100, max_index_num=100_000)
     for _ in range(5):
-        store.put(Message("T", b"", keys=["Aa"] * 10_000))
+        store.puts.put(Message("T", b"", keys=["Aa"] * 10_000))
     store.tick()
     looked: list[int] = []
     record = store.log.place
@@ -121,7 +121,7 @@ def test_no_step_of_a_query_is_long(tmp_path: Path, is_indexed: bool) -> None:
         max_index_num=1_000_000,
         message_index_enable=is_indexed,
     )
-    store.put_many([Message("T", b"", keys=["Aa", "k1"])] * 50_000)
+    store.puts.put_many([Message("T", b"", keys=["Aa", "k1"])] * 50_000)
     store.tick()
     for key in ("none", "BB"):
         longest: list[float] = []
@@ -143,7 +143,7 @@ def test_a_query_survives_what_is_removed_meanwhile(tmp_path: Path) -> None:
         (tmp_path / str(is_indexed)).mkdir()
         store = open_store(tmp_path / str(is_indexed), message_index_enable=is_indexed)
         for _ in range(1000):
-            store.put(Message("T", bytes(300), keys="k1"))
+            store.puts.put(Message("T", bytes(300), keys="k1"))
         store.tick()
         search = store.reads.search("T", "k1", 0, LAST, 2000, None, QueryBudget())
         for _ in range(20):
@@ -160,7 +160,7 @@ def test_gaps_between_index_files_end_where_records_end(tmp_path: Path) -> None:
     store = open_store(tmp_path, max_hash_slot_num=16, max_index_num=8)
     ends = set[int]()
     for number in range(40):
-        assert store.put(Message("T", b"b", keys=[f"k{number}", "all"])).is_ok
+        assert store.puts.put(Message("T", b"b", keys=[f"k{number}", "all"])).is_ok
         ends.add(store.log.end)
     store.close()
     first, *rest = sorted((tmp_path / "index").iterdir())

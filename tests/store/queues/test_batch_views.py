@@ -27,7 +27,7 @@ END = sum(SIZES)
 def reader(tmp_path: Path) -> Iterator[StoreReader]:
     store = opened(tmp_path)
     fill(store)
-    store.put(Message("Plain", b"plain"))
+    store.puts.put(Message("Plain", b"plain"))
     store.tick()
     store.close()
     with StoreReader.open(tmp_path) as reader:

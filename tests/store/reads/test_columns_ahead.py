@@ -28,7 +28,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OwnedStore]:
     opened = OwnedStore.open(directory, SETTINGS, ManualClock())
     for number in range(COUNT * QUEUES):
         body, queue_id = b"body %d" % number, number % QUEUES
-        opened.put(Message("T", body, queue_id=queue_id, tags="t", keys=f"k{number}"))
+        opened.puts.put(Message("T", body, queue_id=queue_id, tags="t", keys=f"k{number}"))
     opened.tick()
     yield opened
     opened.close()

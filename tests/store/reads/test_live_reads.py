@@ -48,7 +48,7 @@ def put(store: OwnedStore, count: int, topic: str = "T", **fields: object) -> No
     for number in range(count):
         tag = ("red", "green", None)[number % 3]
         message = Message(topic, b"body %d" % number, tags=tag, keys=f"k{number}", **fields)
-        assert store.put(message).physical_offset >= 0
+        assert store.puts.put(message).physical_offset >= 0
     store.tick()
 
 
@@ -133,7 +133,7 @@ def test_limits(opened: Open) -> None:
 def test_one_read_goes_through_so_many_entries_and_no_more(opened: Open) -> None:
     store = opened(max_filter_message_size=20 * 12)
     put(store, 50)
-    store.put(Message("T", b"the one", tags="blue"))
+    store.puts.put(Message("T", b"the one", tags="blue"))
     store.tick()
     at, reads = 0, 0
     while not (result := store.reads.get("T", 0, at, 12, tags="blue")).records:
@@ -175,7 +175,7 @@ def test_tags_whose_hashes_are_the_same(opened: Open) -> None:
     assert hash_code("Aa") == hash_code("BB")
     store = opened()
     for number in range(30):
-        store.put(Message("T", b"%d" % number, tags=("Aa", "BB")[number % 2]))
+        store.puts.put(Message("T", b"%d" % number, tags=("Aa", "BB")[number % 2]))
     store.tick()
     found = store.reads.get("T", 0, 0, 9, tags="BB")
     assert bodies(found) == [b"%d" % number for number in range(1, 18, 2)]
@@ -190,7 +190,7 @@ def test_scheduled_messages_are_chosen_by_their_records(opened: Open) -> None:
     store = opened()
     for number in range(4):
         tag = ("red", "green")[number % 2]
-        store.put(Message("T", b"%d" % number, tags=tag, delay_level=3))
+        store.puts.put(Message("T", b"%d" % number, tags=tag, delay_level=3))
     store.tick()
     (queue_id,) = store.reads.queues("SCHEDULE_TOPIC_XXXX")
     assert bodies(store.reads.get("SCHEDULE_TOPIC_XXXX", queue_id, 0, tags="red")) == [b"0", b"2"]
@@ -251,7 +251,7 @@ def test_nothing_unflushed_is_served_under_sync_flush(opened: Open) -> None:
     assert reads.record_at(0) is None
     assert reads.by_key("T", "k1").records == []
     assert reads.by_time_range("T", 0, 1 << 60).records == []
-    store.sync_log()
+    store.durability.sync_log()
     assert len(reads.get("T", 0, 0)) == 3
     put(store, 1)
     assert reads.get("T", 0, 3).status == "OFFSET_OVERFLOW_ONE"
@@ -262,7 +262,7 @@ def test_searches_see_what_is_not_dispatched_yet(opened: Open) -> None:
     store = opened()
     put(store, 90)
     position = store.dispatcher.position
-    last = store.put(Message("T", b"new", keys="k7 fresh", properties={"UNIQ_KEY": "U"}))
+    last = store.puts.put(Message("T", b"new", keys="k7 fresh", properties={"UNIQ_KEY": "U"}))
     at = last.physical_offset
     assert store.dispatcher.position == position <= at
     reads = store.reads
@@ -294,7 +294,7 @@ def test_messages_without_keys_behind_the_index_are_not_scanned(
     store = opened()
     put(store, 3)
     for _ in range(50):
-        store.put(Message("T", b"no key"))
+        store.puts.put(Message("T", b"no key"))
     store.tick()
     monkeypatch.setattr("mqlake.store.index.key_query.KeyScan.offsets", None)
     assert len(store.reads.by_key("T", "k1").records) == 1
@@ -342,7 +342,7 @@ def test_get_is_that_of_a_list(
     model: dict[tuple[str, int], list[tuple[str, bytes, int]]] = {}
     for topic, queue_id, tag, body in messages:
         tags = None if tag == "*" else tag
-        size = store.put(Message(topic, body, tags=tags, queue_id=queue_id)).size
+        size = store.puts.put(Message(topic, body, tags=tags, queue_id=queue_id)).size
         model.setdefault((topic, queue_id), []).append((tag, body, size))
     store.tick()
     for topic, queue_id in [("T", 0), ("T", 1), ("U", 0), ("U", 1)]:

@@ -32,8 +32,8 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OwnedStore]:
     path = tmp_path_factory.mktemp("store")
     opened = OwnedStore.open(LocalOwnedDirectory(path), SMALL, ManualClock())
     for number in range(COUNT):
-        opened.put(Message("T", b"body %d" % number, tags="red", queue_id=0))
-        opened.put(Message("Other", b"other %d" % number))
+        opened.puts.put(Message("T", b"body %d" % number, tags="red", queue_id=0))
+        opened.puts.put(Message("Other", b"other %d" % number))
     opened.tick()
     yield opened
     opened.close()
@@ -150,7 +150,7 @@ def test_any_entries(store: OwnedStore, good: list[QueueEntry], bad: dict[int, Q
 def test_damaged_bodies_are_passed_over_unless_they_are_wanted(tmp_path: Path) -> None:
     store = OwnedStore.open(LocalOwnedDirectory(tmp_path), SMALL, ManualClock())
     for _ in range(3):
-        store.put(Message("T", b"a body"))
+        store.puts.put(Message("T", b"a body"))
     store.tick()
     at = store.reads.get("T", 0, 1, 1).records[0].physical_offset
     path = tmp_path / "commitlog" / segment_name(0)

@@ -52,7 +52,7 @@ def store(tmp_path: Path) -> Iterator[OwnedStore]:
 def put(store: OwnedStore, count: int, queues: int = 1) -> None:
     for number in range(count):
         body = b"x" * (number % 50 + 1)
-        store.put(Message("T", body, queue_id=number % queues, tags="t"))
+        store.puts.put(Message("T", body, queue_id=number % queues, tags="t"))
     store.tick()
 
 
@@ -150,9 +150,9 @@ def test_a_queue_that_was_removed_and_made_anew(store: OwnedStore, taken: list[b
     for offset in (0, 32, 64):
         store.reads.get("T", 0, offset, 32)
     assert taken == [False, True, True]
-    store.remove_topic("T")
+    store.removal.remove("T")
     for number in range(900):
-        store.put(Message("T", b"new %d" % number))
+        store.puts.put(Message("T", b"new %d" % number))
     store.tick()
     assert [one.body for one in store.reads.get("T", 0, 96, 2).records] == [b"new 96", b"new 97"]
 

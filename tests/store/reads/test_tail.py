@@ -38,7 +38,7 @@ def store(tmp_path: Path) -> Iterator[OwnedStore]:
 
 def put(store: OwnedStore, *bodies: str, topic: str = "T", queue_id: int = 0) -> None:
     for body in bodies:
-        store.put(Message(topic, body.encode(), tags=body[0], queue_id=queue_id))
+        store.puts.put(Message(topic, body.encode(), tags=body[0], queue_id=queue_id))
     store.tick()
 
 
@@ -90,7 +90,7 @@ def test_where_it_begins(store: OwnedStore) -> None:
 
 def test_from_the_end_is_when_it_is_called(store: OwnedStore) -> None:
     async def run() -> None:
-        store.put(Message("T", b"not dispatched yet"))
+        store.puts.put(Message("T", b"not dispatched yet"))
         records = Following(Tail(store.reads, "T"))
         put(store, "a")
         assert text([await anext(records)]) == ["a"]

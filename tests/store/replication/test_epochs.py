@@ -187,7 +187,7 @@ def test_a_log_is_cut_and_what_follows_from_it_too() -> None:
     assert disk.names("commitlog-cut")
     other = opened()
     fill(other, 45)
-    again.receive(stream(other.log, again.log.end))
+    again.role.receive(stream(other.log, again.log.end))
     again.tick()
     assert stream(again.log) == stream(other.log)
     with pytest.raises(StoreError, match="owns"):
@@ -202,7 +202,7 @@ def test_a_log_is_cut_just_before_the_end_of_a_file() -> None:
         last = master.log.end
         fill(master, 1)
     slave = opened("SLAVE", disk=disk)
-    slave.receive(stream(master.log)[:SIZE])
+    slave.role.receive(stream(master.log)[:SIZE])
     slave.close()
     cut_log(disk, last, SIZE, SetClock())
     assert opened("SLAVE", disk=disk).log.end == last < SIZE
@@ -217,5 +217,5 @@ def test_a_log_is_not_cut_where_it_is_not() -> None:
 
 def fill(store: OwnedStore, count: int) -> int:
     for number in range(count):
-        assert store.put(Message(f"Topic{number % 2}", b"x" * 300, keys=f"k{number}")).is_ok
+        assert store.puts.put(Message(f"Topic{number % 2}", b"x" * 300, keys=f"k{number}")).is_ok
     return store.log.end

@@ -10,7 +10,8 @@ import pytest
 from mqlake.errors import DiskError, StoreError
 from mqlake.formats import record
 from mqlake.storage.protocol import OwnedDirectory
-from mqlake.store import Message, owned_store
+from mqlake.store import Message
+from mqlake.store.core import role
 from mqlake.store.live_settings import current
 from mqlake.store.log.owned_log import OwnedCommitLog
 from mqlake.store.owned_store import OwnedStore
@@ -39,7 +40,7 @@ def filled(count: int = 60, seed: int = 1) -> OwnedStore:
     master, chance = opened(), random.Random(seed)
     for number in range(count):
         body = chance.randbytes(chance.randrange(600))
-        result = master.put(Message(f"Topic{number % 3}", body, keys=f"k{number}", tags="t"))
+        result = master.puts.put(Message(f"Topic{number % 3}", body, keys=f"k{number}", tags="t"))
         assert result.is_ok
     return master
 
@@ -85,9 +86,9 @@ def test_bytes_may_arrive_cut_anywhere(most: int) -> None:
     master, slave, chance = filled(), opened("SLAVE"), random.Random(most)
     assert len(master.log.segments) > 2
     for piece in pieces(stream(master.log), chance, most):
-        before = slave.received.expected
-        slave.receive(piece)
-        assert slave.received.expected == before + len(piece)
+        before = slave.role.received.expected
+        slave.role.receive(piece)
+        assert slave.role.received.expected == before + len(piece)
         slave.tick()
     same(slave, master)
 
@@ -110,7 +111,7 @@ def test_many_bytes_are_appended_from_where_they_are(
         for piece in pieces(stream(master.log), chance, most):
             # The buffer is used again, as that of a connection.
             buffer = bytearray(piece)
-            slave.receive(memoryview(buffer))
+            slave.role.receive(memoryview(buffer))
             buffer[:] = bytes(len(buffer))
             view = slave.log.file(slave.log.segments[-1]).view() if slave.log.segments else b""
             after = slave.log.end - (slave.log.segments[-1].base if slave.log.segments else 0)
@@ -136,10 +137,10 @@ def test_mutated_bytes_are_judged_alike_wherever_they_are(
             slave, problem = opened("SLAVE"), ""
             try:
                 for part in (changed[:cut], changed[cut:]):
-                    slave.receive(memoryview(view(part)))
+                    slave.role.receive(memoryview(view(part)))
             except StoreError as error:
                 problem = str(error)
-            log, received = slave.log, slave.received
+            log, received = slave.log, slave.role.received
             found.append((problem, log.end, received.damaged, stream(log)))
         assert found[0] == found[1]
 
@@ -151,7 +152,7 @@ def test_only_whole_records_are_in_the_log() -> None:
     while ends[-1] < len(data):
         ends.append(ends[-1] + int.from_bytes(data[ends[-1] : ends[-1] + 4], "big"))
     for at in range(0, len(data), 3):
-        slave.receive(data[at : at + 3])
+        slave.role.receive(data[at : at + 3])
         done = min(at + 3, len(data))
         assert slave.log.end == max(end for end in ends if end <= done)
         # What is held is nowhere in the file: a process that dies leaves no half of a record.
@@ -165,9 +166,9 @@ def test_what_was_held_comes_again_after_it_was_dropped() -> None:
     while slave.log.end < len(data):
         at = slave.log.end
         for piece in pieces(data[at : at + chance.randrange(1, 9000)], chance, 700):
-            slave.receive(piece)
-        slave.received.drop()
-        assert slave.received.expected == slave.log.end
+            slave.role.receive(piece)
+        slave.role.received.drop()
+        assert slave.role.received.expected == slave.log.end
     same(slave, master)
 
 
@@ -175,14 +176,14 @@ def test_a_slave_goes_on_as_master_when_it_is_opened_as_one() -> None:
     master, disk = filled(), RecordedDisk()
     slave = opened("SLAVE", disk=disk)
     data = stream(master.log)
-    slave.receive(data[:-5])
+    slave.role.receive(data[:-5])
     slave.abandon()
     promoted = opened(disk=disk)
     assert promoted.log.end < len(data)
     assert stream(promoted.log) == data[: promoted.log.end]
     assert not promoted.recovered.cut_off
     before = promoted.offsets.next("Topic0", 0)
-    result = promoted.put(Message("Topic0", b"new"))
+    result = promoted.puts.put(Message("Topic0", b"new"))
     assert (result.is_ok, result.queue_offset) == (True, before)
 
 
@@ -190,19 +191,19 @@ def test_a_slave_goes_on_as_master_when_it_is_opened_as_one() -> None:
 def test_a_topic_that_was_deleted_and_made_again(together: bool) -> None:
     master, disk = opened(), RecordedDisk()
     slave = opened("SLAVE", disk=disk)
-    master.put(Message("Others", b"other"))
+    master.puts.put(Message("Others", b"other"))
     for number in range(30):
-        assert master.put(Message("Topic0", b"old", keys=f"k{number}")).is_ok
+        assert master.puts.put(Message("Topic0", b"old", keys=f"k{number}")).is_ok
     if not together:
-        slave.receive(stream(master.log))
+        slave.role.receive(stream(master.log))
         slave.tick()
-    master.remove_topic("Topic0")
+    master.removal.remove("Topic0")
     for _ in range(2):
-        assert master.put(Message("Topic0", b"new")).is_ok
-    slave.receive(stream(master.log, slave.log.end))
+        assert master.puts.put(Message("Topic0", b"new")).is_ok
+    slave.role.receive(stream(master.log, slave.log.end))
     same(slave, master)
-    slave.receive(stream(master.log, slave.log.end))
-    for job in slave.leading():
+    slave.role.receive(stream(master.log, slave.log.end))
+    for job in slave.role.leading():
         if job is not None:
             job.run()
             job.done()
@@ -210,7 +211,7 @@ def test_a_topic_that_was_deleted_and_made_again(together: bool) -> None:
     slave.abandon()
     promoted = opened(disk=disk)
     same(promoted, master)
-    assert promoted.put(Message("Topic0", b"newer")).queue_offset == 2
+    assert promoted.puts.put(Message("Topic0", b"newer")).queue_offset == 2
 
 
 @pytest.mark.parametrize("turns", [1, 2, 3, 4, 5])
@@ -221,16 +222,16 @@ def test_a_topic_that_begins_again_in_a_step_that_ran_out_of_time(
 ) -> None:
     master, slave = opened(), opened("SLAVE")
     for queue_id in (2, 0, 1):
-        assert master.put(Message("Topic", b"old", queue_id=queue_id)).is_ok
-    slave.receive(stream(master.log))
+        assert master.puts.put(Message("Topic", b"old", queue_id=queue_id)).is_ok
+    slave.role.receive(stream(master.log))
     for _ in range(turns):
         slave.tick(0.0)
     for _ in range(old):
-        assert master.put(Message("Topic", b"old", queue_id=2)).is_ok
-    master.remove_topic("Topic")
+        assert master.puts.put(Message("Topic", b"old", queue_id=2)).is_ok
+    master.removal.remove("Topic")
     for _ in range(new):
-        assert master.put(Message("Topic", b"new", queue_id=2)).is_ok
-    slave.receive(stream(master.log, slave.log.end))
+        assert master.puts.put(Message("Topic", b"new", queue_id=2)).is_ok
+    slave.role.receive(stream(master.log, slave.log.end))
     same(slave, master)
     assert slave.reads.queues("Topic") == [2]
     assert [each.body for each in slave.reads.get("Topic", 2, 0).records] == [b"new"] * new
@@ -240,12 +241,12 @@ def test_a_topic_that_begins_again_in_a_step_that_ran_out_of_time(
 def test_a_promotion_dispatches_many_new_queues_in_many_turns(
     queues: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(owned_store, "LONGEST_TURN", 0.0)
+    monkeypatch.setattr(role, "LONGEST_TURN", 0.0)
     master, slave = opened(), opened("SLAVE")
     for number in range(queues):
-        assert master.put(Message("Topic", b"body", queue_id=number)).is_ok
-    slave.receive(stream(master.log))
-    for job in slave.leading():
+        assert master.puts.put(Message("Topic", b"body", queue_id=number)).is_ok
+    slave.role.receive(stream(master.log))
+    for job in slave.role.leading():
         if job is not None:
             job.run()
             job.done()
@@ -257,14 +258,14 @@ def test_a_log_may_begin_where_the_masters_does() -> None:
     start = master.log.segments[1].base
     for disk in (RecordedDisk(), RecordedDisk()):
         slave = opened("SLAVE", disk=disk)
-        slave.begin_at(start)
-        slave.receive(stream(master.log, start))
+        slave.role.begin_at(start)
+        slave.role.receive(stream(master.log, start))
         assert (slave.log.min_offset, slave.log.end) == (start, master.log.end)
         slave.tick()
         slave.abandon()  # a start after a crash finds all of it
         again = opened("SLAVE", disk=disk)
         assert (again.log.min_offset, again.log.end) == (start, master.log.end)
-        assert again.received.expected == master.log.end
+        assert again.role.received.expected == master.log.end
         master.tick()
         for queue in (("Topic0", 0), ("Topic1", 0), ("Topic2", 0)):
             first, end = again.reads.queue(*queue)
@@ -273,16 +274,16 @@ def test_a_log_may_begin_where_the_masters_does() -> None:
             found = again.reads.entries(*queue, first, count)
             assert found == master.reads.entries(*queue, first, count)
         with pytest.raises(StoreError, match="not empty"):
-            again.begin_at(0)
+            again.role.begin_at(0)
 
 
 @pytest.mark.parametrize("size", [SIZE // 2, SIZE * 2])
 def test_files_of_another_size_are_said(size: int) -> None:
     master, slave = filled(), opened("SLAVE", size)
     with pytest.raises(StoreError, match="mappedFileSizeCommitLog"):
-        slave.receive(stream(master.log))
+        slave.role.receive(stream(master.log))
     assert slave.log.end <= max(size, SIZE)
-    assert slave.received.expected == slave.log.end
+    assert slave.role.received.expected == slave.log.end
 
 
 GARBAGE = [
@@ -299,12 +300,12 @@ GARBAGE = [
 def test_garbage_is_not_appended(data: bytes) -> None:
     master, slave = filled(5), opened("SLAVE")
     good = stream(master.log)
-    slave.receive(good)
+    slave.role.receive(good)
     with pytest.raises(StoreError, match="master's log at physical offset"):
-        slave.receive(data)
-    assert slave.received.expected == len(good)
-    result = master.put(Message("Topic0", b"more"))
-    slave.receive(stream(master.log, result.physical_offset))
+        slave.role.receive(data)
+    assert slave.role.received.expected == len(good)
+    result = master.puts.put(Message("Topic0", b"more"))
+    slave.role.receive(stream(master.log, result.physical_offset))
     same(slave, master)
 
 
@@ -313,27 +314,27 @@ def test_a_record_for_another_place_is_not_appended() -> None:
     data = stream(master.log)
     second = int.from_bytes(data[:4], "big")
     with pytest.raises(StoreError, match="not the record's own"):
-        slave.receive(data[second:])
+        slave.role.receive(data[second:])
     assert slave.log.end == 0
 
 
 def test_a_record_leaves_room_for_the_blank_record_that_ends_a_file() -> None:
     """A log that rolls by itself would have what follows at other offsets than the master."""
     master = opened(size=2 * SIZE)
-    overhead = master.put(Message("Topic0", b"x")).size - 1
+    overhead = master.puts.put(Message("Topic0", b"x")).size - 1
     second = overhead + 1
     for left in (record.FRAME_SIZE, record.FRAME_SIZE - 1, 1, 0):
         master, slave = opened(size=2 * SIZE), opened("SLAVE")
-        master.put(Message("Topic0", b"x"))
-        master.put(Message("Topic0", bytes(SIZE - second - overhead - left)))
+        master.puts.put(Message("Topic0", b"x"))
+        master.puts.put(Message("Topic0", bytes(SIZE - second - overhead - left)))
         assert master.log.end == SIZE - left
         if left == record.FRAME_SIZE:
-            slave.receive(stream(master.log))
+            slave.role.receive(stream(master.log))
             assert slave.log.end == SIZE - left
         else:
             with pytest.raises(StoreError, match="does not fit"):
-                slave.receive(stream(master.log))
-            assert slave.received.expected == 0
+                slave.role.receive(stream(master.log))
+            assert slave.role.received.expected == 0
 
 
 def test_a_damaged_body_is_copied_as_it_is_and_counted() -> None:
@@ -344,9 +345,9 @@ def test_a_damaged_body_is_copied_as_it_is_and_counted() -> None:
     assert layout is not None
     assert layout.body_length
     data[layout.body_at] ^= 1
-    slave.receive(memoryview(data))
+    slave.role.receive(memoryview(data))
     assert stream(slave.log) == data
-    assert slave.received.damaged == 1
+    assert slave.role.received.damaged == 1
 
 
 def test_a_record_longer_than_a_window() -> None:
@@ -354,17 +355,17 @@ def test_a_record_longer_than_a_window() -> None:
     master, slave = opened(size=size), opened("SLAVE", size)
     big = Message("Topic0", random.Random(1).randbytes(3 << 20))
     for message in (Message("Topic0", b"small"), big, Message("Topic0", b"small"), big, big):
-        assert master.put(message).is_ok
+        assert master.puts.put(message).is_ok
     for piece in pieces(stream(master.log), random.Random(2), 60_000):
-        slave.receive(piece)
+        slave.role.receive(piece)
     same(slave, master)
 
 
 def test_a_store_that_takes_nothing_receives_nothing() -> None:
     master, slave = filled(5), opened("SLAVE")
-    slave.fail(DiskError("the disk is gone"))
+    slave.health.fail(DiskError("the disk is gone"))
     with pytest.raises(StoreError, match="the disk is gone"):
-        slave.receive(stream(master.log))
+        slave.role.receive(stream(master.log))
     assert slave.log.end == 0
 
 
@@ -377,11 +378,11 @@ def test_a_log_may_have_a_file_and_no_record(start: int) -> None:
     slave.abandon()
     slave = opened("SLAVE", disk=disk)
     assert slave.log.segments
-    slave.begin_at(start)
-    slave.receive(stream(master.log, start))
+    slave.role.begin_at(start)
+    slave.role.receive(stream(master.log, start))
     assert stream(slave.log, start) == stream(master.log, start)
     slave.close()
     again = opened("SLAVE", disk=disk)
     assert again.log.end == master.log.end
     with pytest.raises(StoreError, match="not empty"):
-        again.begin_at(0)
+        again.role.begin_at(0)

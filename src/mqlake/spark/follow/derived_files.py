@@ -22,7 +22,7 @@ from mqlake.lake.options import ENOUGH, StoreQuery
 from mqlake.spark.follow.query import Query, require_classic
 from mqlake.spark.session import Session
 from mqlake.storage.local_owned import LocalOwnedDirectory
-from mqlake.store.dispatch.derivation import Derivation
+from mqlake.store.derivation import Derivation
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -130,7 +130,7 @@ def _add(
     for part in parts:
         _append_part(store, staged, part, adding.store_timestamp)
         _name_topics(store, part)
-    store.sync_log()
+    store.durability.sync_log()
     store.config.persist()
     epochs = journal.epochs if epoch is None else {**journal.epochs, epoch.query: epoch.number}
     taken = Adding(adding.start, adding.store_timestamp, is_taken=True)

@@ -12,7 +12,7 @@ from mqlake.jobs.local import LocalEngine
 from mqlake.jobs.verify import verify
 from mqlake.storage.local_owned import LocalOwnedDirectory
 from mqlake.store import BlockingMessageStore, Message
-from mqlake.store.dispatch.derivation import Derivation
+from mqlake.store.derivation import Derivation
 from tests.store.log_copies import copy_log, log_of
 
 SETTINGS = {"mappedFileSizeCommitLog": 1 << 14}

@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import closing
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -16,11 +15,9 @@ from mqlake.errors import StoreError
 from mqlake.formats.properties import NAME_VALUE_SEPARATOR, WAIT, decode_properties
 from mqlake.store.append.message import Message, MessageBatch
 from mqlake.store.append.put_result import PutResult
+from mqlake.store.owned_store import OwnedStore
 from mqlake.store.services import Job
 from mqlake.store.settings import FlushDiskType
-
-if TYPE_CHECKING:
-    from mqlake.store.owned_store import OwnedStore
 
 _WAITS = f"{WAIT}{NAME_VALUE_SEPARATOR}true".encode()
 _ASKS = f"{WAIT}{NAME_VALUE_SEPARATOR}".encode()
@@ -100,7 +97,7 @@ class LogCopying:
     @property
     def expected(self) -> int:
         """Physical offset of the next byte to receive."""
-        return self._core.received.expected
+        return self._core.role.received.expected
 
     @property
     def recovered_from(self) -> int | None:
@@ -114,7 +111,7 @@ class LogCopying:
     @property
     def last_stored(self) -> int:
         """Store time (ms) of the newest record that was received; 0 before the first."""
-        return self._core.received.last_stored
+        return self._core.role.received.last_stored
 
     @property
     def is_empty(self) -> bool:
@@ -131,40 +128,40 @@ class LogCopying:
         return self._core.log.largest_record
 
     def begin_at(self, physical_offset: int) -> None:
-        """Let an empty log begin at a physical offset: see `OwnedStore.begin_at`."""
-        self._core.begin_at(physical_offset)
+        """Let an empty log begin at a physical offset: see `Role.begin_at`."""
+        self._core.role.begin_at(physical_offset)
 
     def take(self, data: bytes | memoryview) -> None:
-        """Append bytes that begin at `expected`: see `OwnedStore.receive`."""
-        self._core.receive(data)
+        """Append bytes that begin at `expected`: see `Role.receive`."""
+        self._core.role.receive(data)
         self._written(len(data))
 
     def drop(self) -> None:
         """Drop the bytes of an incomplete record: they must be sent again."""
-        self._core.received.drop()
+        self._core.role.received.drop()
 
     async def follow(self) -> None:
-        """Prepare for a master's records: see `OwnedStore.following`.
+        """Prepare for a master's records: see `Role.following`.
 
         Raises:
             StoreError: the disk failed.
         """
-        await self._finish(self._core.following())
+        await self._finish(self._core.role.following())
 
     async def lead(self) -> None:
-        """Prepare for messages of this broker's own: see `OwnedStore.leading`.
+        """Prepare for messages of this broker's own: see `Role.leading`.
 
         Raises:
             StoreError: what the master sent cannot be dispatched, or the disk failed.
         """
-        await self._finish(self._core.leading())
+        await self._finish(self._core.role.leading())
 
     async def _finish(self, steps: Generator[Job | None]) -> None:
         with closing(steps):
             for job in steps:
                 await (asyncio.sleep(0) if job is None else self._run(job))
-                if self._core.failure is not None:
-                    raise self._core.failure
+                if self._core.health.failure is not None:
+                    raise self._core.health.failure
 
     def confirm(self) -> None:
         """Dispatch soon what has become readable: slaves have it, or the master confirmed it."""
@@ -182,8 +179,8 @@ class LogCopying:
         if core.settings.flush_disk_type is FlushDiskType.SYNC_FLUSH:
             if core.log.flushed < core.log.end:
                 await self._sync()
-            if core.failure is not None:
-                raise core.failure
+            if core.health.failure is not None:
+                raise core.health.failure
             return core.log.flushed
         return core.log.end
 

@@ -1,0 +1,171 @@
+"""Append to a live store: delays, refusals, and the tick that follows (docs/live-store.md).
+
+Upstream: `DefaultMessageStore.asyncPutMessage`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mqlake.dispatch.batch import Bytes, Longs
+from mqlake.dispatch.drafts import Drafts
+from mqlake.formats.consume_queue import SCHEDULE_TOPIC
+from mqlake.storage.clock import Clock
+from mqlake.storage.fork_guard import ForkGuard
+from mqlake.store.append.appender import Appender
+from mqlake.store.append.checks import Refusal
+from mqlake.store.append.message import Message, MessageBatch
+from mqlake.store.append.put_result import PutResult
+from mqlake.store.append.sent_puts import Placed
+from mqlake.store.core.ticks import LONGEST_TURN, Ticks
+from mqlake.store.delivery.redelivery import Redelivery
+from mqlake.store.delivery.schedule import Schedule, any_may_be_delayed
+from mqlake.store.live_settings import Current
+from mqlake.store.settings import StoreSettings
+
+# Milliseconds after which a put dispatches the messages since the last dispatch by itself: under
+# load, a longer tick costs less for each message.
+_LONGEST_TICK = 4
+
+
+class Puts:
+    """The appends of one store. A refusal is a result. For the store's thread.
+
+    Attributes:
+        answer_if_busy: `Appender.answer_if_busy`, for any thread.
+    """
+
+    def __init__(
+        self,
+        appender: Appender,
+        redelivery: Redelivery,
+        ticks: Ticks,
+        settings: Current[StoreSettings],
+        clock: Clock,
+        fork_guard: ForkGuard,
+    ) -> None:
+        self._appender, self._redelivery, self._ticks = appender, redelivery, ticks
+        self._schedule = Schedule(settings, clock)
+        self._clock, self._fork_guard = clock, fork_guard
+        self.answer_if_busy = appender.answer_if_busy
+        self._append = appender.put
+        self._put_plain = appender.plain.put
+        self._put_plain_fields = appender.plain.put_fields
+        self._put_sent = appender.sent.put
+
+    def put(self, message: Message) -> PutResult:
+        """Append a message; it may be acknowledged once `watermarks` confirms it."""
+        result = self._put_plain(message)
+        if result is None:
+            if message.delay_level or message.properties or message.encoded_properties:
+                try:
+                    message = self._schedule.apply(message)
+                except Refusal as refusal:
+                    return refusal.result
+            result = self._append(message)
+        # The clock is not read again. If it was set back, the facade's timer ticks.
+        if result.store_timestamp - self._ticks.last > _LONGEST_TICK:
+            self._ticks.run(LONGEST_TURN)
+        return result
+
+    def put_fields(
+        self,
+        topic: str,
+        body: bytes,
+        tags: str | None = None,
+        keys: str | Sequence[str] = (),
+        queue_id: int = 0,
+    ) -> PutResult:
+        """Append the message with these fields, as `put` does, without a `Message`."""
+        result = self._put_plain_fields(topic, body, tags, keys, queue_id)
+        if result is None:
+            return self.put(Message(topic, body, tags, keys, queue_id=queue_id))
+        if result.store_timestamp - self._ticks.last > _LONGEST_TICK:
+            self._ticks.run(LONGEST_TURN)
+        return result
+
+    def put_again(self, message: Message) -> PutResult:
+        """Append a message that was accepted before, and whose delay may count now.
+
+        It needs no room for later properties: it loses optional properties if it is too long. If it
+        is still too long to wait for a delay level, it does not wait.
+        """
+        try:
+            waiting = self._schedule.apply(message, is_new=False)
+        except Refusal as refusal:
+            return refusal.result
+        result = self._redelivery.put(waiting)
+        if result.is_permanent and waiting.topic == SCHEDULE_TOPIC:
+            return self._redelivery.put(message)
+        return result
+
+    def put_many(self, messages: Sequence[Message]) -> list[PutResult]:
+        """Append messages of any topics and queues in a single call, each as `put` does."""
+        results = self._appender.put_runs(messages)
+        if len(results) < len(messages):
+            results += self._put_others(messages[len(results) :])
+        self._tick_if_late()
+        return results
+
+    def _put_others(self, messages: Sequence[Message]) -> list[PutResult]:
+        refused: dict[int, PutResult] = {}
+        if any_may_be_delayed(messages):
+            messages, refused = self._apply_schedule(messages)
+        results = self._appender.put_many(messages)
+        for number, refusal in refused.items():
+            results.insert(number, refusal)
+        return results
+
+    def _apply_schedule(
+        self, messages: Sequence[Message]
+    ) -> tuple[list[Message], dict[int, PutResult]]:
+        """Return the messages to put, and the results of the others by position, ascending."""
+        taken: list[Message] = []
+        refused: dict[int, PutResult] = {}
+        for number, message in enumerate(messages):
+            try:
+                taken.append(self._schedule.apply(message))
+            except Refusal as refusal:
+                refused[number] = refusal.result
+        return taken, refused
+
+    def put_batch(self, batch: MessageBatch) -> PutResult:
+        """Append all messages of a batch, or none."""
+        result = self._appender.put_batch(batch)
+        self._tick_if_late()
+        return result
+
+    def put_drafts(
+        self,
+        drafts: Drafts,
+        topic: str,
+        queue_ids: Sequence[int],
+        born_host: str,
+        *,
+        whole: bool = False,
+    ) -> int:
+        """Append encoded messages, as `Appender.put_drafts` does."""
+        count = self._appender.put_drafts(drafts, topic, queue_ids, born_host, whole=whole)
+        self._tick_if_late()
+        return count
+
+    def put_sent(
+        self,
+        topic: str,
+        queue_id: int,
+        born_host: str,
+        data: bytes,
+        properties: Bytes,
+        numbers: Longs,
+    ) -> Placed | None:
+        """Append one message of a client, as `SentPuts.put` does."""
+        placed = self._put_sent(topic, queue_id, born_host, data, properties, numbers)
+        # The clock is not read again, as in `put`.
+        if placed is not None and placed[2] - self._ticks.last > _LONGEST_TICK:
+            self._ticks.run(LONGEST_TURN)
+        return placed
+
+    def _tick_if_late(self) -> None:
+        is_late = self._clock.milliseconds() - self._ticks.last > _LONGEST_TICK
+        if is_late and not self._fork_guard.is_child:
+            self._ticks.run(LONGEST_TURN)

@@ -1,0 +1,67 @@
+"""Dispatch what is confirmed, a turn at a time (docs/live-store.md, "How it works").
+
+Upstream: `ReputMessageService`.
+"""
+
+from __future__ import annotations
+
+from math import inf
+from time import perf_counter
+
+from mqlake.errors import SyncError
+from mqlake.storage.clock import Clock
+from mqlake.storage.fork_guard import ForkGuard
+from mqlake.store.core.health import Health
+from mqlake.store.recovery.recovery import Recovered
+from mqlake.store.watermarks import Watermarks
+
+LONGEST_TURN = 0.02
+"""Seconds after which a tick leaves the rest to the next one, so that others are served: the first
+messages to thousands of queues create thousands of files.
+"""
+
+
+class Ticks:
+    """The ticks of one store. For the store's thread.
+
+    Attributes:
+        last: the time of the last dispatch, milliseconds.
+    """
+
+    def __init__(
+        self,
+        found: Recovered,
+        watermarks: Watermarks,
+        clock: Clock,
+        health: Health,
+        fork_guard: ForkGuard,
+    ) -> None:
+        self._log, self._dispatcher, self._watermarks = found.log, found.dispatcher, watermarks
+        self._clock, self._health, self._fork_guard = clock, health, fork_guard
+        self.last = clock.milliseconds()
+
+    def run(self, seconds: float = inf) -> bool:
+        """Dispatch everything that is confirmed: see `OwnedStore.tick`."""
+        self._fork_guard.check()
+        return self._health.is_shut_down or self.dispatch(seconds)
+
+    def dispatch(self, seconds: float = inf) -> bool:
+        """Dispatch as `run` does, also after the store was shut down."""
+        self.last = self._clock.milliseconds()
+        health, is_over = self._health, True
+        try:
+            self._log.prepare_next()
+            until = inf if seconds == inf else perf_counter() + seconds
+            self._dispatcher.run(self._watermarks.confirmed, until)
+            is_over = perf_counter() < until or self._is_dispatched
+            health.dispatch_worked()
+        except SyncError as error:
+            health.fail(error)
+        except Exception as error:  # noqa: BLE001 (whoever ticks goes on: a later tick may succeed)
+            health.dispatch_failed(error)
+        health.update()
+        return is_over
+
+    @property
+    def _is_dispatched(self) -> bool:
+        return self._watermarks.dispatched >= self._watermarks.confirmed
