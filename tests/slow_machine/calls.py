@@ -14,20 +14,20 @@ from typing import Any, Final
 from unittest import mock
 
 from mqlake.store import blocking, message_store, services
-
-Delay = Callable[[str], float]
-"""Returns the seconds by which to delay a call of a kind."""
+from tests.slow_machine.drawn import Delay
+from tests.slow_machine.world import World
 
 _SLEEP: Final = time.sleep
 """Tests replace it in its module."""
 
 
-def replace_calls(delay: Delay) -> None:
+def replace_calls(delay: Delay, world: World) -> None:
     """Delay calls until the process ends."""
-    _slow_syncs(delay)
-    _slow_event_loop(delay)
-    _slow_threads(delay)
+    _slow_syncs(delay, world)
+    _slow_event_loop(delay, world)
+    _slow_threads(delay, world)
     _slow_connections(delay)
+    world.replace_sleeps()
 
 
 def late_dispatch(seconds: float) -> list[Any]:
@@ -49,20 +49,21 @@ def _wait(seconds: float) -> None:
         _SLEEP(seconds)
 
 
-def _slow_syncs(delay: Delay) -> None:
+def _slow_syncs(delay: Delay, world: World) -> None:
     for name in ("fsync", "fdatasync"):
-        _replace(os, name, _slow_sync(getattr(os, name), delay))
+        _replace(os, name, _slow_sync(getattr(os, name), delay, world))
 
 
-def _slow_sync(sync: Callable[[int], None], delay: Delay) -> Callable[[int], None]:
+def _slow_sync(sync: Callable[[int], None], delay: Delay, world: World) -> Callable[[int], None]:
     def slow(fd: int) -> None:
         _wait(delay("sync"))
+        world.wait()
         sync(fd)
 
     return slow
 
 
-def _slow_event_loop(delay: Delay) -> None:
+def _slow_event_loop(delay: Delay, world: World) -> None:
     """Pause real event loops between rounds: those of simulated time have no pauses."""
     real: Any = asyncio.SelectorEventLoop
     original = real._run_once
@@ -70,33 +71,33 @@ def _slow_event_loop(delay: Delay) -> None:
     def run_once(loop: asyncio.SelectorEventLoop) -> None:
         if type(loop) is real:
             _wait(delay("event loop"))
+            world.wait()
         original(loop)
 
     real._run_once = run_once
 
 
-def _slow_threads(delay: Delay) -> None:
+def _slow_threads(delay: Delay, world: World) -> None:
     """Begin the work of threads and of executors late; their starters continue."""
     start, submit = Thread.start, ThreadPoolExecutor.submit
 
     def slow_start(thread: Thread) -> None:
-        if seconds := delay("thread"):
-            thread.run = _late(thread.run, seconds)
+        thread.run = _late(thread.run, delay("thread"), world)
         start(thread)
 
     def slow_submit(
         pool: ThreadPoolExecutor, function: Callable[..., Any], /, *args: Any, **named: Any
     ) -> Future[Any]:
-        seconds = delay("thread")
-        return submit(pool, _late(function, seconds) if seconds else function, *args, **named)
+        return submit(pool, _late(function, delay("thread"), world), *args, **named)
 
     _replace(Thread, "start", slow_start)
     _replace(ThreadPoolExecutor, "submit", slow_submit)
 
 
-def _late(function: Callable[..., Any], seconds: float) -> Callable[..., Any]:
+def _late(function: Callable[..., Any], seconds: float, world: World) -> Callable[..., Any]:
     def run(*args: Any, **named: Any) -> Any:
-        _SLEEP(seconds)
+        _wait(seconds)
+        world.wait()
         return function(*args, **named)
 
     return run

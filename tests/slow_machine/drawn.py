@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from threading import Lock
+
+Delay = Callable[[str], float]
+"""Returns the seconds by which to delay a call of a kind."""
 
 DISPATCH = "dispatch"
 """Seconds from a put until its dispatch, and between checks for due services."""
+
+SLEEPS = "sleeps"
+"""Nothing happens while the test sleeps: see `World`."""
 
 RANGES = {
     "sync": (0.1, 0.5),
@@ -35,6 +42,7 @@ class Drawn:
     def __init__(self, seed: int, name: str) -> None:
         # Not what the tests draw from: their own draws remain the same.
         self._dice = dice = random.Random(f"{seed} {name}")
+        self.is_frozen_by_sleeps = dice.random() < 0.5
         kinds = dice.sample([DISPATCH, *RANGES], dice.randint(1, _KINDS_AT_ONCE))
         self.dispatch = dice.uniform(0.2, 1.0) if DISPATCH in kinds else None
         # Rare ones reach the calls after the first ones, before the time is spent.
@@ -57,7 +65,9 @@ class Drawn:
             return seconds
 
     def __str__(self) -> str:
-        lines = [] if self.dispatch is None else [f"{DISPATCH}: {self.dispatch:.2f} s late"]
+        lines = [f"{SLEEPS}: nothing happens meanwhile"] if self.is_frozen_by_sleeps else []
+        if self.dispatch is not None:
+            lines.append(f"{DISPATCH}: {self.dispatch:.2f} s late")
         for kind, delays in self._delays.items():
             seconds = ", ".join(f"{delay:.2f}" for delay in delays) or "none"
             lines.append(f"{kind}: 1 call in {1 / self._chances[kind]:.0f}; seconds: {seconds}")

@@ -10,6 +10,7 @@ import pytest
 from tests.slow_machine.calls import late_dispatch, replace_calls
 from tests.slow_machine.drawn import Drawn
 from tests.slow_machine.processes import pause_processes
+from tests.slow_machine.world import World
 
 EXEMPT = tuple(
     f"tests/{name}/"
@@ -34,7 +35,8 @@ class SlowMachine:
     def __init__(self, seed: int) -> None:
         self._seed = seed
         self._drawn: Drawn | None = None
-        replace_calls(self._delay)
+        self._world = World()
+        replace_calls(self._delay, self._world)
         pause_processes(self._delay)
 
     def _delay(self, kind: str) -> float:
@@ -51,11 +53,13 @@ class SlowMachine:
             for patch in [] if drawn.dispatch is None else late_dispatch(drawn.dispatch):
                 undo.enter_context(patch)
             self._drawn = drawn
+            self._world.begin(is_frozen_by_sleeps=drawn.is_frozen_by_sleeps)
             undo.callback(self._end)
             return (yield)
 
     def _end(self) -> None:
         self._drawn = None
+        self._world.begin(is_frozen_by_sleeps=False)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(

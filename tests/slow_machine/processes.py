@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from tests.slow_machine.calls import Delay
+from tests.slow_machine.drawn import Delay
 
 _SLEEP: Final = time.sleep
 _BETWEEN = 0.1
@@ -29,7 +29,7 @@ def pause_processes(delay: Delay) -> None:
 def _pause(parent: int, delay: Delay) -> None:
     while True:
         _SLEEP(_BETWEEN)
-        for process in list(_descendants(parent)):
+        for process in list(descendants(parent)):
             if seconds := delay("process"):
                 _stop(process, seconds)
 
@@ -43,9 +43,10 @@ def _stop(process: int, seconds: float) -> None:
             os.kill(process, signal.SIGCONT)
 
 
-def _descendants(process: int) -> Iterator[int]:
+def descendants(process: int) -> Iterator[int]:
+    """Yield the processes below one, as far as they still exist."""
     with suppress(OSError):
         for task in Path(f"/proc/{process}/task").iterdir():
             for child in (task / "children").read_text().split():
                 yield int(child)
-                yield from _descendants(int(child))
+                yield from descendants(int(child))

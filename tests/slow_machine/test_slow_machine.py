@@ -12,11 +12,15 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Event, Thread
 
+import pytest
+
 from mqlake.store import message_store
 from tests.forked import in_child
+from tests.slow_machine import world
 from tests.slow_machine.calls import late_dispatch, replace_calls
 from tests.slow_machine.drawn import RANGES, Drawn
 from tests.slow_machine.processes import pause_processes
+from tests.slow_machine.world import World
 
 
 def test_a_seed_and_a_test_decide_the_delays() -> None:
@@ -29,7 +33,7 @@ def test_a_seed_and_a_test_decide_the_delays() -> None:
     assert len({tuple(delays(seed, "test_0")) for seed in range(20)}) > 10
     assert all(sum(delays(1, name)) < 5 for name in names)
     text = "\n".join(str(Drawn(1, name)) for name in names)
-    assert all(f"{kind}: " in text for kind in ("dispatch", *RANGES))
+    assert all(f"{kind}: " in text for kind in ("dispatch", "sleeps", *RANGES))
 
 
 def _called(path: Path) -> list[str]:
@@ -40,7 +44,7 @@ def _called(path: Path) -> list[str]:
         asked.add(kind)
         return 0.001
 
-    replace_calls(delay)
+    replace_calls(delay, World())
     with path.open("wb") as file:
         os.fsync(file.fileno())
     worked = Event()
@@ -72,6 +76,37 @@ def _called(path: Path) -> list[str]:
 def test_all_kinds_of_calls_are_delayed(tmp_path: Path) -> None:
     found = in_child(lambda: _called(tmp_path / "file"))
     assert found == "['accept', 'connect', 'event loop', 'sync', 'thread']"
+
+
+def _rounds_during_a_sleep(*, is_frozen: bool) -> int:
+    """Return how many rounds an event loop makes while a test sleeps for 0.2 s."""
+    frozen, rounds = World(), 0
+    replace_calls(lambda _: 0.0, frozen)
+    frozen.begin(is_frozen_by_sleeps=is_frozen)
+
+    async def test() -> None:
+        loop = asyncio.get_running_loop()
+
+        def work() -> None:
+            nonlocal rounds
+            rounds += 1
+            loop.call_soon(work)
+
+        work()
+        await asyncio.sleep(0.2)
+
+    asyncio.run(test())
+    return rounds
+
+
+@pytest.mark.parametrize("is_frozen", [False, True])
+def test_nothing_happens_while_a_test_sleeps(
+    is_frozen: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The sleeps of this folder are its own.
+    monkeypatch.setattr(world, "_WAITING", ())
+    rounds = int(in_child(lambda: _rounds_during_a_sleep(is_frozen=is_frozen)))
+    assert (rounds < 20) == is_frozen
 
 
 def test_dispatch_is_late_only_during_a_test() -> None:
