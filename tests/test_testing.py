@@ -26,7 +26,7 @@ from tests.broker.running import PATIENCE, to
 
 def ask(address: str, command: Command) -> Command:
     async def run() -> Command:
-        client = RemotingClient()
+        client = RemotingClient(connect_timeout=PATIENCE)
         try:
             return await client.call(address, command, PATIENCE)
         finally:

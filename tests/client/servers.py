@@ -94,7 +94,7 @@ async def watch_offsets(
         brokers: addresses of brokers, by name.
         topics: the number of queues that each topic has on each broker.
     """
-    client = RemotingClient()
+    client = RemotingClient(connect_timeout=PATIENCE)
     places = [
         (address, MessageQueue(topic, name, number))
         for name, address in brokers.items()
@@ -134,13 +134,13 @@ async def committed(client: RemotingClient, address: str, group: str, queue: Mes
 
 async def lag(address: str, group: str, topics: Mapping[str, int]) -> list[str]:
     """Return the queues of a broker that a group has not consumed to their ends, one line each."""
-    client, found = RemotingClient(), list[str]()
+    client, found = RemotingClient(connect_timeout=PATIENCE), list[str]()
     for topic, queues in topics.items():
         for number in range(queues):
             header = QueueHeader(topic=topic, queue_id=number)
             try:
                 asked = request(RequestCode.GET_MAX_OFFSET, header)
-                end = (await client.call(address, asked)).header(OffsetHeader).offset
+                end = (await client.call(address, asked, PATIENCE)).header(OffsetHeader).offset
                 queue = MessageQueue(topic, "", number)
                 offset = await committed(client, address, group, queue) if end else 0
             except MqlakeError as error:

@@ -13,6 +13,7 @@ import pytest
 from mqlake.client import ClosedError, Message
 from mqlake.testing import broker
 from tests.forked import in_child
+from tests.until import PATIENCE
 
 
 def test_threads_send_and_receive() -> None:
@@ -25,7 +26,7 @@ def test_threads_send_and_receive() -> None:
         assert len(producer.send_many(messages)) == len(producer.send_batch(messages)) == 50
         producer.send_oneway(Message(topic="t", body=b"oneway"))
         with running.consumer("g", "t") as consumer:
-            found = [consumer.receive(30) for _ in range(151)]
+            found = [consumer.receive(PATIENCE) for _ in range(151)]
             assert all(message and consumer.ack(message) for message in found)
             assert consumer.receive(0.05) is None
             consumer.commit()

@@ -21,7 +21,7 @@ from mqlake.client.blocking import Consumer as BlockingConsumer
 from mqlake.errors import FormatError
 from mqlake.testing import RunningBroker, broker
 from tests.client.behaviour.cases import FIRST, collect
-from tests.until import until
+from tests.until import PATIENCE, until
 
 
 @pytest.fixture(scope="module")
@@ -81,7 +81,7 @@ def test_a_listener_may_close_its_consumer(running: RunningBroker) -> None:
             async with consumer:
                 await collect(consumer, 1)
                 other = Consumer(names, "listened", "Listened", settings=FIRST)
-                async with other, asyncio.timeout(60):
+                async with other, asyncio.timeout(PATIENCE):
                     # The other one takes queues, and the listener hears of it.
                     while await consumer.receive() is not None:
                         pass

@@ -29,7 +29,7 @@ from mqlake.testing import RunningBroker, broker
 from tests.client.behaviour.cases import tasks_left
 from tests.client.faults.leftovers import no_collection
 from tests.client.proxy import Proxy, now_and_then
-from tests.until import until
+from tests.until import PATIENCE, until
 
 PROXY = "127.0.0.2"
 FIRST = ConsumerSettings(consume_from="first", handover=0.1, commit_interval=0.2)
@@ -96,10 +96,8 @@ def test_a_broker_that_does_not_answer_costs_no_more_than_the_timeout(
         async with proxy_of(running) as proxy, Producer(running.name_server) as producer:
             await producer.send(Message(topic="orders", body=b"before"))
             proxy.stalled = True
-            begun = time.monotonic()
-            with pytest.raises(PerhapsStoredError, match="no answer"):
+            with pytest.raises(PerhapsStoredError, match=r"no answer .* within 0\.\d+ s"):
                 await producer.send(Message(topic="orders", body=b"stalled"), timeout=0.5)
-            assert time.monotonic() - begun < 30
             proxy.stalled = False
             await producer.send(Message(topic="orders", body=b"after"))
 
@@ -118,7 +116,7 @@ def test_a_connection_that_only_the_broker_lost_is_replaced(running: RunningBrok
                 with pytest.raises(PerhapsStoredError, match="no answer"):
                     await producer.send(Message(topic="orders", body=b"lost"), timeout=2)
                 await producer.send(Message(topic="orders", body=b"after"))
-                async with asyncio.timeout(20):
+                async with asyncio.timeout(PATIENCE):
                     again = await consumer.receive()
                 assert again is not None
                 assert again.body == b"after"
@@ -143,7 +141,7 @@ def test_a_cut_off_client_does_not_spin(running: RunningBroker) -> None:
                 assert share < 0.1  # the bar is 0.01, of which the proxy takes some
                 proxy.stalled = False
                 proxy.cut_all()
-                await producer.send(Message(topic="orders", body=b"after"), timeout=20)
+                await producer.send(Message(topic="orders", body=b"after"), timeout=PATIENCE)
                 again = await consumer.receive(60)
                 assert again is not None
                 assert again.body == b"after"
@@ -183,8 +181,8 @@ def test_a_broker_that_answers_nonsense_does_no_lasting_harm(
                 proxy.cut_all()
                 consumer_of_the_end = Consumer(running.name_server, "end", "orders", settings=FIRST)
                 async with consumer_of_the_end as last:
-                    await producer.send(Message(topic="orders", body=b"the end"), timeout=20)
-                    async with asyncio.timeout(60):
+                    await producer.send(Message(topic="orders", body=b"the end"), timeout=PATIENCE)
+                    async with asyncio.timeout(PATIENCE):
                         async for message in last:
                             if message.body == b"the end":
                                 break

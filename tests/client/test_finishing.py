@@ -22,6 +22,7 @@ from mqlake.client.consumer.workers import Workers
 from mqlake.client.errors import ClientError
 from mqlake.protocol.bodies.message_queue import MessageQueue
 from tests.client.test_parts import QUEUE, consumed
+from tests.until import PATIENCE
 
 
 class Rig:
@@ -69,7 +70,7 @@ class Rig:
         self.inbox.offer(self.held)
 
     async def take(self) -> ConsumedMessage:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE):
             taken = await self.inbox.take(1)
         assert taken is not None
         return taken[1][0]
@@ -191,7 +192,7 @@ def test_a_handler_whose_work_is_cancelled_fails_that_message_alone() -> None:
                 await inner
             rig.inbox.close()
 
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE):
             await rig.workers.run(handle, 1)
         assert (seen, rig.sent_back, rig.held.committed_offset) == ([0, 1], [(0, 0)], 2)
 
@@ -228,7 +229,7 @@ def test_what_is_no_exception_ends_all_workers_at_once() -> None:
         async def handle(message: ConsumedMessage) -> None:
             raise Stop
 
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE):
             with pytest.raises(Stop):
                 await rig.workers.run(handle, 3)
 
@@ -277,7 +278,7 @@ def test_a_handler_that_swallows_its_cancellation_is_the_last_one() -> None:
         running = asyncio.create_task(rig.workers.run(handle, 1))
         await begun.wait()
         running.cancel()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE):
             with pytest.raises(asyncio.CancelledError):
                 await running
         assert (await rig.take()).queue_offset == 1

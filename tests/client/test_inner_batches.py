@@ -43,7 +43,7 @@ def body(first: int, size: int = SIZE) -> bytes:
 
 async def send(running: RunningBroker, topic: str) -> None:
     """Send batches of one queue, numbered on, and a single message behind each second one."""
-    client = RemotingClient()
+    client = RemotingClient(connect_timeout=PATIENCE)
     made = CreateTopicHeader(
         topic=topic,
         read_queue_nums=1,

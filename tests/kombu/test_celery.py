@@ -19,7 +19,8 @@ pytest.importorskip("celery", reason="these tests need Celery: pip install 'mqla
 from celery import Celery
 
 from mqlake.testing import RunningBroker
-from tests.kombu.workers import PATIENCE, ROOT, VISIBILITY, Notes, wait_until, worker
+from tests.kombu.workers import ROOT, VISIBILITY, Notes, worker
+from tests.until import PATIENCE, wait_until
 
 TASKS = 36
 OPTIONS = ("-c", "3", "-E", "--without-mingle")
@@ -52,13 +53,15 @@ def test_a_killed_worker_loses_no_task(tasks: ModuleType, tmp_path: Path) -> Non
     notes, url = Notes(Path(os.environ["NOTES"])), os.environ["BROKER_URL"]
     early = tasks.work_acknowledged_early.delay(300.0).id
     with worker("first", tmp_path / "first.log", *OPTIONS) as first:
-        wait_until(lambda: early in notes.times("run"), tmp_path / "first.log")
-        wait_until(lambda: early in notes.times("ack"), tmp_path / "first.log")
+        wait_until(lambda: early in notes.times("run"), why=(tmp_path / "first.log").read_text)
+        wait_until(lambda: early in notes.times("ack"), why=(tmp_path / "first.log").read_text)
         sent = {tasks.work.delay(0.05).id for _ in range(TASKS)}
-        wait_until(lambda: len(notes.times("ack")) > TASKS // 3, tmp_path / "first.log")
+        wait_until(
+            lambda: len(notes.times("ack")) > TASKS // 3, why=(tmp_path / "first.log").read_text
+        )
         # These do not end before the kill, however late that is.
         held = {tasks.wait_for.delay(str(tmp_path / "killed")).id for _ in range(TASKS // 3)}
-        wait_until(lambda: held & notes.times("run").keys(), tmp_path / "first.log")
+        wait_until(lambda: held & notes.times("run").keys(), why=(tmp_path / "first.log").read_text)
         sent |= held
         first.kill()
     (tmp_path / "killed").touch()
@@ -77,10 +80,10 @@ def test_a_killed_worker_loses_no_task(tasks: ModuleType, tmp_path: Path) -> Non
             kept = patient.send_task(name, (0.0,), countdown=countdown).id
         # The kill may have come between an acknowledgement and its note: such a task does not run
         # again, and is done.
-        wait_until(lambda: sent <= notes.times("done").keys(), log)
+        wait_until(lambda: sent <= notes.times("done").keys(), why=log.read_text)
         with client(url) as app:
             check_remote_control(app)
-        wait_until(lambda: {waits, kept} <= notes.times("ack").keys(), log)
+        wait_until(lambda: {waits, kept} <= notes.times("ack").keys(), why=log.read_text)
         with client(url) as app:
             app.control.shutdown()
         assert second.process.wait(PATIENCE) == 0, log.read_text()

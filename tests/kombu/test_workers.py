@@ -17,15 +17,14 @@ from celery.exceptions import TaskRevokedError
 
 from mqlake.testing import RunningBroker
 from tests.kombu.workers import (
-    PATIENCE,
     VISIBILITY,
     Notes,
     Worker,
     environment,
     kill_child,
-    wait_until,
     worker,
 )
+from tests.until import PATIENCE, wait_until
 
 NAME = "tests.kombu.celery_tasks"
 
@@ -87,7 +86,7 @@ def test_a_revoked_task_does_not_run(running: Running) -> None:
 
 def test_a_terminated_task_ends_and_does_not_run_again(running: Running) -> None:
     result, log = running.task("work", 300.0).delay(), running.workers[0].log
-    wait_until(lambda: result.id in running.notes.times("run"), log)
+    wait_until(lambda: result.id in running.notes.times("run"), why=log.read_text)
     running.app.control.revoke(result.id, terminate=True)
     with pytest.raises(TaskRevokedError):
         result.get(timeout=PATIENCE)
@@ -97,7 +96,7 @@ def test_a_terminated_task_ends_and_does_not_run_again(running: Running) -> None
 
 def test_a_task_whose_process_ends_runs_again(running: Running) -> None:
     result, log = running.task("end_the_process_once").delay(), running.workers[0].log
-    wait_until(lambda: result.id in running.notes.times("done"), log)
+    wait_until(lambda: result.id in running.notes.times("done"), why=log.read_text)
     assert len(running.notes.times("run")[result.id]) == 2
 
 
@@ -107,7 +106,7 @@ def test_remote_control_reaches_both_workers(running: Running) -> None:
     assert {host for pong in pongs for host in pong} == hosts
     works = [running.task("work", PATIENCE).delay().id for _ in range(2)]
     log = running.workers[0].log
-    wait_until(lambda: set(works) <= running.notes.times("run").keys(), log)
+    wait_until(lambda: set(works) <= running.notes.times("run").keys(), why=log.read_text)
     active = control.inspect(timeout=PATIENCE, limit=2).active()
     assert {task["id"] for tasks in active.values() for task in tasks} == set(works)
     control.revoke(works, terminate=True)
@@ -130,7 +129,7 @@ def test_a_shutdown_loses_nothing(
         send = lambda: app.send_task(f"{NAME}.work", (0.4,), queue=queue).id  # noqa: E731
         sent = {send() for _ in range(24)}
     with worker("first", log, *options, env=env) as first:
-        wait_until(lambda: len(notes.times("run")) >= 2, log)
+        wait_until(lambda: len(notes.times("run")) >= 2, why=log.read_text)
         assert first.stop(number) == 0, log.read_text()
     done = notes.times("done")
     assert done.keys() < sent
@@ -138,7 +137,7 @@ def test_a_shutdown_loses_nothing(
         assert done.keys() == notes.times("run").keys(), "a running task was cut off"
     stopped = time.time()
     with worker("second", log, *options, "-c", "4", env=env):
-        wait_until(lambda: notes.times("done").keys() == sent, log)
+        wait_until(lambda: notes.times("done").keys() == sent, why=log.read_text)
         time.sleep(max(0.0, stopped + VISIBILITY + 1 - time.time()))
     repeated = sum(len(runs) - 1 for runs in notes.times("done").values())
     # What has just run when its pool of two is cut off is not acknowledged.
@@ -152,7 +151,7 @@ def test_other_pools(broker: RunningBroker, tmp_path: Path, pool: str) -> None:
     with Celery("client", broker=url, set_as_current=False) as app:
         sent = {app.send_task(f"{NAME}.work", (0.01,), queue=pool).id for _ in range(30)}
     with worker(pool, log, *options, env=environment(url, notes.path)) as running:
-        wait_until(lambda: notes.times("ack").keys() == sent, log)
+        wait_until(lambda: notes.times("ack").keys() == sent, why=log.read_text)
         assert running.stop() == 0, log.read_text()
     assert all(len(runs) == 1 for runs in notes.times("run").values())
 
@@ -170,5 +169,5 @@ def test_a_worker_outlasts_the_processes_of_its_pool(broker: RunningBroker, tmp_
             sent = {
                 app.send_task(f"{NAME}.work", (0.0,), queue="outlasting-pool").id for _ in range(10)
             }
-        wait_until(lambda: notes.times("done").keys() == sent, log)
+        wait_until(lambda: notes.times("done").keys() == sent, why=log.read_text)
         assert first.stop() == 0, log.read_text()

@@ -6,13 +6,13 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from tests.until import PATIENCE, wait_until
+
 ROOT = Path(__file__).parents[2]
-PATIENCE = 60.0
 VISIBILITY = 4
 """Seconds until the workers of these tests lose what they do not acknowledge or extend. They extend
 it after a third of them: a pause of the machine may be as long as the rest."""
@@ -59,7 +59,7 @@ class Worker:
     def wait_until_ready(self) -> None:
         """Wait until it consumes."""
         ready = f"{self.host} ready".encode()
-        wait_until(lambda: ready in self.log.read_bytes()[self._begin :], self.log)
+        wait_until(lambda: ready in self.log.read_bytes()[self._begin :], why=self.log.read_text)
 
     def stop(self, number: signal.Signals = signal.SIGTERM) -> int:
         """Ask it to stop; return its exit code."""
@@ -94,11 +94,3 @@ def worker(
         yield running
     finally:
         running.kill()
-
-
-def wait_until(condition: Callable[[], bool], log: Path) -> None:
-    """Wait until something is so; the log of a worker tells why it is not."""
-    deadline = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < deadline, log.read_text()
-        time.sleep(0.02)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from mqlake.testing import broker
 from tests.peer.java_build import JavaMissingError
 from tests.peer.rocketmq_client import NEWEST, Clients
 from tests.peer.rocketmq_cluster import Cluster
+from tests.until import wait_until
 
 pytestmark = [
     pytest.mark.peer,
@@ -62,7 +62,10 @@ class Reader:
         clients.join(names, "concurrent", TOPIC, group, group)
 
     def await_bodies(self, bodies: set[str]) -> None:
-        until(lambda: self._bodies() >= bodies, f"{sorted(bodies)}, and came {self.seen}")
+        wait_until(
+            lambda: self._bodies() >= bodies,
+            why=lambda: f"{sorted(bodies)}, and came {self.seen}",
+        )
 
     def _bodies(self) -> set[str]:
         self.seen += self._clients.events(self._names)
@@ -76,13 +79,6 @@ class Reader:
                 assert name == LOGICAL
                 found.setdefault(queue_id, set()).add(offset)
         return {queue_id: sorted(offsets) for queue_id, offsets in sorted(found.items())}
-
-
-def until(is_so: Callable[[], bool], what: str) -> None:
-    end = time.monotonic() + PATIENCE
-    while not is_so():
-        assert time.monotonic() < end, f"waited in vain for {what}"
-        time.sleep(0.2)
 
 
 def bodies(word: str) -> set[str]:

@@ -59,7 +59,7 @@ class Producer:
 async def load(process: BrokerProcess, first: int = 0) -> list[Producer]:
     """Send from many producers, numbered from `first` on, and kill the broker meanwhile."""
     producers = [Producer(first + number) for number in range(PRODUCERS)]
-    clients = [RemotingClient() for _ in producers]
+    clients = [RemotingClient(connect_timeout=PATIENCE) for _ in producers]
     sending = asyncio.gather(
         *(p.send(c, process.address) for p, c in zip(producers, clients, strict=True))
     )
@@ -127,7 +127,7 @@ def in_order(records: list[Record]) -> bool:
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_stops_it_in_good_order(tmp_path: Path, number: signal.Signals) -> None:
     async def ask(process: BrokerProcess) -> None:
-        client = RemotingClient()
+        client = RemotingClient(connect_timeout=PATIENCE)
 
         async def route(topic: str) -> int:
             asked = request(RequestCode.GET_ROUTEINFO_BY_TOPIC, GetRouteInfoHeader(topic=topic))
@@ -171,7 +171,7 @@ Services.due = die
 
 def test_a_broker_whose_store_fails_ends_by_itself(tmp_path: Path) -> None:
     async def ask(process: BrokerProcess) -> None:
-        client = RemotingClient()
+        client = RemotingClient(connect_timeout=PATIENCE)
         send = request(RequestCode.SEND_MESSAGE_V2, to("Orders"), b"kept")
         await client.call(process.address, send, PATIENCE)
         await client.close()

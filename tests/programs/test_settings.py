@@ -70,7 +70,7 @@ def test_a_wrong_value_names_the_file(tmp_path: Path) -> None:
 
 
 async def ask(address: str, code: RequestCode, body: bytes = b"") -> bytes:
-    client = RemotingClient()
+    client = RemotingClient(connect_timeout=PATIENCE)
     try:
         answer = await client.request(address, request(code, None, body), PATIENCE)
         assert answer.code == ResponseCode.SUCCESS, answer.remark

@@ -92,7 +92,7 @@ def test_what_a_check_refuses_reaches_no_handler(
 
     async def run() -> None:
         async with serving(routes, [only_readers]) as (server, address, _):
-            client = RemotingClient()
+            client = RemotingClient(connect_timeout=PATIENCE)
             answers: list[Command] = []
             for code in (SEND, READ):
                 asked = request(code, {"number": "1", "AccessKey": "me"}, b"body")
@@ -112,7 +112,7 @@ def test_a_check_that_fails_refuses(caplog: pytest.LogCaptureFixture) -> None:
 
     async def run() -> None:
         async with serving([Route(READ, echo)], [broken]) as (server, address, _):
-            client = RemotingClient()
+            client = RemotingClient(connect_timeout=PATIENCE)
             answer = await client.request(address, request(READ), PATIENCE)
             assert answer.code == ResponseCode.SYSTEM_ERROR
             assert server.counts == {READ: 0}
@@ -159,7 +159,7 @@ def test_a_run_that_fails_closes_its_connection_and_no_other(
     async def run() -> None:
         routes = [Route(SEND, echo, None, None, take), Route(READ, echo)]
         async with serving(routes) as (_, address, port):
-            client, raw = RemotingClient(), await Raw.open(port)
+            client, raw = RemotingClient(connect_timeout=PATIENCE), await Raw.open(port)
             assert (
                 await client.request(address, request(READ), PATIENCE)
             ).code == ResponseCode.SUCCESS

@@ -131,7 +131,7 @@ def test_a_failure_is_an_answer(
             answer = await served.ask(request(ASK))
             assert (answer.code, answer.remark) == (code, remark)
             with pytest.raises(RemotingError, match=remark) as caught:
-                await served.client.call(served.address, request(ASK))
+                await served.client.call(served.address, request(ASK), PATIENCE)
             assert caught.value.code == code
 
     asyncio.run(run())
@@ -257,7 +257,7 @@ def test_a_port_that_is_taken_is_an_error_and_several_ports_are_one_server() -> 
                 await RemotingServer([]).start("127.0.0.1", served.port)
             other = await served.server.start("127.0.0.1", 0)
             for port in (served.port, other):
-                answer = await served.client.call(f"127.0.0.1:{port}", request(ASK))
+                answer = await served.client.call(f"127.0.0.1:{port}", request(ASK), PATIENCE)
                 assert answer.remark == str(port)
 
     asyncio.run(run())

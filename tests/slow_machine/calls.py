@@ -70,7 +70,7 @@ def _slow_event_loop(delay: Delay, world: World) -> None:
 
     def run_once(loop: asyncio.SelectorEventLoop) -> None:
         if type(loop) is real:
-            _wait(delay("event loop"))
+            _wait(delay("event loop") + delay("stall"))
             world.wait()
         original(loop)
 

@@ -22,13 +22,17 @@ RANGES = {
     "accept": (0.05, 0.5),
     "connect": (0.05, 0.5),
     "process": (0.05, 1.0),
+    "stall": (3.2, 4.2),
 }
-"""Shortest and longest delay in seconds, of each kind."""
+"""Shortest and longest delay in seconds, of each kind. A stall is a pause of the event loop that
+outlasts the timeouts that clients have by default; a test has one at most.
+"""
 
 _MOST = 1.5
 """Seconds of delay in one test, so that the tests end; each kind gets its share."""
 
 _KINDS_AT_ONCE = 3
+_SHARE_OF_STALLS = 0.1
 
 
 class Drawn:
@@ -43,11 +47,16 @@ class Drawn:
         # Not what the tests draw from: their own draws remain the same.
         self._dice = dice = random.Random(f"{seed} {name}")
         self.is_frozen_by_sleeps = dice.random() < 0.5
-        kinds = dice.sample([DISPATCH, *RANGES], dice.randint(1, _KINDS_AT_ONCE))
+        often = [kind for kind in (DISPATCH, *RANGES) if kind != "stall"]
+        kinds = dice.sample(often, dice.randint(1, _KINDS_AT_ONCE))
+        if dice.random() < _SHARE_OF_STALLS:
+            kinds.append("stall")
         self.dispatch = dice.uniform(0.2, 1.0) if DISPATCH in kinds else None
         # Rare ones reach the calls after the first ones, before the time is spent.
         self._chances = {kind: 10 ** dice.uniform(-2.5, 0) for kind in RANGES if kind in kinds}
         self._left = dict.fromkeys(self._chances, _MOST / len(kinds))
+        if "stall" in kinds:
+            self._left["stall"] = RANGES["stall"][0]
         self._delays: dict[str, list[float]] = {kind: [] for kind in self._chances}
         self._lock = Lock()
 

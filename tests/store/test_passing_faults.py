@@ -23,6 +23,7 @@ from tests.crash.faulty import Fault, FaultyDisk
 from tests.crash.log_walk import walk
 from tests.crash.oracles import check_index
 from tests.store.small_stores import SMALL, WIRE, fill, run_services
+from tests.until import PATIENCE
 
 # Only puts sync, and they may take as long as a slow disk needs.
 SYNC = WIRE | {
@@ -98,7 +99,7 @@ def test_services_outlive_a_checkpoint_that_cannot_be_opened(
                 await written.wait()
             assert (await store.put(Message("Topic", b"1"))).queue_offset == 1
 
-    asyncio.run(asyncio.wait_for(run(), 60))
+    asyncio.run(asyncio.wait_for(run(), PATIENCE))
 
 
 def test_keys_are_not_inserted_twice_if_the_next_file_cannot_be_made() -> None:

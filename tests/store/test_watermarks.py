@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
-from time import monotonic, sleep
 from typing import Any
 
 import pytest
@@ -27,6 +26,7 @@ from mqlake.store.results import Status
 from mqlake.store.settings import FlushDiskType, StoreSettings
 from tests.crash.disk import RecordedDisk
 from tests.store.held_watermark import HeldWatermark
+from tests.until import until, wait_until
 
 SYNC = {"mappedFileSizeCommitLog": 1 << 16, "flushDiskType": "SYNC_FLUSH"}
 SLOW = SYNC | {"syncFlushTimeout": 60_000, "osPageCacheBusyTimeOutMills": 60_000}
@@ -75,11 +75,9 @@ def check_unread(core: OwnedStore, end: int) -> None:
 
 
 async def on_disk(store: MessageStore) -> None:
-    async with asyncio.timeout(PATIENCE):
-        while store.watermarks.flushed < store.watermarks.end:  # noqa: ASYNC110 (nothing tells)
-            await asyncio.sleep(0.001)
-        # Whoever is acknowledged by the sync gets to hear of it.
-        await asyncio.sleep(0.1)
+    await until(lambda: store.watermarks.flushed >= store.watermarks.end)
+    # Whoever is acknowledged by the sync gets to hear of it.
+    await asyncio.sleep(0.1)
 
 
 def test_no_put_returns_before_it_is_confirmed(tmp_path: Path, held: HeldWatermark) -> None:
@@ -165,10 +163,11 @@ def test_no_thread_returns_before_its_put_is_confirmed(tmp_path: Path, held: Hel
             lambda: store.end(half, "producers", commit=True),
         ]
         puts = [threads.submit(call) for call in calls]
-        marks, ends, until = store.core.watermarks, store.core.offsets.table, monotonic() + PATIENCE
-        while sum(ends.values()) < _ALL or marks.flushed < marks.end:
-            assert monotonic() < until, (dict(ends), marks.end, marks.flushed)
-            sleep(0.001)
+        marks, ends = store.core.watermarks, store.core.offsets.table
+        wait_until(
+            lambda: sum(ends.values()) >= _ALL and marks.flushed >= marks.end,
+            why=lambda: (dict(ends), marks.end, marks.flushed),
+        )
         assert not wait(puts, 0.1).done
         with store.lock:
             check_unread(store.core, end)

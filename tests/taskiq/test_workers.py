@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 
 from mqlake.testing import RunningBroker
-from tests.kombu.workers import PATIENCE, ROOT, Notes, wait_until
+from tests.kombu.workers import ROOT, Notes
+from tests.until import PATIENCE, wait_until
 
 MODULE = "tests.taskiq.worker_tasks"
 SHORTEST = 0.9
@@ -84,26 +85,26 @@ def test_a_killed_worker_loses_no_task(notes: Notes, tmp_path: Path) -> None:
     log, names = tmp_path / "log", [f"task-{number}" for number in range(20)]
     with worker(log) as first:
         send("tasks.work.kiq('long', 300.0)", *(f"tasks.work.kiq('{n}', 0.1)" for n in names[:10]))
-        wait_until(lambda: {"long", *names[:10]} <= notes.times("run").keys(), log)
+        wait_until(lambda: {"long", *names[:10]} <= notes.times("run").keys(), why=log.read_text)
         kill(first)
     before = len(notes.times("run")["long"])
     send(*(f"tasks.work.kiq('{name}', 0.1)" for name in names[10:]))
     with worker(log):
-        wait_until(lambda: set(names) <= notes.times("done").keys(), log)
-        wait_until(lambda: len(notes.times("run")["long"]) > before, log)
+        wait_until(lambda: set(names) <= notes.times("done").keys(), why=log.read_text)
+        wait_until(lambda: len(notes.times("run")["long"]) > before, why=log.read_text)
 
 
 def test_a_stopped_worker_ends_its_tasks(notes: Notes, tmp_path: Path) -> None:
     log = tmp_path / "log"
     with worker(log) as running:
         send("tasks.work.kiq('short', 1.0)")
-        wait_until(lambda: "short" in notes.times("run"), log)
+        wait_until(lambda: "short" in notes.times("run"), why=log.read_text)
         running.terminate()
         assert running.wait(PATIENCE) == 0, log.read_text()
     assert "short" in notes.times("done")
     with worker(log) as running:
         send("tasks.work.kiq('other', 0.0)")
-        wait_until(lambda: "other" in notes.times("done"), log)
+        wait_until(lambda: "other" in notes.times("done"), why=log.read_text)
         outlast(notes, "short")
     assert len(notes.times("run")["short"]) == 1
 
@@ -112,7 +113,7 @@ def test_tasks_that_fail_run_again(notes: Notes, tmp_path: Path) -> None:
     log = tmp_path / "log"
     with worker(log):
         send("tasks.fail_twice.kiq('sent')", "tasks.acknowledge_by_hand.kiq('redelivered')")
-        wait_until(lambda: {"sent", "redelivered"} <= notes.times("done").keys(), log)
+        wait_until(lambda: {"sent", "redelivered"} <= notes.times("done").keys(), why=log.read_text)
         outlast(notes, "sent", "redelivered")
     runs = notes.times("run")
     first, second, third = runs["sent"]

@@ -11,6 +11,7 @@ from mqlake.client.errors import NotStoredError
 from mqlake.client.trace import tracer as module
 from mqlake.client.trace.records import TraceRecord
 from mqlake.client.trace.tracer import MOST_RECORDS, Tracer
+from tests.until import PATIENCE
 
 Send = Callable[[bytes, str], Awaitable[object]]
 
@@ -58,7 +59,7 @@ def test_a_record_is_sent_soon_without_others() -> None:
 
     async def test(tracer: Tracer) -> None:
         tracer.note(record(1))
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(PATIENCE):
             await arrived.wait()
 
     run(test, send)

@@ -17,6 +17,7 @@ from mqlake.store.replication.copies import Copies
 from mqlake.store.replication.in_sync_set import InSyncSet
 from mqlake.store.services import Job
 from mqlake.store.settings import make_settings
+from tests.until import until
 
 SYNC = {
     "brokerRole": "SYNC_MASTER",
@@ -107,9 +108,7 @@ async def status(put: Awaitable[object]) -> PutStatus:
 
 async def kept(store: MessageStore) -> None:
     """Return once this store itself has done all that its puts wait for."""
-    async with asyncio.timeout(PATIENCE):
-        while store.watermarks.kept < store.watermarks.end:  # noqa: ASYNC110 (nothing tells)
-            await asyncio.sleep(0.001)
+    await until(lambda: store.watermarks.kept >= store.watermarks.end)
 
 
 def message(**given: object) -> Message:
