@@ -9,6 +9,7 @@ import time
 from asyncio import selector_events
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from threading import Thread
 from typing import Any, Final
 from unittest import mock
@@ -64,7 +65,14 @@ def _slow_sync(sync: Callable[[int], None], delay: Delay, world: World) -> Calla
 
 
 def _slow_event_loop(delay: Delay, world: World) -> None:
-    """Pause real event loops between rounds: those of simulated time have no pauses."""
+    """Pause real event loops between rounds: those of simulated time have no pauses.
+
+    Brokers use asyncio's loop instead of uvloop's, whose rounds cannot be delayed.
+    """
+    with suppress(ImportError):
+        import uvloop
+
+        _replace(uvloop, "new_event_loop", asyncio.SelectorEventLoop)
     real: Any = asyncio.SelectorEventLoop
     original = real._run_once
 
