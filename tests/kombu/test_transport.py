@@ -6,6 +6,7 @@ import asyncio
 import os
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -23,11 +24,14 @@ from kombu.exceptions import OperationalError
 from mqlake.client import Message, SimpleConsumer
 from mqlake.client import Producer as AsyncProducer
 from mqlake.testing import RunningBroker
+from mqlake.testing import broker as run_broker
 from tests.kombu.conftest import Connect
+from tests.kombu.leases import FACTOR, long_leases
 from tests.kombu.receiving import PATIENCE, Received, consume, publish
+from tests.until import wait_until
 
-VISIBILITY = 5
-"""Seconds; a pause of the machine may take two thirds of them."""
+VISIBILITY = 1
+"""Seconds; the broker waits longer, see `long_leases`."""
 
 
 def wait_for_size(queue: Any, size: int) -> None:
@@ -37,15 +41,17 @@ def wait_for_size(queue: Any, size: int) -> None:
         time.sleep(0.05)
 
 
-async def redeliver(name_server: str, times: int) -> None:
-    """Let a message be redelivered some times that nobody acknowledges for a second."""
+async def redeliver(running: RunningBroker) -> None:
+    """Let a message be redelivered that nobody acknowledges for half as long as others."""
+    name_server = running.name_server
     topic = f"canary-{time.monotonic_ns()}"
     async with AsyncProducer(name_server) as producer:
         await producer.send(Message(topic=topic, body=b"x"))
         async with SimpleConsumer(
-            name_server, "celery", topic, invisible=1, is_from_first=True
+            name_server, "celery", topic, invisible=VISIBILITY / 2, is_from_first=True
         ) as consumer:
-            for _ in range(times + 1):
+            for wait in (0, FACTOR * VISIBILITY / 2):
+                running.advance(wait)
                 async with asyncio.timeout(PATIENCE):
                     while not await consumer.receive(1, 2.0):
                         pass
@@ -88,12 +94,15 @@ def test_requeue(connect: Connect) -> None:
         assert received.messages[1].delivery_info["redelivered"]
 
 
-def test_what_is_finished_is_not_redelivered(connect: Connect, broker: RunningBroker) -> None:
-    connection = connect(visibility_timeout=VISIBILITY)
-    received = {
-        name: Received(connection, keep=True) for name in ("acked", "rejected", "unsafe", "kept")
-    }
+def test_what_is_finished_is_not_redelivered() -> None:
     with ExitStack() as stack:
+        extended = stack.enter_context(long_leases())
+        broker = stack.enter_context(run_broker())  # of its own: its clock is advanced
+        url = f"rocketmq://{broker.name_server}/"
+        options = {"visibility_timeout": VISIBILITY}
+        connection = stack.enter_context(Connection(url, transport_options=options))
+        names = ("acked", "rejected", "unsafe", "kept")
+        received = {name: Received(connection, keep=True) for name in names}
         for name, each in received.items():
             publish(connection, name, *range(10))
             options = {"no_ack": name == "unsafe"}
@@ -105,14 +114,23 @@ def test_what_is_finished_is_not_redelivered(connect: Connect, broker: RunningBr
             + [message.reject for message in received["rejected"].messages]
         )
         # What is kept is extended, and not redelivered either.
-        received["kept"].nothing_more(VISIBILITY + 0.5)
-        asyncio.run(redeliver(broker.name_server, 1))
+        for _ in range(3):
+            await_extensions(extended, 10)
+            broker.advance(0.8 * FACTOR * VISIBILITY)
+        await_extensions(extended, 10)
+        asyncio.run(redeliver(broker))
         received["kept"].nothing_more(0.2)
         finish_in_threads([message.ack for message in received["kept"].messages])
-    assert [sorted(each.bodies) for each in received.values()] == [list(range(10))] * 4
-    with connection.channel() as channel:
-        for name in received:
-            wait_for_size(Queue(name)(channel), 0)
+        assert [sorted(each.bodies) for each in received.values()] == [list(range(10))] * 4
+        with connection.channel() as channel:
+            for name in received:
+                wait_for_size(Queue(name)(channel), 0)
+
+
+def await_extensions(extended: Counter[str], count: int) -> None:
+    """Wait until so many messages have been extended again."""
+    before = extended.copy()
+    wait_until(lambda: sum(extended[each] > before[each] for each in list(extended)) >= count)
 
 
 def finish_in_threads(calls: list[Callable[[], None]]) -> None:
