@@ -19,6 +19,7 @@ TEXTS = (
     *("127.0.0.1", "::1", "fe80::1%lo", "256.0.0.1", "localhost"),
     *("a:1", "a:0", "a:65536", "a:1;b", "a:1;;b:2;", "[::1]:1", ":1", "a:", "a:" + "9" * 5000),
     *("ASYNC_FLUSH", "SYNC_FLUSH", "SLAVE", "SYNC_MASTER", "POP", "PULL", "4.9", "true", "maybe"),
+    *("DISABLE", "PROM"),
 )
 
 

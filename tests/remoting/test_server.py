@@ -18,7 +18,6 @@ from mqlake.remoting.connection import Peer
 from mqlake.remoting.errors import ConnectionFailedError, RequestTimeoutError
 from mqlake.remoting.server import RemotingServer
 from tests.remoting.serving import PATIENCE, Raw, is_closed, serving
-from tests.until import until
 
 ASK = RequestCode.HEART_BEAT
 
@@ -266,15 +265,22 @@ def test_a_port_that_is_taken_is_an_error_and_several_ports_are_one_server() -> 
 def test_a_stop_waits_for_running_handlers(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.WARNING)
 
-    async def slow(_: Peer, asked: Command) -> Command:
-        await asyncio.sleep(0.05)
-        return response(asked, body=b"done")
-
     async def run() -> None:
+        begun, may_end = asyncio.Event(), asyncio.Event()
+
+        async def slow(_: Peer, asked: Command) -> Command:
+            begun.set()
+            await may_end.wait()
+            return response(asked, body=b"done")
+
         async with serving({ASK: slow}) as served:
             answer = asyncio.ensure_future(served.ask(request(ASK)))
-            await until(lambda: any(peer.in_flight for peer in served.server.peers))
-            await served.server.stop()
+            await begun.wait()
+            stopping = asyncio.ensure_future(served.server.stop(PATIENCE))
+            await asyncio.sleep(0.05)
+            assert not stopping.done()
+            may_end.set()
+            await stopping
             assert (await answer).body == b"done"
 
     asyncio.run(run())

@@ -22,7 +22,7 @@ from mqlake.remoting.client import RemotingClient
 from tests.broker.admin.asking import done
 from tests.broker.endings.memory import mentions
 from tests.broker.endings.world import World
-from tests.broker.pop.popping import header
+from tests.broker.pop.popping import header, until_waiting
 from tests.broker.running import PATIENCE
 
 TOPIC, GROUP = "TopicThatEnds", "GroupThatEnds"
@@ -109,7 +109,7 @@ def test_nothing_has_the_name_of_what_was_deleted(tmp_path: Path, name: str) -> 
                 (RequestCode.POP_MESSAGE, pop),
             ):
                 waiting.append(asyncio.create_task(_wait(world, client, code, asked)))
-            await asyncio.sleep(0.2)
+            await until_waiting(world.broker, 2, consumer_group=GROUP, topic=TOPIC, queue_id=1)
             before = _unexplained(world, name)
             for part in ("InFlight", "Ordered", "Waiting", "Stats", "AssignmentRequests"):
                 assert any(f" {part}." in path for path in before), f"{part} knows no {name}"

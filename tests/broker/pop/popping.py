@@ -127,12 +127,13 @@ def _topic(popped: Popped) -> str:
     return RETRY if popped.receipt.split(" ")[4:5] == ["1"] else TOPIC
 
 
-async def until_waiting(broker: Running, count: int) -> None:
-    """Return once so many pops and notifications of all queues wait at the broker."""
-    header = PollingInfoHeader(consumer_group=GROUP, topic=TOPIC, queue_id=-1)
+async def until_waiting(broker: Running, count: int, **fields: object) -> None:
+    """Return once so many pops and notifications wait at the broker, by default of all queues."""
+    known: dict[str, object] = {"consumer_group": GROUP, "topic": TOPIC, "queue_id": -1}
+    asked = PollingInfoHeader(**(known | fields))  # pyright: ignore[reportArgumentType]
 
     async def wait() -> bool:
-        answer = await broker.ask(RequestCode.POLLING_INFO, header)
+        answer = await broker.ask(RequestCode.POLLING_INFO, asked)
         return answer.header(PollingInfoAnswerHeader).polling_num == count
 
     await until(wait)
