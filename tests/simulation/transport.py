@@ -107,6 +107,13 @@ class End(asyncio.Transport):
         protocol.connection_made(self)
         self._read_soon()
 
+    def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
+        self._protocol = protocol
+
+    def get_protocol(self) -> asyncio.BaseProtocol:
+        protocol: asyncio.BaseProtocol = self._protocol
+        return protocol
+
     def vanish(self, *, tells: bool) -> None:
         """Go without the protocol, whose process is dead; `tells` the other end."""
         was_lost, self.is_lost, self._is_closing = self.is_lost, True, True

@@ -217,6 +217,9 @@ def client_of(controller: SimulatedController) -> type:
     """Return what stands for `RemotingClient` in the membership of a broker."""
 
     class SimulatedClient:
+        def __init__(self, **_: object) -> None:
+            pass
+
         async def call(self, address: str, asked: Command) -> Command:
             await asyncio.sleep(0.001)
             node = next(each for each in controller.nodes.values() if each.address == address)
