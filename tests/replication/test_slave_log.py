@@ -45,7 +45,8 @@ async def fill(broker: Running, count: int, **fields: object) -> None:
 async def same(one: Running, other: Running) -> None:
     """Wait until a slave has all of its master, dispatched."""
     await until(lambda: end(one) == end(other))
-    await until(lambda: other.state.store.watermarks.dispatched == end(one))
+    for each in (one, other):
+        await until(lambda store=each.state.store: store.watermarks.dispatched == end(one))
     # The slave may have been restarted: the connection before may still be there.
     await until(lambda: [each.acknowledged for each in server(one).connections] == [end(one)])
     for queue_id in range(4):

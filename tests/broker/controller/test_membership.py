@@ -57,7 +57,8 @@ async def send(broker: Running, count: int = 20) -> None:
 
 async def same(one: Running, other: Running) -> None:
     await until(lambda: end(one) == end(other))
-    await until(lambda: other.state.store.watermarks.dispatched == end(one))
+    for each in (one, other):
+        await until(lambda store=each.state.store: store.watermarks.dispatched == end(one))
 
 
 async def epochs(broker: Running) -> list[tuple[int, int]]:
