@@ -23,6 +23,7 @@ WRITERS = {
     "formats/kafka/compression.py": "memory without a file",
     "store/config/properties_file.py": "the permissions of the file of settings that was given",
     "cli/replicating.py": "the directory above the copies, before there is a store",
+    "remoting/tls/self_signed.py": "a certificate for tests, in a temporary directory",
     "cli/output.py": "standard output that is closed",
     "spark/": "scratch directories of a session, caches of the JVM, marks of a check",
     "testing/": "brokers in temporary directories",
