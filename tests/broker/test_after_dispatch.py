@@ -20,6 +20,7 @@ from mqlake.protocol.headers.offsets import (
 )
 from mqlake.store import message_store
 from mqlake.store.append.message import Message
+from mqlake.store.core import puts
 from tests.broker.admin.asking import done
 from tests.broker.pull.pulls import pull
 from tests.broker.query.queries import bodies, query
@@ -102,9 +103,10 @@ def test_answers_include_what_was_acknowledged_before(
     ask: Callable[[Running], Awaitable[object]],
     expected: object,
 ) -> None:
-    """No timer dispatches anything here."""
+    """No timer dispatches anything here, and no put that finds the last dispatch long ago."""
     for name in ("TICK", "LOADED_TICK", "LOOK_INTERVAL"):
         monkeypatch.setattr(message_store, name, HOUR)
+    monkeypatch.setattr(puts, "_LONGEST_TICK", HOUR * 1000)
 
     async def check() -> None:
         async with running(tmp_path) as broker:
