@@ -8,7 +8,6 @@ from typing import Any
 
 from mqlake.protocol.command import RESPONSE, Command
 from mqlake.protocol.frames import encode
-from mqlake.remoting.connection import Peer
 from mqlake.remoting.frame_reader import FrameReader
 from mqlake.remoting.limits import Limits
 from mqlake.remoting.server import RemotingServer
@@ -27,6 +26,10 @@ class _Transport(asyncio.Transport):
         self.written: list[bytes] = []
         self.wake: asyncio.Event | None = None
         self.is_paused = False
+        self.protocol: Any = None
+
+    def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
+        self.protocol = protocol
 
     def write(self, data: Any) -> None:
         self.written.append(bytes(data))
@@ -61,8 +64,10 @@ class Connection:
     def __init__(self, server: RemotingServer, meter: Meter) -> None:
         Connection._count += 1
         self._meter, self._transport = meter, _Transport(Connection._count)
-        self.peer: Peer = server._accept()
-        self.peer.connection_made(self._transport)
+        known = server.peers
+        self._transport.protocol = server._accept()  # The detection of TLS, until bytes arrive.
+        self._transport.protocol.connection_made(self._transport)
+        (self.peer,) = server.peers - known
         self._frames = FrameReader(Limits(header=_LONGEST_HEADER))
         self._opaque = 0
 
@@ -83,16 +88,17 @@ class Connection:
             self._opaque += 1
             command.opaque = self._opaque
             frames.append(encode(command))
-        data, peer = memoryview(b"".join(frames)), self.peer
+        data = memoryview(b"".join(frames))
         while data:
             while self._transport.is_paused:
                 await asyncio.sleep(0)
                 self._meter.mute()
-            room = peer.get_buffer(-1)
+            protocol = self._transport.protocol
+            room = protocol.get_buffer(-1)
             part = data[: len(room)]
             room[: len(part)] = part
             self._meter.begin()
-            peer.buffer_updated(len(part))
+            protocol.buffer_updated(len(part))
             self._meter.end(lambda: "the handler of the request")
             data = data[len(part) :]
         return len(frames)
@@ -118,4 +124,4 @@ class Connection:
 
     def close(self) -> None:
         """Lose the connection."""
-        self.peer.connection_lost(None)
+        self._transport.protocol.connection_lost(None)

@@ -305,6 +305,17 @@ BROKER: dict[RequestCode, tuple[Ask, ...]] = {
     _C.CHECK_ROCKSDB_CQ_WRITE_PROGRESS: _PLAIN,
     _C.EXPORT_ROCKSDB_CONFIG_TO_JSON: _PLAIN,
     _C.SWITCH_TIMER_ENGINE: _PLAIN,
+    # Refused: this broker has no users, whose signatures would be needed for all requests.
+    _C.AUTH_CREATE_USER: _PLAIN,
+    _C.AUTH_UPDATE_USER: _PLAIN,
+    _C.AUTH_DELETE_USER: _PLAIN,
+    _C.AUTH_GET_USER: _PLAIN,
+    _C.AUTH_LIST_USER: _PLAIN,
+    _C.AUTH_CREATE_ACL: _PLAIN,
+    _C.AUTH_UPDATE_ACL: _PLAIN,
+    _C.AUTH_DELETE_ACL: _PLAIN,
+    _C.AUTH_GET_ACL: _PLAIN,
+    _C.AUTH_LIST_ACL: _PLAIN,
     # From here on, they remove what others list.
     _C.DELETE_SUBSCRIPTIONGROUP: (Ask(fields={"groupName": "g1", "cleanOffset": "true"}),),
     _C.DELETE_SUBSCRIPTION_GROUP_LIST: (
