@@ -173,6 +173,7 @@ ELSEWHERE = {
     "maxConnectionMemory": "the greediest connections are closed: tests/remoting",
     "longRequestQueueCapacity": "tests/remoting/test_slices.py",
     "sendThreadPoolQueueCapacity": "sends wait for the disk only, and a client cannot prolong that",
+    "maxUserNums": "users that only super users create: tests/auth",
     "maxAnswerEntries": "entries that only administrators create: test_limits.py",
 }
 """Limits that all share, and where they are tested."""
@@ -191,6 +192,7 @@ OF_ONE = {
     "maxQueryScanSize",
     "splitRegistrationSize",
     "maxAddressShare",
+    "maxAclEntryNums",
 }
 """Limits of one request, connection or group."""
 

@@ -56,7 +56,8 @@ def serve(make: Server, log_format: LogFormat = LogFormat.TEXT) -> None:
     # the start, and later a tenth of a second each time.
     gc.disable()
     start_logging(log_format)
-    faulthandler.register(signal.SIGUSR1, file=sys.stderr, all_threads=True)
+    with contextlib.suppress(OSError):  # What stands for stderr is not a file.
+        faulthandler.register(signal.SIGUSR1, file=sys.stderr, all_threads=True)
     _allow_many_connections()
     _give_back_memory()
     try:

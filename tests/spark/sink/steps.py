@@ -13,6 +13,7 @@ import pytest
 from mqlake.spark.sink import commit, roll_back
 from mqlake.spark.sink.commit import Epoch
 from mqlake.store.config.config_store import ConfigStore
+from mqlake.store.core.durability import Durability
 from mqlake.store.log.owned_log import OwnedCommitLog
 from mqlake.store.owned_store import OwnedStore
 from tests.spark.sink.writing import SMALL, write
@@ -24,7 +25,7 @@ STEPS: tuple[tuple[Any, str], ...] = (
     (roll_back, "write_journal"),
     (roll_back, "mark_open"),
     (OwnedCommitLog, "recover_to"),
-    (OwnedStore, "sync_log"),
+    (Durability, "sync_log"),
     (OwnedStore, "close"),
     (ConfigStore, "persist"),
 )
