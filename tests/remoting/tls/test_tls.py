@@ -23,6 +23,7 @@ from mqlake.remoting.connection import Peer
 from mqlake.remoting.errors import ConnectionFailedError
 from mqlake.remoting.limits import Limits
 from mqlake.remoting.tls.options import ClientAuth, ClientTls, ServerTls, TlsMode, Verify
+from mqlake.remoting.tls.watched import WatchedContext
 from tests.remoting.serving import Raw, serving
 from tests.remoting.tls.certificates import Authority
 from tests.until import until
@@ -306,6 +307,27 @@ def test_a_renewed_certificate_is_loaded_in_either_order(
                 await other.client.request(served.address, request(ASK), 200)
             await served.ask(request(ASK))
 
+    asyncio.run(run())
+
+
+def test_a_check_of_the_files_that_fails_is_repeated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    authority = Authority(tmp_path)
+    files = authority.sign("server", "127.0.0.1")
+    server = ServerTls(mode=TlsMode.ENFORCING, cert=files.cert, key=files.key)
+    checks: list[None] = []
+
+    def fail(_: WatchedContext) -> None:
+        checks.append(None)
+        raise OSError("no descriptor is left")
+
+    async def run() -> None:
+        async with serving(HANDLERS, tls=server):
+            await until(lambda: len(checks) > 1)
+        assert "no descriptor is left" in caplog.text
+
+    monkeypatch.setattr(WatchedContext, "refresh", fail)
     asyncio.run(run())
 
 

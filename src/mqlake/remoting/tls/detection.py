@@ -28,6 +28,8 @@ class TlsDetection(asyncio.BufferedProtocol):
     def __init__(self, peer: Peer, shared: Shared, contexts: ServerContexts) -> None:
         self._peer, self._shared, self._contexts = peer, shared, contexts
         self._raw: asyncio.Transport | None = None
+        # The loop itself does not keep tasks alive.
+        self._securing: asyncio.Task[None] | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._raw = cast("asyncio.Transport", transport)
@@ -42,7 +44,8 @@ class TlsDetection(asyncio.BufferedProtocol):
             return
         if self._shared.buffer[0] == HANDSHAKE:
             self._raw.pause_reading()
-            asyncio.ensure_future(self._secure(bytes(self._shared.buffer[:nbytes])))  # noqa: RUF006
+            data = bytes(self._shared.buffer[:nbytes])
+            self._securing = asyncio.ensure_future(self._secure(data))
         elif self._contexts.mode is TlsMode.ENFORCING:
             self._peer.evict("it does not use TLS, and tls.server.mode is enforcing")
         else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import ssl
 from typing import Final
 
@@ -10,6 +11,8 @@ from mqlake.errors import MqlakeError
 from mqlake.remoting.tls.contexts import server_context
 from mqlake.remoting.tls.options import ServerTls, TlsMode
 from mqlake.remoting.tls.watched import WatchedContext
+
+_log: Final = logging.getLogger("mqlake.remoting")
 
 CHECK: Final = 1.0
 """Seconds between checks whether the files have changed."""
@@ -68,4 +71,7 @@ class ServerContexts:
     async def _watch(self) -> None:
         while True:
             await asyncio.sleep(CHECK)
-            await asyncio.to_thread(self._watched.refresh)
+            try:
+                await asyncio.to_thread(self._watched.refresh)
+            except Exception as error:  # noqa: BLE001 (a later change must still be noticed)
+                _log.error("TLS: the files could not be checked for changes", exc_info=error)
