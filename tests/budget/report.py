@@ -15,12 +15,12 @@ KNOWN: dict[str, float] = {
 """Requests that hold the loop longer than the budget: how often the budget they may take."""
 
 
-def too_long(found: list[Measured]) -> list[str]:
-    """Return a line for each request that exceeds the budget."""
+def too_long(found: list[Measured], allowance: float = 1) -> list[str]:
+    """Return a line for each request that takes more than `allowance` times the budget."""
     return [
         f"{one.name}: {one.milliseconds:.1f} ms without a pause, until {one.longest.where}"
         for one in found
-        if one.milliseconds > BUDGET * 1000 * KNOWN.get(one.name, 1)
+        if one.milliseconds > allowance * BUDGET * 1000 * KNOWN.get(one.name, 1)
     ]
 
 

@@ -20,6 +20,11 @@ from tests.budget.requests import BROKER, NAME_SERVER
 
 SHARE = 16
 """In `make test`, tables have a sixteenth of what the limits allow; topics have all queues."""
+ALLOWANCE = 4
+"""How often the budget a piece may take in `make test`. Messages of 4 MiB are copied and checked in
+nearly the whole budget on an idle machine, and other tests compete for its memory. Work without a
+bound takes longer by far; `python -m tests.budget` allows no more than the budget.
+"""
 
 
 def test_each_route_has_requests(tmp_path: Path) -> None:
@@ -64,7 +69,7 @@ async def _measured(path: Path) -> list[Measured]:
 
 
 def check(found: list[Measured]) -> None:
-    assert too_long(found) == []
+    assert too_long(found, ALLOWANCE) == []
     assert [one.name for one in found if one.size > LARGEST] == []
 
 
