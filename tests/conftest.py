@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
@@ -11,6 +12,9 @@ from hypothesis import settings
 from mqlake.programs import ports
 from tests.skips import summary
 from tests.slow_machine import plugin as slow_machine
+
+if TYPE_CHECKING:
+    from tests.tls.certificates import Authority
 
 FIRST = (
     "tests/peer/test_spark_cluster.py",
@@ -82,3 +86,12 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.section("what was skipped")
     for line in lines:
         terminalreporter.write_line(line)
+
+
+@pytest.fixture(scope="session")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    """Return an authority that signs certificates, for tests of TLS."""
+    # Most tests do without the package that creates certificates, and start earlier.
+    from tests.tls.certificates import Authority
+
+    return Authority(tmp_path_factory.mktemp("authority"))

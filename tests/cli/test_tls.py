@@ -12,25 +12,12 @@ from mqlake.cli.tls import choose, chosen
 from mqlake.remoting.tls.options import ClientTls, Verify
 from mqlake.testing import RunningBroker, broker
 from tests.cli.conftest import Mqlake
-from tests.remoting.tls.certificates import Authority
-
-
-@pytest.fixture(scope="module")
-def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
-    return Authority(tmp_path_factory.mktemp("authority"))
+from tests.tls.certificates import Authority
 
 
 @pytest.fixture(scope="module")
 def running(authority: Authority) -> Iterator[RunningBroker]:
-    files = authority.sign("server", "127.0.0.1")
-    settings: dict[str, object] = {
-        "tls.server.mode": "enforcing",
-        "tls.server.certPath": files.cert,
-        "tls.server.keyPath": files.key,
-        "tls.enable": True,
-        "tls.client.trustCertPath": authority.ca,
-    }
-    with broker(**settings) as running:
+    with broker(**authority.settings()) as running:
         yield running
 
 

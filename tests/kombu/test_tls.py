@@ -15,27 +15,14 @@ from mqlake.protocol.command import request
 from mqlake.remoting.errors import ConnectionFailedError
 from mqlake.remoting.tls.options import ClientTls, Verify
 from mqlake.testing import RunningBroker, broker
-from tests.remoting.tls.certificates import Authority
+from tests.tls.certificates import Authority
 
 PATIENCE = 200.0
 
 
 @pytest.fixture(scope="module")
-def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
-    return Authority(tmp_path_factory.mktemp("authority"))
-
-
-@pytest.fixture(scope="module")
 def running(authority: Authority) -> Iterator[RunningBroker]:
-    files = authority.sign("server", "127.0.0.1")
-    settings: dict[str, object] = {
-        "tls.server.mode": "enforcing",
-        "tls.server.certPath": files.cert,
-        "tls.server.keyPath": files.key,
-        "tls.enable": True,
-        "tls.client.trustCertPath": authority.ca,
-    }
-    with broker(**settings) as running:
+    with broker(**authority.settings()) as running:
         yield running
 
 
@@ -78,12 +65,7 @@ def test_strange_authorities_are_refused(running: RunningBroker, tls: ClientTls)
 
 
 def test_a_connection_that_the_broker_has_closed_is_not_usable(authority: Authority) -> None:
-    files = authority.sign("server", "127.0.0.1")
-    settings: dict[str, object] = {
-        "tls.server.certPath": files.cert,
-        "tls.server.keyPath": files.key,
-    }
-    with broker(**settings) as running:
+    with broker(**authority.settings()) as running:
         connection = BlockingConnection(running.address, PATIENCE, ClientTls(ca=authority.ca))
         assert connection.is_usable
     with connection:

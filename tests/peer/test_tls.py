@@ -15,15 +15,10 @@ from mqlake.testing import RunningBroker, broker
 from tests.peer.java_build import JavaMissingError
 from tests.peer.rocketmq_client import NEWEST, NEWEST_4, Clients
 from tests.peer.rocketmq_cluster import Cluster
-from tests.remoting.tls.certificates import Authority
+from tests.tls.certificates import Authority
 
 pytestmark = pytest.mark.peer
 QUIET = ("-Xms256m", "-Xmx512m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
-
-
-@pytest.fixture(scope="module")
-def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
-    return Authority(tmp_path_factory.mktemp("authority"))
 
 
 def properties(directory: Path, values: Mapping[str, object]) -> Path:
@@ -35,20 +30,7 @@ def properties(directory: Path, values: Mapping[str, object]) -> Path:
 @pytest.fixture(scope="module")
 def running(authority: Authority) -> Iterator[RunningBroker]:
     """A broker that accepts only clients with a certificate."""
-    server = authority.sign("server", "127.0.0.1")
-    settings: dict[str, object] = {
-        "tls.server.mode": "enforcing",
-        "tls.server.certPath": server.cert,
-        "tls.server.keyPath": server.key,
-        "tls.server.authClient": True,
-        "tls.server.need.client.auth": "require",
-        "tls.server.trustCertPath": authority.ca,
-        "tls.enable": True,
-        "tls.client.trustCertPath": authority.ca,
-        "tls.client.certPath": server.cert,
-        "tls.client.keyPath": server.key,
-    }
-    with broker(**settings) as running:
+    with broker(**authority.settings(client_auth=True)) as running:
         yield running
 
 

@@ -13,12 +13,7 @@ from mqlake.client import ClientError, ClientTls, Message, PullConsumer, SimpleC
 from mqlake.errors import MqlakeError
 from mqlake.remoting.errors import ConnectionFailedError
 from mqlake.testing import RunningBroker, broker
-from tests.remoting.tls.certificates import Authority
-
-
-@pytest.fixture(scope="module")
-def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
-    return Authority(tmp_path_factory.mktemp("authority"))
+from tests.tls.certificates import Authority
 
 
 @pytest.fixture(scope="module")
@@ -29,20 +24,7 @@ def tls(authority: Authority) -> ClientTls:
 
 @pytest.fixture(scope="module")
 def running(authority: Authority, tls: ClientTls) -> Iterator[RunningBroker]:
-    files = authority.sign("server", "127.0.0.1")
-    settings: dict[str, object] = {
-        "tls.server.mode": "enforcing",
-        "tls.server.certPath": files.cert,
-        "tls.server.keyPath": files.key,
-        "tls.server.authClient": True,
-        "tls.server.need.client.auth": "require",
-        "tls.server.trustCertPath": authority.ca,
-        "tls.enable": True,
-        "tls.client.trustCertPath": authority.ca,
-        "tls.client.certPath": tls.cert,
-        "tls.client.keyPath": tls.key,
-    }
-    with broker(**settings) as running:
+    with broker(**authority.settings(client_auth=True)) as running:
         yield running
 
 

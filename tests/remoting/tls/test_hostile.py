@@ -19,8 +19,8 @@ from mqlake.remoting.limits import Limits
 from mqlake.remoting.tls.contexts import server_context
 from mqlake.remoting.tls.options import ClientTls, ServerTls, TlsMode
 from tests.remoting.serving import Raw, Served, serving
-from tests.remoting.tls.certificates import Authority
 from tests.remoting.tls.raw_client import Forger, RawTls
+from tests.tls.certificates import Authority
 from tests.until import until
 
 ECHO = 1
@@ -28,11 +28,6 @@ ECHO = 1
 
 def echo(peer: Peer, asked: Command) -> Command:
     return response(asked, body=asked.body)
-
-
-@pytest.fixture(scope="module")
-def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
-    return Authority(tmp_path_factory.mktemp("authority"))
 
 
 @pytest.fixture(scope="module")

@@ -25,7 +25,7 @@ from mqlake.remoting.limits import Limits
 from mqlake.remoting.tls.options import ClientAuth, ClientTls, ServerTls, TlsMode, Verify
 from mqlake.remoting.tls.watched import WatchedContext
 from tests.remoting.serving import Raw, serving
-from tests.remoting.tls.certificates import Authority
+from tests.tls.certificates import Authority
 from tests.until import until
 
 ASK, PUSH = RequestCode.HEART_BEAT, RequestCode.NOTIFY_CONSUMER_IDS_CHANGED
@@ -36,11 +36,6 @@ def echo(peer: Peer, asked: Command) -> Command:
 
 
 HANDLERS = {ASK: echo}
-
-
-@pytest.fixture(scope="module")
-def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
-    return Authority(tmp_path_factory.mktemp("authority"))
 
 
 @pytest.fixture(scope="module")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from ipaddress import ip_address
+from itertools import count
 from pathlib import Path
 from typing import NamedTuple
 
@@ -25,7 +26,7 @@ class Authority:
     """Signs certificates; its own one is in `ca`."""
 
     def __init__(self, directory: Path, name: str = "authority") -> None:
-        self._directory = directory
+        self._directory, self._number = directory, count(1)
         self._key, self._name = ec.generate_private_key(ec.SECP256R1()), _named(name)
         own = _builder(self._name, self._name, self._key).add_extension(
             x509.BasicConstraints(ca=True, path_length=None), critical=True
@@ -39,10 +40,36 @@ class Authority:
     def sign(self, name: str, *hosts: str, password: str = "") -> Files:
         """Write a new key, and a certificate for these host names and addresses."""
         certificate, key = self.signed(name, *hosts, password=password)
-        paths = self._directory / f"{name}.crt", self._directory / f"{name}.key"
+        # A server may still use the files of an earlier call.
+        stem = f"{name}-{next(self._number)}"
+        paths = self._directory / f"{stem}.crt", self._directory / f"{stem}.key"
         paths[0].write_bytes(certificate)
         paths[1].write_bytes(key)
         return Files(*map(str, paths))
+
+    def settings(self, *, client_auth: bool = False) -> dict[str, object]:
+        """Return settings of a server on 127.0.0.1 that uses only TLS.
+
+        Args:
+            client_auth: whether clients need a certificate of this authority.
+        """
+        files = self.sign("server", "127.0.0.1")
+        given: dict[str, object] = {
+            "tls.server.mode": "enforcing",
+            "tls.server.certPath": files.cert,
+            "tls.server.keyPath": files.key,
+            "tls.enable": True,
+            "tls.client.trustCertPath": self.ca,
+        }
+        if client_auth:
+            given |= {
+                "tls.server.authClient": True,
+                "tls.server.need.client.auth": "require",
+                "tls.server.trustCertPath": self.ca,
+                "tls.client.certPath": files.cert,
+                "tls.client.keyPath": files.key,
+            }
+        return given
 
     def signed(self, name: str, *hosts: str, password: str = "") -> tuple[bytes, bytes]:
         """Return a certificate and its key, in PEM format."""
