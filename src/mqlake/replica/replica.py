@@ -201,8 +201,13 @@ class Replica:
             store.retention.held = self._held
             self._undo = undo.pop_all()
         store.failed.add_done_callback(self._store_failed)
-        self._reception = Reception(settings, store, is_counted=self._options.is_counted)
-        self._reception.arrived, self._reception.activated = self._arrived, self._activated
+        self._reception = Reception(
+            settings,
+            store,
+            is_counted=self._options.is_counted,
+            arrived=self._arrived,
+            activated=self._activated,
+        )
         self._topics = TopicCopy(
             store, lambda: self._is_followed, self._note_caught_up, self._options.tls
         )
@@ -241,14 +246,13 @@ class Replica:
         if self._target is None and log is not None:
             self._target = log.end
         topics = self._topics
-        self._reception.compared = lambda: topics.copy(master.address)
         await self._stay_uncounted(store, master)
         # The log may have grown, or lost files, meanwhile.
         log = await self._ask(master)
         if log is not None and log.end == 0 and store.copying.is_empty:
             self._activated_empty()
         await _first_to_end(
-            self._reception.follow(master.ha_address, log),
+            self._reception.follow(master.ha_address, log, lambda: topics.copy(master.address)),
             self._watch(store, master),
             topics.keep(master.address),
         )

@@ -29,12 +29,15 @@ _log = logging.getLogger(__name__)
 class AutoSwitchConnection(HaConnection):
     """Sends the log to one slave until the connection ends; each frame belongs to one epoch.
 
+    Args:
+        greeted: called with this connection after the handshake.
+        acknowledged_more: called after each report.
+        caught_up, admit, budget: see `HaConnection`.
+
     Attributes:
         broker_id: the slave's id; None before its handshake.
         is_learner: whether the slave never joins the in-sync set.
         caught_up_at: loop time at which the slave last had the whole log.
-        greeted: called with this connection after the handshake.
-        acknowledged_more: called after each report.
     """
 
     def __init__(
@@ -45,16 +48,29 @@ class AutoSwitchConnection(HaConnection):
         writer: asyncio.StreamWriter,
         address: str,
         group: Group,
+        *,
+        greeted: Callable[[AutoSwitchConnection], object],
+        acknowledged_more: Callable[[], object],
+        caught_up: Callable[[], object],
+        admit: Callable[[HaConnection], str | None],
         budget: MemoryBudget | None = None,
     ) -> None:
-        super().__init__(settings, store, reader, writer, address, budget)
+        super().__init__(
+            settings,
+            store,
+            reader,
+            writer,
+            address,
+            caught_up=caught_up,
+            admit=admit,
+            budget=budget,
+        )
         self._group, self._messages = group, SlaveReader()
         self._from_last_file = False
         self._mark = store.copying.end, self._loop.time()
         self.is_learner = False
         self.caught_up_at = self._loop.time()
-        self.greeted: Callable[[AutoSwitchConnection], object] = lambda _: None
-        self.acknowledged_more: Callable[[], object] = lambda: None
+        self._greeted, self._acknowledged_more = greeted, acknowledged_more
 
     @property
     def is_in_sync(self) -> bool:
@@ -77,7 +93,7 @@ class AutoSwitchConnection(HaConnection):
         self.broker_id, self.is_learner = handshake.broker_id, handshake.is_learner
         self._from_last_file = handshake.from_last_file
         _log.info("slave %s: is broker %d", self.address, self.broker_id)
-        self.greeted(self)
+        self._greeted(self)
         answer = HandshakeAnswer(self._store.copying.end, self._group.epochs.all)
         self._writer.write(encode_answer(answer))
 
@@ -96,7 +112,7 @@ class AutoSwitchConnection(HaConnection):
         super()._acknowledge(offsets)
         self._note_caught_up()
         self._store.copying.confirm()
-        self.acknowledged_more()
+        self._acknowledged_more()
 
     def _note_caught_up(self) -> None:
         """Note when the slave had everything: under load it always lacks the newest bytes."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 
 from mqlake.errors import FormatError, MqlakeError
 from mqlake.formats.epoch_file import Epoch
@@ -36,8 +36,14 @@ class AutoSwitchReception(Reception):
 
     _encode_report = staticmethod(encode_report)
 
-    def __init__(self, settings: Current[ReplicationSettings], store: Store, group: Group) -> None:
-        super().__init__(settings, store)
+    def __init__(
+        self,
+        settings: Current[ReplicationSettings],
+        store: Store,
+        group: Group,
+        activated: Callable[[], object] | None = None,
+    ) -> None:
+        super().__init__(settings, store, activated=activated)
         self._group = group
         self._messages = MasterReader()
         self._masters: tuple[Epoch, ...] = ()

@@ -50,11 +50,19 @@ class AutoSwitchServer(HaServer):
     def _connection(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, address: str
     ) -> HaConnection:
-        one = AutoSwitchConnection(
-            self._settings, self._store, reader, writer, address, self._group, self.budget
+        return AutoSwitchConnection(
+            self._settings,
+            self._store,
+            reader,
+            writer,
+            address,
+            self._group,
+            greeted=self._greeted,
+            acknowledged_more=self.watch.look,
+            caught_up=self._report_missing,
+            admit=self._share_refusal,
+            budget=self.budget,
         )
-        one.greeted, one.acknowledged_more = self._greeted, self.watch.look
-        return one
 
     def _greeted(self, connection: AutoSwitchConnection) -> None:
         """Count a slave; close its older connection, whose end was not noticed."""

@@ -42,6 +42,11 @@ class EndedError(Exception):
 class HaConnection:
     """Sends the log to one slave until the connection ends.
 
+    Args:
+        caught_up: called when the slave comes into sync, or falls out of it.
+        admit: called with this connection at its first report; returns why it must end, or None.
+        budget: of the memory for all connections; None: no maximum.
+
     Attributes:
         address: the slave's "host:port".
         broker_id: the slave's broker id; only under a controller.
@@ -49,8 +54,6 @@ class HaConnection:
             report.
         transferred_from: physical offset of the first byte of the next frame; -1 before the
             slave's request.
-        caught_up: called when the slave comes into sync, or falls out of it.
-        admit: called with this connection at its first report; returns why it must end, or None.
         has_begun: whether it has reported.
     """
 
@@ -61,6 +64,9 @@ class HaConnection:
         reader: asyncio.StreamReader,
         writer: asyncio.StreamWriter,
         address: str,
+        *,
+        caught_up: Callable[[], object],
+        admit: Callable[[HaConnection], str | None],
         budget: MemoryBudget | None = None,
     ) -> None:
         now = settings.now
@@ -77,8 +83,7 @@ class HaConnection:
         self._is_served = False
         self.acknowledged = self.transferred_from = -1
         self.broker_id: int | None = None
-        self.caught_up: Callable[[], object] = lambda: None
-        self.admit: Callable[[HaConnection], str | None] = lambda _: None
+        self._caught_up, self._admit = caught_up, admit
         self.has_begun = False
         self._was_in_sync = False
         self._report_reader = ReportReader()
@@ -219,7 +224,7 @@ class HaConnection:
         Raises:
             EndedError: all places are taken.
         """
-        if (refusal := self.admit(self)) is not None:
+        if (refusal := self._admit(self)) is not None:
             raise EndedError(refusal)
         self.has_begun = True
 
@@ -283,7 +288,7 @@ class HaConnection:
     def _note_sync(self) -> None:
         if self._was_in_sync != self.is_in_sync:
             self._was_in_sync = self.is_in_sync
-            self.caught_up()
+            self._caught_up()
 
     async def _send(self) -> None:
         while True:

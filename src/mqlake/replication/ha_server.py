@@ -167,11 +167,19 @@ class HaServer:
     def _connection(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, address: str
     ) -> HaConnection:
-        return HaConnection(self._settings, self._store, reader, writer, address, self.budget)
+        return HaConnection(
+            self._settings,
+            self._store,
+            reader,
+            writer,
+            address,
+            caught_up=self._report_missing,
+            admit=self._share_refusal,
+            budget=self.budget,
+        )
 
     async def _follow(self, connection: HaConnection) -> None:
         self.connections.append(connection)
-        connection.caught_up, connection.admit = self._report_missing, self._share_refusal
         _log.info("slave %s: connected", connection.address)
         try:
             reason = await connection.run()

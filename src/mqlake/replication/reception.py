@@ -36,6 +36,8 @@ class Reception:
         is_counted: whether to report to the master how far this copy is, so that it may count on
             it. If not, the master is notified that this is not a copy that counts, as soon as it
             has read the request.
+        arrived: called after a part of the log was appended.
+        activated: called when the master has begun to send.
 
     Attributes:
         is_activated: whether the connection is open, and the master sends.
@@ -43,25 +45,26 @@ class Reception:
         master_flush_offset: physical offset up to which the master has sent its log.
         received: bytes of the log that were received.
         rate: counts all bytes that were received.
-        arrived: called after a part of the log was appended.
-        activated: called when the master has begun to send.
-        compared: called, and awaited, on each connection: once what both logs have is compared, and
-            before anything is appended.
     """
 
     _encode_report = staticmethod(encode_report)
 
     def __init__(
-        self, settings: Current[ReplicationSettings], store: Store, *, is_counted: bool = True
+        self,
+        settings: Current[ReplicationSettings],
+        store: Store,
+        *,
+        is_counted: bool = True,
+        arrived: Callable[[], object] | None = None,
+        activated: Callable[[], object] | None = None,
     ) -> None:
         self._settings, self._store, self._is_counted = settings, store, is_counted
         self._loop = asyncio.get_running_loop()
         self.rate = Rate()
         self.is_activated = False
         self.last_read = self.last_write = self.master_flush_offset = self.received = 0
-        self.arrived: Callable[[], object] | None = None
-        self.activated: Callable[[], object] | None = None
-        self.compared: Callable[[], Awaitable[object]] | None = None
+        self._arrived, self._activated = arrived, activated
+        self._compared: Callable[[], Awaitable[object]] | None = None
         self._is_compared = False
         self._begin = Begin.UNKNOWN
         self._frames = FrameReader()
@@ -69,19 +72,26 @@ class Reception:
         self._last_report = 0.0
         self._compare_from = store.copying.recovered_from
 
-    async def follow(self, address: str, master: MasterLog | None) -> None:
+    async def follow(
+        self,
+        address: str,
+        master: MasterLog | None,
+        compared: Callable[[], Awaitable[object]] | None = None,
+    ) -> None:
         """Follow a master over one connection.
 
         Args:
             address: the "host:port" of its port for slaves.
             master: the range of its log, or None if unknown.
+            compared: called, and awaited, once what both logs have is compared, and before anything
+                is appended.
 
         Raises:
             DivergedError: its log and this one differ.
             OSError, MqlakeError: the connection cannot be opened, or is over.
             BeginOtherwiseError: the log must be requested in another way, which the next call does.
         """
-        copying, self._is_compared = self._store.copying, False
+        copying, self._is_compared, self._compared = self._store.copying, False, compared
         copying.drop()
         await copying.kept()
         connection = await connect(address)
@@ -121,8 +131,8 @@ class Reception:
             until = perf_counter() + _TURN
             for arrived in self._pieces(data):
                 piece: Piece | None = arrived
-                if self.compared is not None and not self._is_compared:
-                    piece = await self._compare(arrived, comparison, self.compared)
+                if self._compared is not None and not self._is_compared:
+                    piece = await self._compare(arrived, comparison, self._compared)
                 if piece is None:
                     continue
                 if (waits := self._before(piece, comparison)) is not None:
@@ -192,15 +202,15 @@ class Reception:
             self._compare_from, self._begin = None, Begin.UNKNOWN
             self.received += len(piece.data)
             self._activate()
-            if self.arrived is not None:
-                self.arrived()
+            if self._arrived is not None:
+                self._arrived()
 
     def _activate(self) -> None:
         if not self.is_activated:
             self.is_activated = True
             _log.info("the master's log is followed, from %d on", self._store.watermarks.end)
-            if self.activated is not None:
-                self.activated()
+            if self._activated is not None:
+                self._activated()
 
     async def _acknowledge(self, connection: MasterConnection) -> None:
         kept = await self._store.copying.kept()

@@ -10,11 +10,9 @@ from typing import Generic, NoReturn, TypeVar
 from mqlake.errors import MqlakeError, StoreError
 from mqlake.protocol.bodies.ha import HaClientInfo, HaConnectionInfo, HaRuntimeInfo
 from mqlake.remoting.memory_budget import MemoryBudget
-from mqlake.replication.auto_switch_reception import AutoSwitchReception
 from mqlake.replication.auto_switch_server import AutoSwitchServer
 from mqlake.replication.group import Group
 from mqlake.replication.ha_server import HaServer
-from mqlake.replication.reception import Reception
 from mqlake.replication.replicas import Replicas
 from mqlake.replication.settings import ReplicationSettings
 from mqlake.replication.slave_log import SlaveLog
@@ -65,21 +63,13 @@ class Replication(Generic[S]):
     def _make(self) -> None:
         is_slave = self._settings.now.is_slave
         self.server = None if is_slave else self._make_server()
-        self.slave = self._make_slave() if is_slave else None
+        self.slave = SlaveLog(self._settings, self._store, self.group) if is_slave else None
 
     def _make_server(self) -> HaServer:
         in_sync_set = self._store.copies.in_sync_set
         if self.group is None or in_sync_set is None:
             return HaServer(self._settings, self._store)
         return AutoSwitchServer(self._settings, self._store, self.group, in_sync_set)
-
-    def _make_slave(self) -> SlaveLog:
-        settings, store = self._settings, self._store
-        if self.group is None:
-            reception = Reception(settings, store)
-        else:
-            reception = AutoSwitchReception(settings, store, self.group)
-        return SlaveLog(settings, store, reception)
 
     @property
     def listens_at(self) -> str:

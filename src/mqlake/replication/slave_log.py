@@ -11,7 +11,9 @@ from contextlib import suppress
 
 from mqlake.errors import MqlakeError
 from mqlake.remoting.client import RemotingClient
+from mqlake.replication.auto_switch_reception import AutoSwitchReception
 from mqlake.replication.comparison import BeginOtherwiseError, DivergedError
+from mqlake.replication.group import Group
 from mqlake.replication.master_log import MasterLog, ask
 from mqlake.replication.reception import Reception
 from mqlake.replication.settings import ReplicationSettings
@@ -33,17 +35,17 @@ class SlaveLog:
     """Copies a master's log into this store, from `start` to `stop`.
 
     Args:
-        reception: receives the log over one connection after another.
+        group: the group under a controller; None without a controller.
 
     Attributes:
         master_address: the "host:port" at which the master serves clients; None if unknown.
         problem: why the log is not copied now; None while it is copied.
         has_diverged: whether the last comparison has shown that the master's log is another one.
-        reception: the connection to the master.
+        reception: receives the log over one connection after another.
     """
 
     def __init__(
-        self, settings: Current[ReplicationSettings], store: Store, reception: Reception
+        self, settings: Current[ReplicationSettings], store: Store, group: Group | None
     ) -> None:
         self._store = store
         self._advice = _ADVICE_IF_LED if settings.now.enable_controller_mode else _ADVICE
@@ -57,8 +59,11 @@ class SlaveLog:
         self.master_address: str | None = None
         self.problem: str | None = "its master's address is not known"
         self.has_diverged = False
-        self.reception = reception
-        self.reception.activated = self._activated
+        self.reception = (
+            Reception(settings, store, activated=self._activated)
+            if group is None
+            else AutoSwitchReception(settings, store, group, self._activated)
+        )
         self._connection: asyncio.Task[None] | None = None
 
     # What `haStatus` shows
