@@ -17,7 +17,7 @@ from mqlake.protocol.errors import RemotingError
 from mqlake.protocol.signature import Credentials, signed
 from mqlake.remoting.connection import Peer
 from mqlake.remoting.dispatch import Dispatcher
-from mqlake.remoting.errors import ConnectionFailedError
+from mqlake.remoting.errors import ConnectionFailedError, ConnectTimeoutError
 from mqlake.remoting.limits import Limits
 from mqlake.remoting.route import Handler, Route
 from mqlake.remoting.shared import Shared
@@ -115,6 +115,7 @@ class RemotingClient:
         Raises:
             ConnectionFailedError: nobody listens there, or the address is invalid; with TLS, also
                 if the server does not use it, or is not the one it should be.
+            ConnectTimeoutError: the server neither accepted nor refused within the given time.
             MqlakeError: a file for TLS cannot be used.
         """
         if self._is_closed:
@@ -163,7 +164,7 @@ class RemotingClient:
                 if context is not None:
                     await secure(peer, raw, shared, context, host)
         except TimeoutError:
-            raise ConnectionFailedError(
+            raise ConnectTimeoutError(
                 f"{address}: no connection within {self._connect_timeout:g} s"
             ) from None
         except OSError as error:

@@ -9,5 +9,9 @@ class ConnectionFailedError(MqlakeError):
     """There is no connection to the address, or it was lost before the answer arrived."""
 
 
+class ConnectTimeoutError(ConnectionFailedError):
+    """The connection was neither established nor refused within the given time."""
+
+
 class RequestTimeoutError(MqlakeError):
     """No answer arrived within the given time."""

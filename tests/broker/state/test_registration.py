@@ -33,7 +33,7 @@ from mqlake.protocol.headers.namesrv import (
 )
 from mqlake.remoting.client import RemotingClient
 from mqlake.remoting.connection import Peer
-from mqlake.remoting.errors import RequestTimeoutError
+from mqlake.remoting.errors import ConnectTimeoutError, RequestTimeoutError
 from mqlake.remoting.route import Route
 from mqlake.remoting.server import RemotingServer
 from tests.broker.admin.asking import done, wanted
@@ -114,12 +114,13 @@ def test_a_topic_that_was_created_has_a_route(
     asyncio.run(run())
 
 
-def test_a_name_server_that_is_slow_is_waited_for(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("failure", [ConnectTimeoutError, RequestTimeoutError])
+def test_start_and_topic_creation_wait_for_a_slow_name_server(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failure: type[Exception]
 ) -> None:
     async def too_late(self: Registration, address: str) -> None:
         monkeypatch.setattr(Registration, "_register", whole)
-        raise RequestTimeoutError("no answer")
+        raise failure("too late")
 
     async def run() -> None:
         async with name_server() as address:
@@ -130,6 +131,7 @@ def test_a_name_server_that_is_slow_is_waited_for(
                 await done(broker, RequestCode.UPDATE_AND_CREATE_TOPIC, wanted("Orders"))
                 assert await route(address, "Orders") is not None
 
+    monkeypatch.setattr(registration, "_AGAIN", 0.0)
     whole = Registration._register  # pyright: ignore[reportPrivateUsage]
     asyncio.run(run())
 

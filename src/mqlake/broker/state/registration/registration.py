@@ -33,7 +33,7 @@ from mqlake.protocol.headers.namesrv import (
     UnregisterBrokerHeader,
 )
 from mqlake.remoting.connection import Peer
-from mqlake.remoting.errors import RequestTimeoutError
+from mqlake.remoting.errors import ConnectTimeoutError, RequestTimeoutError
 from mqlake.remoting.slices import Job, Slices
 from mqlake.replication.replicas import Replicas
 from mqlake.store.live_settings import Current
@@ -50,6 +50,9 @@ _CHANGE = 3.0
 """Maximum seconds that the answer to a change of topics does. Clients wait longer for an answer."""
 _LAST = 0.5
 """Maximum seconds that a stop waits for the name servers."""
+
+_SLOW = ConnectTimeoutError, RequestTimeoutError
+"""Failures of a name server that may only be slow: the registration may succeed soon."""
 
 _AT_ONCE = 100
 """Maximum topics that are registered concurrently, each by a request of its own."""
@@ -139,9 +142,10 @@ class Registration:
             name_server.note(topic)
 
     async def told(self) -> None:
-        """Return once each name server knows of the changes so far, or cannot be reached.
+        """Return once each name server knows of the changes so far, or refuses the connection.
 
-        One that is only slow is waited for, but no longer than clients wait for an answer.
+        One that is only slow, or does not respond, is waited for, but no longer than clients wait
+        for an answer.
         """
         await self._all_tried(_CHANGE)
 
@@ -210,7 +214,7 @@ class Registration:
                 await self._register(address)
             except Exception as error:  # noqa: BLE001 (a broker without this task is found no more)
                 failure, pause = f"{type(error).__name__}: {error}", _AGAIN
-                is_slow = isinstance(error, RequestTimeoutError)
+                is_slow = isinstance(error, _SLOW)
                 if isinstance(error, MqlakeError):
                     failure = str(error)
                 elif failure != logged:
