@@ -8,7 +8,7 @@ from itertools import product
 import pytest
 
 from mqlake.auth.accounts import Accounts
-from mqlake.auth.authorization import Authorization
+from mqlake.auth.authorization import Authorization, Scope
 from mqlake.auth.metadata import AccountFile
 from mqlake.auth.policies import Acl, Action, Decision, Entry, PolicyType
 from mqlake.auth.resource import Resource
@@ -31,7 +31,7 @@ def authorization(entries: Iterable[Entry], whitelist: Sequence[int] = ()) -> Au
     acl = Acl().merged(PolicyType.CUSTOM, entries)
     state = State({"me": NORMAL, "root": SUPER}, {"me": acl} if acl.entries else {})
     accounts = Accounts(AccountFile(LocalOwnedDirectory("/nowhere")), state)
-    return Authorization(accounts, whitelist, "main", TOPICS.get)
+    return Authorization(accounts, whitelist, Scope(BROKER, "main", TOPICS.get))
 
 
 def entry(text: str, decision: Decision = Decision.ALLOW, *networks: str) -> Entry:

@@ -13,7 +13,7 @@ import pytest
 
 from mqlake.auth.accounts import Accounts
 from mqlake.auth.authentication import Authentication
-from mqlake.auth.authorization import Authorization
+from mqlake.auth.authorization import Authorization, Scope
 from mqlake.auth.metadata import PATH, AccountFile
 from mqlake.auth.policies import Acl, PolicyType
 from mqlake.auth.reading import read_policies, write_acl
@@ -46,6 +46,10 @@ TEXTS = (
 
 def accounts(state: State) -> Accounts:
     return Accounts(AccountFile(LocalOwnedDirectory("/nowhere")), state)
+
+
+def _no_message(_offset: int) -> None:
+    return None
 
 
 def mutated(data: bytes, chance: random.Random) -> bytes:
@@ -123,7 +127,8 @@ def anything(chance: random.Random, depth: int = 0) -> Any:
 def test_no_body_gets_past_the_rules(seed: int) -> None:
     """A user without permissions is refused, or the body names nothing."""
     chance = random.Random(seed)
-    authorization = Authorization(accounts(State({"me": ME})), (), "main", lambda _offset: None)
+    scope = Scope(BROKER, "main", _no_message)
+    authorization = Authorization(accounts(State({"me": ME})), (), scope)
     empty = {
         RequestCode.HEART_BEAT,
         RequestCode.CHECK_CLIENT_CONFIG,

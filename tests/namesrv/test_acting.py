@@ -17,6 +17,7 @@ from mqlake.programs.ports import free_port
 from mqlake.protocol.codes import RequestCode
 from mqlake.protocol.command import Command, response
 from mqlake.protocol.headers.namesrv import NotifyMinBrokerIdChangeHeader
+from mqlake.protocol.signature import Credentials
 from mqlake.remoting.connection import Peer
 from mqlake.remoting.route import Route
 from mqlake.remoting.server import RemotingServer
@@ -207,7 +208,9 @@ class Client:
     told: list[str]
     at_once = most = 0
 
-    def __init__(self, tls: ClientTls | None = None) -> None:
+    def __init__(
+        self, tls: ClientTls | None = None, credentials: Credentials | None = None
+    ) -> None:
         pass
 
     async def request(self, address: str, _notice: Command, _timeout: float) -> None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
 
 from mqlake.auth.accounts import Accounts
 from mqlake.auth.authentication import Authentication
-from mqlake.auth.authorization import Authorization
+from mqlake.auth.authorization import Authorization, Scope
 from mqlake.auth.metadata import AccountFile
 from mqlake.auth.settings import AuthSettings, codes, initial_user
 from mqlake.auth.state import State
@@ -25,20 +25,15 @@ _log = logging.getLogger(__name__)
 
 
 class Access:
-    """Who may make which request of a broker.
+    """Who may make which request of a server.
 
     Attributes:
         accounts: the users and ACLs; None if authentication is off.
         is_authorizing: whether permissions are checked, not only users.
-        inner: the name of the user with which brokers sign their own requests.
+        inner: the name of the user with which servers sign their own requests.
     """
 
-    def __init__(
-        self,
-        settings: AuthSettings,
-        directory: OwnedDirectory,
-        topic_at: Callable[[int], str | None],
-    ) -> None:
+    def __init__(self, settings: AuthSettings, directory: OwnedDirectory, scope: Scope) -> None:
         inner = settings.inner_credentials
         self.inner = None if inner is None else inner.access_key
         self.accounts: Accounts | None = None
@@ -48,11 +43,8 @@ class Access:
         self.accounts = accounts = open_accounts(settings, directory)
         self._authentication = Authentication(accounts, codes(settings.authentication_whitelist))
         if settings.authorization_enabled:
-            whitelist, cluster = (
-                codes(settings.authorization_whitelist),
-                settings.broker_cluster_name,
-            )
-            self._authorization = Authorization(accounts, whitelist, cluster, topic_at)
+            whitelist = codes(settings.authorization_whitelist)
+            self._authorization = Authorization(accounts, whitelist, scope)
 
     @property
     def is_authorizing(self) -> bool:
@@ -93,7 +85,7 @@ class Access:
 
 
 def open_accounts(settings: AuthSettings, directory: OwnedDirectory) -> Accounts:
-    """Return the users and ACLs of a store, with the users that the settings name.
+    """Return the users and ACLs in a directory, with the users that the settings name.
 
     Raises:
         StoreError: the file cannot be read or written, or there are no users at all.

@@ -6,18 +6,33 @@ Upstream: `DefaultAuthorizationProvider`, `AclAuthorizationHandler`.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
+from typing import NamedTuple
 
 from mqlake.auth.accounts import Accounts
 from mqlake.auth.authentication import AUDIT
-from mqlake.auth.needs import Need, Question, words
+from mqlake.auth.needs import Need, Question, Rule, words
 from mqlake.auth.policies import Decision
 from mqlake.auth.refusals import refused, shown
-from mqlake.auth.rules import BROKER, UNKNOWN
+from mqlake.auth.rules import UNKNOWN
 from mqlake.auth.sources import source_of, source_text
 from mqlake.auth.users import User
 from mqlake.protocol.command import Command
 from mqlake.protocol.errors import RemotingError
+
+
+class Scope(NamedTuple):
+    """By which rules requests of one server are judged.
+
+    Attributes:
+        rules: what each request needs, by its code.
+        cluster: the name of the cluster as a resource.
+        topic_at: see `Question`.
+    """
+
+    rules: Mapping[int, Rule]
+    cluster: str
+    topic_at: Callable[[int], str | None]
 
 
 class Authorization:
@@ -25,19 +40,11 @@ class Authorization:
 
     Args:
         whitelist: codes of requests that need no permission.
-        cluster: the name of the broker's cluster.
-        topic_at: see `Question`.
     """
 
-    def __init__(
-        self,
-        accounts: Accounts,
-        whitelist: Collection[int],
-        cluster: str,
-        topic_at: Callable[[int], str | None],
-    ) -> None:
+    def __init__(self, accounts: Accounts, whitelist: Collection[int], scope: Scope) -> None:
         self._accounts, self._whitelist = accounts, frozenset(whitelist)
-        self._cluster, self._topic_at = cluster, topic_at
+        self._scope = scope
 
     def check(self, user: User | None, request: Command, peer: str) -> None:
         """Refuse a request that a user may not make.
@@ -70,8 +77,9 @@ class Authorization:
             raise refused("username cannot be null.")
         decisions = self._accounts.decisions(user.username)
         source, where = source_of(peer), source_text(peer)
-        question = Question(request.fields, request.body, self._cluster, self._topic_at)
-        rule = BROKER.get(request.code, UNKNOWN)
+        scope = self._scope
+        question = Question(request.fields, request.body, scope.cluster, scope.topic_at)
+        rule = scope.rules.get(request.code, UNKNOWN)
         is_audited = AUDIT.isEnabledFor(logging.DEBUG)
         for part in rule:
             for need in part.find(question):

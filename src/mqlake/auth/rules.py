@@ -69,6 +69,19 @@ def _both(actions: Actions, group_field: str = "group") -> Rule:
     return (OnTopic(actions, group_field=group_field), OnGroup(actions, group_field))
 
 
+_ACCOUNTS: Final[dict[int, Rule]] = {
+    Code.AUTH_CREATE_USER: _WRITE,
+    Code.AUTH_UPDATE_USER: _WRITE,
+    Code.AUTH_DELETE_USER: _WRITE,
+    Code.AUTH_GET_USER: _READ,
+    Code.AUTH_LIST_USER: _READ,
+    Code.AUTH_CREATE_ACL: _WRITE,
+    Code.AUTH_UPDATE_ACL: _WRITE,
+    Code.AUTH_DELETE_ACL: _WRITE,
+    Code.AUTH_GET_ACL: _READ,
+    Code.AUTH_LIST_ACL: _READ,
+}
+
 BROKER: Final[dict[int, Rule]] = {
     # Producers
     Code.SEND_MESSAGE: _SEND,
@@ -206,17 +219,7 @@ BROKER: Final[dict[int, Rule]] = {
     Code.GET_LITE_CLIENT_INFO: _READ,
     Code.GET_LITE_GROUP_INFO: _READ,
     Code.TRIGGER_LITE_DISPATCH: _WRITE,
-    # Users and ACLs
-    Code.AUTH_CREATE_USER: _WRITE,
-    Code.AUTH_UPDATE_USER: _WRITE,
-    Code.AUTH_DELETE_USER: _WRITE,
-    Code.AUTH_GET_USER: _READ,
-    Code.AUTH_LIST_USER: _READ,
-    Code.AUTH_CREATE_ACL: _WRITE,
-    Code.AUTH_UPDATE_ACL: _WRITE,
-    Code.AUTH_DELETE_ACL: _WRITE,
-    Code.AUTH_GET_ACL: _READ,
-    Code.AUTH_LIST_ACL: _READ,
+    **_ACCOUNTS,
 }
 
 NAME_SERVER: Final[dict[int, Rule]] = {
@@ -243,5 +246,9 @@ NAME_SERVER: Final[dict[int, Rule]] = {
     Code.GET_KVLIST_BY_NAMESPACE: _READ,
     Code.GET_NAMESRV_CONFIG: _READ,
     Code.UPDATE_NAMESRV_CONFIG: _WRITE,
+    **_ACCOUNTS,
 }
-"""What the requests of a name server need. mqlake's name server does not check it yet."""
+"""What the requests of a name server need. It serves all clusters, so its cluster is `*`: only
+entries for `Cluster:*` and for `*` cover it."""
+ALL_CLUSTERS: Final = "*"
+"""The name of a name server's cluster: no literal name of an entry is this one."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import Annotated, Protocol
 
 import msgspec
 
@@ -13,7 +13,8 @@ from mqlake.errors import StoreError
 from mqlake.protocol.bodies.auth import UserInfo
 from mqlake.protocol.codes import RequestCode
 from mqlake.protocol.errors import RemotingError
-from mqlake.protocol.signature import Credentials
+from mqlake.protocol.signature import Credentials, are_credentials
+from mqlake.store.bounds import Form
 
 _LONGEST = 4096
 _NEVER = range(RequestCode.AUTH_CREATE_USER, RequestCode.AUTH_LIST_ACL + 1)
@@ -21,10 +22,8 @@ _NEVER = range(RequestCode.AUTH_CREATE_USER, RequestCode.AUTH_LIST_ACL + 1)
 
 
 class AuthSettings(Protocol):
-    """The settings of a broker that are about users and permissions."""
+    """The settings of a server that are about users and permissions."""
 
-    @property
-    def broker_cluster_name(self) -> str: ...
     @property
     def authentication_enabled(self) -> bool: ...
     @property
@@ -39,8 +38,6 @@ class AuthSettings(Protocol):
     def inner_credentials(self) -> Credentials | None: ...
     @property
     def max_user_nums(self) -> int: ...
-    @property
-    def max_acl_entry_nums(self) -> int: ...
 
 
 def initial_user(text: str) -> User | None:
@@ -82,6 +79,28 @@ def are_codes(text: str) -> bool:
     return len(text) <= _LONGEST and _accepts(codes, text)
 
 
+def _accepts(function: Callable[[str], object], text: str) -> bool:
+    try:
+        function(text)
+    except ValueError:
+        return False
+    return True
+
+
+InitialUser = Annotated[
+    str, Form('JSON such as `{"username": …, "password": …}`', is_initial_user, is_secret=True)
+]
+"""A setting with a user that is created at the start."""
+RequestCodes = Annotated[
+    str, Form("request codes, separated by `,`, without those of users and ACLs", are_codes)
+]
+"""A setting with exceptions from checks."""
+InnerCredentials = Annotated[
+    str, Form('JSON such as `{"accessKey": …, "secretKey": …}`', are_credentials, is_secret=True)
+]
+"""A setting with the credentials of servers."""
+
+
 def check(settings: AuthSettings) -> None:
     """Check that settings go together.
 
@@ -93,11 +112,3 @@ def check(settings: AuthSettings) -> None:
             "setting authorizationEnabled: authorization without authenticationEnabled would trust"
             " the name that a request states: set authenticationEnabled, too"
         )
-
-
-def _accepts(function: Callable[[str], object], text: str) -> bool:
-    try:
-        function(text)
-    except ValueError:
-        return False
-    return True

@@ -24,7 +24,6 @@ from mqlake.store.bounds import (
     Count,
     CountOrNone,
     Effect,
-    Form,
     Interval,
     Label,
     ListenAddress,
@@ -61,13 +60,6 @@ _BY_TIMER = "Check points are processed when the timer delivers them, so no scan
 _ROCKSDB = "mqlake does not use RocksDB."
 _LOCAL = "Users and ACLs are in `config/auth.json` of the store; every request is checked."
 
-_Codes = Annotated[
-    str,
-    Form("request codes, separated by `,`, without those of users and ACLs", auth.are_codes),
-]
-_User = Annotated[
-    str, Form('JSON such as `{"username": …, "password": …}`', auth.is_initial_user, is_secret=True)
-]
 WITHOUT_EFFECT = {
     "enablePopBufferMerge": _IN_MEMORY,
     "enablePopBatchAck": _IN_MEMORY,
@@ -345,12 +337,12 @@ class BrokerSettings(ReplicationSettings, frozen=True, rename="camel", kw_only=T
     """Whether every request must be signed by a user."""
     authorization_enabled: Restart[bool] = False
     """Whether users need permissions for what they request. It needs `authenticationEnabled`."""
-    init_authentication_user: Restart[_User] = ""
+    init_authentication_user: Restart[auth.InitialUser] = ""
     """A super user that is created at the start if it does not exist. An existing user keeps its
     password. The broker never shows this setting."""
-    authentication_whitelist: Restart[_Codes] = ""
+    authentication_whitelist: Restart[auth.RequestCodes] = ""
     """Codes of requests that need no signature."""
-    authorization_whitelist: Restart[_Codes] = ""
+    authorization_whitelist: Restart[auth.RequestCodes] = ""
     """Codes of requests that need no permission."""
     max_user_nums: Restart[Annotated[int, Within(1, 100_000)]] = 1000
     """The maximum number of users."""

@@ -8,6 +8,10 @@ import os
 from collections.abc import Mapping
 from typing import Final, Self
 
+from mqlake.auth.requests.acls import AclRequests
+from mqlake.auth.requests.changes import AccountChanges
+from mqlake.auth.requests.users import UserRequests
+from mqlake.namesrv.access import open_access
 from mqlake.namesrv.acting import SmallestIdChange
 from mqlake.namesrv.notices import SmallestIdNotices
 from mqlake.namesrv.requests.brokers import BrokerRequests
@@ -39,6 +43,10 @@ class NameServer:
         settings: settings, a mapping with upstream's names, or the path of a file with them.
         clock: the clock for the times of registrations and heartbeats.
 
+    Raises:
+        StoreError: a setting has an invalid value; with `authenticationEnabled`, also if the file
+            with the users cannot be read or written.
+
     Attributes:
         port: the port that it listens on; set once it has started.
         routes: the handlers by request code.
@@ -52,13 +60,24 @@ class NameServer:
         clock: Clock | None = None,
     ) -> None:
         self._state = state = State(make_namesrv_settings(settings), clock or SystemClock())
-        self._notices = SmallestIdNotices(client_tls(state.settings))
+        self._notices = SmallestIdNotices(
+            client_tls(state.settings), state.settings.inner_credentials
+        )
         state.routes.on_smallest_id = self._notify
-        families = BrokerRequests(state), TopicRequests(state), ConfigurationRequests(state)
-        self.routes = tuple(route for family in families for route in family.routes())
+        self._changes = changes = AccountChanges(access := open_access(state.settings))
+        families = (
+            BrokerRequests(state),
+            TopicRequests(state),
+            ConfigurationRequests(state),
+            UserRequests(state, changes),
+            AclRequests(state, changes),
+        )
+        routes = (route for family in families for route in family.routes())
+        self.routes = tuple(access.routes(routes))
         idle = state.settings.server_channel_max_idle_time_seconds
         limits = Limits(idle=idle, memory=_MEMORY)
-        self._server = RemotingServer(self.routes, limits, tls=server_tls(state.settings))
+        tls = server_tls(state.settings)
+        self._server = RemotingServer(self.routes, limits, access.checks, tls)
         self._scan: asyncio.TimerHandle | None = None
 
     @property
@@ -94,6 +113,7 @@ class NameServer:
         # The connections of all brokers are closed now, which means nothing.
         self._state.routes.on_smallest_id = lambda _name, _change: None
         await self._server.stop()
+        await self._changes.stop()
         self._state.slices.stop()
         await self._notices.stop()
 

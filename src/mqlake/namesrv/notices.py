@@ -13,6 +13,7 @@ from mqlake.errors import MqlakeError
 from mqlake.namesrv.acting import SmallestIdChange
 from mqlake.protocol.codes import RequestCode
 from mqlake.protocol.command import request
+from mqlake.protocol.signature import Credentials
 from mqlake.remoting.client import RemotingClient
 from mqlake.remoting.tls.options import ClientTls
 
@@ -33,8 +34,10 @@ class SmallestIdNotices:
     Addresses are what anyone has registered, so there are few connections at a time.
     """
 
-    def __init__(self, tls: ClientTls | None = None) -> None:
-        self._tls = tls
+    def __init__(
+        self, tls: ClientTls | None = None, credentials: Credentials | None = None
+    ) -> None:
+        self._tls, self._credentials = tls, credentials
         self._waiting: dict[str, SmallestIdChange] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._room = asyncio.Semaphore(_AT_ONCE)
@@ -57,7 +60,7 @@ class SmallestIdNotices:
 
     async def _send(self, name: str) -> None:
         # These connections are seldom needed: none is kept.
-        client = RemotingClient(tls=self._tls)
+        client = RemotingClient(tls=self._tls, credentials=self._credentials)
         try:
             while (change := self._waiting.pop(name, None)) is not None:
                 tells = (self._tell(client, address, change) for address in change.addresses)

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from typing import Annotated, cast
 
 import msgspec
 
+from mqlake.auth.settings import InitialUser, InnerCredentials, RequestCodes
+from mqlake.auth.settings import check as check_access
+from mqlake.protocol.signature import Credentials, credentials_of
 from mqlake.remoting.tls.options import ClientAuth, TlsMode
 from mqlake.store.bounds import (
     CountOrNone,
@@ -19,6 +23,9 @@ from mqlake.store.bounds import (
     Texts,
     Within,
     check,
+    encoded_name,
+    secrets,
+    shown,
 )
 from mqlake.store.settings import settings_of
 from mqlake.tls.settings import CONFIG_FILE
@@ -78,6 +85,33 @@ class NamesrvSettings(msgspec.Struct, frozen=True, rename="camel", kw_only=True)
     long_request_queue_capacity: Annotated[int, Within(1, 100_000)] = 1000
     """Maximum number of waiting requests that take longer than 2 ms."""
 
+    # Access control
+    authentication_enabled: bool = False
+    """Whether every request must be signed by a user. RocketMQ's name server has no access
+    control."""
+    authorization_enabled: bool = False
+    """Whether users need permissions for what they request. It needs `authenticationEnabled`."""
+    init_authentication_user: InitialUser = ""
+    """A super user that is created at the start if it does not exist. An existing user keeps its
+    password. The name server never shows this setting."""
+    inner_client_authentication_credentials: InnerCredentials = ""
+    """The credentials with which brokers sign their registrations, and with which this name server
+    signs its requests to brokers. Their user is created at the start as a super user if it does not
+    exist. The name server never shows this setting."""
+    authentication_whitelist: RequestCodes = ""
+    """Codes of requests that need no signature."""
+    authorization_whitelist: RequestCodes = ""
+    """Codes of requests that need no permission."""
+    auth_config_path: PathText = "~/namesrv"
+    """The directory with the users and ACLs, in `config/auth.json`. Name servers on one machine
+    need different directories."""
+    max_user_nums: Annotated[int, Within(1, 100_000)] = 1000
+    """Maximum number of users."""
+    max_acl_entry_nums: Annotated[int, Within(1, 100_000)] = 1000
+    """Maximum number of entries in the policies of one user."""
+    max_admin_body_size: Annotated[int, Within(4_096, 16_777_216)] = 2 << 20
+    """Maximum bytes of the body of a request about users and ACLs."""
+
     # TLS
     tls_server_mode: TlsMode = msgspec.field(default=TlsMode.PERMISSIVE, name="tls.server.mode")
     """Which connections are accepted: `disabled`: those without TLS; `enforcing`: those with TLS;
@@ -130,14 +164,25 @@ class NamesrvSettings(msgspec.Struct, frozen=True, rename="camel", kw_only=True)
 
     def __post_init__(self) -> None:
         check(self)
+        check_access(self)
+
+    def __repr__(self) -> str:
+        return shown(self)
+
+    @property
+    def inner_credentials(self) -> Credentials | None:
+        """Return the credentials with which requests to brokers are signed."""
+        return credentials_of(self.inner_client_authentication_credentials)
 
 
-_TLS = frozenset(
+_OF_START = frozenset(
     field.encode_name
     for field in msgspec.structs.fields(NamesrvSettings)
-    if field.encode_name.startswith("tls.")
+    if re.search("^tls[.]|auth", field.encode_name, re.IGNORECASE)
 )
-FIXED = _TLS | {"bindAddress", "listenPort", "configBlackList", "configStorePath", "kvConfigPath"}
+FIXED = _OF_START | {
+    *("bindAddress", "listenPort", "configBlackList", "configStorePath", "kvConfigPath"),
+}
 """Settings that never change while a name server runs."""
 
 
@@ -160,13 +205,18 @@ def changed(settings: NamesrvSettings, values: Mapping[str, str]) -> NamesrvSett
     Raises:
         StoreError: a setting has an invalid value.
     """
-    present = as_properties(settings)
+    present = _texts(settings)
     known = {name: value for name, value in values.items() if name in present}
     return settings_of(NamesrvSettings, {**present, **known})
 
 
 def as_properties(settings: NamesrvSettings) -> dict[str, str]:
-    """Return settings as texts by upstream's names, in alphabetical order."""
+    """Return settings as texts by upstream's names, in alphabetical order, without passwords."""
+    hidden = {encoded_name(NamesrvSettings, name) for name in secrets(NamesrvSettings)}
+    return {name: text for name, text in _texts(settings).items() if name not in hidden}
+
+
+def _texts(settings: NamesrvSettings) -> dict[str, str]:
     values = cast("dict[str, object]", msgspec.to_builtins(settings))
     texts = {name: _text(value) for name, value in values.items()}
     return dict(sorted(texts.items()))

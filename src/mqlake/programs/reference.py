@@ -9,7 +9,7 @@ import asyncio
 import inspect
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -47,13 +47,12 @@ describes the frames. A server answers any other code with `REQUEST_CODE_NOT_SUP
 - **Permission**: what kind of request it is. The route declares it.
 - **Needs**: with `authorizationEnabled`, the permissions that a user needs (`auth/rules.py`,
   [security.md](security.md)): all parts, and of each part one of its actions. A retry topic
-  `%RETRY%group` is judged as its group; if the request names a group, it must be that one. A name
-  server does not check permissions.
+  `%RETRY%group` is judged as its group; if the request names a group, it must be that one. The
+  cluster of a name server is `*`: only entries for all clusters cover it.
 
 `LiteTopics` refuses its requests: mqlake has no [lite topics](lite-topics.md).
 """
 
-RULES = BROKER | NAME_SERVER
 _ROOT = Path(mqlake.__file__).parent
 
 
@@ -103,7 +102,7 @@ async def _broker() -> Sequence[Served]:
 
 
 def _name_server() -> Sequence[Served]:
-    return [_served(_owner(route), route) for route in NameServer().routes]
+    return [_served(_owner(route), route, NAME_SERVER) for route in NameServer().routes]
 
 
 def _owner(route: Route) -> type:
@@ -116,8 +115,8 @@ def _client() -> Sequence[Served]:
     return [Served(RequestCode(code), BrokerRequests, each) for code, each in handlers.items()]
 
 
-def _served(family: type, route: Route) -> Served:
-    rule = RULES[route.code]
+def _served(family: type, route: Route, rules: Mapping[int, Rule] = BROKER) -> Served:
+    rule = rules[route.code]
     return Served(RequestCode(route.code), family, route.handler, route.permission, rule)
 
 

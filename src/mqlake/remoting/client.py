@@ -12,9 +12,9 @@ import socket
 from collections.abc import Callable, Mapping
 
 from mqlake.protocol.codes import ResponseCode
-from mqlake.protocol.command import ONEWAY, Command
+from mqlake.protocol.command import Command
 from mqlake.protocol.errors import RemotingError
-from mqlake.protocol.signature import Credentials, signed
+from mqlake.protocol.signature import Credentials
 from mqlake.remoting.connection import Peer
 from mqlake.remoting.dispatch import Dispatcher
 from mqlake.remoting.errors import ConnectionFailedError, ConnectTimeoutError
@@ -105,9 +105,8 @@ class RemotingClient:
             ConnectionFailedError: there is no connection to "host:port".
         """
         self._fork_guard.check()
-        command.flag |= ONEWAY
         peer = self.connected(address) or await self.connect(address)
-        peer.send(command if self._credentials is None else signed(command, self._credentials))
+        peer.oneway(command)
 
     async def connect(self, address: str) -> Peer:
         """Return the connection to "host:port"; open it if necessary.

@@ -225,6 +225,12 @@ class Peer(asyncio.BufferedProtocol):
         finally:
             self._awaited.forget(opaque)
 
+    def oneway(self, command: Command) -> None:
+        """Send a request that needs no response, signed as `request` signs."""
+        command.flag |= ONEWAY
+        credentials = self._shared.credentials
+        self.send(command if credentials is None else signed(command, credentials))
+
     def _close_if_silent(self, seconds: float) -> None:
         """Close a client's connection if nothing arrived while a request waited so many seconds.
 

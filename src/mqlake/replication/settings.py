@@ -28,7 +28,7 @@ from mqlake.store.bounds import (
     Port,
     Restart,
     Within,
-    secrets,
+    shown,
 )
 from mqlake.store.settings import StoreSettings
 from mqlake.tls.settings import CONFIG_FILE
@@ -162,11 +162,7 @@ class ReplicationSettings(StoreSettings, frozen=True, rename="camel", kw_only=Tr
     """The private key of `tls.client.certPath` in PEM format."""
 
     def __repr__(self) -> str:
-        shown = (
-            f"{name}={'…' if name in secrets(type(self)) else repr(getattr(self, name))}"
-            for name in self.__struct_fields__
-        )
-        return f"{type(self).__name__}({', '.join(shown)})"
+        return shown(self)
 
     @property
     def inner_credentials(self) -> signature.Credentials | None:

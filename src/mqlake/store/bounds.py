@@ -241,6 +241,16 @@ def check(settings: msgspec.Struct) -> None:
             raise refusal(type(settings), name, value)
 
 
+def shown(settings: msgspec.Struct) -> str:
+    """Return settings for `repr`, without passwords."""
+    kind = type(settings)
+    values = (
+        f"{name}={'…' if name in secrets(kind) else repr(getattr(settings, name))}"
+        for name in settings.__struct_fields__
+    )
+    return f"{kind.__name__}({', '.join(values)})"
+
+
 def refusal(kind: type[msgspec.Struct], name: str, value: object) -> StoreError:
     """Return the error for an invalid value of an attribute's setting."""
     encoded = encoded_name(kind, name)

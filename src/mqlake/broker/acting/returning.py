@@ -103,7 +103,8 @@ async def _ask_slaves(
     async def ask_one(address: str) -> None:
         found[address] = await ask(client, address)
 
-    async with Cluster(settings.namesrv_addr, tls=tls) as cluster:
+    credentials = settings.inner_credentials
+    async with Cluster(settings.namesrv_addr, tls=tls, credentials=credentials) as cluster:
         try:
             while True:
                 try:

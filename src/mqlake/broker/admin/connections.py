@@ -7,7 +7,6 @@ from typing import Any
 
 import msgspec
 
-from mqlake.broker.bodies import Members
 from mqlake.broker.runtime import BrokerRuntime
 from mqlake.broker.state.broker_state import BrokerState
 from mqlake.broker.state.clients.members import Client
@@ -28,6 +27,7 @@ from mqlake.protocol.headers.admin import (
 from mqlake.protocol.permission import Permission
 from mqlake.remoting.connection import Peer
 from mqlake.remoting.errors import ConnectionFailedError, RequestTimeoutError
+from mqlake.remoting.members import Members
 from mqlake.remoting.route import Answer, Route
 from mqlake.remoting.slices import Job
 

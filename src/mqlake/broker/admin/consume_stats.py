@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Coroutine, Iterable, Sequence
 from typing import Any
 
-from mqlake.broker.bodies import Members
 from mqlake.broker.runtime import BrokerRuntime
 from mqlake.broker.state.broker_state import BrokerState
 from mqlake.formats.config.topics import Topic
@@ -32,6 +31,7 @@ from mqlake.protocol.headers.admin import (
 )
 from mqlake.protocol.permission import Permission
 from mqlake.remoting.connection import Peer
+from mqlake.remoting.members import Members
 from mqlake.remoting.route import Answer, Route
 from mqlake.remoting.slices import Job, sort
 

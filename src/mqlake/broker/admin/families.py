@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mqlake.broker.admin.acls import AclAdmin
+from mqlake.broker.admin.accounts import AccountAdmin
 from mqlake.broker.admin.cold_data import ColdDataAdmin
 from mqlake.broker.admin.connections import ConnectionAdmin
 from mqlake.broker.admin.consume_stats import ConsumeStatsAdmin
@@ -13,7 +13,6 @@ from mqlake.broker.admin.queues import QueueAdmin
 from mqlake.broker.admin.runtime import RuntimeAdmin
 from mqlake.broker.admin.settings import SettingsAdmin
 from mqlake.broker.admin.topics import TopicAdmin
-from mqlake.broker.admin.users import UserAdmin
 
 ADMIN = (
     TopicAdmin,
@@ -26,6 +25,5 @@ ADMIN = (
     ColdDataAdmin,
     RuntimeAdmin,
     MaintenanceAdmin,
-    UserAdmin,
-    AclAdmin,
+    AccountAdmin,
 )

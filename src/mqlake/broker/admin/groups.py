@@ -11,7 +11,7 @@ from mqlake.broker.admin.attributes import GROUP_ATTRIBUTES, changed
 from mqlake.broker.admin.kept import once_kept
 from mqlake.broker.admin.pages import LONGEST, page
 from mqlake.broker.admin.removal import pop_retry_topics, remove_topic
-from mqlake.broker.bodies import Members, admin_body
+from mqlake.broker.bodies import admin_body
 from mqlake.broker.runtime import BrokerRuntime
 from mqlake.broker.state.broker_state import BrokerState
 from mqlake.formats.config.subscription_group import SubscriptionGroup
@@ -37,6 +37,7 @@ from mqlake.protocol.headers.admin import (
 from mqlake.protocol.headers.slaves import AllGroupsHeader
 from mqlake.protocol.permission import Permission
 from mqlake.remoting.connection import Peer
+from mqlake.remoting.members import Members
 from mqlake.remoting.route import Answer, Route
 from mqlake.remoting.slices import Job
 

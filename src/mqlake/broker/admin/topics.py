@@ -12,7 +12,7 @@ from mqlake.broker.admin.kept import once_kept
 from mqlake.broker.admin.pages import page
 from mqlake.broker.admin.removal import pop_retry_topics, remove_topic
 from mqlake.broker.admin.topic_checks import check_topic, refuse_system
-from mqlake.broker.bodies import Members, admin_body
+from mqlake.broker.bodies import admin_body
 from mqlake.broker.runtime import BrokerRuntime
 from mqlake.broker.state.broker_state import BrokerState
 from mqlake.formats.config.topics import Topic
@@ -31,6 +31,7 @@ from mqlake.protocol.headers.admin import CreateTopicHeader, TopicCountHeader, T
 from mqlake.protocol.headers.slaves import AllTopicsHeader
 from mqlake.protocol.permission import Permission
 from mqlake.remoting.connection import Peer
+from mqlake.remoting.members import Members
 from mqlake.remoting.route import Answer, Route
 from mqlake.remoting.slices import Job
 

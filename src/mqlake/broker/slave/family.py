@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Coroutine, Sequence
 from typing import Any
 
-from mqlake.broker.bodies import Members
 from mqlake.broker.runtime import BrokerRuntime
 from mqlake.broker.slave.following import TableSync
 from mqlake.broker.state.broker_state import BrokerState
@@ -21,6 +20,7 @@ from mqlake.protocol.errors import RemotingError
 from mqlake.protocol.headers.slaves import TablePartHeader
 from mqlake.protocol.permission import Permission
 from mqlake.remoting.connection import Peer
+from mqlake.remoting.members import Members
 from mqlake.remoting.route import Answer, Route
 from mqlake.remoting.slices import Job
 from mqlake.replication.table_parts import requested

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from mqlake.auth.access import Access
+from mqlake.auth.authorization import Scope
+from mqlake.auth.rules import BROKER
 from mqlake.broker.runtime import BrokerRuntime
 from mqlake.broker.state.busy import Busy
 from mqlake.broker.state.client_clock import ClientClock
@@ -121,7 +123,9 @@ class BrokerState:
             lambda: int(store.clock.monotonic() * 1000),
             Shares(lambda: runtime.settings.max_address_share),
         )
-        self.access = Access(live.now, store.directory, MessageTopics(store.reads).topic_at)
+        topic_at = MessageTopics(store.reads).topic_at
+        scope = Scope(BROKER, live.now.broker_cluster_name, topic_at)
+        self.access = Access(live.now, store.directory, scope)
         self.replicas = Replicas(lambda: self.replication.listens_at)
         self.refusals = SlaveRefusals(live, self.replicas)
         self.names = Registration(live, self.topics, self.static_topics, self.replicas, slices)

@@ -25,7 +25,7 @@ from mqlake.formats.config import DataVersion
 from mqlake.protocol.bodies.route import TopicRouteData
 from mqlake.protocol.body import decode_body
 from mqlake.protocol.codes import RequestCode, ResponseCode
-from mqlake.protocol.command import ONEWAY, Command, request
+from mqlake.protocol.command import Command, request
 from mqlake.protocol.errors import RemotingError
 from mqlake.protocol.headers.namesrv import (
     BrokerHeartbeatHeader,
@@ -119,7 +119,10 @@ class Registration:
         self._settings, self._topics, self._slices = settings, topics, slices
         self._replicas, self._loop = replicas, asyncio.get_running_loop()
         self._registrations = TopicRegistrations(settings, topics, static_topics, replicas)
-        self._cluster = Cluster(settings.now.namesrv_addr, tls=client_tls(settings.now))
+        now = settings.now
+        self._cluster = Cluster(
+            now.namesrv_addr, tls=client_tls(now), credentials=now.inner_credentials
+        )
         self._client = self._cluster.client
         self._name_servers = {address: _NameServer() for address in self._cluster.name_servers}
         self._masters = NamedMasters(settings, replicas, self._cluster.name_servers)
@@ -184,9 +187,7 @@ class Registration:
         for name_server in self._name_servers.values():
             peer = name_server.peer
             if peer is not None and not peer.is_closed:
-                heartbeat = request(RequestCode.BROKER_HEARTBEAT, header)
-                heartbeat.flag |= ONEWAY
-                peer.send(heartbeat)
+                peer.oneway(request(RequestCode.BROKER_HEARTBEAT, header))
 
     async def stop(self) -> None:
         """Unregister from the name servers that answer, and forget them."""

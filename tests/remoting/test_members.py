@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from mqlake.broker import bodies
-from mqlake.broker.bodies import Members
 from mqlake.protocol.errors import RemotingError
+from mqlake.remoting import members as module
+from mqlake.remoting.members import Members
 
 
 @pytest.mark.parametrize("count", [0, 1, 511, 512, 513, 5000])
@@ -19,7 +19,7 @@ def test_members_are_those_that_were_appended(count: int) -> None:
 
 
 def test_members_that_no_client_would_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bodies, "LONGEST_ANSWER", 100)
+    monkeypatch.setattr(module, "LONGEST_ANSWER", 100)
     members = Members()
     for _ in range(10):
         members.append(bytes(9))

@@ -8,11 +8,9 @@ from typing import Any
 from mqlake.auth.policies import PolicyType
 from mqlake.auth.reading import member, read_policies, read_resource, username_of, write_acl
 from mqlake.auth.refusals import refused
-from mqlake.broker.admin.account_changes import AccountChanges
-from mqlake.broker.admin.users import array
-from mqlake.broker.bodies import Members, admin_body
-from mqlake.broker.runtime import BrokerRuntime
-from mqlake.broker.state.broker_state import BrokerState
+from mqlake.auth.requests.bodies import array, body_of
+from mqlake.auth.requests.changes import AccountChanges
+from mqlake.auth.requests.host import Host
 from mqlake.protocol.bodies.auth import AclInfo, PolicyInfo
 from mqlake.protocol.body import encode_body
 from mqlake.protocol.codes import RequestCode
@@ -20,15 +18,16 @@ from mqlake.protocol.command import Command, response
 from mqlake.protocol.headers.auth import AclHeader, DeleteAclHeader, ListAclsHeader
 from mqlake.protocol.permission import Permission
 from mqlake.remoting.connection import Peer
+from mqlake.remoting.members import Members
 from mqlake.remoting.route import Answer, Route
 from mqlake.remoting.slices import Job
 
 
-class AclAdmin:
+class AclRequests:
     """Answers requests about ACLs."""
 
-    def __init__(self, state: BrokerState, runtime: BrokerRuntime) -> None:
-        self._runtime, self._changes = runtime, AccountChanges(state.access, runtime)
+    def __init__(self, host: Host, changes: AccountChanges) -> None:
+        self._host, self._changes = host, changes
 
     def routes(self) -> Sequence[Route]:
         """Return the handler of each request code."""
@@ -43,11 +42,11 @@ class AclAdmin:
     async def _put(self, _peer: Peer, request: Command) -> Command:
         """Add entries, as upstream does for both codes."""
         self._changes.caller(request)
-        info = admin_body(AclInfo, request, self._runtime.settings) if request.body else AclInfo()
+        info = body_of(AclInfo, request, self._host.settings) or AclInfo()
         if not info.policies:
             raise refused("The body of acl is null")
         name = username_of(info.subject or request.header(AclHeader).subject)
-        policies, most = read_policies(info.policies), self._runtime.settings.max_acl_entry_nums
+        policies, most = read_policies(info.policies), self._host.settings.max_acl_entry_nums
         await self._changes.apply(lambda state: state.with_entries(name, policies, most))
         return response(request)
 
@@ -73,7 +72,7 @@ class AclAdmin:
         return response(request, body=encode_body(write_acl(name, acl)))
 
     def _list(self, peer: Peer, request: Command) -> Answer | Coroutine[Any, Any, Answer]:
-        return self._runtime.slices.serve(peer, self._found(request))
+        return self._host.slices.serve(peer, self._found(request))
 
     def _found(self, request: Command) -> Job[Command]:
         self._changes.caller(request)

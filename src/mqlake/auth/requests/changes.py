@@ -11,7 +11,6 @@ from mqlake.auth.accounts import Accounts
 from mqlake.auth.refusals import refused
 from mqlake.auth.state import State
 from mqlake.auth.users import User
-from mqlake.broker.runtime import BrokerRuntime
 from mqlake.protocol.codes import ResponseCode
 from mqlake.protocol.command import Command
 from mqlake.protocol.errors import RemotingError
@@ -20,10 +19,9 @@ from mqlake.protocol.errors import RemotingError
 class AccountChanges:
     """Who may change users and ACLs, and the changes themselves."""
 
-    def __init__(self, access: Access, runtime: BrokerRuntime) -> None:
+    def __init__(self, access: Access) -> None:
         self._access = access
         self._running: set[asyncio.Task[None]] = set()
-        runtime.on_stop.append(self._stop)
 
     @property
     def accounts(self) -> Accounts:
@@ -35,7 +33,7 @@ class AccountChanges:
         if self._access.accounts is None:
             reason = (
                 "authentication is off: set authenticationEnabled and initAuthenticationUser in the"
-                " broker's file, and start the broker again"
+                " server's file, and start it again"
             )
             raise RemotingError(ResponseCode.SYSTEM_ERROR, reason)
         return self._access.accounts
@@ -80,5 +78,6 @@ class AccountChanges:
                 await asyncio.to_thread(partial(accounts.write, new))
                 accounts.adopt(new)
 
-    async def _stop(self) -> None:
+    async def stop(self) -> None:
+        """Return once running changes are completed."""
         await asyncio.gather(*self._running, return_exceptions=True)

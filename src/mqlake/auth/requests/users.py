@@ -7,12 +7,11 @@ from typing import Any
 
 from mqlake.auth.reading import checked_name, member, read_user, write_user
 from mqlake.auth.refusals import refused
+from mqlake.auth.requests.bodies import array, body_of
+from mqlake.auth.requests.changes import AccountChanges
+from mqlake.auth.requests.host import Host
 from mqlake.auth.state import State
 from mqlake.auth.users import User, UserType
-from mqlake.broker.admin.account_changes import AccountChanges
-from mqlake.broker.bodies import Members, admin_body
-from mqlake.broker.runtime import BrokerRuntime
-from mqlake.broker.state.broker_state import BrokerState
 from mqlake.protocol.bodies.auth import UserInfo
 from mqlake.protocol.body import encode_body
 from mqlake.protocol.codes import RequestCode, ResponseCode
@@ -21,15 +20,16 @@ from mqlake.protocol.errors import RemotingError
 from mqlake.protocol.headers.auth import ListUsersHeader, UserHeader
 from mqlake.protocol.permission import Permission
 from mqlake.remoting.connection import Peer
+from mqlake.remoting.members import Members
 from mqlake.remoting.route import Answer, Route
 from mqlake.remoting.slices import Job
 
 
-class UserAdmin:
+class UserRequests:
     """Answers requests about users."""
 
-    def __init__(self, state: BrokerState, runtime: BrokerRuntime) -> None:
-        self._runtime, self._changes = runtime, AccountChanges(state.access, runtime)
+    def __init__(self, host: Host, changes: AccountChanges) -> None:
+        self._host, self._changes = host, changes
 
     def routes(self) -> Sequence[Route]:
         """Return the handler of each request code."""
@@ -46,7 +46,7 @@ class UserAdmin:
         user = read_user(info)
         if user.is_super:
             _check_super(caller, "create")
-        most = self._runtime.settings.max_user_nums
+        most = self._host.settings.max_user_nums
         await self._changes.apply(lambda state: state.with_user(user, most))
         return response(request)
 
@@ -84,7 +84,7 @@ class UserAdmin:
         return response(request, body=self._encoded(user, caller))
 
     def _list(self, peer: Peer, request: Command) -> Answer | Coroutine[Any, Any, Answer]:
-        return self._runtime.slices.serve(peer, self._found(request))
+        return self._host.slices.serve(peer, self._found(request))
 
     def _found(self, request: Command) -> Job[Command]:
         caller = self._changes.caller(request)
@@ -101,14 +101,9 @@ class UserAdmin:
 
     def _info(self, request: Command) -> UserInfo:
         name = _name(request)
-        info = admin_body(UserInfo, request, self._runtime.settings) if request.body else UserInfo()
+        info = body_of(UserInfo, request, self._host.settings) or UserInfo()
         info.username = name
         return info
-
-
-def array(found: Members) -> bytes:
-    """Return members as a JSON array; b"" without members, as RocketMQ answers."""
-    return b"[" + b",".join(found) + b"]" if len(found) else b""
 
 
 def _name(request: Command) -> str:
