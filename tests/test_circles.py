@@ -13,11 +13,6 @@ ALLOWED = [
     ["mqlake.kombu.channel", "mqlake.kombu.queues", "mqlake.kombu.transport"],
     ["mqlake.protocol.binary_header", "mqlake.protocol.command"],
     ["mqlake.remoting.connection", "mqlake.remoting.shared"],
-    [
-        "mqlake.store.queues.owned_batch_queue",
-        "mqlake.store.queues.owned_queue",
-        "mqlake.store.queues.owned_queues",
-    ],
 ]
 """The circles that are left. Remove an entry with its circle; add none."""
 

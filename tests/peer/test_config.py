@@ -9,7 +9,7 @@ import pytest
 from mqlake.formats.config.subscription_group import SubscriptionGroup
 from mqlake.formats.config.topics import QUEUE_TYPE, Topic
 from mqlake.storage.local_owned import LocalOwnedDirectory
-from mqlake.store.config.config_store import ConfigStore
+from mqlake.store.config_store import ConfigStore
 from mqlake.store.live_settings import current
 from mqlake.store.settings import StoreSettings
 from tests.crash.clock import ManualClock

@@ -11,8 +11,8 @@ import pytest
 
 from mqlake.broker.settings import BrokerSettings
 from mqlake.errors import FormatError
-from mqlake.store.config.java_properties import parse, text_of
 from mqlake.store.config.properties_file import edited
+from mqlake.store.java_properties import parse, text_of
 from tests.store.config.properties_texts import drawn
 
 PROGRAM = Path(__file__).with_name("java_properties") / "Load.java"

@@ -12,7 +12,7 @@ from mqlake.storage.protocol import OwnedDirectory
 from mqlake.store.append.appender import Appender
 from mqlake.store.append.message import Message
 from mqlake.store.append.put_result import PutResult
-from mqlake.store.config.config_store import ConfigStore
+from mqlake.store.config_store import ConfigStore
 from mqlake.store.live_settings import current
 from mqlake.store.recovery.recovery import recover
 from mqlake.store.settings import StoreSettings

@@ -79,7 +79,7 @@ def leave_killed(path: Path) -> None:
     parts = LiveParts(path, SMALL)
     parts.put_many(messages(200))
     parts.log.sync()
-    parts.queues.sync()
+    parts.queues.files.sync()
     parts.index.sync()
     CheckpointFile.open(parts.directory).write(reached(parts.dispatcher, parts.index))
     parts.put_many(messages(100, seed=1))

@@ -179,7 +179,7 @@ def test_dispatch_that_the_disk_refuses_is_tried_again(monkeypatch: pytest.Monke
     def full(*_: object) -> None:
         raise DiskError("consumequeue: No space left on device", 28)
 
-    monkeypatch.setattr(store.queues, "write", full)
+    monkeypatch.setattr(store.queues.files, "write", full)
     store.tick()
     refused = store.puts.put(message(1))
     assert refused.status is PutStatus.SERVICE_NOT_AVAILABLE

@@ -15,6 +15,8 @@ from mqlake.storage.local_owned import LocalOwnedDirectory, LocalOwnedFile
 from mqlake.store import BlockingMessageStore, Message, MessageStore, PutError, services
 from mqlake.store.log.owned_log import OwnedCommitLog
 from mqlake.store.owned_store import OwnedStore
+from mqlake.store.queues.owned_queue import OwnedQueue
+from mqlake.store.queues.owned_queue_files import OwnedQueueFiles
 from mqlake.store.queues.owned_queues import OwnedQueues
 from mqlake.store.recovery.checkpoint_file import CheckpointFile, reached
 from mqlake.store.settings import StoreSettings
@@ -112,8 +114,11 @@ def test_keys_are_not_inserted_twice_if_the_next_file_cannot_be_made() -> None:
     for message in sent[1:]:
         assert store.puts.put(message).is_ok
     disk.make_directory("consumequeue/Topic/0")
+    queue = store.queues.queue("Topic", 0)
+    assert isinstance(queue, OwnedQueue)
     for base in range(200, 700, 200):  # so that only the index lacks a file
-        store.queues.make_file(store.queues.queue("Topic", 0), base, 200)
+        store.queues.files.make_file(queue.file_path(base), 200, is_first=False)
+        queue.bases.append(base)
     disk.fail_next(Fault.NO_INODE_FOR_EVER)
     store.tick()
     assert "No space left" in store.puts.put(Message("Topic", b"refused")).reason
@@ -159,7 +164,7 @@ def test_a_deleted_topic_starts_at_zero_again_though_its_directory_stayed_at_fir
     store.close()
 
 
-@pytest.mark.parametrize("refusing", [(OwnedCommitLog, "read"), (OwnedQueues, "file")])
+@pytest.mark.parametrize("refusing", [(OwnedCommitLog, "read"), (OwnedQueueFiles, "file")])
 def test_a_delayed_message_that_cannot_be_read_now_is_delivered_later(
     refusing: tuple[type, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

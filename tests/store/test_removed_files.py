@@ -84,7 +84,7 @@ def test_what_the_store_removes_itself_is_no_failure(tmp_path: Path) -> None:
     store = OwnedStore.open(LocalOwnedDirectory.make(tmp_path), settings, clock)
     for _ in range(10):
         fill(store, 30)
-        pending = store.queues.pending_sync()
+        pending = store.queues.files.pending_sync()
         for _ in range(3):
             clock.forward(10_000)
             run_services(store)

@@ -81,7 +81,7 @@ class Derivation:
         self._log.refresh()
         found.queues.min_physical_offset = self._log.min_offset
         count = found.dispatcher.run(limit)
-        found.queues.sync()
+        found.queues.files.sync()
         found.index.sync()
         found.checkpoint.write(reached(found.dispatcher, found.index))
         return count
@@ -101,7 +101,7 @@ class Derivation:
 
     def _let_go(self) -> None:
         with self._held:
-            self._found.queues.close()
+            self._found.queues.files.close()
             self._found.index.close()
 
     def __enter__(self) -> Self:

@@ -23,8 +23,8 @@ from mqlake.store.acknowledgements import Acknowledgements
 from mqlake.store.answers import Answers
 from mqlake.store.append.message import Message, MessageBatch
 from mqlake.store.append.put_result import PutError, PutResult, PutStatus
-from mqlake.store.config.config_store import ConfigStore
 from mqlake.store.config.keeping import Keeping, KeptTable
+from mqlake.store.config_store import ConfigStore
 from mqlake.store.core.health import Health
 from mqlake.store.core.puts import Puts
 from mqlake.store.core.ticks import LONGEST_TURN

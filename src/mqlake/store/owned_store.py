@@ -17,7 +17,7 @@ from mqlake.storage.fork_guard import ForkGuard
 from mqlake.storage.owner_lock import LOCK_NAME
 from mqlake.storage.protocol import OwnedDirectory
 from mqlake.store.append.appender import Appender
-from mqlake.store.config.config_store import ConfigStore
+from mqlake.store.config_store import ConfigStore
 from mqlake.store.core.durability import Durability
 from mqlake.store.core.health import Health
 from mqlake.store.core.master_services import of_master
@@ -286,6 +286,6 @@ class OwnedStore:
             self._close_files()
 
     def _close_files(self) -> None:
-        self.queues.close()
+        self.queues.files.close()
         self.index.close()
         self.log.close()

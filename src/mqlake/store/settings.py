@@ -28,6 +28,7 @@ from mqlake.formats.index_file import (
     HEADER_SIZE,
     SLOT_SIZE,
 )
+from mqlake.store import java_properties
 from mqlake.store.bounds import (
     INT_MAX,
     Count,
@@ -49,7 +50,6 @@ from mqlake.store.bounds import (
     refusal,
     secrets,
 )
-from mqlake.store.config import java_properties
 
 
 class FlushDiskType(Enum):

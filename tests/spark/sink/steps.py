@@ -12,7 +12,7 @@ import pytest
 
 from mqlake.spark.sink import commit, roll_back
 from mqlake.spark.sink.commit import Epoch
-from mqlake.store.config.config_store import ConfigStore
+from mqlake.store.config_store import ConfigStore
 from mqlake.store.core.durability import Durability
 from mqlake.store.log.owned_log import OwnedCommitLog
 from mqlake.store.owned_store import OwnedStore

@@ -13,7 +13,7 @@ from mqlake.formats.config import DataVersion
 from mqlake.formats.config.subscription_group import SubscriptionGroup
 from mqlake.formats.config.topics import Topic
 from mqlake.store.config.consumer_offsets import ConsumerOffsetTable
-from tests.store.config.test_config_store import open_config, read
+from tests.store.test_config_store import open_config, read
 
 MASTERS = DataVersion(7, 2, 1_700_000_000_000)
 PLAIN = {"counter": 7, "stateVersion": 2, "timestamp": 1_700_000_000_000}

@@ -13,7 +13,7 @@ from mqlake.store.config.config_file import ConfigWrite
 from mqlake.store.config.keeping import Keeping
 from mqlake.store.message_store import MessageStore
 from mqlake.store.services import Job
-from tests.store.config.test_config_store import FullDisk, open_config
+from tests.store.test_config_store import FullDisk, open_config
 
 
 def names(path: Path) -> set[str]:

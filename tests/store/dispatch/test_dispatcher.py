@@ -184,7 +184,7 @@ def test_a_full_disk_stops_dispatch_until_there_is_room(
 ) -> None:
     store = LiveParts(tmp_path, SETTINGS)
     store.put_many(messages(30))
-    write, left = type(store.queues).write, [3]
+    write, left = type(store.queues.files).write, [3]
 
     def full(self: object, *what: object) -> None:
         left[0] -= 1
@@ -193,7 +193,7 @@ def test_a_full_disk_stops_dispatch_until_there_is_room(
         write(self, *what)
 
     store.appender.put_many(messages(60))
-    monkeypatch.setattr(type(store.queues), "write", full)
+    monkeypatch.setattr(type(store.queues.files), "write", full)
     for _ in range(3):
         with pytest.raises(DiskError, match="no room"):
             store.tick()

@@ -20,8 +20,8 @@ from mqlake.store.owned_store import OwnedStore
 from mqlake.store.reader import StoreReader
 from mqlake.store.settings import BrokerRole, StoreSettings
 from tests.crash.clock import ManualClock
-from tests.store.config.test_config_store import open_config
 from tests.store.small_stores import SMALL
+from tests.store.test_config_store import open_config
 
 REVIVE = "rmq_sys_REVIVE_LOG_DefaultCluster"
 

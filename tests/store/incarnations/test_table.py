@@ -19,7 +19,7 @@ from mqlake.store.incarnations.table import (
     find_incarnations,
 )
 from tests.crash.clock import ManualClock
-from tests.store.config.test_config_store import NOW, FullDisk
+from tests.store.test_config_store import NOW, FullDisk
 
 FILE = "config/incarnations.json"
 

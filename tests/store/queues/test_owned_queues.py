@@ -132,7 +132,7 @@ def test_a_removed_topic_starts_again_at_zero(tmp_path: Path) -> None:
     assert queues.sums() == (0, 0)
     assert not queues.has_dead
     queues.append("T", 0, 0, entries(0, 1))
-    queues.sync()
+    queues.files.sync()
     assert queues.max_offset("T", 0) == 1
 
 
@@ -147,7 +147,7 @@ def test_a_topic_goes_a_file_at_a_time_and_its_successor_has_none_of_them(tmp_pa
     queues.append("T", 0, 0, entries(20, 21))
     assert names(tmp_path / "consumequeue/T/0") == [0]
     assert len(list(burial)) == 1
-    queues.sync()
+    queues.files.sync()
     assert queues.queues() == [("T", 0)]
     assert not (tmp_path / "consumequeue/T/1").exists()
     assert queues.entries("T", 0, 0, 9) == entries(20, 21)
@@ -186,7 +186,7 @@ def test_a_queue_with_later_messages_stays(tmp_path: Path) -> None:
 def test_files_of_several_dead_queues_of_one_name_go_together(tmp_path: Path) -> None:
     queues = make(tmp_path)
     queues.append("T", 0, 0, entries(0, 12))
-    queues.sync()
+    queues.files.sync()
     queues = make(tmp_path)
     queues.adopt("T", 1, (), 0)
     for base in (0, 100, 200):
@@ -201,7 +201,7 @@ def test_a_topic_may_go_while_it_is_synced(tmp_path: Path) -> None:
     queues = make(tmp_path)
     queues.append("T", 0, 0, entries(0, 7))
 
-    pending = queues.pending_sync()
+    pending = queues.files.pending_sync()
     remove(queues, "T")
     pending.complete()
 
@@ -212,9 +212,9 @@ def test_the_next_sync_covers_the_names_of_removed_topics() -> None:
     disk = RecordedDisk()
     queues = OwnedQueues(disk, PER_FILE * 20)
     queues.append("T", 0, 0, entries(0, 7))
-    queues.sync()
+    queues.files.sync()
     remove(queues, "T")
-    assert queues.pending_sync().directories == ["consumequeue"]
+    assert queues.files.pending_sync().directories == ["consumequeue"]
 
 
 def test_a_sync_covers_files_and_the_names_that_lead_to_them() -> None:
@@ -222,7 +222,7 @@ def test_a_sync_covers_files_and_the_names_that_lead_to_them() -> None:
     queues = OwnedQueues(disk, PER_FILE * 20)
     queues.append("T", 0, 0, entries(0, 7))
 
-    pending = queues.pending_sync()
+    pending = queues.files.pending_sync()
     queues.append("T", 0, 7, entries(7, 8))
     pending.complete()
 
@@ -230,9 +230,9 @@ def test_a_sync_covers_files_and_the_names_that_lead_to_them() -> None:
     assert [Sync, Sync, SyncNames, SyncNames, SyncNames, SyncNames] == [
         type(step) for step in synced
     ]
-    queues.sync()
+    queues.files.sync()
     assert len([step for step in disk.trace if isinstance(step, Sync)]) - 2 == 1
-    queues.sync()
+    queues.files.sync()
     assert len(synced) + 1 == len(
         [step for step in disk.trace if isinstance(step, Sync | SyncNames)]
     )
@@ -241,20 +241,20 @@ def test_a_sync_covers_files_and_the_names_that_lead_to_them() -> None:
 def test_more_queues_than_files_may_be_open(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mqlake.store.queues.owned_queues._MOST_OPEN", 16)
+    monkeypatch.setattr("mqlake.store.queues.owned_queue_files._MOST_OPEN", 16)
     queues = make(tmp_path)
 
     for _ in range(2):
         for queue_id in range(50):
             end = queues.max_offset("T", queue_id)
             queues.append("T", queue_id, end, entries(end, end + 3))
-    pending = queues.pending_sync()
+    pending = queues.files.pending_sync()
     queues.trim(entry(6).physical_offset)
     pending.complete()
 
     for queue_id in range(50):
         assert entries(0, 6)[-20:] == bytes(queues.entries("T", queue_id, 5, 9))
-    queues.close()
+    queues.files.close()
 
 
 def test_a_topic_that_is_no_name_gets_no_directory(tmp_path: Path) -> None:
@@ -274,7 +274,7 @@ def test_a_file_that_could_not_be_made_is_made_by_the_same_call(fault: Fault) ->
             queues.append("T", 0, 0, entries(0, 7))
         queues.append("T", 0, 0, entries(0, 7))
         assert entries(0, 7) == bytes(queues.entries("T", 0, 0, 7))
-        queues.sync()
+        queues.files.sync()
 
 
 @pytest.mark.parametrize("first", [5, 8, 2 * MOST_BLANKS + 3])
@@ -301,15 +301,15 @@ def test_what_could_not_be_opened_is_synced_the_next_time() -> None:
     queues.append("T", 0, 0, entries(0, 7))
     disk.fail_next(Fault.NO_DESCRIPTOR)
     with pytest.raises(DiskError) as refused:
-        queues.sync()
+        queues.files.sync()
     assert not isinstance(refused.value, SyncError)
     before = len(disk.trace)
-    queues.sync()
+    queues.files.sync()
     synced = disk.trace[before:]
     assert sum(isinstance(step, Sync) for step in synced) == 2
     assert sum(isinstance(step, SyncNames) for step in synced) == 4
     before = len(disk.trace)
-    queues.sync()
+    queues.files.sync()
     assert disk.trace[before:] == []
 
 
@@ -317,10 +317,10 @@ def test_what_is_written_while_a_sync_runs_is_synced_by_the_next() -> None:
     disk = RecordedDisk()
     queues = OwnedQueues(disk, PER_FILE * 20)
     queues.append("T", 0, 0, entries(0, 2))
-    first = queues.pending_sync()
+    first = queues.files.pending_sync()
     queues.append("T", 0, 2, entries(2, 3))
     first.complete()
-    assert len(queues.pending_sync().files) == 1
+    assert len(queues.files.pending_sync().files) == 1
 
 
 def test_a_file_that_cannot_be_removed_stays_to_be_synced() -> None:
@@ -330,26 +330,26 @@ def test_a_file_that_cannot_be_removed_stays_to_be_synced() -> None:
     disk.fail_next(Fault.INPUT_OUTPUT)
     with pytest.raises(DiskError):
         queues.trim(1 << 40)
-    assert len(queues.pending_sync().files) == 2
+    assert len(queues.files.pending_sync().files) == 2
     assert queues.trim(1 << 40) == 1
-    assert len(queues.pending_sync().files) == 1
+    assert len(queues.files.pending_sync().files) == 1
 
 
 def test_a_closed_file_that_somebody_removed_fails_the_sync() -> None:
     disk = RecordedDisk()
     queues = OwnedQueues(disk, PER_FILE * 20)
     queues.append("T", 0, 0, entries(0, 7))
-    queues.close()
+    queues.files.close()
     (gone, *_) = disk.names("consumequeue/T/0")
     disk.bystander().remove(f"consumequeue/T/0/{gone}")
     with pytest.raises(SyncError, match="the file was removed"):
-        queues.sync()
+        queues.files.sync()
 
 
 def test_a_closed_file_that_was_trimmed_meanwhile_does_not() -> None:
     queues = OwnedQueues(RecordedDisk(), PER_FILE * 20)
     queues.append("T", 0, 0, entries(0, 7))
-    queues.close()
-    pending = queues.pending_sync()
+    queues.files.close()
+    pending = queues.files.pending_sync()
     assert queues.trim(1 << 40) == 1
     pending.complete()

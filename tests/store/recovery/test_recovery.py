@@ -20,7 +20,7 @@ from mqlake.store.append.message import Message
 from mqlake.store.blocking import BlockingMessageStore
 from mqlake.store.index.owned_index import OwnedIndex
 from mqlake.store.log.owned_log import OwnedCommitLog
-from mqlake.store.queues.owned_queues import OwnedQueues
+from mqlake.store.queues.owned_queue_files import OwnedQueueFiles
 from mqlake.store.recovery import recovery
 from mqlake.store.recovery.abort_mark import mark_closed, mark_open
 from mqlake.store.recovery.checkpoint_file import CheckpointFile, reached
@@ -239,7 +239,7 @@ def test_harm_to_derived_files_is_seen_where_no_message_came_since(
     found = open_store(stopped, SMALL)
 
     assert require_whole(stopped, SMALL) == 300
-    found.queues.close()
+    found.queues.files.close()
     assert not open_store(stopped, SMALL).report.is_rebuilt
 
 
@@ -268,7 +268,7 @@ def test_a_queue_file_that_was_lost_between_others_after_rocketmq_stopped(stoppe
 def test_a_queue_file_that_was_lost_between_others_after_a_crash(stopped: Path) -> None:
     with BlockingMessageStore.open(stopped, SMALL) as store:
         store.put_many(messages(600, seed=1))
-    open_store(stopped, SMALL).queues.close()
+    open_store(stopped, SMALL).queues.files.close()
     (stopped / f"consumequeue/Topic0/1/{400:020d}").unlink()
 
     found = open_store(stopped, SMALL)
@@ -318,7 +318,7 @@ def test_queue_files_that_were_lost_before_a_start_that_is_killed_soon(
     with BlockingMessageStore.open(stopped, SMALL) as store:
         store.put_many(messages(600, seed=1))
     if not is_clean:
-        open_store(stopped, SMALL).queues.close()
+        open_store(stopped, SMALL).queues.files.close()
     if not has_point:
         _let_rocketmq_write_the_checkpoint(stopped)
     gone = [(file, file.read_bytes()) for file in sorted((stopped / _QUEUE).iterdir())[lost]]
@@ -363,7 +363,7 @@ def test_index_files_that_were_lost_are_made_again(
     names = sorted((stopped / "index").iterdir())
     assert len(names) > 5
     if not is_clean:
-        open_store(stopped, SMALL).queues.close()
+        open_store(stopped, SMALL).queues.files.close()
     for name in names[lost] if isinstance(lost, slice) else [names[lost]]:
         name.unlink()
 
@@ -419,7 +419,7 @@ def test_keys_of_the_last_record_that_two_index_files_share_are_not_inserted_aga
 def test_index_files_that_retention_removed_are_not_missed(tmp_path: Path) -> None:
     parts = LiveParts(tmp_path, SMALL)
     parts.put_many(messages(300))
-    for part in (parts.log, parts.queues, parts.index):
+    for part in (parts.log, parts.queues.files, parts.index):
         part.sync()
     CheckpointFile.open(parts.directory).write(reached(parts.dispatcher, parts.index))
     mark_open(parts.directory)
@@ -436,12 +436,12 @@ def test_index_files_that_retention_removed_are_not_missed(tmp_path: Path) -> No
 def test_queues_that_were_being_derived_again_are_not_believed(
     stopped: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(self: OwnedQueues) -> None:
+    def fail(self: OwnedQueueFiles) -> None:
         raise DiskError("power cut")
 
     shutil.rmtree(stopped / "consumequeue")
     with monkeypatch.context() as patched:
-        patched.setattr(OwnedQueues, "sync", fail)
+        patched.setattr(OwnedQueueFiles, "sync", fail)
         with pytest.raises(DiskError):
             open_store(stopped, SMALL)
     file = stopped / FIRST
@@ -511,7 +511,7 @@ def test_a_file_lost_behind_the_checkpoint_costs_none_before_it(tmp_path: Path) 
     parts = LiveParts(tmp_path, SMALL)
     parts.put_many([Message("T", b"%d" % number) for number in range(50)])
     parts.log.sync()
-    parts.queues.sync()
+    parts.queues.files.sync()
     parts.index.sync()
     CheckpointFile.open(parts.directory).write(reached(parts.dispatcher, parts.index))
     parts.put_many([Message("T", b"%d" % number) for number in range(50, 150)])

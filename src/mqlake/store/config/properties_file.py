@@ -23,7 +23,7 @@ from mqlake.storage.protocol import Directory, OwnedDirectory
 from mqlake.storage.read_file import read_file
 from mqlake.store.bounds import Effect, effects, encoded_name
 from mqlake.store.config.config_files import DIRECTORY
-from mqlake.store.config.java_properties import lines, written
+from mqlake.store.java_properties import lines, written
 from mqlake.store.live_settings import ROLE
 from mqlake.store.settings import attribute_of
 

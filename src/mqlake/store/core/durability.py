@@ -99,7 +99,11 @@ class Durability:
         def note() -> None:
             self._last_checkpoint, self._entries_in_checkpoint = now, entries
 
-        parts = [self._log.unsynced(), self._queues.pending_sync(), self._index.pending_sync()]
+        parts = [
+            self._log.unsynced(),
+            self._queues.files.pending_sync(),
+            self._index.pending_sync(),
+        ]
         ended, upto = self._incarnations.write(), reached(self._dispatcher, self._index)
         turn = self._checkpoint.next_turn()
         return PendingCheckpoint(parts, ended, self._checkpoint, upto, turn, note)
@@ -159,7 +163,7 @@ class Durability:
         """Raise an error if files in use were removed: messages that are put then would be lost."""
         try:
             self._log.check_linked()
-            self._queues.check_linked()
+            self._queues.files.check_linked()
             self._index.check_linked()
         except SyncError as error:
             self._health.fail(error)

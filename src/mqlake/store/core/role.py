@@ -12,7 +12,7 @@ from mqlake.errors import StoreError, SyncError
 from mqlake.formats.checkpoint import STILL_OPEN, Checksummed
 from mqlake.formats.consume_queue import SCHEDULE_TOPIC
 from mqlake.storage.fork_guard import ForkGuard
-from mqlake.store.config.config_store import ConfigStore
+from mqlake.store.config_store import ConfigStore
 from mqlake.store.core.durability import Durability
 from mqlake.store.core.health import Health
 from mqlake.store.core.ticks import LONGEST_TURN, Ticks

@@ -10,7 +10,7 @@ from time import perf_counter
 
 from mqlake.errors import SyncError
 from mqlake.formats.topic_names import WAITING
-from mqlake.store.config.config_store import ConfigStore
+from mqlake.store.config_store import ConfigStore
 from mqlake.store.core.durability import LINKS_INTERVAL, Durability
 from mqlake.store.core.health import Health
 from mqlake.store.live_settings import Current

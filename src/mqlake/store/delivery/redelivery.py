@@ -27,7 +27,7 @@ from mqlake.formats.sys_flag import INNER_BATCH, TRANSACTION_MASK
 from mqlake.formats.topic_names import HALF_TOPIC, TIMER_TOPIC, UNDELIVERABLE_TOPIC, WAITING
 from mqlake.store.append.message import Message
 from mqlake.store.append.put_result import PutResult
-from mqlake.store.config.config_store import ConfigStore
+from mqlake.store.config_store import ConfigStore
 from mqlake.store.delivery.put_again import Put, readable_queue
 from mqlake.store.services import Service
 from mqlake.store.stored import Stored, message_of

@@ -22,7 +22,7 @@ from mqlake.storage.clock import Clock
 from mqlake.store.append.checks import Refusal, encode_properties, illegal
 from mqlake.store.append.message import Message
 from mqlake.store.append.put_result import PutResult, PutStatus
-from mqlake.store.config.config_store import ConfigStore
+from mqlake.store.config_store import ConfigStore
 from mqlake.store.delivery.half_queue import HalfQueue
 from mqlake.store.delivery.put_again import Put, is_usable_topic, read_at, real_queue
 from mqlake.store.delivery.redelivery import Redelivery

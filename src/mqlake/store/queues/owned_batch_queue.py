@@ -6,16 +6,13 @@ Upstream: `BatchConsumeQueue`.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 from mqlake.errors import DiskError, StoreError
 from mqlake.formats import batch_consume_queue
 from mqlake.formats.batch_consume_queue import UNIT_SIZE, BatchQueueUnit
 from mqlake.store.queues.owned_queue import MOST_BLANKS, OwnedQueue
+from mqlake.store.queues.owned_queue_files import OwnedQueueFiles
 from mqlake.store.queues.queue_kind import BATCH
-
-if TYPE_CHECKING:
-    from mqlake.store.queues.owned_queues import OwnedQueues
 
 _MOST_AT_ONCE = 512
 
@@ -28,7 +25,7 @@ class OwnedBatchQueue:
         places: its files, as a sequence of units that are counted from the first one ever written.
     """
 
-    def __init__(self, files: OwnedQueues, topic: str, queue_id: int) -> None:
+    def __init__(self, files: OwnedQueueFiles, topic: str, queue_id: int) -> None:
         self.topic, self.queue_id = topic, queue_id
         self.places = OwnedQueue(files, topic, queue_id, BATCH)
         self.end = 0
@@ -49,7 +46,7 @@ class OwnedBatchQueue:
         Raises:
             DiskError: the system refused to read the last one.
         """
-        self.places.bases, self.places.end = list(bases), count
+        self.places.adopt(bases, count)
         last = self.unit(count - 1)
         self.end = last.end_offset if last else 0
 

@@ -6,7 +6,7 @@ Upstream: `ConsumeQueue`, `MappedFileQueue`.
 from __future__ import annotations
 
 import errno
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 from mqlake.errors import DiskError, StoreError
 from mqlake.formats import consume_queue
@@ -14,10 +14,8 @@ from mqlake.formats.consume_queue import BLANK_ENTRY, ENTRY, QueueEntry
 from mqlake.formats.file_name import check_topic_name, segment_name
 from mqlake.storage.protocol import Buffer
 from mqlake.store.log.file_end import end_of_data
+from mqlake.store.queues.owned_queue_files import OwnedQueueFiles
 from mqlake.store.queues.queue_kind import SIMPLE, QueueKind
-
-if TYPE_CHECKING:
-    from mqlake.store.queues.owned_queues import OwnedQueues
 
 MOST_BLANKS = 1 << 20
 """Maximum number of blank entries that fill the positions of missing records.
@@ -42,7 +40,7 @@ class OwnedQueue:
     """
 
     def __init__(
-        self, files: OwnedQueues, topic: str, queue_id: int, kind: QueueKind = SIMPLE
+        self, files: OwnedQueueFiles, topic: str, queue_id: int, kind: QueueKind = SIMPLE
     ) -> None:
         self.topic, self.queue_id = topic, queue_id
         self.path = f"{kind.directory}/{check_topic_name(topic)}/{queue_id}"
@@ -50,8 +48,13 @@ class OwnedQueue:
         self.bases: list[int] = []
         self.end = 0
         self._files = files
-        self._last_base, self._last_path = -1, ""
+        self._last_base: int = -1
+        self._last_path = ""
         self._min_offset, self._min_physical = 0, -1
+
+    def adopt(self, bases: Iterable[int], end: int) -> None:
+        """Become a queue that already has files, and ends at an offset."""
+        self.bases, self.end = list(bases), end
 
     @property
     def first(self) -> int:
@@ -118,7 +121,9 @@ class OwnedQueue:
             return
         if base != self._last_base:
             if base not in self.bases:
-                self._files.make_file(self, base, size)
+                self._files.make_file(self.file_path(base), size, is_first=not self.bases)
+                self.bases.append(base)
+                self.bases.sort()
                 # The write below may be refused. A new queue then begins at this file all the same:
                 # if it still ended at 0, the next call would write blank entries from 0 on, or
                 # consider the record implausible.
@@ -219,7 +224,7 @@ class OwnedQueue:
 
     def remove_file(self, base: int) -> None:
         """Remove one file."""
-        self._files.remove_file(self, base)
+        self._files.remove_file(self.file_path(base))
         self.bases.remove(base)
         self._last_base = self._min_physical = -1
 

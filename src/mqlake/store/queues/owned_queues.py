@@ -5,35 +5,27 @@ Upstream: `ConsumeQueueStore`.
 
 from __future__ import annotations
 
-import errno
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from mqlake.errors import DiskError, SyncError
 from mqlake.formats import batch_consume_queue
 from mqlake.storage.durable import parent
-from mqlake.storage.protocol import Buffer, OwnedDirectory, WritableFile
-from mqlake.store.pending_sync import PendingSync
+from mqlake.storage.protocol import Buffer, OwnedDirectory
 from mqlake.store.queues.owned_batch_queue import OwnedBatchQueue
 from mqlake.store.queues.owned_queue import OwnedQueue
-from mqlake.store.queues.queue_kind import BATCH, SIMPLE, QueueKind
+from mqlake.store.queues.owned_queue_files import OwnedQueueFiles
+from mqlake.store.queues.queue_kind import SIMPLE, QueueKind
 
 Queue = OwnedQueue | OwnedBatchQueue
-
-_MOST_OPEN = 4096
-_SHARE_OF_DESCRIPTORS = 8
-_BATCH_PATH = f"{BATCH.directory}/"
 
 
 class OwnedQueues:
     """All queues of a store, by topic and queue id. For one thread.
 
-    Files are opened on demand, and the least recently used are closed.
-
     Args:
         file_size, batch_file_size: bytes of each file, of a simple and of a batch consume queue.
 
     Attributes:
+        files: their files.
         min_physical_offset: entries that point before it belong to removed messages.
         has_batches: returns whether a topic's queues are batch consume queues, when they are used
             for the first time.
@@ -46,29 +38,15 @@ class OwnedQueues:
         file_size: int,
         batch_file_size: int = batch_consume_queue.DEFAULT_FILE_SIZE,
     ) -> None:
-        self._file_sizes = {
-            SIMPLE: SIMPLE.file_size(file_size),
-            BATCH: BATCH.file_size(batch_file_size),
-        }
+        self.files = OwnedQueueFiles(directory, file_size, batch_file_size)
+        self._per_file = self.files.file_size_of(SIMPLE) // SIMPLE.entry_size
         self.min_physical_offset = 0
         self.has_batches: Callable[[str], bool] = lambda _: False
         self.on_batches: Callable[[], object] = lambda: None
-        self._directory = directory
         self._queues: dict[tuple[str, int], Queue] = {}
         self._of_topic: dict[str, dict[int, Queue]] = {}
-        self._open: OrderedDict[str, WritableFile] = OrderedDict()
         # Queues of deleted topics, by topic, until their files are removed.
         self._dead: dict[str, dict[int, Queue]] = {}
-        # Files to sync, with the number of the last sync that had begun when they were last
-        # changed. They stay here until a sync that covers them has succeeded.
-        self._dirty: dict[str, int] = {}
-        self._new_names: dict[str, int] = {}
-        self._syncs = 0
-        self._most_open = _most_open()
-
-    def file_size_of(self, kind: QueueKind) -> int:
-        """Return the bytes of each file of a kind of queue."""
-        return self._file_sizes[kind]
 
     def adopt(self, topic: str, queue_id: int, bases: Iterable[int], end: int) -> OwnedQueue:
         """Return a simple queue that already has files.
@@ -80,9 +58,9 @@ class OwnedQueues:
         Raises:
             FormatError: the topic cannot be the name of a directory.
         """
-        queue = OwnedQueue(self, topic, queue_id)
+        queue = OwnedQueue(self.files, topic, queue_id)
         self._add(queue)
-        queue.bases, queue.end = list(bases), end
+        queue.adopt(bases, end)
         return queue
 
     def adopt_batches(
@@ -98,7 +76,7 @@ class OwnedQueues:
             FormatError: the topic cannot be the name of a directory.
             DiskError: the system refused to read the last unit.
         """
-        queue = OwnedBatchQueue(self, topic, queue_id)
+        queue = OwnedBatchQueue(self.files, topic, queue_id)
         self._add(queue)
         queue.adopt(bases, count)
         return queue
@@ -110,7 +88,7 @@ class OwnedQueues:
             FormatError: the topic cannot be the name of a directory.
         """
         queues = self._dead.setdefault(topic, {})
-        queue = queues.setdefault(queue_id, OwnedQueue(self, topic, queue_id, kind))
+        queue = queues.setdefault(queue_id, OwnedQueue(self.files, topic, queue_id, kind))
         queue.bases.extend(bases)
 
     def queue(self, topic: str, queue_id: int) -> Queue:
@@ -125,10 +103,10 @@ class OwnedQueues:
             if topic in self._dead:
                 self._make_room(topic, queue_id)
             if self.has_batches(topic):
-                queue = OwnedBatchQueue(self, topic, queue_id)
+                queue = OwnedBatchQueue(self.files, topic, queue_id)
                 self.on_batches()
             else:
-                queue = OwnedQueue(self, topic, queue_id)
+                queue = OwnedQueue(self.files, topic, queue_id)
             self._add(queue)
         return queue
 
@@ -193,8 +171,7 @@ class OwnedQueues:
         """Return how many positions the file of a simple queue's offset has, from that offset
         on.
         """
-        per_file = self._file_sizes[SIMPLE] // SIMPLE.entry_size
-        return per_file - offset % per_file
+        return self._per_file - offset % self._per_file
 
     # Trim
 
@@ -259,11 +236,11 @@ class OwnedQueues:
                 queue.remove_file(queue.bases[0])
                 yield
                 continue
-            self._remove_directory(queue.path)
+            self.files.remove_directory(queue.path)
             if topic not in self._of_topic and len(self._dead[topic]) == 1:
                 path = parent(queue.path)
-                self._remove_directory(path)
-                self._new_names[parent(path)] = self._syncs
+                self.files.remove_directory(path)
+                self.files.distrust_name(path)
             self._drop_dead(topic, queue_id)
 
     def _make_room(self, topic: str, queue_id: int) -> None:
@@ -279,131 +256,8 @@ class OwnedQueues:
         if not self._dead[topic]:
             del self._dead[topic]
 
-    def _remove_directory(self, path: str) -> None:
-        """Remove a directory, unless it has files that are not the store's."""
-        try:
-            self._directory.remove_directory(path)
-        except DiskError as error:
-            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
-                raise
-            return
-        self._new_names.pop(path, None)
-
     def _of(self, topic: str) -> list[Queue]:
         return list(self._of_topic.get(topic, {}).values())
-
-    # Files, for `OwnedQueue`
-
-    def file(self, path: str) -> WritableFile:
-        """Return an open file; a file that a crash left shorter gets its size again."""
-        file = self._open.get(path)
-        if file is not None:
-            self._open.move_to_end(path)
-            return file
-        file = self._directory.open_writable(path)
-        size = self._file_sizes[BATCH if path.startswith(_BATCH_PATH) else SIMPLE]
-        if file.size != size:
-            file.close()
-            self._directory.truncate(path, size)
-            self._dirty[path] = self._syncs
-            self.distrust_names(parent(path))
-            file = self._directory.open_writable(path)
-        self._keep(path, file)
-        return file
-
-    def write(self, path: str, at: int, data: bytes | Buffer) -> None:
-        """Write bytes of a file, which must then be synced."""
-        self._dirty[path] = self._syncs  # Even if it fails: some of it may have been written.
-        self.file(path).write(at, data)
-
-    def make_file(self, queue: OwnedQueue, base: int, size: int) -> None:
-        """Create the file of a queue that begins at byte `base` of it."""
-        path = queue.file_path(base)
-        if not queue.bases and not self._directory.is_directory(queue.path):
-            self._make_directories(queue.path)
-        self._keep(path, self._directory.create(path, size))
-        queue.bases.append(base)
-        queue.bases.sort()
-        self._dirty[path] = self._new_names[queue.path] = self._syncs
-
-    def remove_file(self, queue: OwnedQueue, base: int) -> None:
-        """Remove a file of a queue; those who have it open can still read it."""
-        path = queue.file_path(base)
-        # This comes first: a sync that finds it missing checks here whether it should exist.
-        changed = self._dirty.pop(path, None)
-        try:
-            self._directory.remove(path)
-        except DiskError:
-            if changed is not None:
-                self._dirty[path] = changed
-            raise
-        self._open.pop(path, None)
-        self._new_names[queue.path] = self._syncs
-
-    def distrust_names(self, path: str) -> None:
-        """Include the names in a directory, and its own name, in the next sync.
-
-        Names of files that a killed process left may not be durable.
-        """
-        while path:
-            self._new_names[path] = self._syncs
-            path = parent(path)
-        self._new_names[""] = self._syncs
-
-    def _make_directories(self, path: str) -> None:
-        if path and not self._directory.is_directory(path):
-            self._make_directories(parent(path))
-            self._directory.make_directory(path)
-            self._new_names[parent(path)] = self._syncs
-
-    def _keep(self, path: str, file: WritableFile) -> None:
-        self._open[path] = file
-        if len(self._open) > self._most_open:
-            # The file is not closed: a sync may be running. The last user closes it.
-            self._open.popitem(last=False)
-
-    # Sync
-
-    def pending_sync(self) -> PendingSync:
-        """Return a job that makes all current entries durable, and the names of their files."""
-        files = [self._open.get(path) or self._closed_file(path) for path in self._dirty]
-        # The deepest directory comes first: a name is worth nothing before its target is durable.
-        names = sorted(self._new_names, key=lambda path: -path.count("/"))
-        self._syncs = number = self._syncs + 1
-
-        def done() -> None:
-            self._dirty = _later(self._dirty, number)
-            self._new_names = _later(self._new_names, number)
-
-        return PendingSync(self._directory, files, names, done)
-
-    def _closed_file(self, path: str) -> _ClosedFile:
-        return _ClosedFile(self._directory, path, lambda: path in self._dirty)
-
-    def check_linked(self) -> None:
-        """Check that the file that was used last was not removed.
-
-        The others are checked when they are synced.
-
-        Raises:
-            SyncError: it was removed.
-        """
-        if self._open:
-            self._open[next(reversed(self._open))].check_linked()
-
-    def sync(self) -> None:
-        """Return once all entries, and the names of their files, are durable.
-
-        Raises:
-            DiskError: the disk failed; nothing since the last sync may be considered durable.
-        """
-        self.pending_sync().complete()
-
-    def close(self) -> None:
-        """Close all files."""
-        for file in self._open.values():
-            file.close()
-        self._open.clear()
 
 
 def _places(queue: Queue) -> OwnedQueue:
@@ -417,47 +271,3 @@ def _reaches(queue: Queue, physical_offset: int | None) -> bool:
     places = _places(queue)
     last = places.entry(places.end - 1)
     return last is not None and last.physical_offset >= physical_offset
-
-
-def _most_open() -> int:
-    """Return how many files may be open: a share of the process's descriptors."""
-    try:
-        import resource
-    except ImportError:  # This is not a POSIX system.
-        return 64
-    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return _MOST_OPEN if soft < 0 else max(16, min(_MOST_OPEN, soft // _SHARE_OF_DESCRIPTORS))
-
-
-def _later(changes: dict[str, int], sync: int) -> dict[str, int]:
-    """Return the changes that a sync does not cover."""
-    return {path: begun for path, begun in changes.items() if begun >= sync}
-
-
-class _ClosedFile:
-    """A file that is open only while it is synced.
-
-    Args:
-        is_kept: returns, in any thread, whether the store has not removed the file.
-    """
-
-    def __init__(self, directory: OwnedDirectory, path: str, is_kept: Callable[[], bool]) -> None:
-        self._directory, self._path, self._is_kept = directory, path, is_kept
-
-    def sync(self) -> None:
-        try:
-            file = self._directory.open_writable(self._path)
-        except DiskError as error:
-            if error.errno != errno.ENOENT:
-                raise
-            if self._is_kept():
-                raise SyncError(
-                    f"{error}: the file was removed while it was in use; restart the store, "
-                    "which derives it from the log again",
-                    errno.ENOENT,
-                ) from error
-            return  # It was trimmed meanwhile.
-        try:
-            file.sync()
-        finally:
-            file.close()

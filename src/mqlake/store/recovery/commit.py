@@ -116,7 +116,7 @@ class Commit:
         index.clear_behind()
         kept_aside = self._cut_log()
         queues.min_physical_offset = self._log.min_offset
-        queues.sync()
+        queues.files.sync()
         index.sync()
         # This comes last: it refers to everything that was written above.
         self._checkpoint.checksummed = plan.checksummed
@@ -200,7 +200,7 @@ class Commit:
 
     def _keep_queues(self) -> None:
         for path in sorted(self._plan.odd_files):
-            self._queues.file(path)  # This sets its size.
+            self._queues.files.file(path)  # This sets its size.
         for files, bases in self._plan.removed.items():
             queue = self._places(files._replace(bases=bases), 0)
             for base in bases:
@@ -248,7 +248,7 @@ class Commit:
             if is_longer or len(queue.bases) > 1:
                 queue.end_at(queue.end)
             if queue.bases and (is_longer or kept.has_more):
-                self._queues.distrust_names(queue.path)
+                self._queues.files.distrust_names(queue.path)
 
     def _cut_log(self) -> tuple[CutOffReport, ...]:
         """Cut the log, keeping a copy of the good records; return what is kept."""

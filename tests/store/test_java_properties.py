@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mqlake.errors import FormatError, StoreError
-from mqlake.store.config.java_properties import lines, parse, text_of, written
+from mqlake.store.java_properties import lines, parse, text_of, written
 from mqlake.store.settings import read_properties
 from tests.store.config.properties_texts import drawn
 

@@ -16,9 +16,9 @@ from mqlake.formats.config.subscription_group import SubscriptionGroup
 from mqlake.formats.config.topics import PERM_READ, Topic
 from mqlake.storage.local_owned import LocalOwnedDirectory
 from mqlake.storage.protocol import DiskUsage
-from mqlake.store.config.config_store import ConfigStore
 from mqlake.store.config.consumer_offsets import COMMITS_A_VERSION
 from mqlake.store.config.delay_offsets import CHANGES_A_VERSION
+from mqlake.store.config_store import ConfigStore
 from mqlake.store.live_settings import current
 from mqlake.store.services import Services
 from mqlake.store.settings import StoreSettings
