@@ -22,6 +22,7 @@ SELECTION: dict[str, tuple[str, ...]] = {
         "testBatchSend_SysOuterBatch",
     ),
     "recall.RecallWithTraceIT": (),
+    "tls.TlsIT": (),
     "offset.OffsetResetForPopIT": (
         "testResetOffsetAfterPop",
         "testResetOffsetThenAckOldForPopOrderly",
