@@ -8,9 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from mqlake.cli.tls import choose, chosen
+from mqlake.cli.access import choose, chosen
+from mqlake.client import Message
 from mqlake.remoting.tls.options import ClientTls, Verify
 from mqlake.testing import RunningBroker, broker
+from tests.auth.closed import CLOSED, ROOT
 from tests.cli.conftest import Mqlake
 from tests.tls.certificates import Authority
 
@@ -51,12 +53,44 @@ def test_a_missing_file_is_named(mqlake: Mqlake) -> None:
     assert (ran.code, ran.err) == (2, "mqlake: TLS: /missing/ca.pem: No such file or directory\n")
 
 
+def test_a_replica_signs_its_requests_and_uses_tls(
+    mqlake: Mqlake, authority: Authority, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    closed = authority.settings() | CLOSED | {"authorizationEnabled": "true", "brokerName": "a"}
+    with broker(**closed) as running:
+        root = ClientTls(ca=authority.ca)
+        with running.producer(tls=root, credentials=ROOT) as producer:
+            producer.send(Message(topic="orders", body=b"one"))
+        command = ("replica", "--once", "-n", running.name_server)
+        refused = mqlake("--tls-ca", authority.ca, *command, "a", "--store", tmp_path / "refused")
+        assert refused.code == 2
+        assert "username cannot be null" in refused.err
+        monkeypatch.setenv("MQLAKE_ACCESS_KEY", ROOT.access_key)
+        monkeypatch.setenv("MQLAKE_SECRET_KEY", ROOT.secret_key)
+        for words in (
+            ("createUser", "-b", "a", "-u", "copier", "-p", "copier-password"),
+            ("createAcl", "-b", "a", "-s", "User:copier", "-r", "Cluster:main", "-a", "Get"),
+        ):
+            made = mqlake("--tls-ca", authority.ca, "admin", *words, "-n", running.name_server)
+            assert made.code == 0, made.err
+        monkeypatch.setenv("MQLAKE_ACCESS_KEY", "copier")
+        monkeypatch.setenv("MQLAKE_SECRET_KEY", "copier-password")
+        ran = mqlake("--tls-ca", authority.ca, *command, "a", "--store", tmp_path / "copy")
+    assert ran.code == 0, ran.err
+    found = mqlake(
+        "query", tmp_path / "copy", "--topic", "orders", "--begin", 0, "--end", 1 << 50, "--json"
+    )
+    assert found.json["messages"][0]["body"] == "b25l"
+    for shown in (refused, ran):
+        assert "copier-password" not in shown.out + shown.err
+
+
 def test_each_option_implies_tls(monkeypatch: pytest.MonkeyPatch) -> None:
     given = {"tls": False, "ca": "", "cert": "", "key": "", "verify": None}
     monkeypatch.setenv("MQLAKE_TLS_KEY_PASSWORD", "secret")
     choose(**{**given, "cert": "/c", "key": "/k"})
-    assert chosen() == ClientTls(cert="/c", key="/k", key_password="secret")
+    assert chosen().tls == ClientTls(cert="/c", key="/k", key_password="secret")
     choose(**{**given, "verify": "ca"})
-    assert chosen() == ClientTls(verify=Verify.CA, key_password="secret")
+    assert chosen().tls == ClientTls(verify=Verify.CA, key_password="secret")
     choose(**given)
-    assert chosen() is None
+    assert chosen().tls is None

@@ -16,7 +16,7 @@ from typing import Annotated
 
 import typer
 
-from mqlake.cli import tls as tls_options
+from mqlake.cli import access
 from mqlake.cli.commands import admin as admin_commands
 from mqlake.cli.commands import (
     archive,
@@ -64,14 +64,18 @@ def _program(
             "--version", help="Show the version and exit.", is_eager=True, callback=_version
         ),
     ] = False,
-    tls: tls_options.Tls = False,
-    ca: tls_options.Ca = "",
-    cert: tls_options.Cert = "",
-    key: tls_options.Key = "",
-    verify: tls_options.Verify = None,
+    tls: access.Tls = False,
+    ca: access.Ca = "",
+    cert: access.Cert = "",
+    key: access.Key = "",
+    verify: access.Verify = None,
 ) -> None:
-    """Run RocketMQ brokers and clients; inspect, verify, query, rebuild and export their stores."""
-    tls_options.choose(tls=tls, ca=ca, cert=cert, key=key, verify=verify)
+    """Run RocketMQ brokers and clients; inspect, verify, query, rebuild and export their stores.
+
+    Commands that connect to brokers sign their requests in the name of the user in the environment
+    variables MQLAKE_ACCESS_KEY and MQLAKE_SECRET_KEY, if these are set.
+    """
+    access.choose(tls=tls, ca=ca, cert=cert, key=key, verify=verify)
 
 
 COMMANDS: dict[str, ModuleType] = {

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mqlake.cli.access import chosen
 from mqlake.cli.output import draw, timed, write_json
-from mqlake.cli.tls import chosen
 
 if TYPE_CHECKING:
     from mqlake.cli.progress import Report
@@ -61,7 +61,10 @@ class Masters:
         from mqlake.client.cluster import Cluster
         from mqlake.formats.file_name import check_topic_name
 
-        async with Cluster(self.name_servers, tls=chosen()) as found:
+        access = chosen()
+        async with Cluster(
+            self.name_servers, tls=access.tls, credentials=access.credentials
+        ) as found:
             names = [broker.name for broker in await found.brokers(cluster)]
         for name in names:  # each becomes a directory
             check_topic_name(name)
@@ -121,8 +124,10 @@ def follow_masters(
 def _replica(name: str, query: FollowOptions, masters: Masters) -> ReplicaOptions:
     from mqlake.replica.options import ReplicaOptions
 
+    access = chosen()
     return ReplicaOptions(
-        tls=chosen(),
+        tls=access.tls,
+        credentials=access.credentials,
         master=name,
         store=query.store,
         name_servers=masters.name_servers,

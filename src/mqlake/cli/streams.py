@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
 
 import typer
 
-from mqlake.cli.credentials import credentials
+from mqlake.cli.access import chosen
 from mqlake.cli.options import UsageError
 from mqlake.cli.output import write, write_json
-from mqlake.cli.tls import chosen
 from mqlake.storage.clock import SystemClock
 
 if TYPE_CHECKING:
@@ -168,8 +167,9 @@ async def read_all_queues(
     """
     from mqlake.client import PullConsumer
 
+    access = chosen()
     async with PullConsumer(
-        names, settings=settings, credentials=credentials(), tls=chosen()
+        names, settings=settings, credentials=access.credentials, tls=access.tls
     ) as consumer:
         consumer.assign(await consumer.queues_of(topic), wanted)
         while not told.is_set() and (most is None or shown.count < most):

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import msgspec
 
+from mqlake.protocol.signature import Credentials
 from mqlake.remoting.tls.options import ClientTls
 
 _FOR_EVER = 1_000_000
@@ -23,6 +24,7 @@ class ReplicaOptions(msgspec.Struct, frozen=True, kw_only=True):
         name_servers: "host:port", several separated by `;`.
         tls: how connections for requests use TLS; None for clear text. The log itself is copied in
             clear text.
+        credentials: sign the requests; None for a master without authentication.
         ha_address: the "host:port" of the master's port for slaves; None if its settings tell.
         keep_hours: segments that were closed longer ago are removed; None keeps them.
         keep_bytes: the oldest segments are removed while there are more bytes; None keeps them.
@@ -34,6 +36,7 @@ class ReplicaOptions(msgspec.Struct, frozen=True, kw_only=True):
     store: Path
     name_servers: str = ""
     tls: ClientTls | None = None
+    credentials: Credentials | None = None
     ha_address: str | None = None
     keep_hours: int | None = None
     keep_bytes: int | None = None

@@ -60,7 +60,9 @@ class Replica:
     def __init__(self, options: ReplicaOptions, held: Callable[[], int] | None = None) -> None:
         self._options, self._held = options, held
         self._clock, self._lag = SystemClock(), Lag()
-        self._cluster = Cluster(options.name_servers, tls=options.tls)
+        self._cluster = Cluster(
+            options.name_servers, tls=options.tls, credentials=options.credentials
+        )
         self._store: MessageStore | None = None
         self._reception: Reception | None = None
         self._topics: TopicCopy | None = None
@@ -209,7 +211,7 @@ class Replica:
             activated=self._activated,
         )
         self._topics = TopicCopy(
-            store, lambda: self._is_followed, self._note_caught_up, self._options.tls
+            store, self._options, lambda: self._is_followed, self._note_caught_up
         )
         self._store = store
         return store

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from mqlake.errors import MqlakeError
 from mqlake.protocol import naming
 from mqlake.remoting.slices import Slices
-from mqlake.remoting.tls.options import ClientTls
+from mqlake.replica.options import ReplicaOptions
 from mqlake.replication.master_tables import MasterClient, TopicTables
 from mqlake.replication.topic_deletions import TopicDeletions
 from mqlake.store.port import Store
@@ -31,6 +31,7 @@ class TopicCopy:
     """Copies the master's topics into a store.
 
     Args:
+        options: how the master is reached.
         is_followed: returns whether the master's log was compared with the copy, and is copied.
         settled: called once what the master had deleted at the start is deleted.
 
@@ -41,13 +42,13 @@ class TopicCopy:
     def __init__(
         self,
         store: Store,
+        options: ReplicaOptions,
         is_followed: Callable[[], bool],
         settled: Callable[[], object],
-        tls: ClientTls | None = None,
     ) -> None:
         self._store, self._is_followed, self._settled = store, is_followed, settled
         self._slices = Slices(lambda: _WAITING)
-        self._client = MasterClient(self._slices, tls)
+        self._client = MasterClient(self._slices, options.tls, options.credentials)
         self._address = ""
         self._deletions = TopicDeletions(store, self._client, self._copies, self._without_topic)
         self._problems: dict[str, str] = {}

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mqlake.cli.credentials import credentials
+from mqlake.cli.access import chosen
 from mqlake.cli.options import Progress, UsageError
 from mqlake.cli.streams import (
     DEFAULT_NAMES,
@@ -29,7 +29,6 @@ from mqlake.cli.streams import (
     run_until_told,
     write_message,
 )
-from mqlake.cli.tls import chosen
 
 if TYPE_CHECKING:
     from mqlake.client import Consumer
@@ -80,6 +79,7 @@ def consume(
     wanted = tags if sql is None else Sql(sql)
     settings = ConsumerSettings(consume_from=begin_at(begin))
     shown = Rate("read", wanted=progress)
+    access = chosen()
 
     async def work(told: asyncio.Event) -> None:
         if group is None:
@@ -90,8 +90,8 @@ def consume(
             group,
             {topic: wanted},
             settings=settings,
-            credentials=credentials(),
-            tls=chosen(),
+            credentials=access.credentials,
+            tls=access.tls,
         ) as consumer:
             await _read(consumer, most, told, shown, as_json=json)
 

@@ -17,12 +17,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mqlake.cli.credentials import credentials
+from mqlake.cli.access import chosen
 from mqlake.cli.lines import Lines, open_lines
 from mqlake.cli.options import Json, Progress, settings_given
 from mqlake.cli.output import write_json
 from mqlake.cli.streams import DEFAULT_NAMES, Names, Rate, Topic, or_told, run_until_told
-from mqlake.cli.tls import chosen
 from mqlake.errors import MqlakeError
 
 if TYPE_CHECKING:
@@ -117,7 +116,8 @@ async def _send(
     from mqlake.client import ClientError, Producer
 
     most = _CHUNK if rate is None else max(1, min(_CHUNK, int(rate)))
-    async with Producer(names, credentials=credentials(), tls=chosen()) as producer:
+    access = chosen()
+    async with Producer(names, credentials=access.credentials, tls=access.tls) as producer:
         while not told.is_set() and (some := await or_told(lines.next(most), told)):
             try:
                 await producer.send_many([made(line) for line in some])

@@ -29,9 +29,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from mqlake.cli import options as shared
+from mqlake.cli.access import chosen
 from mqlake.cli.output import write_json, write_line
 from mqlake.cli.streams import DEFAULT_NAMES, Names, run_until_told
-from mqlake.cli.tls import chosen
 
 if TYPE_CHECKING:
     from mqlake.replica.options import ReplicaOptions
@@ -93,11 +93,13 @@ def replica(
     logging.basicConfig(
         stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)-7s %(message)s"
     )
+    access = chosen()
     options = ReplicaOptions(
         master=master,
         store=store.absolute(),
         name_servers=names,
-        tls=chosen(),
+        tls=access.tls,
+        credentials=access.credentials,
         ha_address=ha,
         keep_hours=keep_hours,
         keep_bytes=keep_bytes,

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
-from mqlake.cli.credentials import credentials
+from mqlake.cli.access import chosen
 from mqlake.cli.options import UsageError
 from mqlake.cli.output import draw, write_json
-from mqlake.cli.tls import chosen
 from mqlake.storage.clock import SystemClock
 
 if TYPE_CHECKING:
@@ -62,8 +61,10 @@ def run(names: str, function: Callable[[Admin], Awaitable[T]]) -> T:
     """Run a coroutine function with an administrator's connections; return its result."""
     from mqlake.admin.admin import Admin
 
+    access = chosen()
+
     async def asked() -> T:
-        async with Admin(names, credentials=credentials(), tls=chosen()) as admin:
+        async with Admin(names, credentials=access.credentials, tls=access.tls) as admin:
             return await function(admin)
 
     return asyncio.run(asked())

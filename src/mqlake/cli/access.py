@@ -1,0 +1,68 @@
+"""The options of `mqlake` about TLS, and the user of its environment: they apply to all connections
+of the command.
+
+The user and its password have no options: other users of a machine can read command lines.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from mqlake.client import access_options as options
+
+if TYPE_CHECKING:
+    from mqlake.client.access import Access
+
+
+def _option(option: options.AccessOption, metavar: str | None = "FILE", more: str = "") -> Any:
+    return typer.Option(
+        option.flag,
+        envvar=option.variable,
+        metavar=metavar,
+        help=option.meaning + more,
+        show_default=False,
+    )
+
+
+Tls = Annotated[bool, _option(options.TLS, None)]
+Ca = Annotated[str, _option(options.CA)]
+Cert = Annotated[str, _option(options.CERT)]
+_PASSWORD = (
+    f" The environment variable {options.KEY_PASSWORD.variable} has the password of an encrypted"
+    " key."
+)
+Key = Annotated[str, _option(options.KEY, more=_PASSWORD)]
+Verify = Annotated[Literal["full", "ca", "none"] | None, _option(options.VERIFY, None)]
+
+
+class _Given:
+    """What the options say; a process runs one command at a time."""
+
+    values: dict[str, str] = {}  # noqa: RUF012 (it is replaced, not changed)
+
+
+def choose(*, tls: bool, ca: str, cert: str, key: str, verify: str | None) -> None:
+    """Note the options for the command that follows them."""
+    given = {
+        options.TLS: "true" if tls else "",
+        options.CA: ca,
+        options.CERT: cert,
+        options.KEY: key,
+        options.VERIFY: verify or "",
+    }
+    _Given.values = {option.name: text for option, text in given.items() if text}
+
+
+def chosen() -> Access:
+    """Return how the command's connections are opened.
+
+    Raises:
+        MqlakeError: only one of MQLAKE_ACCESS_KEY and MQLAKE_SECRET_KEY is set, or a variable has a
+            value that is not allowed.
+    """
+    from mqlake.client.access import access_of
+
+    return access_of(_Given.values, os.environ)
