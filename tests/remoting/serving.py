@@ -11,6 +11,7 @@ from typing import NamedTuple
 from mqlake.protocol.command import Command
 from mqlake.remoting.client import RemotingClient
 from mqlake.remoting.frame_reader import FrameReader
+from mqlake.remoting.latencies import Latencies
 from mqlake.remoting.limits import Limits
 from mqlake.remoting.route import Check, Handler, Route
 from mqlake.remoting.server import RemotingServer
@@ -46,10 +47,11 @@ async def serving(
     checks: Sequence[Check] = (),
     tls: ServerTls | None = None,
     client_tls: ClientTls | None = None,
+    latencies: Latencies | None = None,
 ) -> AsyncIterator[Served]:
     """Serve while the block runs."""
     routes = [Route(code, handler) for code, handler in handlers.items()]
-    server = RemotingServer(routes, limits, checks, tls)
+    server = RemotingServer(routes, limits, checks, tls, latencies)
     client = RemotingClient(client_handlers, connect_timeout=PATIENCE, tls=client_tls)
     port = await server.start("127.0.0.1", 0)
     try:

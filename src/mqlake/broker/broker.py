@@ -42,6 +42,7 @@ from mqlake.broker.transactions.end import EndTransactions
 from mqlake.broker.transactions.resume import ResumeChecks
 from mqlake.errors import StoreError
 from mqlake.remoting.connection import Peer
+from mqlake.remoting.latencies import Latencies
 from mqlake.remoting.limits import Limits
 from mqlake.remoting.route import Route
 from mqlake.remoting.server import RemotingServer
@@ -148,6 +149,16 @@ class Broker:
         return self._server.counts
 
     @property
+    def refused(self) -> int:
+        """How many requests were refused because too many of their connection waited."""
+        return self._server.refused
+
+    @property
+    def latencies(self) -> Latencies | None:
+        """How long requests took; None if nobody asks for that."""
+        return self._server.latencies
+
+    @property
     def failed(self) -> asyncio.Future[StoreError]:
         """Done once the store's service task has ended: the broker must be stopped."""
         return self._failed
@@ -197,7 +208,14 @@ class Broker:
         settings, replication = self.settings, self.state.replication
         limits = Limits(memory=settings.max_connection_memory, share=settings.max_address_share)
         checks = (*self.state.access.checks, self.state.refusals.check)
-        self._server = server = RemotingServer(self.routes, limits, checks, server_tls(settings))
+        slow, exporter = settings.slow_request_millis, settings.metrics_exporter_type
+        self._server = server = RemotingServer(
+            self.routes,
+            limits,
+            checks,
+            server_tls(settings),
+            Latencies(slow) if slow or exporter != "DISABLE" else None,
+        )
         undo.push_async_callback(server.stop)
         self._live.on_change(
             lambda: server.set_memory(self.settings.max_connection_memory), "max_connection_memory"

@@ -364,6 +364,9 @@ class BrokerSettings(ReplicationSettings, frozen=True, rename="camel", kw_only=T
     """The port on which they are served."""
     metrics_label: Restart[MetricLabels] = ""
     """Further labels of all samples."""
+    slow_request_millis: Restart[Annotated[int, Within(0, INT_MAX)]] = 0
+    """How long a request takes at least that the log calls slow, with the client, what it asked for
+    and the answer. 0: none. Requests that wait for messages are never slow."""
 
     # Name servers
     register_name_server_period: Now[Count] = 30_000

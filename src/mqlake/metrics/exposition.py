@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from mqlake.errors import MqlakeError
+from mqlake.metrics.histogram import Histogram
 from mqlake.metrics.metric import Kind, Metric, Sample
 
 try:
@@ -13,6 +14,7 @@ try:
     from prometheus_client.metrics_core import (
         CounterMetricFamily,
         GaugeMetricFamily,
+        HistogramMetricFamily,
     )
     from prometheus_client.metrics_core import (
         Metric as Family,
@@ -48,12 +50,33 @@ def encode(samples: Iterable[Sample], common: Mapping[str, str]) -> bytes:
         family = families.get(metric)
         if family is None:
             family = families[metric] = _family(metric, names)
-        family.add_metric((*values, *sample.labels), sample.value)  # type: ignore[attr-defined]
+        _add(family, (*values, *sample.labels), sample.value)
     registry = CollectorRegistry(auto_describe=False)
     registry.register(_Collected(families.values()))
     return generate_latest(registry)
 
 
+_FAMILIES = {
+    Kind.COUNTER: CounterMetricFamily,
+    Kind.GAUGE: GaugeMetricFamily,
+    Kind.HISTOGRAM: HistogramMetricFamily,
+}
+
+
 def _family(metric: Metric, common: tuple[str, ...]) -> Family:
-    family = CounterMetricFamily if metric.kind is Kind.COUNTER else GaugeMetricFamily
+    family = _FAMILIES[metric.kind]
     return family(metric.prometheus_name, metric.help, labels=(*common, *metric.labels))
+
+
+def _add(family: Family, labels: tuple[str, ...], value: float | Histogram) -> None:
+    if isinstance(family, HistogramMetricFamily):
+        assert isinstance(value, Histogram)
+        bounds = (*map(_bound, value.bounds), "+Inf")
+        buckets = list(zip(bounds, value.cumulative(), strict=True))
+        family.add_metric(labels, buckets, value.total)
+    else:
+        family.add_metric(labels, value)  # type: ignore[attr-defined]
+
+
+def _bound(value: float) -> str:
+    return repr(float(value))

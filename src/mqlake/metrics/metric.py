@@ -8,6 +8,8 @@ from __future__ import annotations
 from enum import Enum
 from typing import NamedTuple
 
+from mqlake.metrics.histogram import Histogram
+
 
 class Kind(Enum):
     """How a metric's values are to be read."""
@@ -16,6 +18,8 @@ class Kind(Enum):
     """A value now."""
     COUNTER = "counter"
     """A total since the start, which only grows."""
+    HISTOGRAM = "histogram"
+    """How many values since the start lie within each bound, and their sum."""
 
 
 class Metric(NamedTuple):
@@ -44,10 +48,10 @@ class Metric(NamedTuple):
 
 
 class Sample(NamedTuple):
-    """The value of a metric under some labels."""
+    """The value of a metric under some labels: a histogram if the metric is one, else a number."""
 
     metric: Metric
-    value: float
+    value: float | Histogram
     labels: tuple[str, ...] = ()
 
 
@@ -59,3 +63,8 @@ def gauge(name: str, text: str, unit: str = "", labels: tuple[str, ...] = ()) ->
 def counter(name: str, text: str, unit: str = "", labels: tuple[str, ...] = ()) -> Metric:
     """Return a metric whose value only grows."""
     return Metric(name, Kind.COUNTER, text, unit, labels)
+
+
+def histogram(name: str, text: str, unit: str = "", labels: tuple[str, ...] = ()) -> Metric:
+    """Return a metric that counts values within bounds."""
+    return Metric(name, Kind.HISTOGRAM, text, unit, labels)

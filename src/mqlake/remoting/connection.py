@@ -21,6 +21,7 @@ from mqlake.remoting.awaited import AwaitedResponses
 from mqlake.remoting.errors import ConnectionFailedError, RequestTimeoutError
 from mqlake.remoting.frame_reader import FrameReader, Frames
 from mqlake.remoting.greed import REQUEST, greed_of, greed_of_requests
+from mqlake.remoting.latencies import SUCCESS, UNWRITTEN, Latencies, Started
 from mqlake.remoting.shared import Shared
 from mqlake.remoting.tls.layer import TlsLayer
 
@@ -85,6 +86,7 @@ class Peer(asyncio.BufferedProtocol):
         held: bytes of memory that are counted as held for the other side.
         last_active: loop time of the last byte in or out.
         last_received: loop time of the last byte in.
+        started: since when its requests are served; None if that is not measured.
     """
 
     def __init__(self, serve: Serve, shared: Shared) -> None:
@@ -94,6 +96,7 @@ class Peer(asyncio.BufferedProtocol):
         self.bodies = 0
         self.held = 0
         self.last_active = self.last_received = 0.0
+        self.started = Started() if shared.latencies is not None else None
         self._serve = serve
         self._shared = shared
         self._limits = shared.limits
@@ -131,6 +134,13 @@ class Peer(asyncio.BufferedProtocol):
     def secure(self, layer: TlsLayer) -> None:
         """Read and write through TLS from now on."""
         self._transport = self._tls = layer
+
+    @property
+    def latencies(self) -> Latencies | None:
+        """The durations of requests, for those who answer some without `answer`; None if they are
+        not measured.
+        """
+        return self._shared.latencies
 
     @property
     def unsent(self) -> int:
@@ -184,7 +194,25 @@ class Peer(asyncio.BufferedProtocol):
             self.bodies -= len(request.body)
         if isinstance(answer, Command) and len(answer.body) > LONGEST_ANSWER:
             answer = _too_long(request, len(answer.body))
+        if self.started is not None:
+            self.note_answer(request, answer, SUCCESS if self._is_open else UNWRITTEN)
         self.send(answer)
+
+    def note_answer(self, request: Command, answer: object, result: str) -> None:
+        """Note how long a request took until now, if that is measured.
+
+        Args:
+            answer: a command, or anything else for one that says success.
+        """
+        latencies = self._shared.latencies
+        if latencies is not None and self.started is not None:
+            code = answer.code if isinstance(answer, Command) else ResponseCode.SUCCESS
+            latencies.answered(request, code, result, self.started, self.address)
+
+    def suspend(self, request: Command) -> None:
+        """Note that a request waits for messages."""
+        if self.started is not None:
+            self.started.suspend(request.opaque)
 
     def drop_body(self, request: Command) -> None:
         """Release the body of a request that waits for its answer and no longer needs the body."""

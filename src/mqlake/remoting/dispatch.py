@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Coroutine, Iterable, Sequence
 from inspect import iscoroutine
+from time import perf_counter
 from typing import Any, Final
 
 from mqlake.errors import FormatError, MqlakeError
@@ -16,6 +17,8 @@ from mqlake.protocol.header import Header
 from mqlake.remoting.connection import Peer
 from mqlake.remoting.errors import ConnectionFailedError, RequestTimeoutError
 from mqlake.remoting.frame_reader import Frames, RunKind
+from mqlake.remoting.latencies import ONEWAY as ONEWAY_RESULT
+from mqlake.remoting.latencies import Kind, Latencies
 from mqlake.remoting.limits import Limits
 from mqlake.remoting.route import Answer, Check, Route
 
@@ -29,12 +32,16 @@ _OTHERS_FAULTS: Final = (FormatError, ConnectionFailedError, RequestTimeoutError
 
 
 class _Served:
-    """A route, how many requests it has served, and a request of its code without a header."""
+    """A route, how many requests it has served, and a request of its code without a header.
 
-    __slots__ = ("bare", "count", "route")
+    Attributes:
+        kind: that of its requests that succeed at once.
+    """
+
+    __slots__ = ("bare", "count", "kind", "route")
 
     def __init__(self, route: Route) -> None:
-        self.route, self.count = route, 0
+        self.route, self.count, self.kind = route, 0, Kind(int(route.code))
         # Whoever asks for its fields gets a `FrameError`, never the impression that it has none.
         self.bare = Command(route.code, encoded=b"\0", serialization=Serialization.ROCKETMQ)
 
@@ -46,11 +53,20 @@ class Dispatcher:
         routes: one for each request code.
         limits: a connection with more waiting requests is answered as busy.
         checks: called in this order before a route serves a request or a run.
+        latencies: measures requests; None if that is not wanted.
+
+    Attributes:
+        refused: requests that were refused because too many of their connection waited.
     """
 
     def __init__(
-        self, routes: Iterable[Route], limits: Limits, checks: Sequence[Check] = ()
+        self,
+        routes: Iterable[Route],
+        limits: Limits,
+        checks: Sequence[Check] = (),
+        latencies: Latencies | None = None,
     ) -> None:
+        self.latencies, self.refused = latencies, 0
         self._served = {int(route.code): _Served(route) for route in routes}
         self._ones = {
             _start(kind, served.route.code): served
@@ -91,12 +107,15 @@ class Dispatcher:
     def __call__(self, peer: Peer, request: Command) -> None:
         """Serve a request."""
         if peer.in_flight >= self._in_flight or peer.bodies > self._bodies:
+            self.refused += 1
             _refuse(peer, request)
             return
         served = self._served.get(request.code)
         if served is None:
             _answer(peer, request, _not_supported(request))
             return
+        if peer.started is not None:
+            peer.started.begin(request.opaque)
         if not request.flag & ONEWAY:
             peer.in_flight += 1
             peer.bodies += len(request.body)
@@ -107,6 +126,8 @@ class Dispatcher:
             answer = served.route.handler(peer, request)
         except Exception as error:  # noqa: BLE001 (whatever is raised is the answer)
             answer = _failed(peer, request, error)
+        if request.flag & ONEWAY and not iscoroutine(answer):
+            peer.note_answer(request, answer, ONEWAY_RESULT)
         if answer is None:
             return
         if isinstance(answer, (Command, bytes)):
@@ -115,7 +136,7 @@ class Dispatcher:
             if request.flag & ONEWAY:
                 peer.in_flight += 1
                 peer.bodies += len(request.body)
-            task = asyncio.ensure_future(_finish(peer, request, answer, len(request.body)))
+            task = asyncio.ensure_future(self._finish(peer, request, answer, len(request.body)))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
 
@@ -133,7 +154,15 @@ class Dispatcher:
                 check(peer, frames.first, served.route)
         except Exception:  # noqa: BLE001 (whatever it is, the frame by itself gets it as its answer)
             return
-        served.count += take(peer, frames)
+        latencies = self.latencies
+        if latencies is None:
+            served.count += take(peer, frames)
+            return
+        waiting, begin = peer.in_flight, perf_counter()
+        count = take(peer, frames)
+        served.count += count
+        if count and peer.in_flight == waiting:  # Otherwise they are answered later.
+            latencies.add(served.kind, perf_counter() - begin, count, peer.address)
 
     def take_one(self, peer: Peer, data: bytes) -> bytes | None:
         """Serve data that is one whole frame; return its answer.
@@ -157,10 +186,28 @@ class Dispatcher:
                 check(peer, served.bare, route)
         except Exception:  # noqa: BLE001 (as in `take_run`)
             return None
+        latencies = self.latencies
+        begin = perf_counter() if latencies is not None else 0.0
         answer = route.one(peer, Frames(data, 0, route.code))
         if answer is not None:
             served.count += 1
+            if latencies is not None:
+                latencies.add(served.kind, perf_counter() - begin, 1, peer.address)
         return answer
+
+    async def _finish(
+        self, peer: Peer, request: Command, coroutine: Coroutine[Any, Any, Answer], body: int
+    ) -> None:
+        try:
+            answer = await coroutine
+        except Exception as error:  # noqa: BLE001 (whatever a handler raises is its answer)
+            answer = _failed(peer, request, error)
+        if request.is_oneway:
+            peer.in_flight -= 1
+            peer.bodies -= body  # The request may have lost its body since.
+            peer.note_answer(request, answer, ONEWAY_RESULT)
+        elif answer is not None:
+            peer.answer(request, answer)
 
     async def stop(self, grace: float) -> None:
         """Wait for the running tasks, at most `grace` seconds, then cancel them."""
@@ -173,20 +220,6 @@ class Dispatcher:
 def _start(kind: int, code: int) -> bytes:
     """Return what the header of a request begins with."""
     return code.to_bytes(2) if kind == Serialization.ROCKETMQ else b'{"code":%d,' % code
-
-
-async def _finish(
-    peer: Peer, request: Command, coroutine: Coroutine[Any, Any, Answer], body: int
-) -> None:
-    try:
-        answer = await coroutine
-    except Exception as error:  # noqa: BLE001 (whatever a handler raises is its answer)
-        answer = _failed(peer, request, error)
-    if request.is_oneway:
-        peer.in_flight -= 1
-        peer.bodies -= body  # The request may have lost its body since.
-    elif answer is not None:
-        peer.answer(request, answer)
 
 
 def _answer(peer: Peer, request: Command, answer: Command) -> None:

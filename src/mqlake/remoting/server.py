@@ -16,6 +16,7 @@ from typing import Final
 from mqlake.errors import MqlakeError
 from mqlake.remoting.connection import Peer
 from mqlake.remoting.dispatch import Dispatcher
+from mqlake.remoting.latencies import Latencies
 from mqlake.remoting.limits import Limits
 from mqlake.remoting.listening import stop_listening
 from mqlake.remoting.memory_budget import MemoryBudget
@@ -40,6 +41,7 @@ class RemotingServer:
         limits: the limits of its connections.
         checks: called before all routes.
         tls: whether connections may, or must, use TLS; None if they must not.
+        latencies: measures requests; None if that is not wanted.
     """
 
     def __init__(
@@ -48,10 +50,11 @@ class RemotingServer:
         limits: Limits | None = None,
         checks: Sequence[Check] = (),
         tls: ServerTls | None = None,
+        latencies: Latencies | None = None,
     ) -> None:
         self._limits = limits or Limits()
         self._tls = ServerContexts(tls or ServerTls())
-        self._dispatcher = Dispatcher(routes, self._limits, checks)
+        self._dispatcher = Dispatcher(routes, self._limits, checks, latencies)
         self._servers: list[asyncio.Server] = []
         self._shared: Shared | None = None
         self._sweeper: asyncio.TimerHandle | None = None
@@ -70,6 +73,16 @@ class RemotingServer:
     def counts(self) -> dict[int, int]:
         """The number of served requests, without refused ones, by request code."""
         return self._dispatcher.counts
+
+    @property
+    def refused(self) -> int:
+        """How many requests were refused because too many of their connection waited."""
+        return self._dispatcher.refused
+
+    @property
+    def latencies(self) -> Latencies | None:
+        """The durations of requests; None if they are not measured."""
+        return self._dispatcher.latencies
 
     def set_memory(self, size: int) -> None:
         """Set the bytes that all connections together may hold from now on (`Limits.memory`)."""
@@ -94,6 +107,7 @@ class RemotingServer:
         if self._shared is None:
             dispatcher = self._dispatcher
             self._shared = Shared(loop, self._limits, dispatcher.headers, dispatcher.runs)
+            self._shared.latencies = dispatcher.latencies
             self._shared.take_one = dispatcher.take_one if dispatcher.serves_one else None
             self._shared.connections = min(self._limits.connections, _connections())
             self._sweep_later()

@@ -11,6 +11,7 @@ from mqlake.protocol.header import Header
 from mqlake.protocol.signature import Credentials
 from mqlake.remoting.complaints import Complaints
 from mqlake.remoting.frame_reader import RunKind
+from mqlake.remoting.latencies import Latencies
 from mqlake.remoting.limits import Limits
 from mqlake.remoting.memory_budget import MemoryBudget
 from mqlake.remoting.shares import Shares, owner_of
@@ -51,6 +52,7 @@ class Shared:
         last_read: the connection from which data arrived last.
         is_closed: whether new connections are closed at once.
         credentials: sign the requests that are sent; None for unsigned requests.
+        latencies: measures requests; None if that is not wanted.
     """
 
     def __init__(
@@ -69,6 +71,7 @@ class Shared:
         self.decode_json = json_header.decode_typed(typed or {})
         self.runs = runs
         self.credentials: Credentials | None = None
+        self.latencies: Latencies | None = None
         self.take_one: Callable[[Peer, bytes], bytes | None] | None = None
         self.peers: set[Peer] = set()
         self.budget = MemoryBudget(limits.memory, loop)

@@ -12,8 +12,9 @@ from mqlake.broker.metrics.pages import common_labels
 from mqlake.broker.settings import make_broker_settings
 from mqlake.errors import StoreError
 from tests.broker.metrics.scraping import READER, SENT, TOPIC, get, of, scrape, use
-from tests.broker.pull.pulls import GROUP
-from tests.broker.running import running
+from tests.broker.pull.pulls import GROUP, polls, start_pull
+from tests.broker.running import running, to
+from tests.until import until
 
 
 def test_counts_and_lag_are_those_of_the_broker(tmp_path: Path) -> None:
@@ -101,3 +102,32 @@ def test_ready_says_why_not(tmp_path: Path) -> None:
 
     with pytest.raises(StoreError, match="the disk is gone"):
         asyncio.run(check())
+
+
+def test_each_request_has_a_latency(tmp_path: Path) -> None:
+    async def check() -> None:
+        async with running(tmp_path, metricsExporterType="PROM") as broker:
+            consumer = await use(broker)
+            waiting = start_pull(consumer, SENT, 60_000)
+            await until(lambda: len(polls(broker)) == 1)
+            await broker.send(to(TOPIC), b"another")
+            assert len((await waiting).records) == 1
+            found = await scrape(broker)
+            good = {"protocol_type": "remoting", "response_code": "success", "result": "success"}
+            sends = good | {"request_code": "send_message_v2", "is_long_polling": "false"}
+            name = "rocketmq_rpc_latency_milliseconds"
+            assert found[of(f"{name}_count", **sends)] == SENT + 1
+            assert found[of(f"{name}_bucket", le="+Inf", **sends)] == SENT + 1
+            pulls = good | {"request_code": "pull_message", "is_long_polling": "true"}
+            assert found[of(f"{name}_count", **pulls)] == 1
+            await consumer.close()
+
+    asyncio.run(check())
+
+
+def test_nothing_is_measured_if_nobody_asks(tmp_path: Path) -> None:
+    async def check() -> None:
+        async with running(tmp_path) as broker:
+            assert broker.broker.latencies is None
+
+    asyncio.run(check())

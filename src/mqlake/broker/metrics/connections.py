@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from typing import Protocol
 
 from mqlake.broker.runtime import BrokerRuntime
 from mqlake.broker.state.broker_state import BrokerState
-from mqlake.metrics.metric import Sample, counter, gauge
-from mqlake.protocol.codes import RequestCode
+from mqlake.metrics.metric import Sample, counter, gauge, histogram
+from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.naming import SYSTEM_GROUP_PREFIX
+from mqlake.remoting.connection import Peer
+from mqlake.remoting.latencies import Latencies, name_of
 from mqlake.remoting.slices import Job
 
 _CLIENT = ("language", "version", "protocol_type")
@@ -23,6 +26,12 @@ CONSUMERS = gauge(
     labels=("consumer_group", *_CLIENT, "consume_mode", "is_system"),
 )
 
+LATENCY = histogram(
+    "rocketmq_rpc_latency",
+    "Time from the start of a request until its answer.",
+    "milliseconds",
+    ("protocol_type", "request_code", "response_code", "is_long_polling", "result"),
+)
 REQUESTS = counter(
     "mqlake_requests_total",
     "Requests that were served, without those that a check refused.",
@@ -33,6 +42,10 @@ REFUSED = counter(
     "Valid requests that were turned away.",
     labels=("reason",),
 )
+SLOW = counter(
+    "mqlake_slow_requests_total",
+    "Requests that took at least `slowRequestMillis`.",
+)
 CONNECTIONS = gauge("mqlake_connections", "Open connections.")
 WAITING = gauge("mqlake_long_requests", "Long requests that are not answered yet.")
 PAST_END = counter(
@@ -42,23 +55,44 @@ PAST_END = counter(
 )
 
 
-def samples(
-    state: BrokerState, runtime: BrokerRuntime, served: Mapping[int, int], connections: int
-) -> Job[list[Sample]]:
-    """Return the connected clients by kind, and counts of requests since the start.
+_TOO_MANY = "TOO_MANY_IN_FLIGHT"
 
-    Args:
-        served: how many requests were served, by code.
-        connections: how many are open.
-    """
+
+class Served(Protocol):
+    """What a broker says about its connections and requests (`Broker`)."""
+
+    @property
+    def peers(self) -> Collection[Peer]: ...
+
+    @property
+    def served(self) -> Mapping[int, int]: ...
+
+    @property
+    def refused(self) -> int: ...
+
+    @property
+    def latencies(self) -> Latencies | None: ...
+
+
+def samples(state: BrokerState, runtime: BrokerRuntime, broker: Served) -> Job[list[Sample]]:
+    """Return the connected clients by kind, and counts of requests since the start."""
     found = [
-        Sample(CONNECTIONS, connections),
+        Sample(CONNECTIONS, len(broker.peers)),
         Sample(WAITING, len(runtime.slices)),
         Sample(PAST_END, state.past_end.corrected, ("pull",)),
         Sample(PAST_END, state.past_end.refused, ("commit",)),
-        *(Sample(REQUESTS, count, (_name(code),)) for code, count in served.items() if count),
+        *(
+            Sample(REQUESTS, count, (name_of(RequestCode, code),))
+            for code, count in broker.served.items()
+            if count
+        ),
         *(Sample(REFUSED, count, (reason,)) for reason, count in state.busy.counts.items()),
     ]
+    if broker.refused:
+        found.append(Sample(REFUSED, broker.refused, (_TOO_MANY,)))
+    if broker.latencies is not None:
+        found += _of_requests(broker.latencies)
+    yield
     producers = Counter[tuple[str, ...]]()
     for members in list(state.clients.producers.values()):
         producers.update((each.language, str(each.version), _REMOTING) for each in members)
@@ -76,5 +110,15 @@ def samples(
     return found
 
 
-def _name(code: int) -> str:
-    return RequestCode(code).name.lower()
+def _of_requests(latencies: Latencies) -> list[Sample]:
+    found = [Sample(SLOW, latencies.slow_requests)]
+    for kind, times in latencies.all().items():
+        labels = (
+            _REMOTING,
+            name_of(RequestCode, kind.request_code),
+            name_of(ResponseCode, kind.response_code),
+            str(kind.was_suspended).lower(),
+            kind.result,
+        )
+        found.append(Sample(LATENCY, times, labels))
+    return found

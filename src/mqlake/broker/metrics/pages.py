@@ -74,7 +74,7 @@ def _all(broker: Broker) -> Job[list[Sample]]:
     found: list[Sample] = []
     found += yield from storage.samples(state, runtime)
     found += yield from traffic.samples(state, runtime)
-    found += yield from connections.samples(state, runtime, broker.served, len(broker.peers))
+    found += yield from connections.samples(state, runtime, broker)
     found += yield from lag.samples(state)
     return found
 

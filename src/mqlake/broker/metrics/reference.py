@@ -64,7 +64,11 @@ TAIL = """\
 - Sizes of messages are added up every 10 seconds.
 - `version` is the number that the client sends, without the name that RocketMQ gives it.
 - Consumers that pop have the same samples as those that pull, with `is_retry="false"`.
-- `rocketmq_rpc_latency`, `rocketmq_processor_watermark`, `rocketmq_message_size` and the metrics of
+- `rocketmq_rpc_latency`: requests that arrive together may be served in one call, and then each has
+  the duration of that call. `is_long_polling` is true for requests that waited for messages. An
+  error of the broker itself is counted as its answer, `system_error`. Requests that are refused
+  before they are served are in `mqlake_refused_requests_total`.
+- `rocketmq_processor_watermark`, `rocketmq_message_size` and the metrics of
   transactions, timers and pops' buffers do not exist here. Neither do the exporters `OTLP_GRPC` and
   `LOG`.
 - Names have units, as RocketMQ's have since its update of OpenTelemetry (5.4). Boards for older

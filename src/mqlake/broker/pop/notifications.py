@@ -72,6 +72,7 @@ class Notifications:
             fields = NotificationAnswerHeader(has_msg=False, polling_full=is_full)
             return response(request, header=fields)
         peer.drop_body(request)
+        peer.suspend(request)
         waits = _WaitingNotification(self, peer, request.bare(), header)
         self._waiting.add(name, group, queue_id, waits, min(left, header.poll_time))
         if self._waiting.news != news:

@@ -106,6 +106,7 @@ class PopRequests:
         if left <= 0:
             return self._answer(request, header, taken, ResponseCode.POLLING_TIMEOUT)
         peer.drop_body(request)
+        peer.suspend(request)
         waits = _WaitingPop(self, peer, request.bare(), header)
         self._waiting.add(name, group, queue_id, waits, left)
         if self._waiting.news != news:

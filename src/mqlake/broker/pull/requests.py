@@ -290,6 +290,7 @@ class PullRequests:
             deadline = self._waiting.deadline(self._patience(header))
             if not header.sys_flag & HAS_SUBSCRIPTION:
                 header.subscription = header.expression_type = None
+            peer.suspend(pull.request)
             request, seen = pull.request.bare(), header.queue_offset
             waiting = WaitingPull(peer, request, header, seen, deadline, stretch)
             self._waiting.wait(waiting)

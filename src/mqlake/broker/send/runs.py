@@ -159,7 +159,7 @@ class Runs:
         sent = len(run.sends) if is_all else put
         if sent and must_wait:
             run_put = run._replace(sends=run.sends[:sent])
-            self.waiting.add(peer, run_put, answers.of(run, sent), begin, self._failed)
+            self.waiting.add(peer, run_put, answers.of(run, sent), begin, self._failed, frames.code)
         elif sent:
             self._state.stats.put_times.add(time.perf_counter() - begin, sent)
             peer.send(answers.of(run, sent))

@@ -23,6 +23,7 @@ from mqlake.protocol.codes import ResponseCode
 from mqlake.protocol.command import Command, response
 from mqlake.protocol.frames import encode, header_at
 from mqlake.remoting.connection import Peer
+from mqlake.remoting.latencies import Kind
 from mqlake.store.append.put_result import PutResult, PutStatus
 
 _ASKS = f"{WAIT}{NAME_VALUE_SEPARATOR}".encode()
@@ -43,6 +44,7 @@ class _Waiting(NamedTuple):
         ends: the physical offset after each send's last message.
         begin: when it was put, as `perf_counter` has it.
         failed: makes the other answers.
+        code: that of the requests.
     """
 
     peer: Peer
@@ -50,6 +52,7 @@ class _Waiting(NamedTuple):
     ends: list[int]
     begin: float
     failed: Failed
+    code: int
 
 
 class WaitingRuns:
@@ -83,12 +86,14 @@ class WaitingRuns:
         most = self._runtime.settings.send_thread_pool_queue_capacity
         return self.sends + self._others() + MOST_SENDS <= most
 
-    def add(self, peer: Peer, run: Run, answers: bytes, begin: float, failed: Failed) -> None:
+    def add(
+        self, peer: Peer, run: Run, answers: bytes, begin: float, failed: Failed, code: int
+    ) -> None:
         """Answer the sends of a run, all of which were put, once slaves have them."""
         lasts = np.cumsum(run.sends["messages"]) - 1
         rows = run.drafts.rows[lasts]
         ends: list[int] = (rows["physical_offset"] + rows["size"]).tolist()
-        waiting = _Waiting(peer, answers, ends, begin, failed)
+        waiting = _Waiting(peer, answers, ends, begin, failed, code)
         if self._store.watermarks.is_confirmed(_result_at(ends[-1])):
             self._answer(waiting)
             return
@@ -110,6 +115,8 @@ class WaitingRuns:
             remark = f"{type(error).__name__}: {error}"
             for answer in _commands(waiting.answers):
                 peer.send(response(answer, ResponseCode.SYSTEM_ERROR, remark=remark))
+        else:
+            _measure(waiting, is_ok=result.is_ok)
         finally:
             self.sends -= count
             peer.in_flight -= count
@@ -127,6 +134,19 @@ class WaitingRuns:
             command = answer if is_confirmed(_result_at(end)) else waiting.failed(answer, last)
             frames.append(encode(command))
         return b"".join(frames)
+
+
+def _measure(waiting: _Waiting, *, is_ok: bool) -> None:
+    """Note how long the sends took until their answers."""
+    if (latencies := waiting.peer.latencies) is None:
+        return
+    code, address = waiting.code, waiting.peer.address
+    took = time.perf_counter() - waiting.begin
+    if is_ok:
+        latencies.add(Kind(code), took, len(waiting.ends), address)
+        return
+    for answer in _commands(waiting.answers):
+        latencies.add(Kind(code, answer.code), took, 1, address)
 
 
 def waits(properties: str | None) -> bool:

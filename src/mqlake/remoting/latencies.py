@@ -1,0 +1,166 @@
+"""How long requests take until their answers, and a log line for each slow one.
+
+Upstream: `RemotingMetricsManager` (`rocketmq_rpc_latency`).
+"""
+
+from __future__ import annotations
+
+import logging
+from time import perf_counter
+from typing import Final, NamedTuple
+
+from mqlake.metrics.histogram import Histogram
+from mqlake.protocol.codes import RequestCode, ResponseCode
+from mqlake.protocol.command import Command
+
+BOUNDS: Final = (1.0, 3.0, 5.0, 7.0, 10.0, 100.0, 1000.0, 2000.0, 3000.0)
+"""Upper bounds of RocketMQ's histogram, milliseconds."""
+SUCCESS: Final = "success"
+ONEWAY: Final = "oneway"
+UNWRITTEN: Final = "write_channel_failed"
+FAILED: Final = "process_request_failed"
+
+_WINDOW: Final = 10.0
+"""Seconds."""
+_MOST: Final = 20
+"""Maximum log lines in a window; further slow requests are only counted."""
+
+_log: Final = logging.getLogger("mqlake.remoting")
+
+
+class Kind(NamedTuple):
+    """What one histogram is about.
+
+    Attributes:
+        request_code, response_code: of `RequestCode` and `ResponseCode`, or other numbers.
+        was_suspended: whether the requests waited for messages.
+        result: SUCCESS, ONEWAY, UNWRITTEN or FAILED.
+    """
+
+    request_code: int
+    response_code: int = ResponseCode.SUCCESS
+    was_suspended: bool = False
+    result: str = SUCCESS
+
+
+class _Start(NamedTuple):
+    begun: float
+    was_suspended: bool = False
+
+
+class Started:
+    """The requests of one connection that are not answered yet, by their opaques: since when, as
+    `perf_counter` has it.
+    """
+
+    __slots__ = ("_found",)
+
+    def __init__(self) -> None:
+        self._found: dict[int, _Start | float] = {}
+
+    def begin(self, opaque: int) -> None:
+        """Note that a request is served from now on."""
+        self._found[opaque] = perf_counter()
+
+    def suspend(self, opaque: int) -> None:
+        """Note that a request waits for messages."""
+        found = self._found.get(opaque)
+        if isinstance(found, float):
+            self._found[opaque] = _Start(found, was_suspended=True)
+
+    def end(self, opaque: int) -> _Start | None:
+        """Forget a request; None if it is not known."""
+        found = self._found.pop(opaque, None)
+        return _Start(found) if isinstance(found, float) else found
+
+
+class Latencies:
+    """The durations of one server's requests, from their start until their answer is written.
+
+    Args:
+        slow: milliseconds from which a request is logged; 0 for never. A request that waited for
+            messages is not slow.
+
+    Attributes:
+        slow_requests: how many requests took that long.
+    """
+
+    def __init__(self, slow: float = 0) -> None:
+        self._slow = slow or float("inf")
+        self._found: dict[Kind, Histogram] = {}
+        self._window, self._lines = 0.0, 0
+        self.slow_requests = 0
+
+    def of(self, kind: Kind) -> Histogram:
+        """Return the histogram of requests of one kind, in milliseconds."""
+        found = self._found.get(kind)
+        if found is None:
+            found = self._found[kind] = Histogram(BOUNDS)
+        return found
+
+    def all(self) -> dict[Kind, Histogram]:
+        """Return copies of the histograms of all kinds of which there were requests."""
+        return {kind: found.copy() for kind, found in self._found.items() if found.count}
+
+    def add(self, kind: Kind, seconds: float, count: int, address: str) -> None:
+        """Note requests that were served together.
+
+        Args:
+            address: of the client.
+        """
+        took = seconds * 1000
+        self.of(kind).add(took, count)
+        if took >= self._slow and not kind.was_suspended:
+            self._tell(kind, took, count, address, "")
+
+    def answered(
+        self, request: Command, response_code: int, result: str, started: Started, address: str
+    ) -> None:
+        """Note a request that is answered now.
+
+        Args:
+            started: of its connection.
+        """
+        found = started.end(request.opaque)
+        if found is None:
+            return  # Another request with this number was answered before.
+        kind = Kind(request.code, response_code, found.was_suspended, result)
+        took = (perf_counter() - found.begun) * 1000
+        self.of(kind).add(took)
+        if took >= self._slow and not kind.was_suspended:
+            self._tell(kind, took, 1, address, _about(request))
+
+    def _tell(self, kind: Kind, took: float, count: int, address: str, about: str) -> None:
+        self.slow_requests += count
+        now = perf_counter()
+        if now - self._window >= _WINDOW:
+            if self._lines > _MOST:
+                _log.warning("%d more requests were slow", self._lines - _MOST)
+            self._window, self._lines = now, 0
+        self._lines += count
+        if self._lines - count < _MOST:
+            _log.warning(
+                "slow: %s %s: %d ms until %s%s%s",
+                address,
+                name_of(RequestCode, kind.request_code),
+                round(took),
+                name_of(ResponseCode, kind.response_code),
+                f", {count} requests together" if count > 1 else "",
+                about,
+            )
+
+
+def name_of(codes: type[RequestCode | ResponseCode], code: int) -> str:
+    """Return the name of a code in lower case, as RocketMQ's labels have it; else its number."""
+    try:
+        return codes(code).name.lower()
+    except ValueError:
+        return str(code)
+
+
+def _about(request: Command) -> str:
+    """Return what a request names, if that is known without another look at its header."""
+    fields: object = request.raw_fields
+    names = ("topic", "consumer_group", "producer_group")
+    found = [(name, getattr(fields, name, None)) for name in names]
+    return "".join(f", {name} {value}" for name, value in found if isinstance(value, str))
