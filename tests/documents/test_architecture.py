@@ -8,6 +8,7 @@ from pathlib import Path
 from mqlake.broker.broker import Broker
 from mqlake.client.message import Message
 from mqlake.formats import consume_queue, index_file, record
+from mqlake.store.core import durability
 from mqlake.store.settings import StoreSettings
 from mqlake.testing import RunningBroker, broker
 from tests.documents.pages import ROOT
@@ -81,7 +82,8 @@ def test_the_intervals_are_the_defaults() -> None:
     queues = now.flush_consume_queue_least_pages * page >> 10
     log = now.flush_commit_log_least_pages * page >> 10
     assert now.flush_interval_consume_queue == 1000
-    assert f"once {queues} KiB of new queue entries wait" in text()
+    assert f"have {queues} KiB of them on average" in text()
+    assert f"or {durability._MOST_TO_READ >> 20} MiB of the log came" in text()
     assert f"every {now.flush_consume_queue_thorough_interval // 1000} seconds" in text()
     assert f"every {now.flush_interval_commit_log} ms if {log} KiB wait" in text()
     assert f"every {now.flush_commit_log_thorough_interval // 1000} seconds (" in text()

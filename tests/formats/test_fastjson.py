@@ -34,10 +34,11 @@ def test_dumps_gives_the_bytes_that_rocketmq_5_wrote(name: str) -> None:
     assert seen == 6
 
 
-@given(VALUES, st.integers(0, 3))
-def test_encoded_values_are_taken_over(value: object, depth: int) -> None:
-    whole, part = value, fastjson.encode(value, depth)
-    mixed: object = part
+@given(st.dictionaries(TEXT, VALUES, max_size=4), st.integers(0, 3))
+def test_an_object_of_encoded_members_is_taken_over(value: dict[str, object], depth: int) -> None:
+    members = [fastjson.encode_member(name, each, depth) for name, each in value.items()]
+    whole: object = value
+    mixed: object = fastjson.join_members(members, depth)
     for _ in range(depth):
         whole, mixed = {"in": whole}, {"in": mixed}
     assert fastjson.dumps(mixed) == fastjson.dumps(whole)

@@ -9,9 +9,11 @@ import pytest
 
 from mqlake.errors import DiskError, StoreError, SyncError
 from mqlake.formats import checkpoint
+from mqlake.formats.consume_queue import ENTRY_SIZE
 from mqlake.storage.local_owned import LocalOwnedDirectory
 from mqlake.store.append.message import Message
 from mqlake.store.append.put_result import PutStatus
+from mqlake.store.core import durability
 from mqlake.store.owned_store import OwnedStore
 from mqlake.store.reader import StoreReader
 from mqlake.store.settings import FlushDiskType, StoreSettings
@@ -33,6 +35,8 @@ SYNC = StoreSettings(
     max_index_num=32,
     flush_disk_type=FlushDiskType.SYNC_FLUSH,
 )
+
+WIDE = StoreSettings(mapped_file_size_commit_log=1 << 20, max_hash_slot_num=16, max_index_num=32)
 
 
 def message(number: int, topic: str = "Topic", queue_id: int = 0) -> Message:
@@ -125,6 +129,62 @@ def test_the_log_is_flushed_and_the_checkpoint_moves_by_the_clock() -> None:
     assert checkpoint.decode(data).logics_msg_timestamp <= stored
     assert checkpoint.decode(data).physic_msg_timestamp == stored
     assert run_services(store) == 0
+    store.close()
+
+
+def checkpoints(store: OwnedStore, clock: ManualClock, seconds: int) -> int:
+    """Return how many checkpoints the services write while the clock goes on."""
+    written = 0
+    clock.forward(seconds * 1000)
+    while (job := store.services.due()) is not None:
+        written += job.service.name == "checkpoint"
+        job.run()
+        job.done()
+    return written
+
+
+def test_a_checkpoint_is_due_when_each_changed_queue_has_two_pages_on_average() -> None:
+    disk, clock = RecordedDisk(), ManualClock()
+    store = OwnedStore.open(disk, WIDE, clock)
+    per_page = 4096 // ENTRY_SIZE
+
+    def put(queues: int, each: int) -> None:
+        for number in range(queues * each):
+            store.puts.put(message(number, queue_id=number % queues))
+        store.tick()
+
+    put(1, 2 * per_page)
+    assert checkpoints(store, clock, 1) == 0
+    put(1, 10)
+    assert checkpoints(store, clock, 1) == 1
+    put(4, per_page)
+    assert checkpoints(store, clock, 1) == 0
+    put(4, per_page + 10)
+    assert checkpoints(store, clock, 1) == 1
+    assert checkpoints(store, clock, 1) == 0
+    put(1, 1)
+    assert checkpoints(store, clock, 57) == 0
+    assert checkpoints(store, clock, 3) == 1
+    store.close()
+
+
+def test_a_checkpoint_is_due_when_a_recovery_would_read_64_mib(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(durability, "_MOST_TO_READ", 20_000)
+    disk, clock = RecordedDisk(), ManualClock()
+    store = OwnedStore.open(disk, WIDE, clock)
+    for number in range(100):
+        store.puts.put(message(number, queue_id=number))
+    store.tick()
+    assert store.log.end < 20_000
+    assert checkpoints(store, clock, 1) == 0
+    for number in range(100):
+        store.puts.put(message(number, queue_id=number))
+    store.tick()
+    assert store.log.end >= 20_000
+    assert checkpoints(store, clock, 1) == 1
+    assert checkpoints(store, clock, 1) == 0
     store.close()
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple, cast
 
 from mqlake.errors import FormatError
@@ -44,7 +44,7 @@ _QUOTES = {
 
 
 class Encoded(NamedTuple):
-    """A value that `encode` has made text of; `dumps` takes it over as it is."""
+    """The text of a value; `dumps` takes it over as it is."""
 
     text: str
 
@@ -77,15 +77,25 @@ def dumps(value: object, *, pretty: bool = True) -> str:
     return "".join(parts)
 
 
-def encode(value: object, depth: int) -> Encoded:
-    """Return the pretty text of a value that `dumps` will find within so many objects and lists.
+def encode_member(name: str, value: object, depth: int) -> str:
+    """Return the pretty text of a member of an object, for `join_members`.
+
+    Args:
+        depth: how many objects and lists the object is in.
 
     Raises:
         FormatError: as `dumps`.
     """
-    parts: list[str] = []
-    _write(value, "\n" + "\t" * depth, parts.append, depth)
-    return Encoded("".join(parts))
+    parts = [_scalar(name), ":"]
+    _write(value, "\n" + "\t" * (depth + 1), parts.append, depth + 1)
+    return "".join(parts)
+
+
+def join_members(members: Iterable[str], depth: int) -> Encoded:
+    """Return the object with these members, which `dumps` will find within so many others."""
+    line = "\n" + "\t" * depth
+    text = f",{line}\t".join(members)
+    return Encoded(f"{{{line}\t{text}{line}}}" if text else "{}")
 
 
 class _Reader:

@@ -137,7 +137,9 @@ class StoreSettings(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     flush_interval_consume_queue: Now[Interval] = 1000
     """How often the queues and the index are checked for a flush."""
     flush_consume_queue_least_pages: Now[Pages] = 2
-    """The minimum number of 4 KiB pages that a check flushes. Fewer wait for a later check."""
+    """The minimum number of 4 KiB pages that a check flushes, on average over the changed queue
+    files. Fewer wait for a later check, unless 64 MiB of the log came since the last flush.
+    """
     flush_consume_queue_thorough_interval: Now[Pause] = 60_000
     """The time since the last flush after which a check flushes any number of pages."""
     sync_flush_timeout: Now[Timeout] = 5000

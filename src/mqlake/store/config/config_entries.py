@@ -19,8 +19,8 @@ from mqlake.store.config.config_file import C, ConfigFile, ConfigWrite, Fields
 
 E = TypeVar("E", bound=msgspec.Struct)
 
-_DEPTH = 2
-"""An entry is in its table, and the table is in the file's object."""
+_DEPTH = 1
+"""The table is in the file's object."""
 
 
 class ConfigEntries(Generic[C, E]):
@@ -34,7 +34,8 @@ class ConfigEntries(Generic[C, E]):
         self._file, self._table, self._entries = file, table, dict(entries)
         found = file.fields.get(table)
         self._loaded = cast("dict[str, Fields | None]", found) if isinstance(found, dict) else {}
-        self._texts: dict[str, tuple[E, fastjson.Encoded]] = {}
+        self._encoded: dict[str, E] = {}
+        self._texts: dict[str, str] = {}
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._entries)
@@ -106,17 +107,16 @@ class ConfigEntries(Generic[C, E]):
 
         return self._file.write(tables)
 
-    def _encode(self, entries: dict[str, E]) -> dict[str, fastjson.Encoded]:
-        """Return the text of each entry; only one thread calls it at a time."""
-        known, texts = self._texts, dict[str, tuple[E, fastjson.Encoded]]()
-        for name, entry in entries.items():
-            found = known.get(name)
-            if found is None or found[0] is not entry:
-                merged = _merged(entry, self._loaded.get(name) or {})
-                found = entry, fastjson.encode(merged, _DEPTH)
-            texts[name] = found
-        self._texts = texts
-        return {name: text for name, (_, text) in texts.items()}
+    def _encode(self, entries: dict[str, E]) -> fastjson.Encoded:
+        """Return the text of the table; only one thread calls it at a time."""
+        known, texts = self._encoded, self._texts
+        for name in [name for name, entry in entries.items() if known.get(name) is not entry]:
+            merged = _merged(entries[name], self._loaded.get(name) or {})
+            texts[name] = fastjson.encode_member(name, merged, _DEPTH)
+        if len(texts) > len(entries):
+            self._texts = texts = {name: texts[name] for name in entries}
+        self._encoded = entries
+        return fastjson.join_members(texts.values(), _DEPTH)
 
     def _others(self) -> Fields:
         """Return the file's other tables, which no longer change."""

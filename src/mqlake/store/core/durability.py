@@ -27,6 +27,8 @@ from mqlake.store.settings import FlushDiskType, StoreSettings
 LINKS_INTERVAL = 1000
 
 _PAGE = 4096
+_MOST_TO_READ = 64 << 20
+"""Bytes of the log after which a checkpoint is due: so much more does a recovery read."""
 
 
 class Durability:
@@ -52,6 +54,7 @@ class Durability:
         self._health, self._ticks, self._fork_guard = health, ticks, fork_guard
         self._last_flush = self._last_checkpoint = clock.monotonic()
         self._entries_in_checkpoint = self._dispatcher.entries
+        self._end_in_checkpoint = self._log.end
         self.flush_service = Service(
             lambda: settings.now.flush_interval_commit_log, self._flush, "flush"
         )
@@ -94,10 +97,11 @@ class Durability:
 
     def pending_checkpoint(self) -> PendingCheckpoint:
         """Return a job that makes all files durable, and a checkpoint that records this."""
-        now, entries = self._clock.monotonic(), self._dispatcher.entries
+        now, entries, end = self._clock.monotonic(), self._dispatcher.entries, self._log.end
 
         def note() -> None:
-            self._last_checkpoint, self._entries_in_checkpoint = now, entries
+            self._last_checkpoint = now
+            self._entries_in_checkpoint, self._end_in_checkpoint = entries, end
 
         parts = [
             self._log.unsynced(),
@@ -149,15 +153,24 @@ class Durability:
         return self._log.unsynced()
 
     def _derived_flush(self) -> Job | None:
-        """Sync derived files once there are enough new entries, or they have waited long."""
-        settings = self._settings.now
-        new = (self._dispatcher.entries - self._entries_in_checkpoint) * ENTRY_SIZE
-        waited = (self._clock.monotonic() - self._last_checkpoint) * 1000
-        is_late = waited >= settings.flush_consume_queue_thorough_interval
-        is_due = new >= settings.flush_consume_queue_least_pages * _PAGE or is_late
-        if self._health.failure or not is_due:
+        """Sync derived files once it is worth it, or they have waited long.
+
+        Each file costs a sync, however little is new in it: a thousand queues with a few entries
+        each wait until a recovery would have to read much.
+        """
+        if self._health.failure or not (self._is_worth_a_checkpoint() or self._is_late()):
             return None
         return self.pending_checkpoint()
+
+    def _is_worth_a_checkpoint(self) -> bool:
+        new = (self._dispatcher.entries - self._entries_in_checkpoint) * ENTRY_SIZE
+        least = self._settings.now.flush_consume_queue_least_pages * _PAGE
+        is_much = self._log.end - self._end_in_checkpoint >= _MOST_TO_READ
+        return new >= least * max(1, self._queues.files.unsynced) or is_much
+
+    def _is_late(self) -> bool:
+        waited = (self._clock.monotonic() - self._last_checkpoint) * 1000
+        return waited >= self._settings.now.flush_consume_queue_thorough_interval
 
     def _check_links(self) -> None:
         """Raise an error if files in use were removed: messages that are put then would be lost."""

@@ -132,6 +132,11 @@ class OwnedQueueFiles:
 
     # Sync
 
+    @property
+    def unsynced(self) -> int:
+        """How many files have entries that are not durable yet."""
+        return len(self._dirty)
+
     def pending_sync(self) -> PendingSync:
         """Return a job that makes all current entries durable, and the names of their files."""
         files = [self._open.get(path) or self._closed_file(path) for path in self._dirty]
