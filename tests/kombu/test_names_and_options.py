@@ -9,16 +9,19 @@ import pytest
 
 pytest.importorskip("celery", reason="these tests need Celery: pip install 'mqlake[celery]'")
 
+from celery import Celery
 from hypothesis import given
 from hypothesis import strategies as st
 from kombu import Connection
 
 import mqlake.kombu  # noqa: F401 (registers the scheme)
+from mqlake.kombu.access import access_of
 from mqlake.kombu.errors import ConfigurationError
 from mqlake.kombu.names import exchange_topic, queue_name, queue_topic
 from mqlake.kombu.payloads import delivery_time
-from mqlake.kombu.settings import client_tls, name_servers, transport_settings
+from mqlake.kombu.settings import name_servers, transport_settings
 from mqlake.protocol.naming import topic_fault
+from mqlake.protocol.signature import Credentials
 from mqlake.remoting.tls.options import ClientTls, Verify
 
 NOW = 1_700_000_000_000
@@ -77,6 +80,9 @@ def test_names_that_are_refused(queue: str, reason: str) -> None:
         ("rocketmq://a:1;b:2/", "a:1;b:2"),
         ("rocketmq://a;b/", "a:9876;b:9876"),
         (["rocketmq://a:1", "rocketmq://b:2/"], "a:1;b:2"),
+        ("rocketmq://user:secret@a:1;b:2/", "a:1;b:2"),
+        ("rocketmq://user:secret@a;user:secret@b:2/", "a:9876;b:2"),
+        (["rocketmq://user:secret@a:1", "rocketmq://user:secret@b:2/"], "a:1;b:2"),
     ],
 )
 def test_name_servers_of_urls(url: object, found: str) -> None:
@@ -101,20 +107,87 @@ def test_name_servers_of_urls(url: object, found: str) -> None:
 )
 def test_tls_of_urls(url: str, given: object, found: ClientTls | None) -> None:
     connection = Connection(url, ssl=given)
-    assert client_tls(connection, is_needed=connection.transport.uses_tls) == found
+    assert access_of(connection, needs_tls=connection.transport.uses_tls).tls == found
     name_servers(connection)
+
+
+@pytest.mark.parametrize(
+    ("url", "options", "found"),
+    [
+        ("rocketmq://a:1", {}, None),
+        ("rocketmq://user:secret@a:1", {}, Credentials("user", "secret")),
+        ("rocketmq://user:secret@", {}, Credentials("user", "secret")),
+        ("rocketmqs://us%3Aer:p%40%3B%2Fw@a:1", {}, Credentials("us:er", "p@;/w")),
+        ("rocketmq://user:secret@a:1;b:2/", {}, Credentials("user", "secret")),
+        ("rocketmq://a:1;user:secret@b:2/", {}, Credentials("user", "secret")),
+        ("rocketmq://user:p%40@a:1;user:p%40@b:2/", {}, Credentials("user", "p@")),
+        ("rocketmq://a:1", {"access_key": "u", "secret_key": "p"}, Credentials("u", "p")),
+        ("rocketmq://u:p@a:1", {"access_key": "u", "secret_key": "p"}, Credentials("u", "p")),
+    ],
+)
+def test_users(url: str, options: dict[str, object], found: Credentials | None) -> None:
+    connection = Connection(url, transport_options=options)
+    assert access_of(connection, needs_tls=False).credentials == found
+    name_servers(connection)
+    for part in connection.alt[1:]:  # kombu fails over from one name server to the next.
+        connection.switch(part)
+        assert access_of(connection, needs_tls=False).credentials == found
+
+
+@pytest.mark.parametrize(
+    ("url", "options", "reason"),
+    [
+        ("rocketmq://user@a:1", {}, "the broker URL has no password"),
+        ("rocketmq://:secret@a:1", {}, "the broker URL has no user"),
+        ("rocketmq://a:1;user@b:2/", {}, "name server 2 of the broker URL has no password"),
+        ("rocketmq://a:1", {"secret_key": "secret"}, "broker_transport_options has no user"),
+        ("rocketmq://u:secret@a:1;u:other@b:2/", {}, "different users or passwords"),
+        (
+            "rocketmq://u:secret@a:1",
+            {"access_key": "v", "secret_key": "secret"},
+            "the broker URL and broker_transport_options",
+        ),
+    ],
+)
+def test_users_that_are_refused(url: str, options: dict[str, object], reason: str) -> None:
+    with pytest.raises(ConfigurationError, match=reason) as raised:
+        access_of(Connection(url, transport_options=options), needs_tls=False)
+    assert "secret@" not in str(raised.value)
+    assert "other" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "rocketmq://user:hidden@a:1",
+        "rocketmqs://user:hidden@a:1;user:hidden@b:2/",
+        "rocketmq://a:1;user:hidden@b:2/",
+        "rocketmq://",
+    ],
+)
+def test_passwords_are_not_shown(url: str) -> None:
+    options = {"access_key": "user", "secret_key": "hidden"}
+    connection = Connection(url, transport_options=options, ssl={"password": "hidden"})
+    transport = connection.transport
+    shown = [connection.as_uri(), repr(connection), str(connection), repr(vars(transport))]
+    app = Celery("shop", broker=url)
+    app.conf.broker_transport_options = options
+    app.conf.broker_use_ssl = {"password": "hidden"}
+    shown += [app.conf.humanize(), app.bugreport(), repr(app)]
+    shown += [app.connection_for_read().as_uri(), repr(app.connection_for_write())]
+    assert not [text for text in shown if "hidden" in text]
 
 
 def test_unknown_names_of_tls_are_refused() -> None:
     with pytest.raises(ConfigurationError, match="broker_use_ssl: ca_cert: not known"):
-        client_tls(Connection("rocketmqs://a:1", ssl={"ca_cert": "/ca.pem"}), is_needed=True)
+        access_of(Connection("rocketmqs://a:1", ssl={"ca_cert": "/ca.pem"}), needs_tls=True)
 
 
 @pytest.mark.parametrize(
     ("url", "reason"),
     [
-        ("rocketmq://user:secret@a:1", "no ACL"),
-        ("rocketmq://a:1;user:secret@b:2/", "name server 2 is not host:port"),
+        ("rocketmq://a:1;user:secret@b/c:2/", "name server 2 is not host:port"),
+        ("rocketmq://user:secret@a:1;user:secret@b:70000/", "name server 2 is not host:port"),
         ("rocketmq://a:1/shop", "topic_prefix"),
         ("rocketmq://a:1;b:2/shop", "name server 2 is not host:port"),
         ("rocketmq://a:1;b:70000/", "name server 2 is not host:port"),

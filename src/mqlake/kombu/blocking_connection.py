@@ -12,14 +12,15 @@ import struct
 from itertools import count
 from typing import Self
 
+from mqlake.client.access import Access
 from mqlake.errors import MqlakeError
 from mqlake.protocol import json_header
 from mqlake.protocol.command import Command
 from mqlake.protocol.frames import LENGTH_OF_HEADER, LENGTHS, encode
+from mqlake.protocol.signature import signed
 from mqlake.remoting.client import split_address
 from mqlake.remoting.errors import ConnectionFailedError
 from mqlake.remoting.tls.contexts import client_context
-from mqlake.remoting.tls.options import ClientTls
 
 _LONGEST_FRAME = 1 << 24
 _LAST_OPAQUE = 2**31 - 1
@@ -30,16 +31,17 @@ class BlockingConnection:
 
     Args:
         seconds: the timeout of connecting, and of each read or write.
-        tls: how the connection uses TLS; None for clear text.
+        access: how the broker is reached.
 
     Raises:
         ConnectionFailedError: nobody listens at "host:port", or it is not the server it should be.
         MqlakeError: a file for TLS cannot be used.
     """
 
-    def __init__(self, address: str, seconds: float, tls: ClientTls | None = None) -> None:
+    def __init__(self, address: str, seconds: float, access: Access) -> None:
         self._address, self._opaques = address, count(1)
-        context = client_context(tls) if tls else None
+        self._credentials = access.credentials
+        context = client_context(access.tls) if access.tls else None
         host, port = split_address(address)
         try:
             self._socket = socket.create_connection((host, port), seconds)
@@ -93,6 +95,8 @@ class BlockingConnection:
             ConnectionFailedError: the connection was lost, or there was no response in time.
                 Whether the broker has executed the request is unknown.
         """
+        if self._credentials is not None:
+            command = signed(command, self._credentials)
         command.opaque = next(self._opaques) & _LAST_OPAQUE
         try:
             self._socket.sendall(encode(command))

@@ -9,6 +9,7 @@ from threading import Lock
 from time import monotonic
 from typing import NamedTuple
 
+from mqlake.client.access import Access
 from mqlake.client.cluster import MASTER
 from mqlake.client.identity import local_address
 from mqlake.client.message import Message
@@ -21,7 +22,6 @@ from mqlake.protocol.bodies.message_queue import MessageQueue
 from mqlake.protocol.codes import ResponseCode
 from mqlake.protocol.unique_keys import UniqueKeys
 from mqlake.remoting.errors import ConnectionFailedError
-from mqlake.remoting.tls.options import ClientTls
 from mqlake.storage.clock import SystemClock
 
 GROUP = "mqlake_kombu"
@@ -55,11 +55,11 @@ class DirectSender:
 
     Args:
         route_of: returns the route of a topic, which is created if missing.
-        tls: how its connections use TLS; None for clear text.
+        access: how its brokers are reached.
     """
 
-    def __init__(self, route_of: Callable[[str], TopicRoute], tls: ClientTls | None = None) -> None:
-        self._tls = tls
+    def __init__(self, route_of: Callable[[str], TopicRoute], access: Access) -> None:
+        self._access = access
         clock = SystemClock()
         keys = UniqueKeys(f"{local_address()}:0", clock)
         self._outgoings = Outgoings(keys, clock.milliseconds, Compression(), MAX_MESSAGE_SIZE)
@@ -125,7 +125,8 @@ class DirectSender:
         if connection is not None and connection.is_usable:
             return connection
         self._drop(address)
-        connection = self._connections[address] = BlockingConnection(address, _TIMEOUT, self._tls)
+        connection = BlockingConnection(address, _TIMEOUT, self._access)
+        self._connections[address] = connection
         return connection
 
     def _drop(self, address: str) -> None:

@@ -7,6 +7,7 @@ import logging
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any
 
+from mqlake.client.access import Access
 from mqlake.client.consumer.pull_consumer import PullConsumer
 from mqlake.client.consumer.simple_consumer import PoppedMessage, SimpleConsumer
 from mqlake.client.message import ReceivedMessage
@@ -14,7 +15,6 @@ from mqlake.errors import MqlakeError
 from mqlake.kombu.border import Payload
 from mqlake.kombu.payloads import mark_redelivered, payload_of
 from mqlake.protocol.bodies.message_queue import MessageQueue
-from mqlake.remoting.tls.options import ClientTls
 from mqlake.workqueue.deliveries import Delivery, PrefetchWindow, log_failures
 
 Arrive = Callable[[Payload, Delivery | None], None]
@@ -123,9 +123,9 @@ class ExchangeReader:
         selects: Callable[[Payload], bool],
         arrive: Arrive,
         is_full: Callable[[], bool],
-        tls: ClientTls | None = None,
+        access: Access,
     ) -> None:
-        self._name_servers, self._offsets, self._tls = name_servers, offsets, tls
+        self._name_servers, self._offsets, self._access = name_servers, offsets, access
         self._selects, self._arrive, self._is_full = selects, arrive, is_full
 
     async def run(self) -> None:
@@ -138,7 +138,10 @@ class ExchangeReader:
                 await asyncio.sleep(_BACKOFF)
 
     async def _read(self) -> None:
-        async with PullConsumer(self._name_servers, tls=self._tls) as consumer:
+        access = self._access
+        async with PullConsumer(
+            self._name_servers, tls=access.tls, credentials=access.credentials
+        ) as consumer:
             for topic in {queue.topic for queue in self._offsets}:
                 await consumer.queues_of(topic)
             consumer.assign(self._offsets)

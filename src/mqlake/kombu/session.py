@@ -9,6 +9,7 @@ from contextlib import AsyncExitStack
 from typing import Any, Self
 
 from mqlake.admin.admin import Admin
+from mqlake.client.access import Access
 from mqlake.client.consumer.pull_consumer import PullConsumer
 from mqlake.client.consumer.simple_consumer import SimpleConsumer
 from mqlake.client.message import Message
@@ -20,7 +21,6 @@ from mqlake.kombu.readers import Arrive, ExchangeReader, QueueReader, ends_of
 from mqlake.kombu.settings import TransportSettings
 from mqlake.kombu.sources import Source, begin_at_end
 from mqlake.protocol.bodies.message_queue import MessageQueue
-from mqlake.remoting.tls.options import ClientTls
 from mqlake.workqueue.deliveries import Delivery, PrefetchWindow, log_failures
 from mqlake.workqueue.extensions import keep_extended
 from mqlake.workqueue.topics import QueueTopics
@@ -61,7 +61,7 @@ class BrokerSession:
         is_full: returns whether enough messages wait for the channels to take them.
         fail: called if a task of the connection ended with an error: the connection then no longer
             receives or extends messages.
-        tls: how all connections use TLS; None for clear text.
+        access: how all servers are reached.
     """
 
     def __init__(
@@ -70,12 +70,13 @@ class BrokerSession:
         settings: TransportSettings,
         is_full: Callable[[], bool],
         fail: Callable[[BaseException], object],
-        tls: ClientTls | None = None,
+        access: Access,
     ) -> None:
         self._name_servers, self._settings, self._is_full = name_servers, settings, is_full
-        self._tls = tls
         self._fail = fail
-        self._admin = Admin(name_servers, tls=tls)
+        self._tls, self._credentials = access.tls, access.credentials
+        self._access = access
+        self._admin = Admin(name_servers, tls=access.tls, credentials=access.credentials)
         self.topics = QueueTopics(self._admin, settings.group, settings.queues_per_topic)
         self._consumers: dict[Source, SimpleConsumer] = {}
         self._subscriptions: dict[PrefetchWindow, list[Subscription]] = {}
@@ -89,7 +90,7 @@ class BrokerSession:
         is_full: Callable[[], bool],
         fail: Callable[[BaseException], object],
         seconds: float,
-        tls: ClientTls | None = None,
+        access: Access,
     ) -> Self:
         """Connect to a cluster.
 
@@ -99,7 +100,7 @@ class BrokerSession:
         Raises:
             MqlakeError: no name server knows a broker, or none answers in time.
         """
-        session = cls(name_servers, settings, is_full, fail, tls)
+        session = cls(name_servers, settings, is_full, fail, access)
         try:
             async with asyncio.timeout(seconds):
                 await session._admin.brokers()
@@ -115,10 +116,10 @@ class BrokerSession:
 
     async def _start_clients(self) -> None:
         self._producer = await self._stack.enter_async_context(
-            Producer(self._name_servers, tls=self._tls)
+            Producer(self._name_servers, tls=self._tls, credentials=self._credentials)
         )
         self._offsets = await self._stack.enter_async_context(
-            PullConsumer(self._name_servers, tls=self._tls)
+            PullConsumer(self._name_servers, tls=self._tls, credentials=self._credentials)
         )
         self._extending = asyncio.get_running_loop().create_task(
             keep_extended(self._held, self._settings.visibility_timeout)
@@ -223,7 +224,7 @@ class BrokerSession:
     ) -> None:
         """Read the topic of an exchange from given offsets on."""
         reader = ExchangeReader(
-            self._name_servers, offsets, selects, arrive, self._is_full, self._tls
+            self._name_servers, offsets, selects, arrive, self._is_full, self._access
         )
         self._start(subscription, reader.run, None)
 
@@ -261,6 +262,7 @@ class BrokerSession:
                 invisible=settings.visibility_timeout,
                 is_from_first=True,
                 tls=self._tls,
+                credentials=self._credentials,
             )
             await self._stack.enter_async_context(found)
         return found

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import re
-import ssl
 from collections.abc import Mapping
-from typing import Annotated, Any, cast
+from typing import Annotated, Any
 
 import msgspec
 
+from mqlake.kombu.access import without_user
 from mqlake.kombu.border import Connection
 from mqlake.kombu.errors import ConfigurationError
 from mqlake.kombu.names import prefix_fault
 from mqlake.protocol.naming import group_fault
-from mqlake.remoting.tls.options import ClientTls, Verify
 
 DEFAULT_PORT = 9876
-_SSL = frozenset(("ca_certs", "certfile", "keyfile", "password", "cert_reqs", "check_hostname"))
 _ADDRESS = re.compile(r"[A-Za-z0-9_.-]+:[0-9]{1,5}")
 
 
@@ -57,44 +55,12 @@ def transport_settings(options: Mapping[str, Any]) -> TransportSettings:
     return settings
 
 
-def client_tls(connection: Connection, *, is_needed: bool) -> ClientTls | None:
-    """Return how a connection uses TLS: `broker_use_ssl`, with the names of Python's `ssl`.
-
-    Args:
-        is_needed: whether the URL says so; else only `broker_use_ssl` does.
-
-    Raises:
-        ConfigurationError: `broker_use_ssl` has an unknown name.
-    """
-    given = connection.ssl
-    if not given:
-        return ClientTls() if is_needed else None
-    is_mapping = isinstance(given, Mapping)
-    values = dict(cast("Mapping[str, Any]", given)) if is_mapping else {}
-    if unknown := sorted(set(values) - _SSL):
-        raise ConfigurationError(
-            f"broker_use_ssl: {', '.join(unknown)}: not known; use {', '.join(sorted(_SSL))}"
-        )
-    verify = Verify.FULL if values.get("check_hostname", True) else Verify.CA
-    if values.get("cert_reqs", ssl.CERT_REQUIRED) != ssl.CERT_REQUIRED:
-        verify = Verify.NONE
-    return ClientTls(
-        ca=str(values.get("ca_certs") or ""),
-        cert=str(values.get("certfile") or ""),
-        key=str(values.get("keyfile") or ""),
-        key_password=str(values.get("password") or ""),
-        verify=verify,
-    )
-
-
 def name_servers(connection: Connection) -> str:
     """Return the name servers of a broker URL: "host:port", several separated by `;`.
 
     Raises:
         ConfigurationError: the URL has a part that this transport does not support.
     """
-    if connection.userid or connection.password:
-        raise ConfigurationError("broker URL: user and password are not supported: there is no ACL")
     if (connection.virtual_host or "/") != "/":
         raise ConfigurationError("broker URL: the path must be empty; use the option topic_prefix")
     # kombu splits "rocketmq://a;b/" at the semicolon, and fails over from one to the next. All are
@@ -104,7 +70,7 @@ def name_servers(connection: Connection) -> str:
 
 
 def _address(number: int, part: str) -> str:
-    host = part.partition("://")[2] if "://" in part else part
+    host = without_user(part).rpartition("://")[2]
     host, _, path = host.partition("/")
     address = f"{host.removesuffix(':')}:{DEFAULT_PORT}" if ":" not in host[:-1] else host
     if path or not _ADDRESS.fullmatch(address) or int(address.rpartition(":")[2]) > 65_535:

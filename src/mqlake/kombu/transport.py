@@ -12,6 +12,7 @@ import mqlake
 from mqlake.client.message import Message
 from mqlake.errors import MqlakeError
 from mqlake.kombu import loop_thread
+from mqlake.kombu.access import access_of
 from mqlake.kombu.arrivals import Arrivals
 from mqlake.kombu.border import Connection, Hub, VirtualTransport
 from mqlake.kombu.channel import Channel, Feed
@@ -20,7 +21,7 @@ from mqlake.kombu.direct_sender import DirectSender
 from mqlake.kombu.errors import RequestRefusedError, UnavailableError, as_kombu_error
 from mqlake.kombu.loop_thread import LoopThread
 from mqlake.kombu.session import BrokerSession
-from mqlake.kombu.settings import DEFAULT_PORT, client_tls, name_servers, transport_settings
+from mqlake.kombu.settings import DEFAULT_PORT, name_servers, transport_settings
 
 T = TypeVar("T")
 
@@ -56,7 +57,7 @@ class Transport(VirtualTransport):
         super().__init__(client, **kwargs)
         self.settings = transport_settings(client.transport_options)
         self._name_servers = name_servers(client)
-        self._tls = client_tls(client, is_needed=self.uses_tls)
+        self._access = access_of(client, needs_tls=self.uses_tls)
         self._thread: LoopThread | None = None
         self._session: BrokerSession | None = None
         self._sender: DirectSender | None = None
@@ -124,7 +125,7 @@ class Transport(VirtualTransport):
         session = self.session
         if self._sender is None:
             self._sender = DirectSender(
-                lambda topic: self.run(session.topics.route(topic)), self._tls
+                lambda topic: self.run(session.topics.route(topic)), self._access
             )
         try:
             is_stored = self.thread.is_own and self._sender.send(message)
@@ -152,7 +153,7 @@ class Transport(VirtualTransport):
                     self._is_full,
                     self.arrivals.put,
                     seconds,
-                    self._tls,
+                    self._access,
                 )
             )
         except BaseException:
