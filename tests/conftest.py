@@ -10,6 +10,7 @@ import pytest
 from hypothesis import settings
 
 from mqlake.programs import ports
+from tests.patience import connect_patiently
 from tests.skips import summary
 from tests.slow_machine import plugin as slow_machine
 
@@ -53,6 +54,7 @@ def pytest_configure(config: pytest.Config) -> None:
     share = len(ports.PORTS) // int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
     ports.PORTS = ports.PORTS[worker * share : (worker + 1) * share]
     slow_machine.register(config)
+    connect_patiently()
 
 
 def pytest_collection() -> None:

@@ -21,6 +21,7 @@ from mqlake.client import instance as instance_module
 from mqlake.remoting.connection import Peer
 from mqlake.storage import clock
 from mqlake.store import message_store
+from tests.patience import usual_connections
 from tests.simulation.loop import SimulatedLoop
 from tests.simulation.process import CURRENT
 
@@ -71,6 +72,7 @@ def replaced(loop: SimulatedLoop, seed: str, *, intervals: dict[str, float]) -> 
     """
     with ExitStack() as undo:
         put = undo.enter_context
+        put(usual_connections())
         put(mock.patch.object(clock, "time", _Time(loop)))
         put(mock.patch.object(os, "getpid", return_value=_PID))
         dice = random.Random(f"{seed}/secrets")

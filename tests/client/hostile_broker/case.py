@@ -23,6 +23,7 @@ from tests.client.hostile_broker.mutations import Mutations
 from tests.client.hostile_broker.transport import Link
 from tests.client.hostile_broker.users import HandlerError, Users
 from tests.client.hostile_broker.virtual_loop import HangError, VirtualLoop
+from tests.patience import usual_connections
 
 ANSWERS = 1000
 """Mutated answers of a case."""
@@ -149,6 +150,7 @@ def run(seed: int, answers: int = ANSWERS) -> Outcome:
 def _no_real_time() -> Generator[None]:
     """Let connections be served for as long as they have something: then a seed repeats a case."""
     with (
+        usual_connections(),
         mock.patch.object(connection, "perf_counter", return_value=0.0),
         mock.patch.object(turns, "perf_counter", return_value=0.0),
     ):
