@@ -47,6 +47,12 @@ def test_admin_commands_work(running: RunningBroker) -> None:
     assert (code, "broker-a" in out) == (0, True), err
 
 
+def test_the_doctor_needs_no_extra() -> None:
+    code, out, err = mqlake("doctor", "--json")
+    assert code in (0, 1), err
+    assert "so stores cannot be read" in out
+
+
 def test_a_command_that_needs_an_extra_says_which(tmp_path: Path) -> None:
     for words in (
         ("broker", "--store", str(tmp_path / "store")),

@@ -6,7 +6,8 @@ import logging
 
 import pytest
 
-from mqlake.kernels import jit
+from mqlake.dispatch import warm_up
+from mqlake.kernels import first_use, jit
 from mqlake.programs.kernels import load_kernels
 
 
@@ -21,3 +22,14 @@ def test_only_kernels_that_are_compiled_are_worth_a_line(
     found = [line for line in caplog.messages if "kernels compiled in" in line]
     assert len(found) == lines
     assert all(line.startswith(f"{count} ") for line in found)
+
+
+def test_the_first_start_says_that_it_compiles_before_it_does(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said: list[list[str]] = []
+    monkeypatch.setattr(first_use, "is_first_use", lambda _: True)
+    monkeypatch.setattr(warm_up, "load", lambda **_: said.append(list(caplog.messages)))
+    with caplog.at_level(logging.INFO, "mqlake"):
+        load_kernels()
+    assert said == [[first_use.MESSAGE]]

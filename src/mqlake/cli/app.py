@@ -23,6 +23,7 @@ from mqlake.cli.commands import (
     broker,
     consume,
     convert,
+    doctor,
     export,
     follow,
     inspect,
@@ -94,6 +95,7 @@ COMMANDS: dict[str, ModuleType] = {
     "replica": replica,
     "retention": retention,
     "archive": archive,
+    "doctor": doctor,
 }
 
 KAFKA_COMMANDS: dict[str, ModuleType] = {

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from mqlake.dispatch import warm_up
 from mqlake.dispatch.kernel import is_compiled
+from mqlake.kernels.first_use import tell_first_use
 
 _MAPS = Path("/proc/self/maps")
 _COMPILER = "libllvmlite"
@@ -27,6 +28,8 @@ def load_kernels() -> None:
     necessary.
     """
     begin = time.perf_counter()
+    if is_compiled():
+        tell_first_use(_log.info)
     warm_up.load(export=False)
     if count := _compiled_count():
         seconds = time.perf_counter() - begin

@@ -1,0 +1,66 @@
+"""Check what this machine has for mqlake, and say what is missing and how to mend it.
+
+Checked are the Python, the packages of each extra, the compiled kernels, Java, the default ports,
+the disk of a store (its room, and how long a sync takes), and the limit of open files. With
+`--spark`, an embedded Spark is started, and runs a job. Nothing is changed.
+
+A note is about something that works less well, or about a part that you may not need. A problem is
+about something that fails. The exit code is 1 if there is a problem.
+
+JSON: `problems` and `notes` (how many there are), `findings`. Each of these has `name`, `state`
+("ok", "note" or "problem"), `found` and `mend` (a command, or what else to do; empty if there is
+nothing to do).
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from mqlake.cli import options as shared
+from mqlake.cli.output import draw, write_json
+
+EXAMPLES = (
+    "mqlake doctor",
+    "mqlake doctor --spark",
+    "mqlake doctor --store /data/rocketmq/store --namesrv 'host1:9876;host2:9876' --json",
+)
+
+
+def doctor(
+    store: Annotated[
+        Path,
+        typer.Option("--store", metavar="DIR", help="Directory of a store: its disk is checked."),
+    ] = Path(),
+    namesrv: Annotated[
+        str,
+        typer.Option(
+            "--namesrv", "-n", metavar="HOST:PORT", help="Name servers to reach, separated by ';'."
+        ),
+    ] = "",
+    spark: Annotated[
+        bool, typer.Option("--spark", help="Also start an embedded Spark, and run a job on it.")
+    ] = False,
+    json: shared.Json = False,
+) -> int:
+    """Check what this machine has for mqlake, and say how to mend what is missing."""
+    from mqlake.doctor.examine import examine
+    from mqlake.doctor.finding import State
+
+    if spark:
+        sys.stderr.write("mqlake: starting Spark; this takes some seconds\n")
+    addresses = [address for address in namesrv.split(";") if address]
+    findings = list(examine(store, addresses, starts_spark=spark))
+    problems, notes = (
+        sum(each.state is state for each in findings) for state in (State.PROBLEM, State.NOTE)
+    )
+    if json:
+        write_json({"problems": problems, "notes": notes, "findings": findings})
+    else:
+        from mqlake.cli.views.doctor import view
+
+        draw(view(findings, problems))
+    return 1 if problems else 0

@@ -1,0 +1,75 @@
+"""The disk of a store, and the limits of the system."""
+
+from __future__ import annotations
+
+import os
+import resource
+import shutil
+import tempfile
+import time
+from pathlib import Path
+
+from mqlake.doctor.finding import Finding, State
+
+FULL, FILLING = 90, 75
+"""Percent of the disk above which a broker accepts no messages, and above which it removes old ones
+at any hour (`diskSpaceWarningLevelRatio`, `diskMaxUsedSpaceRatio`)."""
+FEWEST_FILES = 65_536
+"""Open files of one process: each connection is one, and each file of a store in use."""
+SLOW_SYNC = 0.02
+"""Seconds of a sync of 4 KiB from which on `SYNC_FLUSH` is slow."""
+_SYNCS = 5
+
+
+def disk(directory: Path) -> Finding:
+    """Report how full the disk of a directory is, and how long a sync takes there."""
+    name, place = f"disk of {directory}", _existing(directory)
+    try:
+        usage = shutil.disk_usage(place)
+        seconds = _sync_seconds(place)
+    except OSError as error:
+        mend = "choose a directory that this user can write"
+        return Finding(name, State.PROBLEM, f"it cannot be written: {error.strerror}", mend)
+    used = 100 * usage.used / (usage.used + usage.free)
+    found = f"{used:.0f} % used, {usage.free / 2**30:.1f} GiB free, a sync takes "
+    found += f"{seconds * 1000:.1f} ms"
+    if used > FULL:
+        mend = f"make room: above {FULL} %, a broker accepts no messages"
+        return Finding(name, State.PROBLEM, found, mend)
+    if used > FILLING:
+        mend = f"make room: above {FILLING} %, a broker removes expired files at any hour"
+        return Finding(name, State.NOTE, found, mend)
+    if seconds > SLOW_SYNC:
+        return Finding(name, State.NOTE, found, "with SYNC_FLUSH, each send waits that long")
+    return Finding(name, State.OK, found)
+
+
+def open_files() -> Finding:
+    """Report how many files a process may open: the hard limit, which a broker raises itself to."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if most == resource.RLIM_INFINITY:
+        return Finding("open files", State.OK, "no limit")
+    found = f"a process may open {most:,}"
+    if most < FEWEST_FILES:
+        mend = f"ulimit -Hn {FEWEST_FILES}, or LimitNOFILE={FEWEST_FILES} in the systemd unit"
+        return Finding("open files", State.NOTE, found, mend)
+    return Finding("open files", State.OK, found)
+
+
+def _existing(directory: Path) -> Path:
+    """Return the directory, or the nearest one above it that exists."""
+    absolute = directory.absolute()
+    return next(each for each in (absolute, *absolute.parents) if each.is_dir())
+
+
+def _sync_seconds(directory: Path) -> float:
+    """Return the median time of a few syncs, each of a page."""
+    taken: list[float] = []
+    with tempfile.TemporaryFile(dir=directory) as file:
+        for _ in range(_SYNCS):
+            file.write(bytes(4096))
+            file.flush()
+            begin = time.perf_counter()
+            os.fsync(file.fileno())
+            taken.append(time.perf_counter() - begin)
+    return sorted(taken)[_SYNCS // 2]

@@ -1,0 +1,46 @@
+"""The default ports, and name servers."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator, Sequence
+
+from mqlake.doctor.finding import Finding, State
+
+PORTS = {9876: "name server", 10909: "broker, without waiting", 10911: "broker", 10912: "slaves"}
+"""The ports that a name server and a broker listen on by default."""
+_SECONDS = 3.0
+
+
+def ports() -> Finding:
+    """Report which of the default ports are in use."""
+    used = [f"{port} ({what})" for port, what in PORTS.items() if _is_used(port)]
+    if not used:
+        listed = ", ".join(map(str, PORTS))
+        return Finding("ports", State.OK, f"free: {listed}")
+    found = f"in use: {', '.join(used)}"
+    mend = "if this is not your broker: mqlake broker --port PORT, mqlake namesrv --port PORT"
+    return Finding("ports", State.NOTE, found, mend)
+
+
+def name_servers(addresses: Sequence[str]) -> Iterator[Finding]:
+    """Report for each "host:port" whether it accepts a connection."""
+    for address in addresses:
+        name = f"name server {address}"
+        host, _, port = address.rpartition(":")
+        try:
+            with socket.create_connection((host.strip("[]"), int(port)), _SECONDS):
+                yield Finding(name, State.OK, "it accepts connections")
+        except (OSError, ValueError, OverflowError) as error:
+            reason = getattr(error, "strerror", None) or str(error)
+            yield Finding(name, State.PROBLEM, f"no connection: {reason}", "mqlake namesrv")
+
+
+def _is_used(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("", port))
+        except OSError:
+            return True
+        return False

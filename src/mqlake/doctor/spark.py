@@ -1,0 +1,41 @@
+"""Java and Spark, and whether an embedded Spark starts."""
+
+from __future__ import annotations
+
+import time
+from importlib.util import find_spec
+
+from mqlake.doctor.finding import Finding, State
+from mqlake.errors import MqlakeError
+
+
+def java() -> Finding:
+    """Report the Java runtime that Spark would use; a problem only if Spark is installed."""
+    from mqlake.spark.java import find_java
+
+    try:
+        found = find_java()
+    except MqlakeError as error:
+        state = State.PROBLEM if find_spec("pyspark") else State.NOTE
+        return Finding("java", state, str(error), "apt install default-jre-headless")
+    return Finding("java", State.OK, f"Java {found.version} in {found.home}")
+
+
+def spark() -> Finding:
+    """Start an embedded Spark, run one job on it, and report how long this took."""
+    begin = time.perf_counter()
+    try:
+        from mqlake.spark.session import open_session
+
+        with open_session("local[1]") as session:
+            count = session.spark.range(1000).count()
+            version = session.spark.version
+    except ModuleNotFoundError as error:
+        found = f"{error.name} is not installed"
+        return Finding("spark", State.PROBLEM, found, "pip install 'mqlake[spark]'")
+    except Exception as error:  # noqa: BLE001 (whatever Spark raises is the finding)
+        reason = " ".join(str(error).split())
+        return Finding("spark", State.PROBLEM, f"it does not start: {reason}")
+    seconds = time.perf_counter() - begin
+    found = f"Spark {version} starts, and counted {count:,} rows, in {seconds:.1f} s"
+    return Finding("spark", State.OK, found)

@@ -1,0 +1,42 @@
+"""Java that is missing, and a Spark that starts or does not."""
+
+from __future__ import annotations
+
+import pytest
+
+from mqlake.doctor import spark as checks
+from mqlake.doctor.finding import State
+from mqlake.errors import JobError
+from mqlake.spark import java, session
+
+
+@pytest.mark.parametrize(("installed", "state"), [(True, State.PROBLEM), (False, State.NOTE)])
+def test_missing_java_is_a_problem_if_spark_is_installed(
+    monkeypatch: pytest.MonkeyPatch, installed: bool, state: State
+) -> None:
+    def missing() -> None:
+        raise JobError("Spark needs Java 17 or newer")
+
+    monkeypatch.setattr(java, "find_java", missing)
+    monkeypatch.setattr(checks, "find_spec", lambda _: installed or None)
+    found = checks.java()
+    assert (found.state, found.found) == (state, "Spark needs Java 17 or newer")
+
+
+def test_a_spark_that_does_not_start_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_: str) -> None:
+        raise JobError("no room\n  for Spark")
+
+    monkeypatch.setattr(session, "open_session", refuse)
+    found = checks.spark()
+    assert (found.state, found.found) == (
+        State.PROBLEM,
+        "it does not start: no room for Spark",
+    )
+
+
+@pytest.mark.spark
+def test_spark_starts_and_runs_a_job() -> None:
+    found = checks.spark()
+    assert found.state is State.OK, found
+    assert "counted 1,000 rows" in found.found
