@@ -25,6 +25,7 @@ SECRET = "hunter2-secret"
         ({"tlsCa": "/ca"}, {"MQLAKE_TLS": "0"}, Access(tls=ClientTls(ca="/ca"))),
         ({"tlsVerify": "Ca"}, {}, Access(tls=ClientTls(verify=Verify.CA))),
         ({}, {"MQLAKE_TLS_KEY_PASSWORD": "p"}, Access()),
+        ({"tlsKeyPassword": "", "tlsCa": "", "tls": ""}, {}, Access()),
         ({"tlsKeyPassword": "p"}, {}, Access(tls=ClientTls(key_password="p"))),
         (
             {"tlsCert": "/c", "tlsKey": "/k"},

@@ -77,7 +77,7 @@ def _tls(values: Mapping[str, str], given: Mapping[str, str]) -> ClientTls | Non
         return None
     # In the environment, the password of a key may stand alone.
     is_asked = any(
-        option.name in (given if option is KEY_PASSWORD else values) for option in OF_TLS
+        (given if option is KEY_PASSWORD else values).get(option.name) for option in OF_TLS
     )
     if values[TLS.name].lower() != "true" and not is_asked:
         return None

@@ -7,7 +7,7 @@ import re
 
 from mqlake.query.live.option_table import LIVE_OPTIONS
 from mqlake.query.reading.parsing import parse_options
-from mqlake.spark.live.reference import tables
+from mqlake.spark.live.reference import access_tables, tables
 from mqlake.spark.options.reference import with_tables
 from tests.spark.servers import ROOT
 
@@ -19,6 +19,13 @@ def test_the_tables_are_up_to_date() -> None:
     page = PAGE.read_text()
     assert with_tables(page, tables()) == page
     assert all(table in page for table in tables().values())
+
+
+def test_the_table_of_access_is_up_to_date() -> None:
+    """`python -m mqlake.spark.live.reference docs/tls.md` writes it."""
+    page = (PAGE.parent / "tls.md").read_text()
+    assert with_tables(page, access_tables()) == page
+    assert all(table in page for table in access_tables().values())
 
 
 def test_options_in_examples_exist() -> None:

@@ -6,13 +6,23 @@ import os
 from collections.abc import Coroutine
 from concurrent.futures import Future
 from threading import Lock
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
+from mqlake.client.access import Access
 from mqlake.client.identity import DEFAULT_INSTANCE
 from mqlake.client.instance import ClientInstance, give_back, share_instance
 from mqlake.client.loop_thread import LoopThread
 
 T = TypeVar("T")
+
+
+class Cluster(Protocol):
+    """Which cluster, and how its servers are reached: options of a query, or of a task."""
+
+    @property
+    def name_servers(self) -> str: ...
+    @property
+    def access(self) -> Access: ...
 
 
 class Connection:
@@ -22,9 +32,9 @@ class Connection:
         instance: the client instance, for coroutines that this connection runs.
     """
 
-    def __init__(self, name_servers: str) -> None:
+    def __init__(self, name_servers: str, access: Access) -> None:
         self._thread = LoopThread("mqlake-spark")
-        self.instance: ClientInstance = self._thread.run(_open(name_servers))
+        self.instance: ClientInstance = self._thread.run(_open(name_servers, access))
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Return the result of a coroutine."""
@@ -40,23 +50,25 @@ class Connection:
         self._thread.close()
 
 
-async def _open(name_servers: str) -> ClientInstance:
-    return share_instance(name_servers, DEFAULT_INSTANCE, None)
+async def _open(name_servers: str, access: Access) -> ClientInstance:
+    return share_instance(
+        name_servers, DEFAULT_INSTANCE, None, tls=access.tls, credentials=access.credentials
+    )
 
 
-_open_ones: dict[tuple[int, str], Connection] = {}
+_open_ones: dict[tuple[int, str, Access], Connection] = {}
 _opening = Lock()
 
 
-def connection(name_servers: str) -> Connection:
+def connection(cluster: Cluster) -> Connection:
     """Return this process's connection to a cluster; it stays open for later tasks.
 
     Spark's workers are forked, so a connection belongs to the process that opened it.
     """
-    key = os.getpid(), name_servers
+    key = os.getpid(), cluster.name_servers, cluster.access
     with _opening:
         if key not in _open_ones:
-            _open_ones[key] = Connection(name_servers)
+            _open_ones[key] = Connection(cluster.name_servers, cluster.access)
         return _open_ones[key]
 
 

@@ -5,9 +5,10 @@ Options that mean the same as on a store directory are taken from there.
 
 from __future__ import annotations
 
+from mqlake.client import access_options
 from mqlake.query.reading import queue_json
 from mqlake.query.reading.limits import EARLIEST, LATEST, limit
-from mqlake.query.reading.parsing import Option, boolean, duration, text, whole, words
+from mqlake.query.reading.parsing import Option, boolean, choice, duration, text, whole, words
 from mqlake.query.store.option_table import SOURCE_OPTIONS
 
 NAME_SERVER = Option(
@@ -29,6 +30,16 @@ RETRY_TIMEOUT = Option(
     ("pullTimeoutMs",),
 )
 
+
+def _access_option(option: access_options.AccessOption) -> Option:
+    meaning = f"{option.meaning} Default: the driver's environment variable `{option.variable}`."
+    return Option(
+        option.name, choice(*option.values) if option.values else text, None, "both", meaning
+    )
+
+
+ACCESS_OPTIONS = tuple(map(_access_option, access_options.OPTIONS))
+
 _OF_DIRECTORIES = {option.name: option for option in SOURCE_OPTIONS}
 
 _SAME = (
@@ -46,6 +57,7 @@ _SAME = (
 
 LIVE_OPTIONS: tuple[Option, ...] = (
     NAME_SERVER,
+    *ACCESS_OPTIONS,
     Option(
         "subscribe",
         _OF_DIRECTORIES["subscribe"].parse,

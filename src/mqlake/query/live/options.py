@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from typing import Any
 
-from mqlake.errors import FormatError
+from mqlake.client import access
+from mqlake.client.access import Access
+from mqlake.errors import FormatError, MqlakeError
 from mqlake.protocol.naming import group_fault
-from mqlake.query.live.option_table import LIVE_OPTIONS, NAME_SERVER
+from mqlake.query.live.option_table import ACCESS_OPTIONS, LIVE_OPTIONS, NAME_SERVER
 from mqlake.query.reading.parsing import Option, parse_options
 from mqlake.query.reading.query_options import QueryOptions, of_other_queries, shared
 from mqlake.query.reading.queue_json import BrokerQueue
@@ -22,12 +25,14 @@ class LiveOptions(QueryOptions[BrokerQueue], frozen=True, kw_only=True):
     """The options of a query; names as in `option_table`, None if an option has no value.
 
     Attributes:
+        access: how servers are reached.
         retry_timeout: milliseconds.
         group: the group whose offsets are committed, if any.
         local_stores: directories that may be the store of a broker on a task's host.
     """
 
     name_servers: str
+    access: Access
     queues: tuple[BrokerQueue, ...] | None
     tags: tuple[str, ...] | None
     keys: tuple[str, ...] | None
@@ -68,6 +73,7 @@ def live_options(given: Mapping[str, str], *, streaming: bool | None = None) -> 
     return LiveOptions(
         **shared(values, given, streaming=streaming),
         name_servers=values["nameServer"],
+        access=access_of(values),
         queues=values["assign"],
         tags=None if values["tags"] and "*" in values["tags"] else values["tags"],
         keys=values["keys"],
@@ -86,6 +92,19 @@ def with_name_server(given: Mapping[str, str]) -> dict[str, str]:
     if any(name.lower() in known for name in given):
         return dict(given)
     return {**given, NAME_SERVER.name: os.environ[ENVIRONMENT]}
+
+
+def access_of(values: Mapping[str, Any]) -> Access:
+    """Return how servers are reached, from parsed options and the environment.
+
+    Raises:
+        FormatError: options contradict each other.
+    """
+    given = {option.name: values[option.name] or "" for option in ACCESS_OPTIONS}
+    try:
+        return access.access_of(given, os.environ)
+    except MqlakeError as error:
+        raise FormatError(f"options of a running cluster: {error}") from None
 
 
 def check_known(

@@ -26,7 +26,7 @@ _LONGEST_EXPRESSION = 2048
 
 def brokers_of(options: LiveOptions) -> Brokers:
     """Return the brokers for the driver's part of a query."""
-    return Brokers(connection(options.name_servers).instance, options.retry_timeout / 1000)
+    return Brokers(connection(options).instance, options.retry_timeout / 1000)
 
 
 def plan_batch(options: LiveOptions, pushed: Selection = ()) -> list[Task]:
@@ -36,7 +36,7 @@ def plan_batch(options: LiveOptions, pushed: Selection = ()) -> list[Task]:
         ClientError: a server does not answer.
         FormatError, StoreError: options name something that does not exist, or messages are lost.
     """
-    ranges = connection(options.name_servers).run(_batch_ranges(options, pushed))
+    ranges = connection(options).run(_batch_ranges(options, pushed))
     tasks = plan_tasks(options, ranges, pushed)
     count = sum(one.end - one.start for one in ranges)
     log.info(
@@ -114,6 +114,7 @@ def plan_tasks(options: LiveOptions, ranges: list[Range], pushed: Selection = ()
     return [
         Task(
             options.name_servers,
+            options.access,
             ranges,
             expression,
             options.tags,

@@ -52,7 +52,7 @@ def _chunks(task: Task, losses: Losses) -> Iterator[tuple[str, Chunk]]:
 
     A few queues are pulled at the same time, also while the caller uses what is yielded.
     """
-    shared = connection(task.name_servers)
+    shared = connection(task)
     brokers = Brokers(shared.instance, task.retry_timeout / 1000)
     waiting = deque(task.ranges)
     running: deque[tuple[Pulls, Future[Chunk | None]]] = deque()

@@ -51,7 +51,7 @@ class LiveStream(Stream[Task]):
     def stop_at_end(self) -> None:
         """Let the query end at the current ends of the queues."""
         brokers = brokers_of(self._options)
-        spans = connection(self._options.name_servers).run(self._look(brokers, {}))
+        spans = connection(self._options).run(self._look(brokers, {}))
         self._target = {queue: end for queue, (_, end) in spans.items()}
 
     def position(self, after: Written | None = None, most: int | None = None) -> Written:
@@ -61,7 +61,7 @@ class LiveStream(Stream[Task]):
             StoreError: a broker does not answer, or a queue is gone, unless that is tolerated.
         """
         if after is None:
-            return connection(self._options.name_servers).run(self._initial()).write()
+            return connection(self._options).run(self._initial()).write()
         return self._next(after, is_limited=most is not None)
 
     async def _initial(self) -> Position:
@@ -75,9 +75,7 @@ class LiveStream(Stream[Task]):
     def _next(self, start: Written, *, is_limited: bool) -> Written:
         before = Position.read(start)
         self._commit(before.offsets)
-        after = connection(self._options.name_servers).run(
-            self._latest(before, is_limited=is_limited)
-        )
+        after = connection(self._options).run(self._latest(before, is_limited=is_limited))
         if after.offsets == before.offsets:
             return start
         self._trigger.began()
@@ -184,6 +182,6 @@ class LiveStream(Stream[Task]):
         if self._options.group is None:
             return
         if self._group is None:
-            instance = connection(self._options.name_servers).instance
+            instance = connection(self._options).instance
             self._group = GroupOffsets(instance, self._options.group)
-        connection(self._options.name_servers).run(self._group.commit(offsets))
+        connection(self._options).run(self._group.commit(offsets))

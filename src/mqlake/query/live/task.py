@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from mqlake.client.access import Access
 from mqlake.protocol.bodies.message_queue import MessageQueue
 from mqlake.query.live.brokers import Mark
 
@@ -27,6 +28,7 @@ class Task(msgspec.Struct, frozen=True):
     """What one task reads.
 
     Attributes:
+        access: how servers are reached; its `repr` shows no secret.
         expression: of tags, by which the brokers select messages.
         tags, keys: messages must have one of these; None for all.
         retry_timeout: milliseconds.
@@ -34,6 +36,7 @@ class Task(msgspec.Struct, frozen=True):
     """
 
     name_servers: str
+    access: Access
     ranges: tuple[Range, ...]
     expression: str
     tags: tuple[str, ...] | None

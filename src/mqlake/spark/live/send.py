@@ -40,7 +40,7 @@ def send_rows(batches: Iterable[Any], options: LiveWriteOptions) -> int:
         MqlakeError: a row cannot be sent, a broker refuses it, or none answers. The message says
             how many messages of the task were stored before.
     """
-    shared = connection(options.name_servers)
+    shared = connection(options)
     sender = _Sender(options)
     shared.run(sender.start())
     try:
@@ -86,7 +86,13 @@ class _Sender:
     def __init__(self, options: LiveWriteOptions) -> None:
         self._seconds = options.retry_timeout / 1000
         timeout = min(max(self._seconds, _SHORTEST_SEND), _LONGEST_SEND)
-        self._producer = Producer(options.name_servers, group=options.group, timeout=timeout)
+        self._producer = Producer(
+            options.name_servers,
+            group=options.group,
+            timeout=timeout,
+            tls=options.access.tls,
+            credentials=options.access.credentials,
+        )
         self.stored = self._weak = 0
 
     async def start(self) -> None:

@@ -6,11 +6,12 @@ from collections.abc import Mapping
 
 import msgspec
 
+from mqlake.client.access import Access
 from mqlake.client.producer.producer import DEFAULT_GROUP
 from mqlake.errors import FormatError
 from mqlake.protocol.naming import group_fault
-from mqlake.query.live.option_table import NAME_SERVER, RETRY_TIMEOUT
-from mqlake.query.live.options import check_known, with_name_server
+from mqlake.query.live.option_table import ACCESS_OPTIONS, NAME_SERVER, RETRY_TIMEOUT
+from mqlake.query.live.options import access_of, check_known, with_name_server
 from mqlake.query.reading.parsing import Option, parse_options, text
 from mqlake.spark.sink.option_table import SINK_OPTIONS
 
@@ -18,6 +19,7 @@ _OF_DIRECTORIES = {option.name: option for option in SINK_OPTIONS}
 
 LIVE_SINK_OPTIONS: tuple[Option, ...] = (
     NAME_SERVER,
+    *ACCESS_OPTIONS,
     _OF_DIRECTORIES["topic"],
     Option("producerGroup", text, DEFAULT_GROUP, "both", "The group of the producers."),
     RETRY_TIMEOUT,
@@ -26,9 +28,10 @@ LIVE_SINK_OPTIONS: tuple[Option, ...] = (
 
 
 class LiveWriteOptions(msgspec.Struct, frozen=True):
-    """The target of the messages; `retry_timeout` is in milliseconds."""
+    """The target of the messages, and how it is reached; `retry_timeout` is in milliseconds."""
 
     name_servers: str
+    access: Access
     topic: str | None
     group: str
     retry_timeout: int
@@ -45,5 +48,9 @@ def live_write_options(given: Mapping[str, str]) -> LiveWriteOptions:
     if fault := group_fault(values["producerGroup"]):
         raise FormatError(f"option producerGroup: {fault}")
     return LiveWriteOptions(
-        values["nameServer"], values["topic"], values["producerGroup"], values["retryTimeout"]
+        values["nameServer"],
+        access_of(values),
+        values["topic"],
+        values["producerGroup"],
+        values["retryTimeout"],
     )
