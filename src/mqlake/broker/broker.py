@@ -51,7 +51,7 @@ from mqlake.storage.protocol import OwnedDirectory
 from mqlake.store import MessageStore
 from mqlake.store.config.properties_file import PropertiesFile
 from mqlake.store.live_settings import LiveSettings
-from mqlake.store.port import Store, cut_log
+from mqlake.store.port import Progress, Store, cut_log
 from mqlake.store.settings import BrokerRole
 from mqlake.tls.settings import server_tls
 
@@ -102,6 +102,8 @@ class Broker:
         clock: stamps messages and schedules services; by default, this machine's clock.
         client_time: returns the time (ms since 1970) as clients state it in their requests; by
             default, the time of the clock.
+        progress: called, in any thread, with how many of how many bytes the recovery of the store
+            has done.
 
     Attributes:
         state: what the request families read and change; set while the broker runs.
@@ -121,9 +123,11 @@ class Broker:
         directory: OwnedDirectory | None = None,
         clock: Clock | None = None,
         client_time: Callable[[], int] | None = None,
+        progress: Progress | None = None,
     ) -> None:
         self._live, self._config = LiveSettings(_of_start(settings)), config
         self._directory, self._clock, self._client_time = directory, clock, client_time
+        self._progress = progress
         self._cutting: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Self:
@@ -186,7 +190,9 @@ class Broker:
 
     async def _open_store(self, undo: AsyncExitStack) -> Store:
         path, directory, clock = self.settings.store_path, self._directory, self._clock
-        opened = MessageStore.open(path, self._live, directory=directory, clock=clock)
+        opened = MessageStore.open(
+            path, self._live, progress=self._progress, directory=directory, clock=clock
+        )
         store = await undo.enter_async_context(opened)
         store.failed.add_done_callback(self._store_failed)
         return store

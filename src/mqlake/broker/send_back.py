@@ -92,9 +92,10 @@ class SendBack:
         (put,) = await store.confirm([store.append_again(message, may_wait=not is_dead)])
         if put.count and put.status is not PutStatus.UNKNOWN_ERROR:
             found = stored.record
-            self._state.stats.sent_back(
-                group.group_name, found.properties.get(RETRY_TOPIC, found.topic)
-            )
+            origin = found.properties.get(RETRY_TOPIC, found.topic)
+            self._state.stats.sent_back(group.group_name, origin)
+            if is_dead:
+                self._state.stats.dead_letter(group.group_name, origin)
             return
         why = f"group {group.group_name} sent it back; {topic}: {put.reason}"
         if not put.is_permanent or not store.redelivery.put_aside(stored, why):

@@ -95,10 +95,17 @@ class BrokerProgram:
             if not settings.name_servers:
                 address = await self._start_name_server(undo)
                 settings = msgspec.structs.replace(settings, namesrv_addr=address)
+            progress = None
             if settings.metrics_exporter_type == "PROM":
-                await self._start_pages(settings, undo)
+                progress = await self._start_pages(settings, undo)
             self.broker = await undo.enter_async_context(
-                Broker(settings, self._config, clock=self._clock, client_time=self._client_time)
+                Broker(
+                    settings,
+                    self._config,
+                    clock=self._clock,
+                    client_time=self._client_time,
+                    progress=progress,
+                )
             )
             self._serving = self.broker
             self.name_servers = settings.namesrv_addr
@@ -124,8 +131,14 @@ class BrokerProgram:
         """A future that is done once the broker has failed; set while the program runs."""
         return self.broker.failed
 
-    async def _start_pages(self, settings: BrokerSettings, undo: AsyncExitStack) -> None:
-        """Serve the pages for monitoring, also while the broker recovers its store."""
+    async def _start_pages(
+        self, settings: BrokerSettings, undo: AsyncExitStack
+    ) -> Callable[[int, int], None]:
+        """Serve the pages for monitoring, also while the broker recovers its store.
+
+        Returns:
+            To be called with the progress of the recovery.
+        """
         # Needs an extra, which brokers without these pages need not have.
         from mqlake.broker.metrics.pages import Pages
 
@@ -135,6 +148,7 @@ class BrokerProgram:
         host = settings.metrics_prom_exporter_host or settings.listen_address
         await endpoint.start(host, settings.metrics_prom_exporter_port)
         undo.push_async_callback(endpoint.stop)
+        return pages.recovering
 
     async def _start_name_server(self, undo: AsyncExitStack) -> str:
         """Start the broker, and return its address."""

@@ -16,6 +16,7 @@ from typing import Self
 from mqlake.dispatch.batch import Bytes, Longs
 from mqlake.dispatch.drafts import Drafts
 from mqlake.errors import StoreError, SyncError
+from mqlake.metrics.histogram import Histogram
 from mqlake.storage.clock import Clock
 from mqlake.storage.local_owned import LocalOwnedDirectory
 from mqlake.storage.protocol import OwnedDirectory
@@ -212,6 +213,11 @@ class MessageStore(Answers):
     def largest_record(self) -> int:
         """Maximum size of one record, or of one batch of them, in bytes."""
         return self.core.log.largest_record
+
+    @property
+    def sync_times(self) -> Histogram:
+        """Seconds that syncs of the log's files took since the store was opened."""
+        return self.core.log.sync_times
 
     def queue_ends(self) -> Mapping[tuple[str, int], int]:
         """Return the next queue offset of each (topic, queue id); do not change it."""

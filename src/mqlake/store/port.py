@@ -16,6 +16,8 @@ from mqlake.errors import StoreError
 from mqlake.formats.consume_queue import QueueEntry
 from mqlake.formats.incarnations import EndedIncarnations
 from mqlake.formats.record import Record
+from mqlake.metrics.counts import Counts, Histograms
+from mqlake.metrics.histogram import Histogram
 from mqlake.storage.clock import Clock
 from mqlake.storage.protocol import OwnedDirectory
 from mqlake.store.append.message import Message, MessageBatch
@@ -32,6 +34,7 @@ from mqlake.store.queues.time_search import Boundary
 from mqlake.store.reads.arrivals import Arrivals, Listener
 from mqlake.store.reads.copied_ahead import CopiedAhead, CopiedMessages, CopyBuffers
 from mqlake.store.reads.live_result import LiveGetResult
+from mqlake.store.recovery.log_walk import Progress
 from mqlake.store.replication.copies import Copies, Copy
 from mqlake.store.replication.cut_log import cut_log
 from mqlake.store.replication.epochs import Epochs, common_end
@@ -63,6 +66,7 @@ __all__ = [
     "Listener",
     "LiveGetResult",
     "LogCopying",
+    "Progress",
     "Reads",
     "Redelivery",
     "Retention",
@@ -330,6 +334,44 @@ class Timers(Protocol):
         """
         ...
 
+    @property
+    def behind(self) -> int:
+        """How many messages of the queue are not yet in the wheel."""
+        ...
+
+    @property
+    def next_offset(self) -> int:
+        """Queue offset of the first message that is not yet in the wheel."""
+        ...
+
+    @property
+    def waiting(self) -> int:
+        """How many messages wait in the wheel."""
+        ...
+
+    @property
+    def waiting_by_topic(self) -> Mapping[str, int]:
+        """How many messages wait for each topic."""
+        ...
+
+    @property
+    def entered(self) -> Counts:
+        """How many messages began to wait since the start, by topic."""
+        ...
+
+    @property
+    def delivered(self) -> Counts:
+        """How many messages were put to their topic since the start, by topic."""
+        ...
+
+    def overdue(self) -> int:
+        """Return how many messages of the wheel are due."""
+        ...
+
+    def waiting_in(self, time: int) -> int:
+        """Return how many messages wait for the slot of a time (ms)."""
+        ...
+
     def checkpoint(self) -> bytes:
         """Return the delivery progress in the form for a slave."""
         ...
@@ -344,10 +386,30 @@ class Timers(Protocol):
 
 
 class Transactions(Protocol):
-    """Half messages whose producers do not answer."""
+    """Half messages, and how their transactions ended."""
 
     on_check: Callable[[CheckBack], None] | None
     """Called for each half message whose producer is to be asked; None asks nobody."""
+
+    @property
+    def waiting(self) -> int:
+        """How many half messages have not ended."""
+        ...
+
+    @property
+    def committed(self) -> Counts:
+        """How many transactions were committed since the start, by topic."""
+        ...
+
+    @property
+    def rolled_back(self) -> Counts:
+        """How many transactions were rolled back since the start, by topic."""
+        ...
+
+    @property
+    def durations(self) -> Histograms:
+        """Milliseconds from when a message was made until its commit, by topic."""
+        ...
 
 
 class Retention(Protocol):
@@ -407,6 +469,11 @@ class Store(Protocol):
     @property
     def watermarks(self) -> Watermarks:
         """How far the log is written, durable on this disk, confirmed and dispatched."""
+        ...
+
+    @property
+    def sync_times(self) -> Histogram:
+        """Seconds that syncs of the log's files took."""
         ...
 
     @property

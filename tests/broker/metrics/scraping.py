@@ -8,6 +8,7 @@ from mqlake.broker.broker import Broker
 from mqlake.broker.metrics.pages import Pages, common_labels
 from mqlake.broker.settings import make_broker_settings
 from mqlake.metrics.endpoint import Page
+from mqlake.metrics.metric import Kind, Metric
 from mqlake.protocol.codes import RequestCode
 from mqlake.protocol.headers.offsets import UpdateConsumerOffsetHeader
 from tests.broker.consuming import Consumer, subscription
@@ -35,6 +36,12 @@ Key = tuple[str, frozenset[tuple[str, str]]]
 def of(name: str, **labels: str) -> Key:
     """Return the key of a sample in what `scrape` returns."""
     return name, frozenset(labels.items())
+
+
+def sample_name(metric: Metric) -> str:
+    """Return the name of one of a metric's samples."""
+    ending = "_count" if metric.kind is Kind.HISTOGRAM else ""
+    return f"{metric.prometheus_name}{ending}"
 
 
 async def scrape(broker: Running) -> dict[Key, float]:

@@ -9,15 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from mqlake.broker.metrics import connections, lag, pages, storage, traffic
-from mqlake.broker.metrics.reference import metrics_of
+from mqlake.broker.metrics.reference import all_metrics
+from mqlake.metrics.metric import Kind
+from tests.broker.metrics.scraping import sample_name
 
 EXAMPLES = Path(__file__).parents[3] / "examples" / "monitoring"
 COMMON = {"node_id", "cluster", "node_type"}
-KNOWN = {
-    metric.prometheus_name: COMMON | set(metric.labels)
-    for module in (connections, lag, pages, storage, traffic)
-    for metric in metrics_of(module)
+KNOWN = {sample_name(metric): COMMON | set(metric.labels) for metric in all_metrics()}
+KNOWN |= {
+    f"{metric.prometheus_name}_bucket": COMMON | {"le", *metric.labels}
+    for metric in all_metrics()
+    if metric.kind is Kind.HISTOGRAM
 }
 
 

@@ -5,15 +5,18 @@ from __future__ import annotations
 import asyncio
 from http import HTTPStatus
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from mqlake.broker.metrics.pages import common_labels
+from mqlake.broker.broker import Broker
+from mqlake.broker.metrics.pages import Pages, common_labels
 from mqlake.broker.settings import make_broker_settings
 from mqlake.errors import StoreError
+from mqlake.store import MessageStore
 from tests.broker.metrics.scraping import READER, SENT, TOPIC, get, of, scrape, use
 from tests.broker.pull.pulls import GROUP, polls, start_pull
-from tests.broker.running import running, to
+from tests.broker.running import SMALL, next_port, running, to
 from tests.until import until
 
 
@@ -129,5 +132,42 @@ def test_nothing_is_measured_if_nobody_asks(tmp_path: Path) -> None:
     async def check() -> None:
         async with running(tmp_path) as broker:
             assert broker.broker.latencies is None
+
+    asyncio.run(check())
+
+
+def test_a_recovery_says_how_far_it_is() -> None:
+    async def check() -> None:
+        pages = Pages(make_broker_settings({}), lambda: None)
+        try:
+            pages.recovering(50, 200)
+            made = pages.by_path()
+            assert b"50 of 200 bytes, 25 %" in (await made["/readyz"]()).body
+            text = (await made["/metrics"]()).body.decode()
+            (done,) = [line for line in text.splitlines() if line.startswith("mqlake_recovery_d")]
+            assert done.startswith("mqlake_recovery_done_bytes{")
+            assert done.endswith(" 50.0")
+        finally:
+            pages.stop()
+
+    asyncio.run(check())
+
+
+def test_a_broker_passes_on_how_far_its_recovery_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opening, told = MessageStore.open, list[tuple[int, int]]()
+
+    def opened(*given: Any, progress: Any, **others: Any) -> MessageStore:
+        progress(1, 2)
+        return opening(*given, progress=progress, **others)
+
+    async def check() -> None:
+        settings = make_broker_settings(
+            {**SMALL, "storePathRootDir": str(tmp_path), "listenPort": next_port()}
+        )
+        monkeypatch.setattr(MessageStore, "open", opened)
+        async with Broker(settings, progress=lambda done, total: told.append((done, total))):
+            assert told == [(1, 2)]
 
     asyncio.run(check())

@@ -5,7 +5,16 @@ from __future__ import annotations
 import sys
 from types import ModuleType
 
-from mqlake.broker.metrics import connections, lag, pages, storage, traffic
+from mqlake.broker.metrics import (
+    connections,
+    delivery,
+    lag,
+    pages,
+    pops,
+    replication,
+    storage,
+    traffic,
+)
 from mqlake.metrics.metric import Metric
 
 HEAD = """\
@@ -68,9 +77,13 @@ TAIL = """\
   the duration of that call. `is_long_polling` is true for requests that waited for messages. An
   error of the broker itself is counted as its answer, `system_error`. Requests that are refused
   before they are served are in `mqlake_refused_requests_total`.
-- `rocketmq_processor_watermark`, `rocketmq_message_size` and the metrics of
-  transactions, timers and pops' buffers do not exist here. Neither do the exporters `OTLP_GRPC` and
-  `LOG`.
+- `rocketmq_half_messages` has a number for each topic, which RocketMQ counts in a file of its own.
+  `mqlake_half_messages` counts the half messages themselves.
+- A message with a delivery time that is put again while it waits is counted once.
+- These do not exist here: `rocketmq_processor_watermark`, because there are no thread pools;
+  `rocketmq_message_size`, `rocketmq_delay_message_latency`,
+  `rocketmq_topic_create_execution_time` and `rocketmq_consumer_group_create_execution_time`; and
+  the exporters `OTLP_GRPC` and `LOG`.
 - Names have units, as RocketMQ's have since its update of OpenTelemetry (5.4). Boards for older
   releases name `rocketmq_storage_size` what is `rocketmq_storage_size_bytes` here.
 """
@@ -81,6 +94,9 @@ _GROUPS: tuple[tuple[str, tuple[ModuleType, ...]], ...] = (
     ("Consumers", (lag,)),
     ("Clients and requests", (connections,)),
     ("Store", (storage,)),
+    ("Transactions and delivery times", (delivery,)),
+    ("Pops", (pops,)),
+    ("Replication", (replication,)),
     ("Process", (pages,)),
 )
 
@@ -88,6 +104,12 @@ _GROUPS: tuple[tuple[str, tuple[ModuleType, ...]], ...] = (
 def metrics_of(module: ModuleType) -> list[Metric]:
     """Return the metrics that a module defines, in their order."""
     return [each for each in vars(module).values() if isinstance(each, Metric)]
+
+
+def all_metrics() -> list[Metric]:
+    """Return all metrics of a broker."""
+    modules = (module for _, of_group in _GROUPS for module in of_group)
+    return [metric for module in modules for metric in metrics_of(module)]
 
 
 def page() -> str:

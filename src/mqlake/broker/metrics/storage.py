@@ -5,7 +5,7 @@ from __future__ import annotations
 from mqlake.broker.runtime import BrokerRuntime
 from mqlake.broker.state.broker_state import BrokerState
 from mqlake.errors import DiskError
-from mqlake.metrics.metric import Sample, counter, gauge
+from mqlake.metrics.metric import Sample, counter, gauge, histogram
 from mqlake.remoting.slices import Job
 
 _STORAGE = ("storage_type", "storage_medium")
@@ -33,6 +33,12 @@ DISPATCH_BEHIND = gauge(
 RESERVE_TIME = gauge(
     "rocketmq_storage_message_reserve_time", "Age of the oldest message.", _MS, _STORAGE
 )
+DISPATCH_LAG = gauge(
+    "mqlake_dispatch_lag",
+    "Age of the oldest message that consumers may see, and do not see yet.",
+    "seconds",
+)
+SYNC_TIMES = histogram("mqlake_log_sync", "Time of each sync of a file of the log.", "seconds")
 WRITABLE = gauge("mqlake_store_writable", "1 if the store accepts messages, 0 if not.")
 DISPATCH_FAILURES = counter("mqlake_dispatch_failures_total", "Dispatches that failed.")
 SERVICE_FAILURES = counter(
@@ -57,6 +63,7 @@ def samples(state: BrokerState, runtime: BrokerRuntime) -> Job[list[Sample]]:
     found = [
         Sample(FLUSH_BEHIND, marks.end - marks.flushed, _LOCAL),
         Sample(DISPATCH_BEHIND, marks.end - marks.dispatched, _LOCAL),
+        Sample(SYNC_TIMES, store.sync_times.copy()),
         Sample(WRITABLE, health.not_writable is None),
         Sample(DISPATCH_FAILURES, health.dispatch_failures),
         Sample(SET_ASIDE, redelivery.set_aside),
@@ -69,6 +76,12 @@ def samples(state: BrokerState, runtime: BrokerRuntime) -> Job[list[Sample]]:
         pass  # The sample is missing, as the number is.
     else:
         found.append(Sample(STORAGE_SIZE, usage.total - usage.free, _LOCAL))
+    yield
+    behind = None
+    if marks.dispatched < marks.confirmed:
+        behind = store.reads.record_at(marks.dispatched)
+    age = store.clock.milliseconds() - behind.store_timestamp if behind is not None else 0
+    found.append(Sample(DISPATCH_LAG, max(0, age) / 1000))
     yield
     if (first := store.reads.record_at(marks.min_offset)) is not None:
         age = store.clock.milliseconds() - first.store_timestamp

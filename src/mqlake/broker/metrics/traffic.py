@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from mqlake.broker.runtime import BrokerRuntime
 from mqlake.broker.state.broker_state import BrokerState
-from mqlake.broker.state.stats import GROUP_GET, GROUP_GET_SIZE, SEND_BACK, TOPIC_PUT_SIZE
+from mqlake.broker.state.stats import (
+    DEAD_LETTERS,
+    GROUP_GET,
+    GROUP_GET_SIZE,
+    SEND_BACK,
+    TOPIC_PUT_SIZE,
+)
 from mqlake.formats.config.topics import MESSAGE_TYPE
 from mqlake.metrics.metric import Metric, Sample, counter, gauge
 from mqlake.remoting.slices import Job
@@ -21,6 +27,11 @@ MESSAGES_OUT = counter(
 BYTES_OUT = counter("rocketmq_throughput_out_total", "Bytes of these messages.", labels=_OUT)
 SENT_BACK = counter(
     "mqlake_messages_sent_back_total", "Messages that a group gave back.", labels=_OUT
+)
+TO_DLQ = counter(
+    "rocketmq_send_to_dlq_messages_total",
+    "Messages of a topic that were put to the dead-letter topic of a group.",
+    labels=("consumer_group", "topic", "is_system"),
 )
 TOPICS = gauge("rocketmq_topic_number", "Number of topics.")
 GROUPS = gauge("rocketmq_consumer_group_number", "Number of consumer groups.")
@@ -47,6 +58,9 @@ def samples(state: BrokerState, runtime: BrokerRuntime) -> Job[list[Sample]]:
         yield
     for metric, name in _OF_GROUPS:
         yield from _of_groups(state, metric, name, found)
+    for key, count in list(state.stats.counted(DEAD_LETTERS).items()):
+        topic, _, group = key.partition("@")
+        found.append(Sample(TO_DLQ, count, (group, topic, _is(state.topics.is_system(topic)))))
     return found
 
 

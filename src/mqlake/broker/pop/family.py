@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from time import perf_counter
 
 from mqlake.broker.pop.acknowledging import Acknowledging
 from mqlake.broker.pop.assignment import AssignmentRequests
@@ -19,6 +20,7 @@ from mqlake.broker.pop.rounds import Rounds
 from mqlake.broker.pop.waiting import Waiting
 from mqlake.broker.runtime import BrokerRuntime
 from mqlake.broker.state.broker_state import BrokerState
+from mqlake.broker.state.pop_counts import ReviveBehind
 from mqlake.errors import DiskError, MqlakeError, SyncError
 from mqlake.protocol.codes import RequestCode
 from mqlake.protocol.permission import Permission
@@ -54,6 +56,8 @@ class PopConsumption:
         for part in (self._in_flight, ordered, waiting, self._assignment):
             state.endings.add(part)
         self._revival: Revival | None = None
+        state.pop_counts.in_memory = self._in_flight.sizes
+        state.pop_counts.behind = self._behind
         if runtime.settings.timer_wheel_enable:
             runtime.repeating.every_job(_LOOK_INTERVAL, self._look)
             runtime.repeating.every_job(_REVIVE_INTERVAL, self._revive)
@@ -91,7 +95,12 @@ class PopConsumption:
 
     def _look(self) -> Job[None]:
         if not self._runtime.settings.is_slave:
+            begin = perf_counter()
             yield from self._revive_topic.look(self._store.clock.milliseconds())
+            self._state.pop_counts.look_times.add((perf_counter() - begin) * 1000)
+
+    def _behind(self) -> Sequence[ReviveBehind]:
+        return self._revival.behind() if self._revival is not None else ()
 
     def _revive(self) -> Job[None]:
         """Revive what is due; a slave leaves that to its master, and begins once it is a master."""

@@ -82,6 +82,13 @@ class InFlight:
     def __len__(self) -> int:
         return len(self._pops)
 
+    def sizes(self) -> tuple[int, int]:
+        """Return how many pops are not settled, and how many wait until their group's offset may
+        pass them.
+        """
+        waiting = sum(len(queue.pops) + queue.waiting for queue in self._queues.values())
+        return len(self._pops), waiting
+
     def next_offset(self, key: QueueKey) -> int | None:
         """Return where the next pop of a queue begins, None if that is unknown here."""
         queue = self._queues.get(key)

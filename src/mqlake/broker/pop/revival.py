@@ -6,12 +6,14 @@ Upstream: `PopReviveService`. Check points of an earlier process, or of RocketMQ
 from __future__ import annotations
 
 import logging
+from contextlib import suppress
 from typing import NamedTuple
 
 from mqlake.broker.pop.revive_queue import ReviveQueue
 from mqlake.broker.pop.revive_topic import ReviveTopic
 from mqlake.broker.runtime import BrokerRuntime
 from mqlake.broker.state.broker_state import BrokerState
+from mqlake.broker.state.pop_counts import ReviveBehind
 from mqlake.errors import MqlakeError
 from mqlake.protocol.naming import REVIVE_PREFIX
 from mqlake.remoting.slices import Job
@@ -70,6 +72,15 @@ class Revival:
             self._horizon = _Horizon(
                 self._store.timers.delivered_before, self._store.watermarks.end
             )
+
+    def behind(self) -> list[ReviveBehind]:
+        """Return how far each queue of the broker's own revive topic is behind."""
+        found: list[ReviveBehind] = []
+        for (topic, _), queue in list(self._queues.items()):
+            if topic == self._revive_topic.topic:
+                with suppress(MqlakeError):  # It cannot be read now; `look` reports that.
+                    found.append(queue.behind())
+        return found
 
     def commit(self) -> None:
         """Commit what was revived and is durable; to be done after the last sync of a stop."""

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from mqlake.broker.pop.check_points import REVIVE_GROUP, Ack, CheckPoint, Key, read
 from mqlake.broker.pop.revive_topic import ReviveTopic
 from mqlake.broker.state.broker_state import BrokerState
+from mqlake.broker.state.pop_counts import ACK, CHECK_POINT, ReviveBehind
 from mqlake.formats.record import Record
 from mqlake.remoting.slices import Job
 from mqlake.store.port import AfterFlush
@@ -39,6 +40,7 @@ class ReviveQueue:
         self._store, self._revive_topic = state.store, revive_topic
         self._topic, self._queue_id = topic, queue_id
         self._offsets = self._store.config.consumer_offsets
+        self._counts = state.pop_counts.read
         self._points: dict[Key, _Point] = {}
         self._kept = AfterFlush[int]()
         self._done = self._begin()
@@ -81,7 +83,23 @@ class ReviveQueue:
             yield
         return False
 
+    def behind(self) -> ReviveBehind:
+        """Return how much of the queue is not finished.
+
+        Raises:
+            DiskError: the queue cannot be read.
+        """
+        _, high = self._store.reads.queue(self._topic, self._queue_id)
+        messages = max(0, high - self._done - 1)
+        first = None
+        if messages:
+            first = self._store.reads.head_from(self._topic, self._queue_id, self._done + 1)
+        return ReviveBehind(self._queue_id, messages, first.store_timestamp if first else 0)
+
     def _take(self, what: CheckPoint | Ack | None, record: Record) -> None:
+        if what is not None:
+            kind = CHECK_POINT if isinstance(what, CheckPoint) else ACK
+            self._counts.add((what.group, what.topic, kind, str(self._queue_id)))
         if isinstance(what, CheckPoint):
             # It left the timer a second before its time. One with another time is damaged.
             due = min(what.revive_time, record.store_timestamp + _LONGEST_WAIT)

@@ -15,6 +15,7 @@ from mqlake.broker.pop.in_flight import InFlight, Pop
 from mqlake.broker.pop.retried import Retried
 from mqlake.broker.runtime import BrokerRuntime
 from mqlake.broker.state.broker_state import BrokerState
+from mqlake.broker.state.pop_counts import ACK, CHECK_POINT
 from mqlake.errors import MqlakeError
 from mqlake.formats.file_name import is_safe_topic
 from mqlake.formats.own_properties import FIRST_POP_TIME, POP_GROUP
@@ -50,6 +51,7 @@ class ReviveTopic:
     def __init__(self, state: BrokerState, runtime: BrokerRuntime, in_flight: InFlight) -> None:
         self._state, self._runtime, self._in_flight = state, runtime, in_flight
         self._store, self._retried = state.store, Retried(state, runtime)
+        self._counts = state.pop_counts
         self.topic = naming.REVIVE_PREFIX + runtime.settings.broker_cluster_name
         self._turn = 0
         self._rests_until = 0
@@ -125,7 +127,7 @@ class ReviveTopic:
         Returns:
             False if the store accepts nothing now; it is tried again later.
         """
-        put = self._put(point_message(pop.point, self.topic, pop.revive_queue_id))
+        put = self._put_check_point(pop.point, pop.revive_queue_id)
         if put.count:
             self._in_flight.settle(pop, put.physical_offset + put.size)
             return True
@@ -144,7 +146,7 @@ class ReviveTopic:
 
     def put_point(self, point: CheckPoint, revive_queue_id: int) -> int | None:
         """Put a check point; return the physical offset after it, None if it was refused."""
-        put = self._put(point_message(point, self.topic, revive_queue_id))
+        put = self._put_check_point(point, revive_queue_id)
         return put.physical_offset + put.size if put.count else None
 
     def put_ack(self, key: Key, offsets: list[int], due: int, revive_queue_id: int) -> None:
@@ -154,7 +156,9 @@ class ReviveTopic:
         """
         name = self._runtime.settings.broker_name
         message = ack_message(key, offsets, name, due, self.topic, revive_queue_id)
-        if not self._put(message).count:
+        put = self._put(message)
+        self._counts.put.add((key.group, key.topic, ACK, put.status.name))
+        if not put.count:
             _log.warning(
                 "%s, queue %d: group %.255s's acknowledgement of %d messages from offset %d "
                 "on was not stored; they are redelivered",
@@ -164,6 +168,11 @@ class ReviveTopic:
                 len(offsets),
                 offsets[0],
             )
+
+    def _put_check_point(self, point: CheckPoint, revive_queue_id: int) -> PutResult:
+        put = self._put(point_message(point, self.topic, revive_queue_id))
+        self._counts.put.add((point.group, point.topic, CHECK_POINT, put.status.name))
+        return put
 
     def _put(self, message: Message) -> PutResult:
         (result,) = self._state.store.append_many([message])
@@ -234,6 +243,7 @@ class ReviveTopic:
             return False  # The message would be deleted with the retry topic.
         message = self._again(point, stored)
         result = self._state.store.append_again(message)
+        self._counts.retried.add((point.group, point.topic, result.status.name))
         if result.count:
             return True
         if not result.is_permanent:

@@ -42,6 +42,7 @@ class DeadLetters:
             return header.topic
         dead = naming.dlq_topic(name)
         self._state.topics.make(dead, naming.DLQ_QUEUES)
+        self._state.stats.dead_letter(name, header.topic)
         return dead
 
 

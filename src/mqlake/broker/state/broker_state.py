@@ -19,6 +19,7 @@ from mqlake.broker.state.message_topics import MessageTopics
 from mqlake.broker.state.offsets.past_end import REPORT, PastEnd
 from mqlake.broker.state.offsets.restarts import Restarts
 from mqlake.broker.state.offsets.room import OffsetRoom
+from mqlake.broker.state.pop_counts import PopCounts
 from mqlake.broker.state.queue_locks import QueueLocks
 from mqlake.broker.state.registration.registration import Registration
 from mqlake.broker.state.slave_refusals import SlaveRefusals
@@ -62,6 +63,7 @@ class BrokerState:
         names: the name servers with which topics are registered.
         busy: counts requests that were turned away.
         stats: counts messages that were put, and that consumers got.
+        pop_counts: counts pops and their check points.
         endings: told of each topic and group that is deleted.
         followed: tables of families that a slave copies: the function that applies the parts of the
             master's table, by the request code.
@@ -95,6 +97,7 @@ class BrokerState:
             lambda: self.empty_groups.make_room(),  # noqa: PLW0108
         )
         self.busy = Busy()
+        self.pop_counts = PopCounts()
         self.stats = Stats(
             store.queue_ends,
             store.dispatched_messages,

@@ -22,6 +22,7 @@ TOPIC_PUT_SIZE: Final = "TOPIC_PUT_SIZE"
 GROUP_GET: Final = "GROUP_GET_NUMS"
 GROUP_GET_SIZE: Final = "GROUP_GET_SIZE"
 SEND_BACK: Final = "SNDBCK_PUT_NUMS"
+DEAD_LETTERS: Final = "SNDBCK2DLQ_TIMES"
 BROKER_PUT: Final = "BROKER_PUT_NUMS"
 BROKER_GET: Final = "BROKER_GET_NUMS"
 
@@ -95,7 +96,8 @@ class Stats:
         self._ends, self._puts, self._now = ends, puts, milliseconds
         self._queues, self._sizes = queues, sizes
         self._counts = {
-            name: Counter[str]() for name in (GROUP_GET, GROUP_GET_SIZE, SEND_BACK, TOPIC_PUT_SIZE)
+            name: Counter[str]()
+            for name in (GROUP_GET, GROUP_GET_SIZE, SEND_BACK, DEAD_LETTERS, TOPIC_PUT_SIZE)
         }
         self._measured = dict(ends())
         self.missed = self.pulls = self.got_total = 0
@@ -128,6 +130,10 @@ class Stats:
     def sent_back(self, group: str, topic: str) -> None:
         """Count a message of a topic that a consumer of a group could not process."""
         self._add(SEND_BACK, f"{topic}@{group}", 1)
+
+    def dead_letter(self, group: str, topic: str) -> None:
+        """Count a message of a topic that was put to the dead-letter topic of a group."""
+        self._add(DEAD_LETTERS, f"{topic}@{group}", 1)
 
     def _add(self, name: str, key: str, count: int) -> None:
         counts = self._counts[name]
@@ -192,7 +198,7 @@ class Stats:
         """Return a count since the start by its keys: see `find`. Sizes are from the last sample.
 
         Args:
-            name: TOPIC_PUT_SIZE, GROUP_GET, GROUP_GET_SIZE or SEND_BACK.
+            name: TOPIC_PUT_SIZE, GROUP_GET, GROUP_GET_SIZE, SEND_BACK or DEAD_LETTERS.
         """
         return self._counts[name]
 

@@ -63,6 +63,12 @@ class HalfQueue:
         """Queue offset after the last half message that has been dispatched."""
         return self._queues.max_offset(HALF_TOPIC, self.queue_id)
 
+    @property
+    def waiting(self) -> int:
+        """How many half messages have not ended, copies of those that were asked about included."""
+        ended = sum(1 for offset in self.ended if offset >= self.position)
+        return max(0, self.end - self.position - ended)
+
     def half(self, queue_offset: int) -> Stored | None:
         """Return a half message, None if there is no good record."""
         found = list(self._records(HALF_TOPIC, queue_offset, 1))

@@ -106,6 +106,19 @@ class TimerWheel:
         found = self._slots.get(self.slot_of(time))
         return len(found.offsets) - found.at if found else 0
 
+    def count_before(self, time: int) -> int:
+        """Return how many wait for slots that begin before a time (ms).
+
+        It looks only at those slots: in the heap, none is above an earlier one.
+        """
+        heap, found, places = self._by_time, 0, [0]
+        while places:
+            at = places.pop()
+            if at < len(heap) and heap[at] < time:
+                found += self.count_in(heap[at])
+                places += (2 * at + 1, 2 * at + 2)
+        return found
+
     def all(self) -> list[tuple[int, int]]:
         """Return queue offset and slot of all waiting messages, by queue offset."""
         return sorted(

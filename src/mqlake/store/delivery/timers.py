@@ -6,7 +6,7 @@ each start, and one position (`TimerPosition`) records what was delivered.
 
 from __future__ import annotations
 
-from collections import defaultdict, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Iterator
 
 from mqlake.formats.consume_queue import ENTRY, QueueEntry
@@ -15,6 +15,7 @@ from mqlake.formats.record import Record
 from mqlake.formats.timer_checkpoint import TimerPosition
 from mqlake.formats.timer_log import MAGIC_DEFAULT, MAGIC_DELETE, MAGIC_ROLL, TimerUnit
 from mqlake.formats.topic_names import TIMER_TOPIC
+from mqlake.metrics.counts import Counts
 from mqlake.storage.clock import Clock
 from mqlake.store.append.message import Message
 from mqlake.store.delivery.after_flush import AfterFlush
@@ -52,6 +53,8 @@ class TimerMessages:
 
     Attributes:
         dropped: messages that could not be delivered: removed by retention, or set aside.
+        entered, delivered: how many messages began to wait, and were put to their topic, since the
+            start, by topic.
         delivered_before: milliseconds: of all messages that were in the queue at the last pass,
             those due before this time were delivered.
 
@@ -73,12 +76,14 @@ class TimerMessages:
         self._redelivery, self._settings, self._clock = redelivery, settings, clock
         self._files = files
         self.dropped = 0
+        self.entered, self.delivered = Counts(), Counts()
         self.delivered_before = 0
         self.begin()
 
     def begin(self) -> None:
         """Build the wheel again, from the position of the checkpoint."""
         self._wheel = TimerWheel(self._settings.now.timer_precision_ms)
+        self._waiting_of = Counter[str]()
         self._rolling: dict[Identity, deque[tuple[int, int]]] = {}
         self._cancelled: defaultdict[int, dict[str, int]] = defaultdict(dict)
         self._known = self._bounded(self._files.wanted)
@@ -126,6 +131,20 @@ class TimerMessages:
     def behind(self) -> int:
         """How many messages of the queue are not yet in the wheel."""
         return self._end - self._read
+
+    @property
+    def next_offset(self) -> int:
+        """Queue offset of the first message that is not yet in the wheel."""
+        return self._read
+
+    @property
+    def waiting_by_topic(self) -> dict[str, int]:
+        """How many messages wait for each topic."""
+        return dict(self._waiting_of)
+
+    def overdue(self) -> int:
+        """Return how many messages of the wheel are due."""
+        return self._wheel.count_before(self._clock.milliseconds() - self._wheel.precision + 1)
 
     def waiting_in(self, time: int) -> int:
         """Return how many messages wait for the slot of a time (ms)."""
@@ -249,14 +268,14 @@ class TimerMessages:
         if slot is None:
             # It does not contain its time: it is set aside in its turn, before all others.
             if not self._was_delivered(queue_offset, 0):
-                self._wheel.add(0, queue_offset)
+                self._add(0, queue_offset, stored.record)
             return
         if self._was_delivered(queue_offset, self._wheel.slot_of(slot)):
             return
         record = stored.record
         times = roll_times(record.properties)
         if times and queue_offset < self._scan_end:
-            self._forget_original(identity(record, slot, times - 1))
+            self._forget_original(identity(record, slot, times - 1), record)
         if CANCEL in record.properties:
             keys = self._cancelled[self._wheel.slot_of(slot)]
             keys[record.properties[CANCEL]] = queue_offset
@@ -264,7 +283,21 @@ class TimerMessages:
         if time != slot:
             known = self._rolling.setdefault(identity(record, slot, times), deque())
             known.append((time, queue_offset))
+        self._add(time, queue_offset, record)
+
+    def _add(self, time: int, queue_offset: int, record: Record) -> None:
         self._wheel.add(time, queue_offset)
+        topic = _topic_of(record)
+        self._waiting_of[topic] += 1
+        # It arrived since the start, and is not one that was put again.
+        if queue_offset >= self._scan_end and not roll_times(record.properties):
+            self.entered.add((topic,))
+
+    def _note_end(self, record: Record) -> None:
+        topic = _topic_of(record)
+        self._waiting_of[topic] -= 1
+        if self._waiting_of[topic] <= 0:
+            del self._waiting_of[topic]
 
     def _wake_time(self, record: Record, slot: int) -> int:
         """Return when a message is to be examined: when it is due, or must be put again.
@@ -280,11 +313,12 @@ class TimerMessages:
         wait = window // 2 if rest < window // 3 else window
         return record.store_timestamp + wait
 
-    def _forget_original(self, key: Identity) -> None:
+    def _forget_original(self, key: Identity, record: Record) -> None:
         """Remove the message that this one was put for, if both are found at a start."""
         known = self._rolling.get(key)
         if known:
             self._wheel.discard(*known.popleft())
+            self._note_end(record)
             if not known:
                 del self._rolling[key]
 
@@ -302,6 +336,8 @@ class TimerMessages:
             if self._wheel.pop():
                 self._cancelled.pop(first.slot, None)
             count += 1
+        if not self._wheel.count:
+            self._waiting_of.clear()  # Those whose record is gone are still counted there.
         return count
 
     def _settle(self, slot: int, queue_offset: int, now: int) -> bool:
@@ -311,6 +347,12 @@ class TimerMessages:
         if stored is None:
             self._note_missing(queue_offset)
             return True
+        is_done = self._settle_stored(stored, slot, now)
+        if is_done:
+            self._note_end(stored.record)
+        return is_done
+
+    def _settle_stored(self, stored: Stored, slot: int, now: int) -> bool:
         record = stored.record
         out = due_slot(record.properties)
         if out is None:
@@ -324,7 +366,10 @@ class TimerMessages:
             return self._roll(stored, out, now)
         if CANCEL in record.properties:
             return True
-        return self._put(delivered(stored, now), stored, "it does not contain its target")
+        is_done = self._put(delivered(stored, now), stored, "it does not contain its target")
+        if is_done:
+            self.delivered.add((_topic_of(record),))
+        return is_done
 
     def _put(self, message: Message | None, source: Stored, why: str = "") -> bool:
         """Put a message, or set its source aside; return whether the source is finished."""
@@ -384,3 +429,8 @@ class TimerMessages:
     def _entries(self, start: int, count: int) -> Iterator[QueueEntry]:
         data = self._queues.entries(TIMER_TOPIC, _QUEUE, start, count)
         return (QueueEntry(*entry) for entry in ENTRY.iter_unpack(data))
+
+
+def _topic_of(record: Record) -> str:
+    """Return the topic for which a message waits."""
+    return record.properties.get(REAL_TOPIC, "")

@@ -18,6 +18,7 @@ from mqlake.formats.host import decode_host
 from mqlake.formats.properties import PGROUP
 from mqlake.formats.record import Record
 from mqlake.formats.topic_names import DISCARDED_TOPIC, HALF_TOPIC
+from mqlake.metrics.counts import Counts, Histograms
 from mqlake.storage.clock import Clock
 from mqlake.store.append.checks import Refusal, encode_properties, illegal
 from mqlake.store.append.message import Message
@@ -49,7 +50,9 @@ from mqlake.store.stored import Stored
 _HOUR = 60 * 60 * 1000
 _GO_ON_INTERVAL = 100
 _MOST_HALVES = 1000
-
+_SECOND = 1000
+_BOUNDS = tuple(s * _SECOND for s in (5, 60, 10 * 60, 60 * 60, 12 * 60 * 60, 24 * 60 * 60))
+"""Upper bounds of RocketMQ's histogram of a transaction's duration, milliseconds."""
 
 _log = logging.getLogger(__name__)
 
@@ -108,6 +111,8 @@ class Transactions:
     process is killed between a commit and its op message, the producer is asked again.
 
     Attributes:
+        committed, rolled_back: how many transactions ended so since the start, by topic.
+        durations: milliseconds from when a committed message was made until its commit, by topic.
         on_check: called with each half message whose producer is to be asked, once it was put
             again; while it is None, nobody is asked.
 
@@ -135,6 +140,7 @@ class Transactions:
         self._unwritten: list[tuple[int, int]] = []
         self._round_started = 0
         self._is_behind = False
+        self.committed, self.rolled_back, self.durations = Counts(), Counts(), Histograms(_BOUNDS)
         self.on_check: Callable[[CheckBack], None] | None = None
 
     def begin(self) -> None:
@@ -231,7 +237,24 @@ class Transactions:
         self._half_queue(half.queue_id).ended.add(queue_offset)
         self._unwritten.append((half.queue_id, queue_offset))
         self._write_ops()
+        if status is EndStatus.OK:
+            self._count(half, commit=commit)
         return Ended(status, put)
+
+    def _count(self, half: Record, *, commit: bool) -> None:
+        target = real_queue(half.properties)
+        topic = target[0] if target else ""
+        if commit:
+            self.committed.add((topic,))
+            age = self._clock.milliseconds() - half.born_timestamp
+            self.durations.add((topic,), max(0, age))
+        else:
+            self.rolled_back.add((topic,))
+
+    @property
+    def waiting(self) -> int:
+        """How many half messages have not ended, as far as their queues were examined."""
+        return sum(queue.waiting for queue in self._halves.values())
 
     def _is_dead(self, half: Record) -> bool:
         """Return whether the topic of a half message was deleted after it was put."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import errno
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from time import perf_counter
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from mqlake.dispatch.batch import Bytes
 from mqlake.errors import DiskError, StoreError, SyncError
 from mqlake.formats import record
 from mqlake.formats.file_name import parse_segment_name, segment_name
+from mqlake.metrics.histogram import Histogram
 from mqlake.storage.protocol import OwnedDirectory, ReadableFile, WritableFile
 from mqlake.store.log.end_readahead import EndReadahead
 from mqlake.store.log.segments import DIRECTORY, CommitLog, Segment, find_segments
@@ -27,6 +29,8 @@ _SIZE_SIZE = 4
 # For this many bytes or more, a write call costs less than a fault for each page of the mapping.
 _LONG = 16 << 10
 _ZERO_STEP = 1 << 20
+# Upper bounds of the histogram of syncs, in seconds.
+_SYNC_BOUNDS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 _NO_BYTES: Bytes = np.empty(0, np.uint8)
 
 Buffer = bytes | memoryview
@@ -48,6 +52,23 @@ def open_owned_log(directory: OwnedDirectory, file_size: int) -> OwnedCommitLog:
     return OwnedCommitLog(directory, find_segments(directory), file_size)
 
 
+class _Timed:
+    """A file whose sync is measured, in whichever thread that is.
+
+    Attributes:
+        seconds: how long it took.
+    """
+
+    def __init__(self, file: WritableFile) -> None:
+        self._file, self.seconds = file, 0.0
+
+    def sync(self) -> None:
+        """Sync the file: see `WritableFile.sync`."""
+        begin = perf_counter()
+        self._file.sync()
+        self.seconds = perf_counter() - begin
+
+
 class OwnedCommitLog(CommitLog):
     """The segments of a store, ascending, and the end at which records are appended.
 
@@ -58,6 +79,7 @@ class OwnedCommitLog(CommitLog):
         end: physical offset of the next record (or a file's end, before a roll).
         flushed: physical offset before which everything is durable.
         base: physical offset of the last file, to which records are appended.
+        sync_times: seconds that syncs of files took.
         array: u8[n], the bytes of that file, for a caller that writes a record itself: before
             `room_end`, in the order of `append_record`. It then calls `changed` and moves `end`.
         room_end: position in that file before which the disk has room for records.
@@ -75,6 +97,7 @@ class OwnedCommitLog(CommitLog):
         self._owned = directory
         # Segments that are not durable as a whole yet, by base; the last one is being appended to.
         self._writing: dict[int, WritableFile] = {}
+        self.sync_times = Histogram(_SYNC_BOUNDS)
         self._file: WritableFile | None = None
         self._prepared: WritableFile | None = None
         self._size = self.segment_size or file_size
@@ -359,8 +382,11 @@ class OwnedCommitLog(CommitLog):
         if end == self.flushed and names == self._names_synced:
             return PendingSync(self._owned)
         written = list(self._writing.items())
+        files = [_Timed(file) for _, file in written]
 
         def done() -> None:
+            for file in files:
+                self.sync_times.add(file.seconds)
             self.flushed = max(self.flushed, end)
             self._names_synced = max(self._names_synced, names)
             self._is_directory_new = False
@@ -370,7 +396,7 @@ class OwnedCommitLog(CommitLog):
 
         directories = [DIRECTORY] if names != self._names_synced else []
         directories += [""] if self._is_directory_new else []
-        return PendingSync(self._owned, [file for _, file in written], directories, done)
+        return PendingSync(self._owned, files, directories, done)
 
     def check_linked(self) -> None:
         """Check that no file of the log was removed.

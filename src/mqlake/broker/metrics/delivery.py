@@ -1,0 +1,160 @@
+"""Transactions and messages that wait for their time.
+
+Upstream: `BrokerMetricsManager`, `DefaultStoreMetricsManager`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from mqlake.broker.runtime import BrokerRuntime
+from mqlake.broker.state.broker_state import BrokerState
+from mqlake.formats.topic_names import TIMER_TOPIC
+from mqlake.metrics.counts import Counts
+from mqlake.metrics.metric import Metric, Sample, counter, gauge, histogram
+from mqlake.remoting.slices import Job
+
+_MS = "milliseconds"
+_TOPIC = ("topic",)
+_STORAGE = ("storage_type", "storage_medium")
+_LOCAL = ("local", "disk")
+_BOUNDS: Final = (5, 60, 300, 900, 3600, 14_400, 28_800, 86_400)
+"""Seconds: RocketMQ's `timerDist`."""
+_SECOND: Final = 1000
+_AT_ONCE: Final = 500
+"""Slots that are counted in one step."""
+
+COMMITTED = counter("rocketmq_commit_messages_total", "Committed transactions.", labels=_TOPIC)
+ROLLED_BACK = counter(
+    "rocketmq_rollback_messages_total", "Transactions that were rolled back.", labels=_TOPIC
+)
+DURATION = histogram(
+    "rocketmq_finish_message_latency",
+    "Time from when a message was made until its transaction was committed.",
+    _MS,
+    _TOPIC,
+)
+HALF = gauge(
+    "mqlake_half_messages",
+    "Half messages that have not ended. One that its producer was asked about may count twice until"
+    " the next check.",
+)
+ENQUEUE_LAG = gauge(
+    "rocketmq_timer_enqueue_lag",
+    "Messages with a delivery time that were stored, and not yet put into the timer.",
+    labels=_STORAGE,
+)
+ENQUEUE_LATENCY = gauge(
+    "rocketmq_timer_enqueue_latency", "Age of the oldest of them.", _MS, _STORAGE
+)
+DEQUEUE_LAG = gauge(
+    "rocketmq_timer_dequeue_lag",
+    "Messages whose delivery time is over, and which are not delivered.",
+    labels=_STORAGE,
+)
+DEQUEUE_LATENCY = gauge(
+    "rocketmq_timer_dequeue_latency",
+    "Time since the delivery time up to which all messages are delivered.",
+    _MS,
+    _STORAGE,
+)
+TIMING = gauge(
+    "rocketmq_timing_messages",
+    "Messages that wait for their delivery time.",
+    labels=(*_STORAGE, "topic"),
+)
+SNAPSHOT = gauge(
+    "rocketmq_timer_message_snapshot",
+    "Messages of the next 24 hours by how many seconds they have yet to wait at most, and longer"
+    " than the bound before.",
+    labels=(*_STORAGE, "timer_bound_s"),
+)
+ENTERED = counter(
+    "rocketmq_timer_enqueue_total",
+    "Messages that began to wait for their delivery time.",
+    labels=(*_STORAGE, "topic"),
+)
+DELIVERED = counter(
+    "rocketmq_timer_dequeue_total",
+    "Messages that were delivered at their time.",
+    labels=(*_STORAGE, "topic"),
+)
+
+
+def samples(state: BrokerState, runtime: BrokerRuntime) -> Job[list[Sample]]:
+    """Return the numbers of topics that exist."""
+    transactions = state.store.transactions
+    found = [Sample(HALF, transactions.waiting)]
+    for metric, counts in (
+        (COMMITTED, transactions.committed),
+        (ROLLED_BACK, transactions.rolled_back),
+    ):
+        found += _by_topic(state, metric, counts)
+        yield
+    found += [
+        Sample(DURATION, times, labels)
+        for labels, times in transactions.durations
+        if labels[0] in state.topics
+    ]
+    yield
+    if runtime.settings.timer_wheel_enable and not runtime.settings.is_slave:
+        found += yield from _of_timer(state, runtime)
+    return found
+
+
+def _by_topic(
+    state: BrokerState, metric: Metric, counts: Counts, before: tuple[str, ...] = ()
+) -> Iterator[Sample]:
+    for labels, count in counts:
+        if labels[0] in state.topics:
+            yield Sample(metric, count, (*before, *labels))
+
+
+def _of_timer(state: BrokerState, runtime: BrokerRuntime) -> Job[list[Sample]]:
+    timers, now = state.store.timers, state.store.clock.milliseconds()
+    done = timers.delivered_before
+    found = [
+        Sample(ENQUEUE_LAG, timers.behind, _LOCAL),
+        Sample(ENQUEUE_LATENCY, _age_of_next(state, now), _LOCAL),
+        Sample(DEQUEUE_LAG, timers.overdue(), _LOCAL),
+        Sample(DEQUEUE_LATENCY, max(0, now - done) if done else 0, _LOCAL),
+    ]
+    found += [
+        Sample(TIMING, count, (*_LOCAL, topic))
+        for topic, count in timers.waiting_by_topic.items()
+        if topic in state.topics
+    ]
+    yield
+    for metric, counts in ((ENTERED, timers.entered), (DELIVERED, timers.delivered)):
+        found += _by_topic(state, metric, counts, _LOCAL)
+        yield
+    precision = runtime.settings.timer_precision_ms
+    begin = 0
+    for bound in _BOUNDS:
+        count = yield from _waiting_between(state, now, begin, bound * _SECOND, precision)
+        found.append(Sample(SNAPSHOT, count, (*_LOCAL, str(bound))))
+        begin = bound * _SECOND
+    return found
+
+
+def _age_of_next(state: BrokerState, now: int) -> int:
+    timers = state.store.timers
+    if not timers.behind:
+        return 0
+    head = state.store.reads.head_from(TIMER_TOPIC, 0, timers.next_offset)
+    return max(0, now - head.store_timestamp) if head is not None else 0
+
+
+def _waiting_between(
+    state: BrokerState, now: int, begin: int, end: int, precision: int
+) -> Job[int]:
+    """Return how many messages are due between two times from now on, milliseconds."""
+    timers, found = state.store.timers, 0
+    if not timers.waiting:
+        return 0
+    for number, time in enumerate(range(now + begin, now + end, precision)):
+        found += timers.waiting_in(time)
+        if number % _AT_ONCE == 0:
+            yield
+    return found

@@ -1,0 +1,25 @@
+"""Totals by labels: their number has a limit."""
+
+from __future__ import annotations
+
+from mqlake.metrics.counts import Counts, Histograms
+
+
+def test_totals_are_by_labels_and_new_ones_beyond_the_limit_are_left_out() -> None:
+    counts = Counts(most=2)
+    for topic in ("a", "b", "c", "a", "c"):
+        counts.add((topic,), 2)
+    assert dict(counts) == {("a",): 4, ("b",): 2}
+
+
+def test_histograms_are_by_labels_and_are_copies() -> None:
+    times = Histograms((1.0, 10.0), most=2)
+    for topic, value in (("a", 1), ("b", 11), ("c", 5), ("a", 2)):
+        times.add((topic,), value)
+    found = dict(times)
+    assert {labels: each.counts for labels, each in found.items()} == {
+        ("a",): [1, 1, 0],
+        ("b",): [0, 0, 1],
+    }
+    times.add(("a",), 100)
+    assert found["a",].count == 2
