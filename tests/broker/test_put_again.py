@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
@@ -24,6 +23,7 @@ from mqlake.protocol.command import Command
 from mqlake.protocol.headers.send import SendMessageResponseHeader
 from mqlake.protocol.headers.transactions import EndTransactionHeader
 from mqlake.store.append.message import Message
+from tests import simulated
 from tests.broker.pop.popping import GROUP, RETRY, TOPIC, Popped, header, pop
 from tests.broker.putting_again import FAST, HALF, KEY, give_back
 from tests.broker.running import Running, running, to
@@ -118,7 +118,7 @@ def test_the_longest_message_is_popped_given_back_and_dead(tmp_path: Path, extra
             same((await wait_for(lambda: broker.records("%RETRY%group"), 3))[-1], size)
             assert broker.state.store.core.redelivery.set_aside == 0
 
-    asyncio.run(asyncio.wait_for(test(), 280))
+    simulated.run(test())
 
 
 def test_the_longest_message_is_popped_again_and_again(tmp_path: Path) -> None:
@@ -139,7 +139,7 @@ def test_the_longest_message_is_popped_again_and_again(tmp_path: Path) -> None:
                 same(found.record, size)
             assert broker.state.store.core.redelivery.set_aside == 0
 
-    asyncio.run(asyncio.wait_for(test(), 280))
+    simulated.run(test())
 
 
 def checked(broker: Running, size: int) -> list[Record]:
@@ -170,7 +170,7 @@ def test_the_longest_half_is_checked_and_committed(tmp_path: Path, extra: str) -
             same((await wait_for(lambda: broker.records("%RETRY%group")))[0], size)
             assert broker.state.store.core.redelivery.set_aside == 0
 
-    asyncio.run(asyncio.wait_for(test(), 280))
+    simulated.run(test())
 
 
 async def popped_all(broker: Running, bodies: set[bytes]) -> None:
@@ -218,7 +218,7 @@ def test_runs_and_batches_have_the_same_limit(tmp_path: Path) -> None:
                 answers = await ask(broker, b"".join(frames), len(sizes))
                 assert [answers[opaque].code for opaque in range(len(sizes))] == [0, 0, code, 0]
 
-    asyncio.run(asyncio.wait_for(test(), 300))
+    simulated.run(asyncio.wait_for(test(), 300))
 
 
 def test_malformed_text_of_a_batch_does_not_grow(tmp_path: Path) -> None:
@@ -239,7 +239,7 @@ def test_malformed_text_of_a_batch_does_not_grow(tmp_path: Path) -> None:
                 15_000,
             }
 
-    asyncio.run(asyncio.wait_for(test(), 280))
+    simulated.run(test())
 
 
 def test_a_body_as_long_as_a_file_leaves_room(tmp_path: Path) -> None:
@@ -257,7 +257,7 @@ def test_a_body_as_long_as_a_file_leaves_room(tmp_path: Path) -> None:
             (again,) = await wait_for(lambda: broker.records("%RETRY%group"))
             assert again.body == record.body
 
-    asyncio.run(asyncio.wait_for(test(), 280))
+    simulated.run(test())
 
 
 def test_messages_of_a_larger_limit_come_again(tmp_path: Path) -> None:
@@ -275,7 +275,7 @@ def test_messages_of_a_larger_limit_come_again(tmp_path: Path) -> None:
             for _ in range(3):
                 await popped_all(broker, {b"x" * 5000})
 
-    asyncio.run(asyncio.wait_for(test(), 280))
+    simulated.run(test())
 
 
 def full(optional: str = "") -> bytes:
@@ -305,7 +305,7 @@ def test_full_messages_of_older_stores_come_again(tmp_path: Path, optional: str)
             same(again[0], MAX_LENGTH - len(optional))
             assert core.redelivery.set_aside == 0
 
-    asyncio.run(asyncio.wait_for(test(), 280))
+    simulated.run(test())
 
 
 def test_what_can_never_be_put_is_set_aside(
@@ -341,7 +341,7 @@ def test_what_can_never_be_put_is_set_aside(
             assert answer.code == ResponseCode.INVALID_PARAMETER
             assert "328 bytes; the maximum is 255" in str(answer.remark)
 
-    asyncio.run(asyncio.wait_for(test(), 280))
+    simulated.run(test())
     assert caplog.text.count("is set aside") == 1
 
 
@@ -355,7 +355,7 @@ def test_retry_topics_of_stores_without_long_topics(tmp_path: Path) -> None:
             assert answer.code == ResponseCode.INVALID_PARAMETER
             assert "the maximum is 127" in str(answer.remark)
 
-    asyncio.run(asyncio.wait_for(test(), 280))
+    simulated.run(test())
 
 
 @pytest.mark.parametrize("time", [-1, 3 * 24 * 60 * 60 * 1000 + 1])
@@ -367,7 +367,7 @@ def test_times_that_no_check_point_can_have(tmp_path: Path, time: int) -> None:
             assert answer.code == ResponseCode.INVALID_PARAMETER
             assert "timerMaxDelaySec" in str(answer.remark)
 
-    asyncio.run(asyncio.wait_for(test(), 280))
+    simulated.run(test())
 
 
 def test_a_full_disk_is_not_asked_in_a_hot_loop(
@@ -386,14 +386,13 @@ def test_a_full_disk_is_not_asked_in_a_hot_loop(
                 assert len(await pop(broker, max_msg_nums=1, invisible_time=200)) == 1
             caplog.set_level(logging.WARNING)
             caplog.clear()
-            begin = time.monotonic()
             await asyncio.sleep(2.5)
-            assert 1 <= len(caplog.records) <= time.monotonic() - begin + 2
+            assert 1 <= len(caplog.records) <= 4
             assert broker.state.store.core.redelivery.set_aside == 0
             appender.set_not_writable(None)
             await wait_for(lambda: broker.records(RETRY), 50)
 
-    asyncio.run(asyncio.wait_for(test(), 280))
+    simulated.run(test())
 
 
 TRUSTED = [

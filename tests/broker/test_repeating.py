@@ -8,6 +8,7 @@ import pytest
 
 from mqlake.broker.repeating import Repeating
 from mqlake.remoting.slices import Slices
+from tests import simulated
 
 
 def test_one_that_fails_is_counted_and_the_others_go_on(caplog: pytest.LogCaptureFixture) -> None:
@@ -36,6 +37,6 @@ def test_one_that_fails_is_counted_and_the_others_go_on(caplog: pytest.LogCaptur
         await asyncio.sleep(0.01)
         assert len(calls) == count
 
-    asyncio.run(run())
+    simulated.run(run())
     assert "fail failed" in caplog.text
     assert "Traceback" in caplog.text

@@ -20,6 +20,7 @@ from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.command import request
 from mqlake.protocol.errors import RemotingError
 from mqlake.protocol.headers.namesrv import RegisterBrokerHeader
+from tests import simulated
 from tests.namesrv.asking import BODY, PATIENCE, Asking, running
 from tests.until import until
 
@@ -51,7 +52,7 @@ def test_clients_find_what_a_broker_registered(form: dict[str, bool]) -> None:
             assert code == ResponseCode.TOPIC_NOT_EXIST
             assert remark == "No topic route info in name server for the topic: X"
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 @pytest.mark.parametrize(
@@ -66,7 +67,7 @@ def test_old_clients_get_fastjsons_maps(version: int, fields: dict[str, str], qu
             answer = await names.ask(code, {"topic": "T", **fields}, version=version)
             assert (b'{"0":"h:1"}' if quoted else b'{0:"h:1"}') in bytes(answer.body)
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 def test_lists() -> None:
@@ -96,7 +97,7 @@ def test_lists() -> None:
             group = decode_body(BrokerMemberGroupBody, body).broker_member_group
             assert group.broker_addrs == {0: "h:1"}
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 def test_lists_may_be_switched_off() -> None:
@@ -109,7 +110,7 @@ def test_lists_may_be_switched_off() -> None:
             ):
                 assert await names.fails(code, fields) == (ResponseCode.SYSTEM_ERROR, "disable")
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 def test_a_broker_asks_whether_it_has_to_register_again_and_goes() -> None:
@@ -125,7 +126,7 @@ def test_a_broker_asks_whether_it_has_to_register_again_and_goes() -> None:
             await names.ask(RequestCode.UNREGISTER_BROKER, BROKER)
             assert (await names.ask(code, BROKER, version)).fields == {"changed": "true"}
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 def test_a_slave_is_told_its_master() -> None:
@@ -135,7 +136,7 @@ def test_a_slave_is_told_its_master() -> None:
             answer = await names.register(broker_id=1, broker_addr="h:3")
             assert answer.fields == {"masterAddr": "h:1", "haServerAddr": "h:2"}
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 def test_damaged_registrations_are_refused() -> None:
@@ -154,7 +155,7 @@ def test_damaged_registrations_are_refused() -> None:
                 await names.register(body_crc32=5)
             await with_wrong_form(names)
 
-    asyncio.run(both())
+    simulated.run(both())
 
 
 def test_releases_before_3_register_topics_only() -> None:
@@ -165,7 +166,7 @@ def test_releases_before_3_register_topics_only() -> None:
             await names.ask(RequestCode.REGISTER_BROKER, fields, body, version=36)
             await names.ask(RequestCode.GET_ROUTEINFO_BY_TOPIC, {"topic": "T"})
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 def test_a_broker_whose_connection_is_closed_is_gone() -> None:
@@ -180,7 +181,7 @@ def test_a_broker_whose_connection_is_closed_is_gone() -> None:
             while body != b'{"brokerAddrTable":{},"clusterAddrTable":{}}':  # until the time limit
                 body = (await names.ask(RequestCode.GET_BROKER_CLUSTER_INFO)).body
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 def test_a_silent_broker_is_gone_and_its_connection_closed() -> None:
@@ -199,7 +200,7 @@ def test_a_silent_broker_is_gone_and_its_connection_closed() -> None:
             code, _ = await names.fails(RequestCode.GET_ROUTEINFO_BY_TOPIC, {"topic": "T"})
             assert code == ResponseCode.TOPIC_NOT_EXIST
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 def test_write_permission() -> None:
@@ -214,7 +215,7 @@ def test_write_permission() -> None:
             added = await names.ask(RequestCode.ADD_WRITE_PERM_OF_BROKER, fields)
             assert added.fields == {"addTopicCount": "3"}
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 def test_a_topic_comes_and_goes_alone() -> None:
@@ -233,7 +234,7 @@ def test_a_topic_comes_and_goes_alone() -> None:
             await names.ask(delete, {"topic": "T"})
             await names.fails(find, {"topic": "T"})
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 def test_no_routes_right_after_the_start_if_so_wished() -> None:
@@ -246,7 +247,7 @@ def test_no_routes_right_after_the_start_if_so_wished() -> None:
             names.clock.now += 1
             await names.ask(*find)
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 ORDER = {"namespace": "ORDER_TOPIC_CONFIG", "key": "T"}
@@ -273,7 +274,7 @@ def test_kv_configuration_is_kept(tmp_path: Path) -> None:
             await names.ask(RequestCode.DELETE_KV_CONFIG, ORDER)
         assert json.loads(path.read_text()) == {"configTable": {"ORDER_TOPIC_CONFIG": {"U": "ü"}}}
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 @pytest.mark.parametrize("content", [b"", b"[]", b'{"configTable":{"a":1}}', b"\xff"])
@@ -286,7 +287,7 @@ def test_a_damaged_kv_file_is_said(content: bytes, tmp_path: Path) -> None:
             async with running(kvConfigPath=str(path)):
                 pass
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 def test_ordered_topics_are_told_to_brokers_and_clients() -> None:
@@ -299,7 +300,7 @@ def test_ordered_topics_are_told_to_brokers_and_clients() -> None:
             assert (await names.json(code, {"topic": "T"}))["orderTopicConf"] == "a:4"
             assert "orderTopicConf" not in await names.json(code, {"topic": "a"})
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 def test_settings_are_told_changed_and_kept(tmp_path: Path) -> None:
@@ -318,7 +319,7 @@ def test_settings_are_told_changed_and_kept(tmp_path: Path) -> None:
             assert "enableTopicList=false\n" in text
             assert "unknown" not in text
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 @pytest.mark.parametrize(
@@ -339,4 +340,4 @@ def test_some_changes_are_refused(body: bytes, code: int, reason: str) -> None:
             assert caught.value.code == code
             assert names.server.settings == before
 
-    asyncio.run(run())
+    simulated.run(run())

@@ -96,9 +96,10 @@ class Network:
     # What the event loop calls
 
     async def listen(self, factory: Factory, host: str, port: int) -> Listener:
-        """Listen on a port of the current process's machine."""
+        """Listen on a port of the current process's machine; 0: on a free one."""
         process = _current()
         machine = self.machine(process.machine)
+        port = port or machine.next_port()
         if port in machine.listeners:
             raise OSError(errno.EADDRINUSE, "Address already in use")
         listener = machine.listeners[port] = Listener(machine, port, factory, process)

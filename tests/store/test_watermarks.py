@@ -24,6 +24,7 @@ from mqlake.store.delivery.transactions import Ended
 from mqlake.store.owned_store import OwnedStore
 from mqlake.store.results import Status
 from mqlake.store.settings import FlushDiskType, StoreSettings
+from tests import simulated
 from tests.crash.disk import RecordedDisk
 from tests.store.held_watermark import HeldWatermark
 from tests.until import until, wait_until
@@ -106,7 +107,7 @@ def test_no_put_returns_before_it_is_confirmed(tmp_path: Path, held: HeldWaterma
             store.core.tick()  # What was held up longer than the disk is dispatched a moment later.
             assert len(store.get("Topic", 0, 0).records) == 8
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 def test_what_is_refused_is_answered_at_once(tmp_path: Path, held: HeldWatermark) -> None:
@@ -117,7 +118,7 @@ def test_what_is_refused_is_answered_at_once(tmp_path: Path, held: HeldWatermark
             assert refused.status is PutStatus.MESSAGE_ILLEGAL
             assert await asyncio.wait_for(store.confirm([refused]), PATIENCE) == [refused]
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 def test_what_is_not_confirmed_in_time_is_late(tmp_path: Path, held: HeldWatermark) -> None:
@@ -132,7 +133,7 @@ def test_what_is_not_confirmed_in_time_is_late(tmp_path: Path, held: HeldWaterma
                 PutStatus.FLUSH_DISK_TIMEOUT,
             ]
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 def test_a_put_that_is_not_confirmed_fails_when_the_store_is_closed(
@@ -147,7 +148,7 @@ def test_a_put_that_is_not_confirmed_fails_when_the_store_is_closed(
         with pytest.raises(PutError, match="the store was closed before"):
             await asyncio.wait_for(put, PATIENCE)
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 def test_no_thread_returns_before_its_put_is_confirmed(tmp_path: Path, held: HeldWatermark) -> None:

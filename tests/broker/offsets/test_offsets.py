@@ -19,6 +19,7 @@ from mqlake.protocol.headers.offsets import (
     UpdateConsumerOffsetHeader,
 )
 from mqlake.store.append.message import Message
+from tests import simulated
 from tests.broker.running import Running, running
 
 GROUP: dict[str, Any] = {"consumer_group": "readers", "topic": "Orders", "queue_id": 1}
@@ -61,7 +62,7 @@ def test_offsets_of_queues(tmp_path: Path) -> None:
                 code = RequestCode.SEARCH_OFFSET_BY_TIMESTAMP
                 assert await offset(broker, code, wanted) == expected
 
-    asyncio.run(main())
+    simulated.run(main())
 
 
 def test_groups_commit_offsets(tmp_path: Path) -> None:
@@ -80,7 +81,7 @@ def test_groups_commit_offsets(tmp_path: Path) -> None:
             assert answer.remark == "Offset has been previously reset"
             assert await offset(broker, RequestCode.QUERY_CONSUMER_OFFSET, query) == 3
 
-    asyncio.run(main())
+    simulated.run(main())
 
 
 def test_a_group_without_an_offset(tmp_path: Path) -> None:
@@ -94,7 +95,7 @@ def test_a_group_without_an_offset(tmp_path: Path) -> None:
             empty = QueryConsumerOffsetHeader(**(GROUP | {"queue_id": 2}))
             assert (await broker.ask(code, empty)).code == ResponseCode.QUERY_NOT_FOUND
 
-    asyncio.run(main())
+    simulated.run(main())
 
 
 @pytest.mark.parametrize(
@@ -118,7 +119,7 @@ def test_commits_that_are_refused(
             assert answer.code == expected
             assert not broker.state.store.core.config.consumer_offsets.topics_of("readers")
 
-    asyncio.run(main())
+    simulated.run(main())
 
 
 def test_a_topic_that_is_no_name(tmp_path: Path) -> None:
@@ -128,4 +129,4 @@ def test_a_topic_that_is_no_name(tmp_path: Path) -> None:
             answer = await broker.ask(RequestCode.GET_MAX_OFFSET, header)
             assert answer.code == ResponseCode.SYSTEM_ERROR
 
-    asyncio.run(main())
+    simulated.run(main())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Coroutine, Sequence
 from typing import Any, NamedTuple
 
@@ -20,6 +19,7 @@ from mqlake.protocol.headers.pop import (
 )
 from mqlake.protocol.receipts import Receipt
 from mqlake.protocol.retry_topics import mark_of
+from tests import simulated
 from tests.broker.running import PATIENCE, Running, to
 from tests.until import until
 
@@ -30,8 +30,8 @@ LONG = 2 * int(PATIENCE * 1000)
 
 
 def run(test: Coroutine[Any, Any, None]) -> None:
-    """Run a test; it fails after a minute."""
-    asyncio.run(asyncio.wait_for(test, 280))
+    """Run a test in simulated time."""
+    simulated.run(test)
 
 
 class Popped(NamedTuple):

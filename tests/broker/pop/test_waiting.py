@@ -14,6 +14,7 @@ from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.command import request
 from mqlake.remoting.connection import Peer
 from mqlake.remoting.slices import Job
+from tests import simulated
 from tests.broker.admin.asking import done, wanted
 from tests.broker.pop.popping import GROUP, LONG, TOPIC, acknowledge, bodies, header, pop, send
 from tests.broker.running import Running, running, to
@@ -83,7 +84,7 @@ def test_pops_of_a_group_that_is_there_again_are_woken(
             await send(broker, "new")
             assert bodies(await second) == ["new"]
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 async def create(broker: Running, queues: int) -> None:
@@ -118,7 +119,7 @@ def test_what_comes_while_very_many_queues_are_looked_into(tmp_path: Path) -> No
                 await send(broker, f"{number}", queue_id=(number * 500 + 3) % 4000)
                 assert bodies(await waiting) == [f"{number}"]
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 def test_the_time_of_a_pop_is_up_while_it_is_looked_for(tmp_path: Path) -> None:
@@ -139,7 +140,7 @@ def test_the_time_of_a_pop_is_up_while_it_is_looked_for(tmp_path: Path) -> None:
             assert await asyncio.gather(*waiting) == [[]] * 20
             assert not any(peer.in_flight for peer in broker.broker.peers)
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 class Waits:
@@ -194,4 +195,4 @@ def test_an_arrival_costs_the_dispatcher_the_same_however_many_groups_wait(
             assert sorted(seen) == sorted([*names, "late"])
             assert not waiting.count(TOPIC, "g0", -1)
 
-    asyncio.run(run())
+    simulated.run(run())

@@ -16,6 +16,7 @@ from mqlake.protocol.headers.recall import RecallAnswerHeader, RecallHeader
 from mqlake.protocol.headers.send import SendMessageResponseHeader
 from mqlake.protocol.recall_handle import RecallHandle, parse_recall_handle
 from mqlake.testing.advanced_clock import AdvancedClock
+from tests import simulated
 from tests.broker.running import Running, running, to
 from tests.until import until
 
@@ -64,7 +65,7 @@ def test_a_recall_without_a_producer_group(tmp_path: Path) -> None:
             clock.advance(60.1)
             assert await bodies(broker, 1) == [b"second"]
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 def test_a_producer_cannot_cancel_the_message_of_another(tmp_path: Path) -> None:
@@ -79,7 +80,7 @@ def test_a_producer_cannot_cancel_the_message_of_another(tmp_path: Path) -> None
             clock.advance(60.1)
             assert sorted(await bodies(broker, 2)) == [b"first", b"second"]
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 @pytest.mark.parametrize("flush", ["ASYNC_FLUSH", "SYNC_FLUSH"])
@@ -104,7 +105,7 @@ def test_what_is_taken_back_is_not_delivered(tmp_path: Path, flush: str) -> None
             await asyncio.sleep(0.3)
             assert await bodies(broker, 1) == [b"second"]
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 def test_only_messages_that_wait_have_a_handle(tmp_path: Path) -> None:
@@ -117,7 +118,7 @@ def test_only_messages_that_wait_have_a_handle(tmp_path: Path) -> None:
             assert handle_of(other) is None
             assert other.code == ResponseCode.SUCCESS
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 def test_a_message_that_cannot_be_read_back_is_answered_all_the_same(
@@ -131,7 +132,7 @@ def test_a_message_that_cannot_be_read_back_is_answered_all_the_same(
             monkeypatch.setattr(broker.state.store.reads, "record_at", fail)
             assert handle_of(await send_later(broker, b"later", KEY, 60_000)) is None
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 def test_what_is_refused(tmp_path: Path) -> None:
@@ -154,7 +155,7 @@ def test_what_is_refused(tmp_path: Path) -> None:
             assert answer.code == illegal
             assert answer.header(RecallAnswerHeader).region == "DefaultRegion"
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 @pytest.mark.parametrize(
@@ -180,4 +181,4 @@ def test_settings_that_forbid_it(
             answer = await recall(broker, "bm8gaGFuZGxl", "Nothing")
             assert answer.code == code
 
-    asyncio.run(run())
+    simulated.run(run())

@@ -12,6 +12,7 @@ from mqlake.formats.message_batch import encode_batch
 from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.headers.offsets import OffsetHeader, QueueHeader
 from mqlake.protocol.headers.send import SendBackHeader
+from tests import simulated
 from tests.broker.running import PATIENCE, Running, running, to
 from tests.broker.send.random_runs import usual
 from tests.broker.send.streams import ask, warm
@@ -69,4 +70,4 @@ def test_answers_wait_until_messages_are_confirmed(
             assert len(broker.records("Orders", 0)) == 3
             assert len(broker.records("Orders", 1)) == 1
 
-    asyncio.run(run())
+    simulated.run(run())

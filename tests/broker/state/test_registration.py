@@ -36,6 +36,7 @@ from mqlake.remoting.connection import Peer
 from mqlake.remoting.errors import ConnectTimeoutError, RequestTimeoutError
 from mqlake.remoting.route import Route
 from mqlake.remoting.server import RemotingServer
+from tests import simulated
 from tests.broker.admin.asking import done, wanted
 from tests.broker.running import PATIENCE, next_port, running, to
 from tests.until import until
@@ -90,7 +91,7 @@ def test_what_a_producer_makes_is_told_at_once(tmp_path: Path) -> None:
             (queues,) = found.queue_datas
             assert (queues.broker_name, queues.read_queue_nums, queues.perm) == ("broker-a", 4, 6)
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 def test_a_topic_that_was_created_has_a_route(
@@ -111,7 +112,7 @@ def test_a_topic_that_was_created_has_a_route(
             assert await route(address, "Three") is not None
 
     whole = Registration._register  # pyright: ignore[reportPrivateUsage]
-    asyncio.run(run())
+    simulated.run(run())
 
 
 @pytest.mark.parametrize("failure", [ConnectTimeoutError, RequestTimeoutError])
@@ -133,7 +134,7 @@ def test_start_and_topic_creation_wait_for_a_slow_name_server(
 
     monkeypatch.setattr(registration, "_AGAIN", 0.0)
     whole = Registration._register  # pyright: ignore[reportPrivateUsage]
-    asyncio.run(run())
+    simulated.run(run())
 
 
 def test_a_stop_answers_whoever_waits_for_a_name_server(
@@ -154,7 +155,7 @@ def test_a_stop_answers_whoever_waits_for_a_name_server(
             await created
 
     hangs = asyncio.Event()
-    asyncio.run(run())
+    simulated.run(run())
 
 
 def test_a_topic_is_created_without_name_servers_too(
@@ -167,7 +168,7 @@ def test_a_topic_is_created_without_name_servers_too(
             monkeypatch.setattr(registration, "_CHANGE", 10 * PATIENCE)
             await done(broker, RequestCode.UPDATE_AND_CREATE_TOPIC, wanted("Orders"))
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 @asynccontextmanager
@@ -208,7 +209,7 @@ def test_slaves_are_told_where_the_log_is_sent(tmp_path: Path, listens: bool) ->
             told = {"haServerAddr": f"127.0.0.1:{port + 1}"} if listens else {}
             assert answer.fields == {"masterAddr": broker.address, **told}
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 def test_a_broker_that_stops_is_gone(tmp_path: Path) -> None:
@@ -218,7 +219,7 @@ def test_a_broker_that_stops_is_gone(tmp_path: Path) -> None:
                 assert await route(address, "TBW102") is not None
             assert await route(address, "TBW102") is None
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 def test_a_name_server_that_comes_later_or_again_is_told(tmp_path: Path) -> None:
@@ -237,7 +238,7 @@ def test_a_name_server_that_comes_later_or_again_is_told(tmp_path: Path) -> None
             async with name_server(port):
                 await until(is_known)
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 def test_clients_see_no_more_than_the_broker_allows(tmp_path: Path) -> None:
@@ -250,7 +251,7 @@ def test_clients_see_no_more_than_the_broker_allows(tmp_path: Path) -> None:
             assert known is not None
             assert known.queue_datas[0].perm == PERM_READ
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 def test_topics_that_a_name_server_calls_ordered_are(tmp_path: Path) -> None:
@@ -278,7 +279,7 @@ def test_topics_that_a_name_server_calls_ordered_are(tmp_path: Path) -> None:
                 assert msgspec.structs.replace(topic, order=False) == Topic("Ordered", 4, 4)
             await client.close()
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 def test_what_closes_every_connection_is_not_asked_all_the_time(
@@ -323,7 +324,7 @@ def test_whatever_fails_it_is_tried_again(
 
                 await until(is_known)
 
-    asyncio.run(run())
+    simulated.run(run())
     assert "not registered: UnicodeError: label too long" in caplog.text
 
 
@@ -406,7 +407,7 @@ def test_many_topics_are_registered_in_parts(tmp_path: Path, settings: dict[str,
             assert ("New" in names.topics) != bool(settings)
             assert names.topics - {"New"} == set(topics)
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 def test_parts_are_registered_if_the_setting_says_so(tmp_path: Path) -> None:
@@ -419,7 +420,7 @@ def test_parts_are_registered_if_the_setting_says_so(tmp_path: Path) -> None:
                 assert len(names.seen) == -(-count // 4)
                 assert names.topics == set(broker.state.topics)
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 def test_a_revoked_permission_stays_revoked_in_later_registrations(tmp_path: Path) -> None:
@@ -444,7 +445,7 @@ def test_a_revoked_permission_stays_revoked_in_later_registrations(tmp_path: Pat
                 assert found is not None
                 assert found.queue_datas[0].perm == PERM_READ
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 def test_a_name_server_of_rocketmq_4_gets_changes_in_a_registration(tmp_path: Path) -> None:
@@ -458,7 +459,7 @@ def test_a_name_server_of_rocketmq_4_gets_changes_in_a_registration(tmp_path: Pa
                     assert topic in names.topics
                 assert [part for _, part, _ in names.seen] == ["changes"] * 2
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 def test_topics_created_one_by_one_cost_the_same_each(tmp_path: Path) -> None:
@@ -474,4 +475,4 @@ def test_topics_created_one_by_one_cost_the_same_each(tmp_path: Path) -> None:
                 assert {code for code, _, _ in late} == {RequestCode.REGISTER_TOPIC_IN_NAMESRV}
                 assert max(size for _, _, size in late) < 1000
 
-    asyncio.run(run())
+    simulated.run(run())

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import threading
-import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
@@ -17,6 +15,7 @@ from mqlake.store.replication.copies import Copies
 from mqlake.store.replication.in_sync_set import InSyncSet
 from mqlake.store.services import Job
 from mqlake.store.settings import make_settings
+from tests import simulated
 from tests.until import until
 
 SYNC = {
@@ -95,7 +94,7 @@ def on_a_store(path: Path, test: Test, **settings: object) -> None:
             store.copies.is_served = True
             await test(store, live)  # pyright: ignore[reportArgumentType]
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 async def status(put: Awaitable[object]) -> PutStatus:
@@ -139,7 +138,7 @@ _RUN_IN_THREAD = MessageStore._run_in_thread
 
 def slowly(store: MessageStore, job: Job) -> None:
     """Run a job as a slow disk does: what was put is dispatched before."""
-    time.sleep(0.1)
+    store.core.tick()
     _RUN_IN_THREAD(store, job)
 
 
@@ -239,10 +238,12 @@ def test_a_put_that_waits_is_not_acknowledged_by_a_demotion(
 def test_a_put_that_waits_for_the_disk_is_not_acknowledged_by_a_demotion(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:
-    synced = threading.Event()
+    demotions: list[Callable[[], None]] = []
 
-    def waiting(store: MessageStore, job: Job) -> None:
-        synced.wait(PATIENCE)
+    def demoted(store: MessageStore, job: Job) -> None:
+        """Run a job of the disk, and switch the role before its first one."""
+        while demotions:
+            demotions.pop()()
         _RUN_IN_THREAD(store, job)
 
     async def test(store: MessageStore, live: LiveSettings[object]) -> None:
@@ -256,12 +257,11 @@ def test_a_put_that_waits_for_the_disk_is_not_acknowledged_by_a_demotion(
             "put_many": lambda: store.put_many([message()]),
             "confirm": confirm,
         }
-        monkeypatch.setattr(MessageStore, "_run_in_thread", waiting)
-        put = asyncio.ensure_future(calls[way]())
-        await asyncio.sleep(0.05)
-        live.switch(make_settings(SYNC | given | {"brokerRole": "SLAVE"}))
-        synced.set()
-        found = await asyncio.wait_for(status(put), PATIENCE)
+        slave = make_settings(SYNC | given | {"brokerRole": "SLAVE"})
+        demotions.append(lambda: live.switch(slave))
+        monkeypatch.setattr(MessageStore, "_run_in_thread", demoted)
+        found = await asyncio.wait_for(status(calls[way]()), PATIENCE)
+        assert not demotions
         assert found is PutStatus.SLAVE_NOT_AVAILABLE
 
     given = {"brokerRole": "ASYNC_MASTER", "flushDiskType": "SYNC_FLUSH"}
