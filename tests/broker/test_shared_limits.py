@@ -193,8 +193,13 @@ OF_ONE = {
     "splitRegistrationSize",
     "maxAddressShare",
     "maxAclEntryNums",
+    *(
+        f"max{what}Per{whose}"
+        for what in ("Connections", "RequestRate", "ByteRate", "InFlight", "Topics", "Groups")
+        for whose in ("Address", "User")
+    ),
 }
-"""Limits of one request, connection or group."""
+"""Limits of one request, connection, group, address or user (test_quotas.py)."""
 
 
 def test_each_limit_is_in_the_table() -> None:

@@ -216,7 +216,7 @@ def test_a_frame_that_no_run_takes_is_decoded_once(monkeypatch: pytest.MonkeyPat
     routes = [Route(SEND, echo, None, None, lambda _peer, _frames: 0)]
     reader = FrameReader(Limits(), runs=[(Serialization.ROCKETMQ, SEND)])
     dispatcher = Dispatcher(routes, Limits(), [look])
-    peer: Any = SimpleNamespace(in_flight=0, bodies=0)
+    peer: Any = SimpleNamespace(in_flight=0, bodies=0, usages=())
     for found in reader.feed(numbered(SEND, 7)):
         if isinstance(found, Frames):
             dispatcher.take_run(peer, found)
@@ -256,7 +256,7 @@ def test_a_connection_with_too_much_in_flight_gets_no_run(busy: str) -> None:
     data = numbered(SEND, 1)
 
     class Busy:
-        in_flight, bodies = 0, 0
+        in_flight, bodies, usages = 0, 0, ()
 
     peer = Busy()
     setattr(peer, busy, 4)

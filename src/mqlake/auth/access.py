@@ -11,6 +11,7 @@ from mqlake.auth.authentication import Authentication
 from mqlake.auth.authorization import Authorization, Scope
 from mqlake.auth.metadata import AccountFile
 from mqlake.auth.settings import AuthSettings, codes, initial_user
+from mqlake.auth.signers import Signers
 from mqlake.auth.state import State
 from mqlake.auth.users import User, UserType
 from mqlake.errors import StoreError
@@ -30,12 +31,14 @@ class Access:
     Attributes:
         accounts: the users and ACLs; None if authentication is off.
         is_authorizing: whether permissions are checked, not only users.
+        signers: the users of the open connections.
         inner: the name of the user with which servers sign their own requests.
     """
 
     def __init__(self, settings: AuthSettings, directory: OwnedDirectory, scope: Scope) -> None:
         inner = settings.inner_credentials
         self.inner = None if inner is None else inner.access_key
+        self.signers = Signers()
         self.accounts: Accounts | None = None
         self._authorization: Authorization | None = None
         if not settings.authentication_enabled:
@@ -80,6 +83,8 @@ class Access:
         fields.pop(SECURITY_TOKEN, None)
         if user is None:
             fields.pop(ACCESS_KEY, None)
+        else:
+            self.signers.note(peer, user.username)
         if self._authorization is not None:
             self._authorization.check(user, request, peer.address)
 

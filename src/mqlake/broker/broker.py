@@ -27,6 +27,7 @@ from mqlake.broker.offsets import OffsetRequests
 from mqlake.broker.pop.family import PopConsumption
 from mqlake.broker.pull.requests import PullRequests
 from mqlake.broker.query import QueryRequests
+from mqlake.broker.quotas import QUOTAS, address_quota, user_quota
 from mqlake.broker.recall import Recalls
 from mqlake.broker.reply import Replies
 from mqlake.broker.runtime import BrokerRuntime
@@ -44,7 +45,7 @@ from mqlake.errors import StoreError
 from mqlake.remoting.connection import Peer
 from mqlake.remoting.latencies import Latencies
 from mqlake.remoting.limits import Limits
-from mqlake.remoting.route import Route
+from mqlake.remoting.route import Check, Route
 from mqlake.remoting.server import RemotingServer
 from mqlake.storage.clock import Clock
 from mqlake.storage.protocol import OwnedDirectory
@@ -213,14 +214,14 @@ class Broker:
         """Serve requests at both ports, and copy the log."""
         settings, replication = self.settings, self.state.replication
         limits = Limits(memory=settings.max_connection_memory, share=settings.max_address_share)
-        checks = (*self.state.access.checks, self.state.refusals.check)
         slow, exporter = settings.slow_request_millis, settings.metrics_exporter_type
         self._server = server = RemotingServer(
             self.routes,
             limits,
-            checks,
+            self._checks(),
             server_tls(settings),
             Latencies(slow) if slow or exporter != "DISABLE" else None,
+            self.state.quotas,
         )
         undo.push_async_callback(server.stop)
         self._live.on_change(
@@ -229,10 +230,29 @@ class Broker:
         self._live.on_change(
             lambda: server.set_share(self.settings.max_address_share), "max_address_share"
         )
+        self._limit_clients()
+        self._live.on_change(self._limit_clients, *QUOTAS)
         for port in (settings.listen_port, settings.listen_port - FAST_PORT_DISTANCE):
             await server.start(settings.listen_address, port)
         undo.push_async_callback(replication.stop)
         await replication.start(server.budget)
+
+    def _checks(self) -> Sequence[Check]:
+        """Return what is checked before every route."""
+        state = self.state
+        if state.access.accounts is None:
+            return state.quotas.check_address, state.refusals.check
+        checks = state.access.checks
+        return (
+            state.quotas.check_address,
+            *checks,
+            state.quotas.check_user,
+            state.refusals.check,
+        )
+
+    def _limit_clients(self) -> None:
+        now = self.settings
+        self.state.quotas.set(address_quota(now), user_quota(now), self._server.peers)
 
     async def _register(self) -> None:
         if self.state.replication.group is None:

@@ -303,6 +303,39 @@ class BrokerSettings(ReplicationSettings, frozen=True, rename="camel", kw_only=T
     long_request_queue_capacity: Now[Annotated[int, Within(1, 100_000)]] = 1000
     """The maximum number of requests longer than 2 ms that wait for their turn."""
 
+    # Limits of one address or user
+    max_connections_per_address: Now[CountOrNone] = 0
+    """The maximum number of connections of one address. 0: no limit. RocketMQ does not have these
+    limits of addresses and users ([broker.md](broker.md#limits-of-addresses-and-users))."""
+    max_connections_per_user: Now[CountOrNone] = 0
+    """The maximum number of connections over which one user makes requests. 0: no limit. The limits
+    of users need `authenticationEnabled`."""
+    max_request_rate_per_address: Now[CountOrNone] = 0
+    """The maximum number of requests of one address in a second. 0: no limit."""
+    max_request_rate_per_user: Now[CountOrNone] = 0
+    """The maximum number of requests of one user in a second. 0: no limit."""
+    max_byte_rate_per_address: Now[CountOrNone] = 0
+    """The maximum bytes in a second of one address: bodies of its requests, and answers. 0: no
+    limit."""
+    max_byte_rate_per_user: Now[CountOrNone] = 0
+    """The maximum bytes in a second of one user: bodies of its requests, and answers. 0: no
+    limit."""
+    max_in_flight_per_address: Now[CountOrNone] = 0
+    """The maximum number of requests of one address that wait for their answers; waiting pulls and
+    pops count. 0: no limit."""
+    max_in_flight_per_user: Now[CountOrNone] = 0
+    """The maximum number of requests of one user that wait for their answers; waiting pulls and
+    pops count. 0: no limit."""
+    max_topics_per_address: Now[CountOrNone] = 0
+    """The maximum number of topics that sends of one address create. 0: no limit."""
+    max_topics_per_user: Now[CountOrNone] = 0
+    """The maximum number of topics that sends of one user create. 0: no limit."""
+    max_groups_per_address: Now[CountOrNone] = 0
+    """The maximum number of consumer groups that the consumers of one address create. 0: no
+    limit."""
+    max_groups_per_user: Now[CountOrNone] = 0
+    """The maximum number of consumer groups that the consumers of one user create. 0: no limit."""
+
     # Acting master
     enable_slave_acting_master: Restart[bool] = False
     """Whether the slave with the smallest id serves reads, offsets and locks while the master is

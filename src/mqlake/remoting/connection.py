@@ -22,6 +22,7 @@ from mqlake.remoting.errors import ConnectionFailedError, RequestTimeoutError
 from mqlake.remoting.frame_reader import FrameReader, Frames
 from mqlake.remoting.greed import REQUEST, greed_of, greed_of_requests
 from mqlake.remoting.latencies import SUCCESS, UNWRITTEN, Latencies, Started
+from mqlake.remoting.quotas.usage import Usage
 from mqlake.remoting.shared import Shared
 from mqlake.remoting.tls.layer import TlsLayer
 
@@ -84,6 +85,8 @@ class Peer(asyncio.BufferedProtocol):
         in_flight: requests of the other side that wait for `answer`.
         bodies: the total size of their bodies, in bytes.
         held: bytes of memory that are counted as held for the other side.
+        usages: what its address and its user use, while that is limited (`Quotas`). Requests are
+            then served one by one.
         last_active: loop time of the last byte in or out.
         last_received: loop time of the last byte in.
         started: since when its requests are served; None if that is not measured.
@@ -95,6 +98,7 @@ class Peer(asyncio.BufferedProtocol):
         self.in_flight = 0
         self.bodies = 0
         self.held = 0
+        self.usages: tuple[Usage, ...] = ()
         self.last_active = self.last_received = 0.0
         self.started = Started() if shared.latencies is not None else None
         self._serve = serve
@@ -190,8 +194,7 @@ class Peer(asyncio.BufferedProtocol):
         if request.flag & ONEWAY:
             return
         if self.in_flight:
-            self.in_flight -= 1
-            self.bodies -= len(request.body)
+            self.wait(-1, -len(request.body))
         if isinstance(answer, Command) and len(answer.body) > LONGEST_ANSWER:
             answer = _too_long(request, len(answer.body))
         if self.started is not None:
@@ -213,6 +216,17 @@ class Peer(asyncio.BufferedProtocol):
         """Note that a request waits for messages."""
         if self.started is not None:
             self.started.suspend(request.opaque)
+
+    def wait(self, count: int, size: int = 0) -> None:
+        """Count requests that now wait for their answer, or no longer do (negative numbers).
+
+        Args:
+            size: the bytes of their bodies.
+        """
+        self.in_flight += count
+        self.bodies += size
+        for usage in self.usages:
+            usage.in_flight += count
 
     def drop_body(self, request: Command) -> None:
         """Release the body of a request that waits for its answer and no longer needs the body."""
@@ -318,6 +332,8 @@ class Peer(asyncio.BufferedProtocol):
         self._out.clear()
         self._out_size = 0
         self.last_active = self._shared.loop.time()
+        for usage in self.usages:
+            usage.size.add(len(data))
         self._transport.write(data)
 
     # Memory

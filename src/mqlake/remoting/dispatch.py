@@ -117,8 +117,7 @@ class Dispatcher:
         if peer.started is not None:
             peer.started.begin(request.opaque)
         if not request.flag & ONEWAY:
-            peer.in_flight += 1
-            peer.bodies += len(request.body)
+            peer.wait(1, len(request.body))
         try:
             for check in self._checks:
                 check(peer, request, served.route)
@@ -134,8 +133,7 @@ class Dispatcher:
             peer.answer(request, answer)
         elif iscoroutine(answer):
             if request.flag & ONEWAY:
-                peer.in_flight += 1
-                peer.bodies += len(request.body)
+                peer.wait(1, len(request.body))
             task = asyncio.ensure_future(self._finish(peer, request, answer, len(request.body)))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
@@ -147,7 +145,9 @@ class Dispatcher:
         """
         served = self._served[frames.code]
         take = served.route.run
-        if take is None or peer.in_flight >= self._in_flight or peer.bodies > self._bodies:
+        if take is None or peer.usages:
+            return
+        if peer.in_flight >= self._in_flight or peer.bodies > self._bodies:
             return
         try:
             for check in self._checks:
@@ -175,7 +175,7 @@ class Dispatcher:
         else:
             start = data[8 : data.find(b",", 8, 8 + _LONGEST_START) + 1]
         served = self._ones.get(start)
-        if served is None or len(data) != 4 + int.from_bytes(data[:4]):
+        if served is None or peer.usages or len(data) != 4 + int.from_bytes(data[:4]):
             return None
         if peer.in_flight >= self._in_flight or peer.bodies > self._bodies:
             return None
@@ -203,8 +203,7 @@ class Dispatcher:
         except Exception as error:  # noqa: BLE001 (whatever a handler raises is its answer)
             answer = _failed(peer, request, error)
         if request.is_oneway:
-            peer.in_flight -= 1
-            peer.bodies -= body  # The request may have lost its body since.
+            peer.wait(-1, -body)  # The request may have lost its body since.
             peer.note_answer(request, answer, ONEWAY_RESULT)
         elif answer is not None:
             peer.answer(request, answer)

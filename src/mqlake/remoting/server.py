@@ -20,6 +20,7 @@ from mqlake.remoting.latencies import Latencies
 from mqlake.remoting.limits import Limits
 from mqlake.remoting.listening import stop_listening
 from mqlake.remoting.memory_budget import MemoryBudget
+from mqlake.remoting.quotas.quotas import Quotas
 from mqlake.remoting.route import Check, Route
 from mqlake.remoting.shared import Shared
 from mqlake.remoting.tls.detection import TlsDetection
@@ -42,6 +43,8 @@ class RemotingServer:
         checks: called before all routes.
         tls: whether connections may, or must, use TLS; None if they must not.
         latencies: measures requests; None if that is not wanted.
+        quotas: limits addresses and users; None without such limits. Its checks must be among
+            `checks`.
     """
 
     def __init__(
@@ -51,8 +54,10 @@ class RemotingServer:
         checks: Sequence[Check] = (),
         tls: ServerTls | None = None,
         latencies: Latencies | None = None,
+        quotas: Quotas | None = None,
     ) -> None:
         self._limits = limits or Limits()
+        self._quotas = quotas
         self._tls = ServerContexts(tls or ServerTls())
         self._dispatcher = Dispatcher(routes, self._limits, checks, latencies)
         self._servers: list[asyncio.Server] = []
@@ -110,6 +115,7 @@ class RemotingServer:
             self._shared.latencies = dispatcher.latencies
             self._shared.take_one = dispatcher.take_one if dispatcher.serves_one else None
             self._shared.connections = min(self._limits.connections, _connections())
+            self._shared.quotas = self._quotas
             self._sweep_later()
         self._shared.is_closed = False
         try:

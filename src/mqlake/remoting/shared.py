@@ -14,6 +14,7 @@ from mqlake.remoting.frame_reader import RunKind
 from mqlake.remoting.latencies import Latencies
 from mqlake.remoting.limits import Limits
 from mqlake.remoting.memory_budget import MemoryBudget
+from mqlake.remoting.quotas.quotas import Quotas
 from mqlake.remoting.shares import Shares, owner_of
 from mqlake.remoting.tls.handshakes import Handshakes
 from mqlake.remoting.tls.layer import Below
@@ -51,6 +52,7 @@ class Shared:
         tls: what TLS connections need.
         last_read: the connection from which data arrived last.
         is_closed: whether new connections are closed at once.
+        quotas: limits addresses and users; None without such limits.
         credentials: sign the requests that are sent; None for unsigned requests.
         latencies: measures requests; None if that is not wanted.
     """
@@ -70,6 +72,7 @@ class Shared:
         self.complaints = Complaints(loop.time)
         self.decode_json = json_header.decode_typed(typed or {})
         self.runs = runs
+        self.quotas: Quotas | None = None
         self.credentials: Credentials | None = None
         self.latencies: Latencies | None = None
         self.take_one: Callable[[Peer, bytes], bytes | None] | None = None
@@ -91,6 +94,8 @@ class Shared:
         refusal = self._shares.refusal(owner, count, self.connections, "connections")
         self.peers.add(peer)
         self._shares.add(owner)
+        if self.quotas is not None:
+            refusal = self.quotas.opened(peer) or refusal
         return refusal
 
     def lost(self, peer: Peer) -> None:
@@ -98,6 +103,8 @@ class Shared:
         if peer in self.peers:
             self.peers.discard(peer)
             self._shares.add(owner_of(peer.address), -1)
+            if self.quotas is not None:
+                self.quotas.lost(peer)
         self.budget.hold(peer, 0)
         if self.last_read is peer:
             self.last_read = None

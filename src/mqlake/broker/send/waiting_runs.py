@@ -98,7 +98,7 @@ class WaitingRuns:
             self._answer(waiting)
             return
         self.sends += len(ends)
-        peer.in_flight += len(ends)
+        peer.wait(len(ends))
         task = self._loop.create_task(self._answer_once_confirmed(waiting))
         self.tasks.add(task)
         task.add_done_callback(self.tasks.discard)
@@ -119,7 +119,7 @@ class WaitingRuns:
             _measure(waiting, is_ok=result.is_ok)
         finally:
             self.sends -= count
-            peer.in_flight -= count
+            peer.wait(-count)
 
     def _answer(self, waiting: _Waiting) -> None:
         spent = time.perf_counter() - waiting.begin

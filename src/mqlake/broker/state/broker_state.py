@@ -11,6 +11,7 @@ from mqlake.broker.runtime import BrokerRuntime
 from mqlake.broker.state.busy import Busy
 from mqlake.broker.state.client_clock import ClientClock
 from mqlake.broker.state.clients.clients import Clients
+from mqlake.broker.state.creators import GROUPS, TOPICS, CreationLimits, Creators
 from mqlake.broker.state.empty_groups import EmptyGroups
 from mqlake.broker.state.endings import AllEndings
 from mqlake.broker.state.forwarding import Forwarder
@@ -29,6 +30,7 @@ from mqlake.broker.state.topics import Topics
 from mqlake.protocol.codes import RequestCode
 from mqlake.protocol.command import Body
 from mqlake.protocol.logic_queue_plans import MOST_QUEUES
+from mqlake.remoting.quotas.quotas import Quotas
 from mqlake.remoting.shares import Shares
 from mqlake.remoting.slices import Job
 from mqlake.replication.replicas import Replicas
@@ -58,6 +60,7 @@ class BrokerState:
         locks: the queues that consumers lock to keep their order.
         replicas: the other brokers of this broker's name.
         replication: copies the log to slaves, or from a master.
+        quotas: what one address, and one user, may use of this broker.
         access: who may make which request.
         refusals: the requests that this broker does not serve because it is a slave.
         names: the name servers with which topics are registered.
@@ -80,11 +83,22 @@ class BrokerState:
         self.store = store
         self.endings = AllEndings()
         self.followed: dict[RequestCode, Callable[[Sequence[Body]], Job[None]]] = {}
+        self.busy = Busy()
+        topic_at = MessageTopics(store.reads).topic_at
+        scope = Scope(BROKER, live.now.broker_cluster_name, topic_at)
+        self.access = Access(live.now, store.directory, scope)
+        self.quotas = Quotas(self.busy.refusal)
+
+        def creators(limits: CreationLimits) -> Creators:
+            signer_of = self.access.signers.of
+            return Creators(limits, lambda: live.now, signer_of, self.busy.refusal)
+
         # What the lambdas call is created further down.
         self.topics = Topics(
             live,
             store.config.topics,
             lambda topic: self.names.changed(topic),  # noqa: PLW0108
+            creators(TOPICS),
         )
         self.static_topics = StaticTopics(
             live.now.broker_name, store.config.static_topics, MOST_QUEUES
@@ -95,8 +109,8 @@ class BrokerState:
             live,
             store.config.groups,
             lambda: self.empty_groups.make_room(),  # noqa: PLW0108
+            creators(GROUPS),
         )
-        self.busy = Busy()
         self.pop_counts = PopCounts()
         self.stats = Stats(
             store.queue_ends,
@@ -126,9 +140,6 @@ class BrokerState:
             lambda: int(store.clock.monotonic() * 1000),
             Shares(lambda: runtime.settings.max_address_share),
         )
-        topic_at = MessageTopics(store.reads).topic_at
-        scope = Scope(BROKER, live.now.broker_cluster_name, topic_at)
-        self.access = Access(live.now, store.directory, scope)
         self.replicas = Replicas(lambda: self.replication.listens_at)
         self.refusals = SlaveRefusals(live, self.replicas)
         self.names = Registration(live, self.topics, self.static_topics, self.replicas, slices)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 import msgspec
 
 from mqlake.broker.settings import BrokerSettings
+from mqlake.broker.state.creators import Creators
 from mqlake.formats.config import DataVersion
 from mqlake.formats.config.subscription_group import SubscriptionGroup
 from mqlake.protocol import naming
@@ -31,11 +32,17 @@ class Groups:
     Args:
         make_room: called if there is no room for another group; removes one that holds nothing, and
             returns whether there was one.
+        creators: limits what addresses and users create.
     """
 
     def __init__(
-        self, settings: Current[BrokerSettings], table: GroupTable, make_room: Callable[[], bool]
+        self,
+        settings: Current[BrokerSettings],
+        table: GroupTable,
+        make_room: Callable[[], bool],
+        creators: Creators,
     ) -> None:
+        self._quota = creators
         self._settings, self._table, self._make_room = settings, table, make_room
         self._shares = Shares(lambda: settings.now.max_address_share)
         # Which clients have created the groups, since the start.
@@ -106,22 +113,25 @@ class Groups:
         found = SubscriptionGroup(group_name=name)
         if settings.is_slave:
             return found  # Not stored: groups are created at the master.
-        self._create(found, owner_of(address))
+        self._create(found, address)
         return found
 
-    def _create(self, group: SubscriptionGroup, owner: str) -> None:
+    def _create(self, group: SubscriptionGroup, client: str) -> None:
         """Create a group of a client, perhaps in place of a group that holds nothing.
 
         Raises:
             RemotingError: there are too many groups, or too many of this client.
         """
+        self._quota.check(client)
         most, used = self._settings.now.max_subscription_group_nums, len(self._table)
+        owner = owner_of(client)
         refusal = self._shares.refusal(owner, used, most, "maxSubscriptionGroupNums")
         if refusal is not None and not self._make_room():
             raise self._refused(group.group_name, refusal)
         _log.info("group %s made", group.group_name)
         self._table.put(group)
         self._shares.add(owner)
+        self._quota.add(group.group_name, client)
         self._creators[group.group_name] = owner
 
     def check_room(self, name: str) -> None:
@@ -188,6 +198,7 @@ class Groups:
         """Remove a group; return whether it existed."""
         if (owner := self._creators.pop(name, None)) is not None:
             self._shares.add(owner, -1)
+        self._quota.remove(name)
         return self._table.remove(name)
 
 

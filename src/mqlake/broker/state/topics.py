@@ -13,6 +13,7 @@ from contextlib import contextmanager
 import msgspec
 
 from mqlake.broker.settings import BrokerSettings
+from mqlake.broker.state.creators import Creators
 from mqlake.formats.config import DataVersion
 from mqlake.formats.config.topics import PERM_INHERIT, PERM_READ, PERM_WRITE, Topic
 from mqlake.formats.consume_queue import SCHEDULE_TOPIC
@@ -57,6 +58,7 @@ class Topics:
     Args:
         on_change: called after each change, with the name of the topic; None if several, or what
             belongs to them, may have changed.
+        creators: limits what addresses and users create.
 
     Attributes:
         get: returns a topic by name, None if it does not exist.
@@ -67,7 +69,9 @@ class Topics:
         settings: Current[BrokerSettings],
         table: TopicTable,
         on_change: Callable[[str | None], None],
+        creators: Creators,
     ) -> None:
+        self._quota = creators
         self._settings, self._table, self._on_change = settings, table, on_change
         self.get = table.get
         self._being_deleted: set[str] = set()
@@ -150,13 +154,15 @@ class Topics:
 
         Raises:
             RemotingError: there are `maxTopicNums` already, and this is not one of them; the client
-                has created its share; or the topic's files are being deleted.
+                has created its share, or as many as its address or user may; or the topic's files
+                are being deleted.
         """
         self._check_deleted(name)
         if name in self._table:
             return
         most, used, refusal = self._settings.now.max_topic_nums, len(self._table), None
         if producer:
+            self._quota.check(producer)
             owner = owner_of(producer)
             refusal = self._shares.refusal(owner, used, most, "maxTopicNums")
         elif used >= most:
@@ -219,6 +225,7 @@ class Topics:
         was_there = self._table.remove(name)
         if (owner := self._creators.pop(name, None)) is not None:
             self._shares.add(owner, -1)
+        self._quota.remove(name)
         if was_there:
             self._on_change(name)
         return was_there
@@ -271,6 +278,7 @@ class Topics:
         self.put(topic)
         self._creators[name] = owner = owner_of(producer)
         self._shares.add(owner)
+        self._quota.add(name, producer)
         return topic
 
     def make(

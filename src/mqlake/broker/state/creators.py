@@ -1,0 +1,110 @@
+"""How many topics, or groups, each address and each user may create."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import NamedTuple
+
+from mqlake.broker.settings import BrokerSettings
+from mqlake.protocol.errors import RemotingError
+from mqlake.remoting.shares import owner_of
+
+SignerOf = Callable[[str], str | None]
+"""Returns the user that signs over the connection from "host:port"; None for an unknown one."""
+Refuse = Callable[[str, str], RemotingError]
+"""Counts a refusal by its reason, and returns the answer with a text."""
+
+
+class CreationLimits(NamedTuple):
+    """What is limited: how many of one kind one address, and one user, may create.
+
+    Attributes:
+        kind: such as "Topics", as in the names of the settings.
+        reason: under which refusals are counted.
+        of: returns the limits of an address and of a user; 0 for no limit.
+    """
+
+    kind: str
+    reason: str
+    of: Callable[[BrokerSettings], tuple[int, int]]
+
+
+def _topics(settings: BrokerSettings) -> tuple[int, int]:
+    return settings.max_topics_per_address, settings.max_topics_per_user
+
+
+def _groups(settings: BrokerSettings) -> tuple[int, int]:
+    return settings.max_groups_per_address, settings.max_groups_per_user
+
+
+TOPICS = CreationLimits(
+    "Topics",
+    "TOPIC_QUOTA",
+    _topics,
+)
+GROUPS = CreationLimits(
+    "Groups",
+    "GROUP_QUOTA",
+    _groups,
+)
+
+
+class Creators:
+    """Counts what clients have created by sending or consuming since the start of the broker."""
+
+    def __init__(
+        self,
+        limits: CreationLimits,
+        settings: Callable[[], BrokerSettings],
+        signer_of: SignerOf,
+        refuse: Refuse,
+    ) -> None:
+        self._limits, self._settings = limits, settings
+        self._signer_of, self._refuse = signer_of, refuse
+        self._addresses, self._users = Counter[str](), Counter[str]()
+        self._of: dict[str, tuple[str, str | None]] = {}
+
+    def check(self, client: str) -> None:
+        """Refuse a creation that is one too many for the address or the user of a client.
+
+        Args:
+            client: its "host:port".
+
+        Raises:
+            RemotingError: a limit is reached; it is named.
+        """
+        address, user = owner_of(client), self._signer_of(client)
+        of_address, of_user = self._limits.of(self._settings())
+        if of_address and self._addresses[address] >= of_address:
+            raise self._refused(address, of_address, "Address")
+        if user is not None and of_user and self._users[user] >= of_user:
+            raise self._refused(f"user {user}", of_user, "User")
+
+    def add(self, name: str, client: str) -> None:
+        """Count what a client has created."""
+        self.remove(name)
+        address, user = owner_of(client), self._signer_of(client)
+        self._of[name] = address, user
+        self._addresses[address] += 1
+        if user is not None:
+            self._users[user] += 1
+
+    def remove(self, name: str) -> None:
+        """Count something no longer, which was deleted."""
+        if (found := self._of.pop(name, None)) is not None:
+            address, user = found
+            _less(self._addresses, address)
+            if user is not None:
+                _less(self._users, user)
+
+    def _refused(self, owner: str, most: int, what: str) -> RemotingError:
+        kind = self._limits.kind
+        why = f"{owner} may create {most} {kind.lower()} (max{kind}Per{what})"
+        return self._refuse(self._limits.reason, why)
+
+
+def _less(counts: Counter[str], name: str) -> None:
+    counts[name] -= 1
+    if not counts[name]:
+        del counts[name]

@@ -1,0 +1,1 @@
+"""Limits of addresses and users."""
