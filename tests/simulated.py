@@ -12,7 +12,7 @@ from collections.abc import Coroutine
 from typing import Any, TypeVar
 
 from mqlake.client import instance
-from mqlake.store import message_store
+from mqlake.store.loop import service_task
 from tests.simulation.inputs import replaced
 from tests.simulation.loop import SimulatedLoop
 from tests.simulation.network import Network
@@ -33,7 +33,7 @@ def run(work: Coroutine[Any, Any, T]) -> T:
     loop = SimulatedLoop(random.Random("loop"))
     loop.network = network = Network(loop, random.Random("network"))
     intervals = {
-        "look": message_store.LOOK_INTERVAL,
+        "look": service_task.LOOK_INTERVAL,
         "routes": instance.ROUTE_INTERVAL,
         "heartbeats": instance.HEARTBEAT_INTERVAL,
     }

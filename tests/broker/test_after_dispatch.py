@@ -18,9 +18,9 @@ from mqlake.protocol.headers.offsets import (
     TimestampHeader,
     UpdateConsumerOffsetHeader,
 )
-from mqlake.store import message_store
 from mqlake.store.append.message import Message
 from mqlake.store.core import puts
+from mqlake.store.loop import dispatching, service_task
 from tests.broker.admin.asking import done
 from tests.broker.pull.pulls import pull
 from tests.broker.query.queries import bodies, query
@@ -104,8 +104,9 @@ def test_answers_include_what_was_acknowledged_before(
     expected: object,
 ) -> None:
     """No timer dispatches anything here, and no put that finds the last dispatch long ago."""
-    for name in ("TICK", "LOADED_TICK", "LOOK_INTERVAL"):
-        monkeypatch.setattr(message_store, name, HOUR)
+    for name in ("TICK", "LOADED_TICK"):
+        monkeypatch.setattr(dispatching, name, HOUR)
+    monkeypatch.setattr(service_task, "LOOK_INTERVAL", HOUR)
     monkeypatch.setattr(puts, "_LONGEST_TICK", HOUR * 1000)
 
     async def check() -> None:

@@ -43,7 +43,7 @@ class World:
         self.accepted: dict[int, Sent] = {}
         self.refused: dict[int, tuple[Message, PutResult]] = {}
         self.asked: list[CheckBack] = []
-        self.store.transactions.on_check = self.asked.append
+        self.store.transactions.ask_with(self.asked.append)
 
     def open(self, path: Path) -> OwnedStore:
         return OwnedStore.open(LocalOwnedDirectory.make(path), SETTINGS, self.clock)

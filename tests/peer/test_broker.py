@@ -168,7 +168,7 @@ def test_delays_timers_and_transactions_move_both_ways(tmp_path: Path) -> None:
 
     store = open_store(path)
     questions: list[CheckBack] = []
-    store.transactions.on_check = questions.append
+    store.transactions.ask_with(questions.append)
     assert store.scheduled.deliver() == 0, "what was delivered there is not delivered here"
     store.transactions.check()
     assert {question.half.body for question in questions} == {b"open", b"left"}

@@ -13,7 +13,7 @@ from mqlake.errors import DiskError, StoreError
 from mqlake.formats.checkpoint import decode_checksummed
 from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.replication.group import Epochs
-from mqlake.store.log_copying import LogCopying
+from mqlake.store.loop.log_copying import LogCopying
 from tests.broker.controller.fake import controller
 from tests.broker.controller.test_membership import is_master, member, same, send
 from tests.broker.running import Running, running
@@ -38,7 +38,7 @@ def entries(broker: Running) -> list[int]:
 
 async def check_new_topic(one: Running, two: Running) -> None:
     """Check that a slave shows the messages of a topic that its master creates again."""
-    await one.state.store.remove_topic("Orders", end(one))
+    await one.state.store.removals.remove("Orders", end(one))
     await send(one, 8)
     await same(one, two)
     assert entries(two) == entries(one)

@@ -108,7 +108,7 @@ def test_nothing_is_sent_before_it_is_on_the_masters_disk(tmp_path: Path) -> Non
         await whole(slave, end(broker))
         # Nobody waits for it, so that nothing syncs it.
         broker.state.store.core.puts.put(_message())
-        broker.state.store.copying.tell()
+        broker.state.store.copying.growth.tell()
         log = broker.state.store.watermarks
         assert broker.state.store.copying.end == log.flushed
 

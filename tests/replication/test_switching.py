@@ -13,6 +13,7 @@ from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.replication.ha_server import HaServer
 from mqlake.replication.slave_log import SlaveLog
 from mqlake.store.live_settings import LiveSettings
+from mqlake.store.loop.dispatching import Dispatching
 from mqlake.store.settings import BrokerRole
 from tests.broker.live.observing import change
 from tests.broker.running import Running, running, to
@@ -177,8 +178,8 @@ def test_a_promotion_dispatches_in_turns(tmp_path: Path, monkeypatch: pytest.Mon
             given = SLAVE | {"haMasterAddress": server(one).address}
             async with running(tmp_path / "two", **given) as two:
                 store = two.state.store
-                monkeypatch.setattr(type(store), "_tick_soon", lambda _: None)
-                monkeypatch.setattr(type(store), "_tick_now", lambda _: None)
+                monkeypatch.setattr(Dispatching, "soon", lambda _: None)
+                monkeypatch.setattr(Dispatching, "now", lambda _: None)
                 await send(one, 200)
                 await until(lambda: end(two) == end(one))
                 monkeypatch.setattr("mqlake.store.core.role.LONGEST_TURN", 0)

@@ -21,6 +21,7 @@ from mqlake.client import instance as instance_module
 from mqlake.remoting.connection import Peer
 from mqlake.storage import clock
 from mqlake.store import message_store
+from mqlake.store.loop import service_task
 from tests.patience import usual_connections
 from tests.simulation.loop import SimulatedLoop
 from tests.simulation.process import CURRENT
@@ -79,7 +80,7 @@ def replaced(loop: SimulatedLoop, seed: str, *, intervals: dict[str, float]) -> 
         put(mock.patch.object(os, "urandom", dice.randbytes))
         put(mock.patch.object(identity, "local_address", _own_address))
         put(mock.patch.object(message_store, "disk_threads", _NoThreads))
-        put(mock.patch.object(message_store, "LOOK_INTERVAL", intervals["look"]))
+        put(mock.patch.object(service_task, "LOOK_INTERVAL", intervals["look"]))
         put(mock.patch.object(instance_module, "ROUTE_INTERVAL", intervals["routes"]))
         put(mock.patch.object(instance_module, "HEARTBEAT_INTERVAL", intervals["heartbeats"]))
         put(mock.patch.object(Peer, "__hash__", _number_of))

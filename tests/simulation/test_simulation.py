@@ -10,7 +10,7 @@ import pytest
 from mqlake.client.consumer.consumed import ConsumedMessage
 from mqlake.client.consumer.finishing import Finishing
 from mqlake.client.consumer.queue_messages import QueueMessages
-from mqlake.store.message_store import MessageStore
+from mqlake.store.loop.appends import Appends
 from tests.simulation import page
 from tests.simulation.plan import GROUP, NETWORK, POWER, PROCESS, Reading, draw
 from tests.simulation.run import Outcome, run
@@ -50,10 +50,10 @@ def is_caught(what: str, first: int) -> bool:
 
 
 def test_a_store_that_confirms_too_early_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def confirm(_: MessageStore, results: object) -> object:
+    async def confirm(_: Appends, results: object) -> object:
         return results
 
-    monkeypatch.setattr(MessageStore, "confirm", confirm)
+    monkeypatch.setattr(Appends, "confirm", confirm)
     assert is_caught("acknowledged and never consumed", 5)
 
 

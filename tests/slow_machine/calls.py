@@ -14,7 +14,8 @@ from threading import Thread
 from typing import Any, Final
 from unittest import mock
 
-from mqlake.store import blocking, message_store, services
+from mqlake.store import blocking, services
+from mqlake.store.loop import dispatching, service_task
 from tests.slow_machine.drawn import Delay
 from tests.slow_machine.world import World
 
@@ -34,7 +35,8 @@ def replace_calls(delay: Delay, world: World) -> None:
 def late_dispatch(seconds: float) -> list[Any]:
     """Return patches by which stores dispatch so much later, and check services so rarely."""
     names = [
-        (message_store, ("TICK", "LOADED_TICK", "LOOK_INTERVAL")),
+        (dispatching, ("TICK", "LOADED_TICK")),
+        (service_task, ("LOOK_INTERVAL",)),
         (blocking, ("TICK", "LOOK_INTERVAL")),
         (services, ("TICK", "LOADED_TICK", "LOOK_INTERVAL")),
     ]

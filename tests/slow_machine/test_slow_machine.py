@@ -14,7 +14,7 @@ from threading import Event, Thread
 
 import pytest
 
-from mqlake.store import message_store
+from mqlake.store.loop import dispatching, service_task
 from tests.forked import in_child
 from tests.slow_machine import world
 from tests.slow_machine.calls import late_dispatch, replace_calls
@@ -110,14 +110,14 @@ def test_nothing_happens_while_a_test_sleeps(
 
 
 def test_dispatch_is_late_only_during_a_test() -> None:
-    before = message_store.TICK
+    before = dispatching.TICK
     patches = late_dispatch(0.5)
     for patch in patches:
         patch.start()
-    assert message_store.TICK == message_store.LOOK_INTERVAL == 0.5
+    assert dispatching.TICK == service_task.LOOK_INTERVAL == 0.5
     for patch in patches:
         patch.stop()
-    assert before == message_store.TICK != 0.5
+    assert before == dispatching.TICK != 0.5
 
 
 def _paused() -> int:

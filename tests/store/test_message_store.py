@@ -20,11 +20,12 @@ from mqlake.store import (
     MessageStore,
     PutError,
     PutStatus,
-    message_store,
 )
 from mqlake.store.config.config_file import ConfigWrite
 from mqlake.store.delivery.transactions import EndStatus
 from mqlake.store.dispatch.dispatcher import Dispatcher
+from mqlake.store.loop import service_task
+from mqlake.store.loop.dispatching import Dispatching
 from mqlake.store.owned_store import OwnedStore
 
 SMALL = {
@@ -219,14 +220,14 @@ def test_a_sync_that_takes_too_long_is_said(
 def test_appends_are_durable_once_that_was_waited_for(tmp_path: Path, syncs: CountedSyncs) -> None:
     async def run() -> None:
         async with MessageStore.open(tmp_path, SYNC) as store:
-            results = store.append_many([message(0), Message("../x", b""), message(1)])
+            results = store.appends.many([message(0), Message("../x", b""), message(1)])
             assert store.watermarks.unconfirmed(results) is results[-1]
             assert store.core.log.flushed < store.core.log.end
-            assert await store.confirm(results) == results
+            assert await store.appends.confirm(results) == results
             assert store.core.log.flushed == store.core.log.end
             syncs.fails = True
-            kept, refused, lost = await store.confirm(
-                [*results[:2], *store.append_many([message(2)])]
+            kept, refused, lost = await store.appends.confirm(
+                [*results[:2], *store.appends.many([message(2)])]
             )
             assert (kept, refused) == (results[0], results[1])
             assert (lost.status, lost.count) == (PutStatus.UNKNOWN_ERROR, 1)
@@ -252,7 +253,7 @@ def test_puts_hear_of_a_disk_that_hangs_whatever_else_waits_for_it(
         async with MessageStore.open(tmp_path, settings) as store:
             monkeypatch.setattr(os, "fdatasync", hang)
             # Appended, not waited for: only the store's own flush syncs it, and hangs.
-            store.append_many([message(0)])
+            store.appends.many([message(0)])
             await asyncio.to_thread(hanging.acquire)
             try:
                 with pytest.raises(PutError, match="FLUSH_DISK_TIMEOUT"):
@@ -316,7 +317,7 @@ def test_nothing_is_put_nor_dispatched_while_another_thread_closes_the_store(
         await asyncio.to_thread(is_closing.wait)
         with pytest.raises(PutError) as refused:
             await store.put(Message("Topic", b"late"))
-        store.append_many([Message("Topic", b"later")])
+        store.appends.many([Message("Topic", b"later")])
         threads.clear()
         await asyncio.sleep(0.05)
         assert store.core.tick()
@@ -456,7 +457,7 @@ def test_a_store_that_is_closed_ends_the_removal_of_a_topic_first(tmp_path: Path
                 await store.put(Message("Topic", b"x", queue_id=queue_id))
             store.core.tick()
             store.core.config.consumer_offsets.commit("group", "Topic", 0, 1)
-            waiting = asyncio.create_task(store.remove_topic("Topic"))
+            waiting = asyncio.create_task(store.removals.remove("Topic"))
             await asyncio.sleep(0)
             waiting.cancel()
             left = len(store.core.queues.queues())
@@ -474,7 +475,7 @@ def test_a_topic_may_be_removed_twice_at_once(tmp_path: Path) -> None:
             for queue_id in range(300):
                 await store.put(Message("Topic", b"x", queue_id=queue_id))
             store.core.tick()
-            await asyncio.gather(*(store.remove_topic("Topic") for _ in range(3)))
+            await asyncio.gather(*(store.removals.remove("Topic") for _ in range(3)))
             assert store.core.queues.queues() == []
             result = await store.put(Message("Topic", b"again"))
             assert result.queue_offset == 0
@@ -487,8 +488,8 @@ def test_many_puts_that_wait_are_answered_before_they_are_dispatched(
 ) -> None:
     """And all are dispatched soon, whether others follow them or not."""
     # The timers of the store, which may be due at any moment, dispatch nothing.
-    monkeypatch.setattr(message_store, "LOOK_INTERVAL", 600)
-    monkeypatch.setattr(MessageStore, "_tick_soon", lambda _: None)
+    monkeypatch.setattr(service_task, "LOOK_INTERVAL", 600)
+    monkeypatch.setattr(Dispatching, "soon", lambda _: None)
 
     async def run() -> None:
         async with MessageStore.open(tmp_path, SYNC) as store:
@@ -515,7 +516,7 @@ def test_many_puts_that_wait_are_answered_before_they_are_dispatched(
 def test_a_put_that_the_flush_service_made_durable_is_dispatched_when_it_is_answered(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(MessageStore, "_tick_soon", lambda _: None)
+    monkeypatch.setattr(Dispatching, "soon", lambda _: None)
     whole, begun = os.fdatasync, threading.Event()
     ends = [threading.Event(), threading.Event()]
     syncs = iter(ends)
@@ -530,10 +531,10 @@ def test_a_put_that_the_flush_service_made_durable_is_dispatched_when_it_is_answ
         async with MessageStore.open(tmp_path, SYNC | {"flushIntervalCommitLog": 1}) as store:
             monkeypatch.setattr(os, "fdatasync", hold)
             try:
-                appended = store.append_many([message(0)])
+                appended = store.appends.many([message(0)])
                 assert await asyncio.to_thread(begun.wait, PATIENCE)
                 # Its own sync waits until that of the service has ended.
-                answer = asyncio.create_task(store.confirm(appended))
+                answer = asyncio.create_task(store.appends.confirm(appended))
                 for _ in range(10):
                     await asyncio.sleep(0)
                 ends[0].set()

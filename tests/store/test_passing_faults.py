@@ -192,7 +192,7 @@ def test_a_half_message_that_cannot_be_read_now_is_asked_for_later(
 ) -> None:
     clock, asked = ManualClock(), list[object]()
     store = open_store(tmp_path, clock)
-    store.transactions.on_check = asked.append
+    store.transactions.ask_with(asked.append)
     store.transactions.prepare(Message("Topic", b"half"), "group")
     ended = store.transactions.prepare(Message("Topic", b"ended"), "group")
     store.transactions.end(ended.physical_offset, ended.queue_offset, "group", commit=False)

@@ -138,7 +138,7 @@ def test_a_service_task_that_is_gone_fails_the_store(
         store = await MessageStore.open(tmp_path, SMALL).__aenter__()
         await store.put(message(0))
         if cancelled:
-            store._serving.cancel()  # pyright: ignore[reportPrivateUsage]
+            store._services._task.cancel()  # pyright: ignore[reportPrivateUsage]
         else:
             monkeypatch.setattr(Services, "due", failing(ValueError("odd")))
         async with asyncio.timeout(PATIENCE):
@@ -182,10 +182,10 @@ def test_puts_that_wait_are_answered_when_the_service_task_is_gone(
     async def run() -> None:
         store = await MessageStore.open(tmp_path, SYNC).__aenter__()
         never = asyncio.Event()
-        monkeypatch.setattr(store._acknowledgements, "_sync", never.wait)  # pyright: ignore[reportPrivateUsage]
+        monkeypatch.setattr(store._waiting, "sync", never.wait)  # pyright: ignore[reportPrivateUsage]
         put = asyncio.create_task(store.put(message(0)))
         await asyncio.sleep(0)
-        store._serving.cancel()  # pyright: ignore[reportPrivateUsage]
+        store._services._task.cancel()  # pyright: ignore[reportPrivateUsage]
         with pytest.raises(PutError, match="service task has ended"):
             async with asyncio.timeout(PATIENCE / 2):
                 await put
@@ -250,7 +250,7 @@ def test_a_topic_whose_removal_the_disk_refuses_is_not_said_to_be_removed(
 
             monkeypatch.setattr("os.fdatasync", refuse)
             with pytest.raises(StoreError, match="Input/output error"):
-                await store.remove_topic("Topic")
+                await store.removals.remove("Topic")
             heard.append("removal")
 
     heard: list[str] = []

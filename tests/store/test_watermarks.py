@@ -93,9 +93,9 @@ def test_no_put_returns_before_it_is_confirmed(tmp_path: Path, held: HeldWaterma
                 store.put_batch(MessageBatch("Topic", BODY)),
                 store.prepare(ONE, "producers"),
                 store.end(half, "producers", commit=True),
-                store.confirm([store.append_batch(MessageBatch("Topic", BODY))]),
-                store.confirm([store.append_half(ONE)]),
-                store.confirm([store.append_again(ONE)]),
+                store.appends.confirm([store.appends.batch(MessageBatch("Topic", BODY))]),
+                store.appends.confirm([store.appends.half(ONE)]),
+                store.appends.confirm([store.appends.again(ONE)]),
             ]
             tasks = [asyncio.ensure_future(call) for call in calls]
             await on_disk(store)
@@ -116,7 +116,7 @@ def test_what_is_refused_is_answered_at_once(tmp_path: Path, held: HeldWatermark
             held.hold(0)
             (refused,) = await asyncio.wait_for(store.put_many([Message("../x", b"")]), PATIENCE)
             assert refused.status is PutStatus.MESSAGE_ILLEGAL
-            assert await asyncio.wait_for(store.confirm([refused]), PATIENCE) == [refused]
+            assert await asyncio.wait_for(store.appends.confirm([refused]), PATIENCE) == [refused]
 
     simulated.run(run())
 
@@ -124,10 +124,10 @@ def test_what_is_refused_is_answered_at_once(tmp_path: Path, held: HeldWatermark
 def test_what_is_not_confirmed_in_time_is_late(tmp_path: Path, held: HeldWatermark) -> None:
     async def run() -> None:
         async with MessageStore.open(tmp_path, SYNC | {"syncFlushTimeout": 50}) as store:
-            first = store.append_many([ONE])
+            first = store.appends.many([ONE])
             await on_disk(store)
             held.hold(first[0].end)
-            late = await store.confirm([*first, *store.append_many([ONE])])
+            late = await store.appends.confirm([*first, *store.appends.many([ONE])])
             assert [each.status for each in late] == [
                 PutStatus.PUT_OK,
                 PutStatus.FLUSH_DISK_TIMEOUT,

@@ -45,7 +45,7 @@ def after_dispatch(route: Route, store: Store) -> Route:
         return route
 
     def serve(peer: Peer, request: Command) -> Answer | Coroutine[Any, Any, Answer]:
-        store.catch_up()
+        store.dispatching.catch_up()
         return route.handler(peer, request)
 
     return replace(route, handler=serve)

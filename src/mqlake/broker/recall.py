@@ -70,7 +70,7 @@ class Recalls:
             born_host=peer.address,
             encoded_properties=encode_pairs(pairs),
         )
-        (result,) = await store.confirm(store.append_many([message]))
+        (result,) = await store.appends.confirm(store.appends.many([message]))
         if not result.count:
             raise refusal(result)
         code = STORED.get(result.status, ResponseCode.SUCCESS)

@@ -128,7 +128,7 @@ class Replies:
             encoded_properties=(header.properties or "").encode("utf-8", "replace"),
         )
         store = self._state.store
-        (result,) = await store.confirm(store.append_many([message]))
+        (result,) = await store.appends.confirm(store.appends.many([message]))
         if not result.count:
             _log.warning("a reply was not stored: %s: %s", result.status, result.reason)
             return None

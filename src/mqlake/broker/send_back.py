@@ -89,7 +89,7 @@ class SendBack:
             topic = naming.dlq_topic(group.group_name)
             self._state.topics.make(topic, naming.DLQ_QUEUES)
         store, message = self._state.store, _again(header, group, stored, topic, is_dead=is_dead)
-        (put,) = await store.confirm([store.append_again(message, may_wait=not is_dead)])
+        (put,) = await store.appends.confirm([store.appends.again(message, may_wait=not is_dead)])
         if put.count and put.status is not PutStatus.UNKNOWN_ERROR:
             found = stored.record
             origin = found.properties.get(RETRY_TOPIC, found.topic)

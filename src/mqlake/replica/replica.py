@@ -92,7 +92,7 @@ class Replica:
             if self._store is not None and self._reception is not None:
                 self._store.copying.drop()
                 if self._has_all and not self.failed.done():
-                    await self._store.trim()
+                    await self._store.sync.trim()
         finally:
             await self._undo.aclose()
 
@@ -200,7 +200,8 @@ class Replica:
             store = MessageStore.open(self._options.store, settings)
             await undo.enter_async_context(store)
             note_origin(store.directory, master.name)
-            store.retention.held = self._held
+            if self._held is not None:
+                store.retention.hold(self._held)
             self._undo = undo.pop_all()
         store.failed.add_done_callback(self._store_failed)
         self._reception = Reception(

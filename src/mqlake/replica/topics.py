@@ -66,7 +66,7 @@ class TopicCopy:
             known = self._store.config.topics
             if found.topics and found.version != known.version:
                 await self._slices.finish(known.follow(found.topics, found.version))
-                await self._store.keep(known)
+                await self._store.keeping.keep(known)
             self._note_deletions(address, end, found)
             self._problems.pop("topics", None)
         except MqlakeError as error:

@@ -107,7 +107,7 @@ class HaServer:
             raise MqlakeError(f"port {port} for slaves: {error.strerror or error}") from error
         host = settings.broker_ip2 or settings.broker_ip1
         self.address = f"{f'[{host}]' if ':' in host else host}:{port}"
-        self._store.copying.grown = self._grown
+        self._store.copying.growth.listen(self._grown)
         if self._store.copies.are_counted and settings.in_sync_replicas == 1:
             _log.warning("brokerRole is SYNC_MASTER, inSyncReplicas 1: sends wait for no slave")
         self._report_missing()
@@ -115,7 +115,7 @@ class HaServer:
     async def stop(self) -> None:
         """Close all connections."""
         self.address = ""
-        self._store.copying.grown = None
+        self._store.copying.growth.stop()
         if self._server is not None:
             await stop_listening([self._server])
         for task in self._tasks:

@@ -103,7 +103,7 @@ class TopicDeletions:
                 continue
             if not self._follows(address):
                 return False
-            await store.remove_topic(name, due.end)
+            await store.removals.remove(name, due.end)
             if store.reads.queues(name):
                 is_complete = False  # They have messages that are younger than the table.
             else:
@@ -139,14 +139,14 @@ class TopicDeletions:
                 is_complete = False
                 break
             if self._has_before(topic, offset):
-                await store.remove_topic(topic, offset)
+                await store.removals.remove(topic, offset)
                 incarnations.end_topic(topic, offset, seen)
                 _log.info("topic %s: its old queues are removed: the master has deleted it", topic)
             else:
                 incarnations.end_topic(topic, offset, seen)
                 await asyncio.sleep(0)  # There may be thousands of them: others are served.
         if incarnations.changes != before:
-            await store.keep(incarnations)
+            await store.keeping.keep(incarnations)
         return is_complete
 
     def _has_before(self, topic: str, physical_offset: int) -> bool:

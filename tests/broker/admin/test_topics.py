@@ -169,7 +169,7 @@ def test_a_deletion_that_the_disk_refuses_once_is_completed_by_the_next(
             for topic in ("Orders", retry):
                 await done(broker, MAKE, wanted(topic))
                 await broker.state.store.put(Message(topic, b"dispatched"))
-            broker.state.store.sync_log()
+            broker.state.store.sync.now()
             broker.state.store.config.consumer_offsets.commit("g", "Orders", 0, 1)
             monkeypatch.setattr(LocalOwnedDirectory, "remove_directory", refused_once)
             for _ in range(2):

@@ -51,7 +51,7 @@ async def timer_flush_interval(broker: Running) -> None:
 def asked(broker: Running) -> list[Any]:
     """Return the list of the halves whose producers are asked from now on."""
     found: list[Any] = []
-    broker.state.store.core.transactions.on_check = found.append
+    broker.state.store.core.transactions.ask_with(found.append)
     return found
 
 

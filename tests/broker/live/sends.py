@@ -36,7 +36,7 @@ async def lengths(broker: Running, size: int) -> dict[str, bool]:
     answers = {answer.code for answer in runs.values()}
     batch_answers = {answer.code for answer in batch_runs.values()}
     assert len(answers) == len(batch_answers) == 1
-    batched_result = store.append_batch(MessageBatch(topic=TOPIC, body=inner))
+    batched_result = store.appends.batch(MessageBatch(topic=TOPIC, body=inner))
     return {
         "single sends": (await broker.send(to(TOPIC), body)).code == 0,
         "single sends with a key": (await broker.send(to(TOPIC, properties=KEY), body)).code == 0,
@@ -48,9 +48,10 @@ async def lengths(broker: Running, size: int) -> dict[str, bool]:
         == 0,
         "runs of batches": batch_answers == {0},
         "put": store.core.puts.put(message).status is PutStatus.PUT_OK,
-        "put_many": {put.status for put in store.append_many([message] * 20)} == {PutStatus.PUT_OK},
+        "put_many": {put.status for put in store.appends.many([message] * 20)}
+        == {PutStatus.PUT_OK},
         "put_batch": batched_result.status is PutStatus.PUT_OK,
-        "put_drafts": store.append_drafts(drafted, TOPIC, [0], "") == 9,
+        "put_drafts": store.appends.drafts(drafted, TOPIC, [0], "") == 9,
     }
 
 
@@ -72,8 +73,8 @@ async def max_message_size(broker: Running) -> None:
     messages = [Message(TOPIC, body) for body in bodies]
     drafts = encode.draft_messages(messages, 1 << 30, load()).drafts
     store = broker.state.store
-    assert store.append_drafts(drafts, TOPIC, [0], "", whole=True) == 0
-    assert store.append_drafts(drafts, TOPIC, [0], "") == 2
+    assert store.appends.drafts(drafts, TOPIC, [0], "", whole=True) == 0
+    assert store.appends.drafts(drafts, TOPIC, [0], "") == 2
 
 
 @observes("autoMessageVersionOnTopicLen")

@@ -78,11 +78,11 @@ def test_each_sync_of_the_log_is_measured(tmp_path: Path) -> None:
     async def check() -> None:
         async with running(tmp_path, flushDiskType="SYNC_FLUSH") as broker:
             broker.state.topics.make("Orders", 1)
-            before = broker.state.store.sync_times.count
+            before = broker.state.store.sync.times.count
             await broker.send(to("Orders"))
-            assert broker.state.store.sync_times.count > before
+            assert broker.state.store.sync.times.count > before
             found = await scrape(broker)
-            count = broker.state.store.sync_times.count
+            count = broker.state.store.sync.times.count
             assert before < found[of("mqlake_log_sync_seconds_count")] <= count
             assert found[of("mqlake_dispatch_lag_seconds")] == 0
 

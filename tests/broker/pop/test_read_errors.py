@@ -87,7 +87,7 @@ async def pop_three(broker: Running) -> None:
         (popped,) = await pop(broker, invisible_time=INVISIBLE)
         if body == "c":
             await acknowledge(broker, popped)
-    broker.state.store.sync_log()
+    broker.state.store.sync.now()
 
 
 def test_a_redelivery_that_the_disk_refuses_is_tried_again(
@@ -112,7 +112,7 @@ def test_a_redelivery_that_the_disk_refuses_is_tried_again(
             assert bodies(again) == ["a", "b"]
             assert [each.record.reconsume_times for each in again] == [1, 1]
             await acknowledge(broker, *again)
-            broker.state.store.sync_log()
+            broker.state.store.sync.now()
             look_of(broker).start()
             assert [committed(broker, queue_id) for queue_id in range(3)] == [1, 1, 1]
 
@@ -206,14 +206,14 @@ def test_a_gap_in_a_queue_does_not_acknowledge_what_is_popped_before_it(
             (last,) = await pop(broker, queue_id=0, invisible_time=INVISIBLE)
             assert last.body == "d"
             await acknowledge(broker, last)
-            broker.state.store.sync_log()
+            broker.state.store.sync.now()
             look_of(broker).start()
             assert committed(broker, 0) == 0
             clock.advance(INVISIBLE / 1000)
             again = await redelivered(broker, clock, 1)
             assert bodies(again) == ["a"]
             await acknowledge(broker, *again)
-            broker.state.store.sync_log()
+            broker.state.store.sync.now()
             look_of(broker).start()
             assert committed(broker, 0) == 4
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from mqlake.errors import DiskError, SyncError
-from mqlake.store.message_store import MessageStore
+from mqlake.store.loop.log_sync import LogSync
 from mqlake.testing.advanced_clock import AdvancedClock
 from tests.broker.pop.popping import acknowledge, bodies, change, pop, run, send
 from tests.broker.pop.test_pop import OUT, until
@@ -19,14 +19,14 @@ SETTINGS = {"timerPrecisionMs": 100, "flushIntervalCommitLog": 3_600_000, "reviv
 
 def refuse(monkeypatch: pytest.MonkeyPatch, *errors: DiskError) -> None:
     """Let the next syncs of the log fail."""
-    left, real = [*errors], MessageStore.sync_log
+    left, real = [*errors], LogSync.now
 
-    def sync_log(store: MessageStore) -> None:
+    def sync(store: LogSync) -> None:
         if left:
             raise left.pop(0)
         real(store)
 
-    monkeypatch.setattr(MessageStore, "sync_log", sync_log)
+    monkeypatch.setattr(LogSync, "now", sync)
 
 
 async def stop_after_a_redelivery(

@@ -303,7 +303,7 @@ def test_a_topic_that_was_created_again_has_nothing_of_the_old_one(
             await fill(broker, 600)
             offset = await pull_steps(broker, 0, 6)
             assert served
-            await broker.state.store.remove_topic("Orders")
+            await broker.state.store.removals.remove("Orders")
             await fill(broker, 600, start=1000)
             first = broker.state.store.reads.queue("Orders", 0).min_offset
             for at in (offset, first, first + offset):

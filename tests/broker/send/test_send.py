@@ -197,7 +197,7 @@ def test_half_messages_can_be_forbidden(tmp_path: Path) -> None:
     asyncio.run(run())
 
 
-@pytest.mark.parametrize(("flush", "fails"), [("ASYNC_FLUSH", "append_many"), (SYNC, "confirm")])
+@pytest.mark.parametrize(("flush", "fails"), [("ASYNC_FLUSH", "many"), (SYNC, "confirm")])
 def test_sends_are_answered_if_the_store_raises(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, flush: str, fails: str
 ) -> None:
@@ -209,7 +209,7 @@ def test_sends_are_answered_if_the_store_raises(
                 def fail(*_: object) -> None:
                     raise RuntimeError("unexpected")
 
-                patched.setattr(broker.state.store, fails, fail)
+                patched.setattr(broker.state.store.appends, fails, fail)
                 answer = await broker.send(to("Orders"), b"2")
             assert answer.code == ResponseCode.SYSTEM_ERROR
             assert answer.remark == "RuntimeError: unexpected"

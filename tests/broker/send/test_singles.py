@@ -117,7 +117,7 @@ def without_address(answer: bytes, broker: Running) -> bytes:
 def counts(broker: Running) -> tuple[Any, ...]:
     put_times: Any = broker.state.stats.put_times
     server: Any = broker.broker
-    ends = broker.state.store.queue_ends()
+    ends = broker.state.store.offsets.table
     return dict(ends), sum(put_times._counts), server._server.counts, broker.state.busy.counts
 
 

@@ -87,7 +87,7 @@ async def received(broker: Running, slave: Slave) -> None:
 
 
 def puts(broker: Running) -> int:
-    return sum(broker.state.store.queue_ends().values())
+    return sum(broker.state.store.offsets.table.values())
 
 
 @pytest.mark.parametrize("seed", range(2))

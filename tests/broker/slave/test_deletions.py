@@ -112,7 +112,7 @@ def test_queues_stay_whose_messages_are_younger_than_the_table(tmp_path: Path) -
             end = broker.state.store.watermarks.end
             await broker.send(to("Orders", queue_id=1))
             broker.state.store.config.consumer_offsets.commit("readers", "Orders", 1, 1)
-            await broker.state.store.remove_topic("Orders", end)
+            await broker.state.store.removals.remove("Orders", end)
             assert broker.state.store.reads.queues("Orders") == [1]
             assert len(broker.records("Orders", 1)) == 1
             offset = broker.state.store.config.consumer_offsets.query("readers", "Orders", 1)

@@ -127,7 +127,7 @@ def test_a_topic_whose_settings_are_lost_is_made_again(tmp_path: Path, is_killed
             await broker.send(to("%RETRY%group", queue_id=0))
             await broker.send(to("Deleted", queue_id=0))
             broker.state.store.core.tick()
-            await broker.state.store.remove_topic("Deleted")
+            await broker.state.store.removals.remove("Deleted")
         (tmp_path / "config" / "topics.json").unlink()
         (tmp_path / "config" / "topics.json.bak").unlink(missing_ok=True)
         if is_killed:

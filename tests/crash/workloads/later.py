@@ -137,7 +137,7 @@ def transactions_synced(s: Session) -> None:
 @workload()
 def transactions_checked(s: Session) -> None:
     """A producer that does not answer is asked: its half message is put again."""
-    s.store.transactions.on_check = lambda _: None
+    s.store.transactions.ask_with(lambda _: None)
     half = _prepare(s)
     s.pass_time(31_000)
     s.pass_time(31_000)

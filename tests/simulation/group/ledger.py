@@ -49,7 +49,7 @@ class Ledger:
         """Put messages to a broker, in its process; note those that it acknowledges."""
         process, store = node.process, node.store
         messages = [self.message() for _ in range(count)]
-        results = await store.confirm(store.append_many(messages))
+        results = await store.appends.confirm(store.appends.many(messages))
         if process is None or not process.is_alive or process.is_doomed:
             return
         self.look(node)

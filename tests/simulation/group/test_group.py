@@ -10,7 +10,7 @@ import pytest
 
 from mqlake.replication import auto_switch_reception
 from mqlake.replication.comparison import Comparison
-from mqlake.store.log_copying import LogCopying
+from mqlake.store.loop.log_copying import LogCopying
 from mqlake.store.replication.copies import Copies
 from mqlake.store.replication.in_sync_set import InSyncSet
 from tests.simulation.group import page

@@ -55,7 +55,7 @@ class Again:
     def _open(self) -> OwnedStore:
         directory = LocalOwnedDirectory.make(self.path)
         store = OwnedStore.open(directory, self.settings, self.clock)
-        store.transactions.on_check = self.asked.append
+        store.transactions.ask_with(self.asked.append)
         return store
 
     def reopen(self, **changes: object) -> None:

@@ -48,8 +48,13 @@ class Transacting(LiveParts):
         super().__init__(path, SETTINGS, self.time)
         self.asked: list[CheckBack] = []
         self.refusals: list[PutResult | None] = []
+        self.transactions = self.make_transactions()
+        self.transactions.ask_with(self.asked.append)
+
+    def make_transactions(self) -> Transactions:
+        """Return transactions of this store whose producers nobody asks yet."""
         schedule = Schedule(current(self.settings))
-        self.transactions = Transactions(
+        return Transactions(
             self.log,
             self.queues,
             self.config,
@@ -59,7 +64,6 @@ class Transacting(LiveParts):
             current(self.settings),
             self.time,
         )
-        self.transactions.on_check = self.asked.append
 
     def put_as_is(self, message: Message) -> PutResult:
         refusal = self.refusals.pop(0) if self.refusals else None
@@ -306,7 +310,7 @@ def test_a_half_that_cannot_be_put_again_is_asked_for_later(live: Transacting) -
 
 
 def test_nobody_is_asked_without_a_broker(live: Transacting) -> None:
-    live.transactions.on_check = None
+    live.transactions = live.make_transactions()
     live.prepare("a")
     for _ in range(9):
         assert live.check() == []

@@ -8,9 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from mqlake.store import Message, MessageStore, PutError, message_store
+from mqlake.store import Message, MessageStore, PutError
 from mqlake.store.append.put_result import PutStatus
 from mqlake.store.live_settings import LiveSettings
+from mqlake.store.loop import service_task
+from mqlake.store.loop.disk_jobs import DiskJobs
 from mqlake.store.replication.copies import Copies
 from mqlake.store.replication.in_sync_set import InSyncSet
 from mqlake.store.services import Job
@@ -133,21 +135,20 @@ def test_a_put_is_acknowledged_once_a_slave_has_it(tmp_path: Path, flush: str) -
     on_a_store(tmp_path, test, flushDiskType=flush)
 
 
-_RUN_IN_THREAD = MessageStore._run_in_thread
-
-
-def slowly(store: MessageStore, job: Job) -> None:
-    """Run a job as a slow disk does: what was put is dispatched before."""
-    store.core.tick()
-    _RUN_IN_THREAD(store, job)
+_RUN_IN_THREAD = DiskJobs._run_in_thread
 
 
 def test_what_is_durable_is_sent_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Under a controller it is confirmed only once the slaves have it, so they are told before."""
-    monkeypatch.setattr(message_store, "LOOK_INTERVAL", 60)
-    monkeypatch.setattr(MessageStore, "_run_in_thread", slowly)
+    monkeypatch.setattr(service_task, "LOOK_INTERVAL", 60)
 
     async def test(store: MessageStore, _: object) -> None:
+        def slowly(jobs: DiskJobs, job: Job) -> None:
+            """Run a job as a slow disk does: what was put is dispatched before."""
+            store.core.tick()
+            _RUN_IN_THREAD(jobs, job)
+
+        monkeypatch.setattr(DiskJobs, "_run_in_thread", slowly)
         store.copies.in_sync_set = InSyncSet(0)
         store.copies.in_sync_set.set((0, 1), 1)
         durable = asyncio.Event()
@@ -156,7 +157,7 @@ def test_what_is_durable_is_sent_at_once(tmp_path: Path, monkeypatch: pytest.Mon
             if 0 < store.copying.end == store.watermarks.end:
                 durable.set()
 
-        store.copying.grown = grown
+        store.copying.growth.listen(grown)
         put = asyncio.ensure_future(store.put(message()))
         await asyncio.wait_for(durable.wait(), PATIENCE)
         put.cancel()
@@ -167,7 +168,7 @@ def test_what_is_durable_is_sent_at_once(tmp_path: Path, monkeypatch: pytest.Mon
 def test_without_a_slave_the_answer_comes_at_once(tmp_path: Path) -> None:
     async def test(store: MessageStore, _: object) -> None:
         assert await status(store.put(message())) is PutStatus.SLAVE_NOT_AVAILABLE
-        (result,) = await store.confirm(store.append_many([message()]))
+        (result,) = await store.appends.confirm(store.appends.many([message()]))
         assert result.status is PutStatus.SLAVE_NOT_AVAILABLE
         assert result.count == 1  # it is stored
         assert "inSyncReplicas" in result.reason
@@ -189,10 +190,10 @@ def test_a_message_may_ask_not_to_wait(tmp_path: Path, text: str) -> None:
         store.copies.join(0)
         assert await status(store.put(message(properties={"WAIT": text}))) is PutStatus.PUT_OK
         encoded = f"WAIT\x01{text}\x02UNIQ_KEY\x01a\x02".encode()
-        results = store.append_many([message(encoded_properties=encoded)])
+        results = store.appends.many([message(encoded_properties=encoded)])
         assert store.watermarks.unconfirmed(results) is None
         waits = message(encoded_properties=b"WAIT\x01true\x02A\x01b\x02")
-        assert store.watermarks.unconfirmed(store.append_many([waits])) is not None
+        assert store.watermarks.unconfirmed(store.appends.many([waits])) is not None
 
     on_a_store(tmp_path, test)
 
@@ -202,8 +203,8 @@ def test_messages_put_together_wait_for_the_last_that_asks_to(tmp_path: Path, fl
     async def test(store: MessageStore, _: object) -> None:
         one = store.copies.join(0)
         unwaited = message(properties={"WAIT": "false"})
-        results = store.append_many([unwaited, message(), unwaited])
-        confirmed = asyncio.ensure_future(store.confirm(results))
+        results = store.appends.many([unwaited, message(), unwaited])
+        confirmed = asyncio.ensure_future(store.appends.confirm(results))
         await kept(store)
         await asyncio.sleep(0.1)
         assert not confirmed.done()
@@ -221,7 +222,7 @@ def test_a_put_that_waits_is_not_acknowledged_by_a_demotion(
     async def test(store: MessageStore, live: LiveSettings[object]) -> None:
         if joined:
             store.copies.join(0)
-        confirmed = asyncio.ensure_future(store.confirm(store.append_many([message()])))
+        confirmed = asyncio.ensure_future(store.appends.confirm(store.appends.many([message()])))
         if joined:
             await asyncio.sleep(0.1)
         live.switch(make_settings(SYNC | {"slaveTimeout": 200, "brokerRole": "SLAVE"} | given))
@@ -240,15 +241,15 @@ def test_a_put_that_waits_for_the_disk_is_not_acknowledged_by_a_demotion(
 ) -> None:
     demotions: list[Callable[[], None]] = []
 
-    def demoted(store: MessageStore, job: Job) -> None:
+    def demoted(jobs: DiskJobs, job: Job) -> None:
         """Run a job of the disk, and switch the role before its first one."""
         while demotions:
             demotions.pop()()
-        _RUN_IN_THREAD(store, job)
+        _RUN_IN_THREAD(jobs, job)
 
     async def test(store: MessageStore, live: LiveSettings[object]) -> None:
         async def confirm() -> None:
-            (result,) = await store.confirm(store.append_many([message()]))
+            (result,) = await store.appends.confirm(store.appends.many([message()]))
             raise PutError(result)
 
         calls: dict[str, Callable[[], Awaitable[object]]] = {
@@ -259,7 +260,7 @@ def test_a_put_that_waits_for_the_disk_is_not_acknowledged_by_a_demotion(
         }
         slave = make_settings(SYNC | given | {"brokerRole": "SLAVE"})
         demotions.append(lambda: live.switch(slave))
-        monkeypatch.setattr(MessageStore, "_run_in_thread", demoted)
+        monkeypatch.setattr(DiskJobs, "_run_in_thread", demoted)
         found = await asyncio.wait_for(status(calls[way]()), PATIENCE)
         assert not demotions
         assert found is PutStatus.SLAVE_NOT_AVAILABLE

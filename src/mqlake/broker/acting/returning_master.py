@@ -37,7 +37,7 @@ class ReturningMaster:
         self._own = returning.own_log(store)
         if self._delays:
             returning.adopt_delay_offsets(self._delays, store.config.delay_offsets, self._own)
-            store.continue_delays()
+            store.scheduled.begin()
 
     async def before_serving(self, state: BrokerState, runtime: BrokerRuntime) -> None:
         """Ask the slaves for their consumer offsets, and adopt them."""

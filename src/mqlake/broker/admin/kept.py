@@ -23,7 +23,7 @@ async def once_kept(
     """
     found = await answer if isinstance(answer, Coroutine) else answer
     try:
-        await state.store.keep(table)
+        await state.store.keeping.keep(table)
     except StoreError as error:
         raise RemotingError(ResponseCode.SYSTEM_ERROR, str(error)) from None
     return found

@@ -54,7 +54,7 @@ class MaintenanceAdmin:
             is_one = topic in topics or topics.is_system(topic)
             if not is_one and not topics.is_being_deleted(topic):
                 with topics.deleting(topic):
-                    await store.remove_topic(topic)
+                    await store.removals.remove(topic)
         return response(request)
 
     def _check_queues(self, _peer: Peer, request: Command) -> Command:

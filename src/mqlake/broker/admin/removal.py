@@ -23,7 +23,7 @@ async def remove_topic(state: BrokerState, runtime: BrokerRuntime, name: str) ->
         state.static_topics.remove(name)
         state.topics.remove(name)
         await runtime.slices.finish(state.endings.topic_ended(name))
-        await state.store.remove_topic(name)
+        await state.store.removals.remove(name)
 
 
 class RetryTopics(NamedTuple):

@@ -34,7 +34,7 @@ from mqlake.protocol.logic_queues import (
     physical_offset,
 )
 from mqlake.store.config.consumer_offsets import ConsumerOffsetTable
-from mqlake.store.port import Boundary, Reads
+from mqlake.store.port import Boundary, LiveReads
 
 _LAST_TIME = 2**63 - 2
 
@@ -45,7 +45,7 @@ class LogicOffsets:
     """Answers from this broker's queues, and asks other brokers about theirs."""
 
     def __init__(
-        self, broker_name: str, reads: Reads, offsets: ConsumerOffsetTable, forwarder: Forwarder
+        self, broker_name: str, reads: LiveReads, offsets: ConsumerOffsetTable, forwarder: Forwarder
     ) -> None:
         self._broker_name, self._reads, self._offsets = broker_name, reads, offsets
         self._forwarder = forwarder

@@ -87,7 +87,7 @@ class Pages:
 
 def _all(broker: Broker) -> Job[list[Sample]]:
     state, runtime = broker.state, broker.runtime
-    state.store.catch_up()  # Lag includes what is acknowledged.
+    state.store.dispatching.catch_up()  # Lag includes what is acknowledged.
     found: list[Sample] = []
     found += yield from storage.samples(state, runtime)
     found += yield from traffic.samples(state, runtime)

@@ -63,7 +63,7 @@ def samples(state: BrokerState, runtime: BrokerRuntime) -> Job[list[Sample]]:
     found = [
         Sample(FLUSH_BEHIND, marks.end - marks.flushed, _LOCAL),
         Sample(DISPATCH_BEHIND, marks.end - marks.dispatched, _LOCAL),
-        Sample(SYNC_TIMES, store.sync_times.copy()),
+        Sample(SYNC_TIMES, store.sync.times.copy()),
         Sample(WRITABLE, health.not_writable is None),
         Sample(DISPATCH_FAILURES, health.dispatch_failures),
         Sample(SET_ASIDE, redelivery.set_aside),

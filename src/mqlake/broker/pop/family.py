@@ -126,12 +126,12 @@ class PopConsumption:
         """
         await self._runtime.slices.finish(self._keep_all())
         try:
-            self._store.sync_log()
+            self._store.sync.now()
         except SyncError:
             raise
         except DiskError as error:
             _log.warning("the log is synced again at the stop: %s", error)
-            self._store.sync_log()
+            self._store.sync.now()
         await self._runtime.slices.finish(self._in_flight.commit(self._store.watermarks.flushed))
         if self._revival is not None:
             self._revival.commit()  # Otherwise the next process would revive all of that again.

@@ -175,7 +175,7 @@ class ReviveTopic:
         return put
 
     def _put(self, message: Message) -> PutResult:
-        (result,) = self._state.store.append_many([message])
+        (result,) = self._state.store.appends.many([message])
         if not result.count:
             _log.warning("%s: %s: %s", message.topic, result.status, result.reason)
         return result
@@ -242,7 +242,7 @@ class ReviveTopic:
         if self._state.topics.is_being_deleted(self._retry_topic(point)):
             return False  # The message would be deleted with the retry topic.
         message = self._again(point, stored)
-        result = self._state.store.append_again(message)
+        result = self._state.store.appends.again(message)
         self._counts.retried.add((point.group, point.topic, result.status.name))
         if result.count:
             return True

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from mqlake.broker.filter.subscriptions import Choice
 from mqlake.formats.batch_consume_queue import inner_batch
 from mqlake.formats.consume_queue import ENTRY_SIZE
-from mqlake.store.port import LiveGetResult, Reads
+from mqlake.store.port import LiveGetResult, LiveReads
 from mqlake.store.results import Status
 from mqlake.store.settings import StoreSettings
 
@@ -56,7 +56,7 @@ class PullRead(NamedTuple):
     choice: Choice
 
 
-def read(reads: Reads, wanted: PullRead, settings: StoreSettings) -> Found:
+def read(reads: LiveReads, wanted: PullRead, settings: StoreSettings) -> Found:
     """Return the chosen messages from an offset on, within the limits; may be empty."""
     topic, queue_id, offset, most, most_bytes, choice = wanted
     if choice.condition is None:
@@ -69,7 +69,9 @@ def read(reads: Reads, wanted: PullRead, settings: StoreSettings) -> Found:
     return _read_by_condition(reads, wanted, settings)
 
 
-def warm_up(reads: Reads, wanted: PullRead, settings: StoreSettings) -> Callable[[], object] | None:
+def warm_up(
+    reads: LiveReads, wanted: PullRead, settings: StoreSettings
+) -> Callable[[], object] | None:
     """Return a job to run in another thread before `read`, or None if `read` would not block."""
     topic, queue_id, offset, most, _, choice = wanted
     if choice.condition is None:
@@ -79,7 +81,7 @@ def warm_up(reads: Reads, wanted: PullRead, settings: StoreSettings) -> Callable
     )
 
 
-def _read_by_condition(reads: Reads, wanted: PullRead, settings: StoreSettings) -> Found:
+def _read_by_condition(reads: LiveReads, wanted: PullRead, settings: StoreSettings) -> Found:
     offset, count = wanted.offset, wanted.messages
     end = offset + max(settings.max_filter_message_size // ENTRY_SIZE, count)
     chosen: list[memoryview] = []

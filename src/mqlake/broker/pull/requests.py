@@ -237,7 +237,7 @@ class PullRequests:
     def _read(self, wanted: PullRead) -> Found:
         begin = time.perf_counter()
         found = read(self._reads, wanted, self._runtime.settings)
-        if wanted.offset > found.max_offset and self._state.store.catch_up():
+        if wanted.offset > found.max_offset and self._state.store.dispatching.catch_up():
             # The offset may be that of a message which was acknowledged just now.
             found = read(self._reads, wanted, self._runtime.settings)
         self._state.stats.get_times.add(time.perf_counter() - begin)

@@ -152,7 +152,7 @@ class Runs:
             return 0
         self._put_waiting()
         begin = time.perf_counter()
-        put = self._store.append_drafts(
+        put = self._store.appends.drafts(
             run.drafts, topic.topic_name, run.queue_ids, peer.address, whole=whole
         )
         is_all = put == len(run.drafts.rows)

@@ -178,13 +178,13 @@ class SendMessages:
             # Its producer names this offset when it commits: the offset in the half topic.
             sent = *sent[:-1], None
             begin = time.perf_counter()
-            self._finish([sent], [self._store.append_half(message)], begin)
+            self._finish([sent], [self._store.appends.half(message)], begin)
             return
         if body_size > self._longest_body and message.reconsume_times and name.startswith(_GROUPS):
             # It was accepted with a larger maxMessageSize, and its consumer sends it back.
             self._put()
             begin = time.perf_counter()
-            self._finish([sent], [self._store.append_again(message)], begin)
+            self._finish([sent], [self._store.appends.again(message)], begin)
             return
         if not self._messages:
             peer.after_part(self._put)
@@ -229,7 +229,7 @@ class SendMessages:
         self._messages, self._sent = [], []
         begin = time.perf_counter()
         try:
-            results = self._store.append_many(messages)
+            results = self._store.appends.many(messages)
         except Exception as error:  # noqa: BLE001 (no dispatcher answers these requests)
             self._fail(sent, error)
             return
@@ -238,7 +238,7 @@ class SendMessages:
     def _put_batch(self, batch: MessageBatch, sent: _Sent) -> None:
         self._put()
         begin = time.perf_counter()
-        self._finish([sent], [self._store.append_batch(batch)], begin)
+        self._finish([sent], [self._store.appends.batch(batch)], begin)
 
     def _finish(self, sent: Sequence[_Sent], results: Sequence[PutResult], begin: float) -> None:
         is_short = results[0].count < _MANY
@@ -256,7 +256,7 @@ class SendMessages:
         self, sent: Sequence[_Sent], results: Sequence[PutResult], begin: float
     ) -> None:
         try:
-            results = await self._store.confirm(results)
+            results = await self._store.appends.confirm(results)
             self._answer(sent, results, begin)
         except Exception as error:  # noqa: BLE001 (as in `_put`)
             self._fail(sent, error)

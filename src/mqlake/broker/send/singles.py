@@ -29,7 +29,7 @@ _MOST: Final = 4096
 """Topics whose checks are remembered. Beyond it, all are dropped."""
 _RETRY: Final = RETRY_PREFIX.encode()
 _LONGEST: Final = 63 << 10
-"""Bytes of a frame. A longer one may be a record that `append_sent` refuses."""
+"""Bytes of a frame. A longer one may be a record that `Appends.sent` refuses."""
 
 
 class _Checked(NamedTuple):
@@ -58,7 +58,7 @@ class SingleSends:
     ) -> None:
         self._live, self._static_topics = runtime.live, state.static_topics
         self._topics, self._put_times = state.topics, state.stats.put_times
-        self._append, self._watermarks = state.store.append_sent, state.store.watermarks
+        self._append, self._watermarks = state.store.appends.sent, state.store.watermarks
         self._topic_of, self._put_waiting = topic_of, put_waiting
         self._checked: dict[bytes, _Checked] = {}
 
@@ -93,7 +93,7 @@ class SingleSends:
         return template.fill(physical_offset, queue_id, queue_offset, key, opaque)
 
     def _may_put(self, peer: Peer) -> bool:
-        """Return whether `append_sent` would put a message, and it may be answered at once.
+        """Return whether `Appends.sent` would put a message, and it may be answered at once.
 
         It writes IPv4 addresses only.
         """

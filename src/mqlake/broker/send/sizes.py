@@ -31,7 +31,7 @@ class SendSizes:
 
     def __init__(self, state: BrokerState) -> None:
         kept = MAX_LENGTH - LONGEST_SENT
-        self._most = state.store.largest_record - _HEAD - kept
+        self._most = state.store.appends.largest_record - _HEAD - kept
         self.properties = max(0, min(LONGEST_SENT, self._most // 2))
         self.half_properties = self.properties - pair_size(TRANSACTION_ID, 0)
         self.body = max(0, self._most - self.properties)

@@ -106,7 +106,7 @@ class WaitingRuns:
     async def _answer_once_confirmed(self, waiting: _Waiting) -> None:
         peer, count = waiting.peer, len(waiting.ends)
         try:
-            (result,) = await self._store.confirm([_result_at(waiting.ends[-1])])
+            (result,) = await self._store.appends.confirm([_result_at(waiting.ends[-1])])
             if not result.is_ok:
                 waiting = waiting._replace(answers=self._with_failures(waiting, result))
             self._answer(waiting)

@@ -156,11 +156,11 @@ class TableSync:
         if found.version != topics.version:
             _check_loss("topics", found.topics, topics, found.version, topics.version)
             await self._finish(address, topics.follow(found.topics, found.version))
-            await self._state.store.keep(self._config.topics)
+            await self._state.store.keeping.keep(self._config.topics)
         if found.mapping_version != static_topics.version and self._follows(address):
             following = static_topics.follow(found.mappings, found.mapping_version)
             await self._finish(address, following)
-            await self._state.store.keep(self._config.static_topics)
+            await self._state.store.keeping.keep(self._config.static_topics)
         if is_same_log and self._follows(address) and found.version == topics.version:
             self._deletions.copied(address, found.version, end, found.incarnations)
 
@@ -176,7 +176,7 @@ class TableSync:
         _check_loss("groups", found.groups, groups, found.version, groups.version)
         following = groups.follow(found.groups, found.forbidden, found.version)
         await self._finish(address, following)
-        await self._state.store.keep(self._config.groups)
+        await self._state.store.keeping.keep(self._config.groups)
 
     async def _delay_offsets(self, address: str) -> None:
         offsets, version = await self._master.delay_offsets(address)

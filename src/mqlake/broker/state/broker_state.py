@@ -113,8 +113,8 @@ class BrokerState:
         )
         self.pop_counts = PopCounts()
         self.stats = Stats(
-            store.queue_ends,
-            store.dispatched_messages,
+            lambda: store.offsets.table,
+            lambda: store.dispatching.count,
             store.clock.milliseconds,
             self.topics.queues,
             store.reads.stored_bytes,

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from mqlake.formats.properties import REAL_TOPIC
 from mqlake.formats.topic_names import WAITING
-from mqlake.store.port import Reads
+from mqlake.store.port import LiveReads
 from mqlake.store.stored import read_stored
 
 
 class MessageTopics:
     """Finds topics in the commit log."""
 
-    def __init__(self, reads: Reads) -> None:
+    def __init__(self, reads: LiveReads) -> None:
         self._reads = reads
 
     def topic_at(self, physical_offset: int) -> str | None:

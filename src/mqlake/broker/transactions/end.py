@@ -40,7 +40,7 @@ class EndTransactions:
 
     def __init__(self, state: BrokerState, runtime: BrokerRuntime) -> None:
         self._store = state.store
-        state.store.transactions.on_check = CheckBacks(state, runtime).ask
+        state.store.transactions.ask_with(CheckBacks(state, runtime).ask)
 
     def routes(self) -> Sequence[Route]:
         """Return the handler of each request code."""
@@ -54,7 +54,7 @@ class EndTransactions:
             return response(request)
         if wanted not in (TRANSACTION_COMMIT, TRANSACTION_ROLLBACK):
             raise RemotingError(_ERROR, f"commitOrRollback field wrong: {wanted}")
-        ended = self._store.append_end(
+        ended = self._store.appends.end(
             header.commit_log_offset,
             header.tran_state_table_offset,
             header.producer_group,
@@ -70,6 +70,6 @@ class EndTransactions:
     async def _check(self, put: PutResult) -> None:
         """Return once a committed message is durable; one that is only late counts."""
         if put.is_ok:
-            (put,) = await self._store.confirm([put])
+            (put,) = await self._store.appends.confirm([put])
         if not put.is_ok and put.status not in STORED:
             raise refusal(put)

@@ -43,7 +43,7 @@ class ResumeChecks:
 
     async def _resume(self, _peer: Peer, request: Command) -> Command:
         message = self._half(request.header(ResumeCheckHeader).msg_id or "")
-        (result,) = await self._store.confirm([self._store.append_again(message)])
+        (result,) = await self._store.appends.confirm([self._store.appends.again(message)])
         if result.status is not PutStatus.PUT_OK:
             raise refusal(result)
         return response(request)

@@ -113,8 +113,6 @@ class Transactions:
     Attributes:
         committed, rolled_back: how many transactions ended so since the start, by topic.
         durations: milliseconds from when a committed message was made until its commit, by topic.
-        on_check: called with each half message whose producer is to be asked, once it was put
-            again; while it is None, nobody is asked.
 
     Args:
         put: puts a new message as it is.
@@ -141,7 +139,13 @@ class Transactions:
         self._round_started = 0
         self._is_behind = False
         self.committed, self.rolled_back, self.durations = Counts(), Counts(), Histograms(_BOUNDS)
-        self.on_check: Callable[[CheckBack], None] | None = None
+        self._asks: Callable[[CheckBack], None] | None = None
+
+    def ask_with(self, asks: Callable[[CheckBack], None]) -> None:
+        """Call a function with each half message whose producer is to be asked, once it was put
+        again. Before this call, nobody is asked.
+        """
+        self._asks = asks
 
     def begin(self) -> None:
         """Examine the half messages again, from the committed offsets of the group."""
@@ -300,7 +304,7 @@ class Transactions:
         """Examine the half messages from the first unfinished one; return whether to continue.
 
         Half messages that ended are finished. For others, the producer is asked: the half message
-        is put again after the others, with its TRANSACTION_CHECK_TIMES, and `on_check` is called.
+        is put again after the others, with its TRANSACTION_CHECK_TIMES.
         After `transactionCheckMax` times, or `fileReservedTime` hours, it goes to the topic of
         discarded half messages; so does one that can never be put again. The pass ends at a half
         message that is too young, or refused for now.
@@ -331,9 +335,9 @@ class Transactions:
                 self._is_behind |= self._walk(queue, most, asked)
                 queue.forget_done()
         finally:  # Also if the disk cannot read the next half message: these were put again.
-            if self.on_check is not None:
+            if self._asks is not None:
                 for question in asked:
-                    self.on_check(question)
+                    self._asks(question)
 
     def _walk(self, queue: HalfQueue, most: int, asked: list[CheckBack]) -> bool:
         end = queue.end
@@ -380,7 +384,7 @@ class Transactions:
         return self._redelivery.settle(discarded(half), half)
 
     def _ask(self, stored: Stored, times: int, asked: list[CheckBack]) -> bool:
-        if self.on_check is None:
+        if self._asks is None:
             return False
         half, changes = stored.record, {CHECK_TIMES: str(times)}
         copy = renewed(stored, changes)

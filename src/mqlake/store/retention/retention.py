@@ -55,7 +55,6 @@ class Retention:
     Attributes:
         not_writable: why the store accepts no messages, None if the disk has room.
         warnings: the warnings of the last check of the disk, one line each.
-        held: returns the physical offset from which on somebody else needs the log.
 
     Args:
         queues, index: trimmed after the log.
@@ -82,7 +81,7 @@ class Retention:
         self._start, self._trimmed_to = log.min_offset, -1
         self.not_writable: str | None = None
         self.warnings: list[str] = []
-        self.held: Callable[[], int] | None = None
+        self._held: Callable[[], int] | None = None
 
     def services(self) -> list[Service]:
         """Return services that check the disk, and that remove files one by one, at their
@@ -99,6 +98,10 @@ class Retention:
                 "fileRemoval",
             ),
         ]
+
+    def hold(self, held: Callable[[], int]) -> None:
+        """Keep the log from the physical offset on that a function returns: somebody needs it."""
+        self._held = held
 
     def clean(self) -> None:
         """Remove expired files at the next check, at any hour."""
@@ -129,8 +132,8 @@ class Retention:
         now = self._clock.milliseconds()
         is_due = self._is_asked or is_time(settings, now, self._zone)
         needed = min(self._log.flushed, self._checkpoint.position)
-        if self.held is not None:
-            needed = min(needed, self.held())
+        if self._held is not None:
+            needed = min(needed, self._held())
         plan = plan_log(settings, Moment(now, is_due, usage), files, needed)
         self._waiting = min(len(plan.removals), settings.delete_file_batch_max)
         self._was_asked = self._is_asked

@@ -83,7 +83,7 @@ class PastEnd:
         if not settings.correct_offset_past_end or settings.is_slave:
             return False
         high = self._reads.queue(at.topic, at.queue_id).max_offset
-        if offset > high and self._store.catch_up():
+        if offset > high and self._store.dispatching.catch_up():
             high = self._reads.queue(at.topic, at.queue_id).max_offset
         if offset <= high:
             return False

@@ -6,49 +6,36 @@ Upstream: `DefaultMessageStore.getCommitLogData` and `appendToCommitLog`.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Callable, Generator
 from contextlib import closing
 
-import msgspec
-
 from mqlake.errors import StoreError
-from mqlake.formats.properties import NAME_VALUE_SEPARATOR, WAIT, decode_properties
-from mqlake.store.append.message import Message, MessageBatch
-from mqlake.store.append.put_result import PutResult
+from mqlake.store.loop.acknowledgements import Acknowledgements
+from mqlake.store.loop.disk_jobs import DiskJobs
+from mqlake.store.loop.dispatching import Dispatching
+from mqlake.store.loop.log_growth import LogGrowth
 from mqlake.store.owned_store import OwnedStore
 from mqlake.store.services import Job
 from mqlake.store.settings import FlushDiskType
-
-_WAITS = f"{WAIT}{NAME_VALUE_SEPARATOR}true".encode()
-_ASKS = f"{WAIT}{NAME_VALUE_SEPARATOR}".encode()
 
 
 class LogCopying:
     """The log of one store as bytes. For the tasks of its event loop.
 
-    Args:
-        sync: makes the log durable.
-        run: runs a job in another thread.
-        written: called after the log has grown, with the number of bytes.
-
     Attributes:
-        grown: called, in the same round of the loop, when slaves may have more to receive.
+        growth: notifies the one that copies the log to slaves.
     """
 
     def __init__(
         self,
         core: OwnedStore,
-        sync: Callable[[], Awaitable[None]],
-        run: Callable[[Job], Awaitable[None]],
-        written: Callable[[int], None],
+        growth: LogGrowth,
+        dispatching: Dispatching,
+        waiting: Acknowledgements,
+        jobs: DiskJobs,
     ) -> None:
-        self._core, self._sync, self._run, self._written = core, sync, run, written
-        self.grown: Callable[[], object] | None = None
-
-    def tell(self) -> None:
-        """Notify those who copy the log that it may have grown."""
-        if self.grown is not None:
-            self.grown()
+        self._core, self.growth, self._dispatching = core, growth, dispatching
+        self._waiting, self._jobs = waiting, jobs
 
     # A master
 
@@ -134,7 +121,7 @@ class LogCopying:
     def take(self, data: bytes | memoryview) -> None:
         """Append bytes that begin at `expected`: see `Role.receive`."""
         self._core.role.receive(data)
-        self._written(len(data))
+        self._dispatching.received(len(data))
 
     def drop(self) -> None:
         """Drop the bytes of an incomplete record: they must be sent again."""
@@ -159,13 +146,13 @@ class LogCopying:
     async def _finish(self, steps: Generator[Job | None]) -> None:
         with closing(steps):
             for job in steps:
-                await (asyncio.sleep(0) if job is None else self._run(job))
+                await (asyncio.sleep(0) if job is None else self._jobs.run(job))
                 if self._core.health.failure is not None:
                     raise self._core.health.failure
 
     def confirm(self) -> None:
         """Dispatch soon what has become readable: slaves have it, or the master confirmed it."""
-        self._written(0)
+        self._dispatching.received(0)
 
     async def kept(self) -> int:
         """Return the physical offset up to which a master may count on this copy.
@@ -178,23 +165,8 @@ class LogCopying:
         core = self._core
         if core.settings.flush_disk_type is FlushDiskType.SYNC_FLUSH:
             if core.log.flushed < core.log.end:
-                await self._sync()
+                await self._waiting.sync()
             if core.health.failure is not None:
                 raise core.health.failure
             return core.log.flushed
         return core.log.end
-
-
-def waiting(result: PutResult, message: Message | MessageBatch) -> PutResult:
-    """Return a result with whether its message must be copied before it is acknowledged."""
-    if (data := message.encoded_properties) is not None:
-        if _WAITS in data or _ASKS not in data:
-            return result
-        asked = decode_properties(data).get(WAIT)
-    elif isinstance(message, Message) and message.properties:
-        asked = message.properties.get(WAIT)
-    else:
-        return result
-    if not asked or asked.lower() == "true":
-        return result
-    return msgspec.structs.replace(result, waits_for_slaves=False)

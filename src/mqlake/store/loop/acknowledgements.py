@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable
 
 from mqlake.errors import StoreError
 from mqlake.store.append.put_result import PutError, PutResult, PutStatus
 from mqlake.store.live_settings import Current
+from mqlake.store.loop.disk_jobs import DiskJobs
+from mqlake.store.loop.dispatching import Dispatching
+from mqlake.store.loop.log_growth import LogGrowth
 from mqlake.store.owned_store import OwnedStore
 from mqlake.store.replication.copies_awaited import CopiesAwaited
 from mqlake.store.settings import StoreSettings
@@ -21,21 +23,23 @@ _Waiting = tuple[int, float, asyncio.Future[None], PutResult]
 its future, and its result. A tuple, because each put under SYNC_FLUSH needs one.
 """
 
+_MANY = 16
+"""Puts for which a dispatch may wait that takes as long as they do."""
+
 
 class Acknowledgements:
-    """The puts of one store that are not confirmed yet. For the tasks of its event loop.
-
-    Args:
-        sync: makes the log durable up to its end.
-    """
+    """The puts of one store that are not confirmed yet. For the tasks of its event loop."""
 
     def __init__(
         self,
         core: OwnedStore,
         settings: Current[StoreSettings],
-        sync: Callable[[], Awaitable[None]],
+        jobs: DiskJobs,
+        dispatching: Dispatching,
+        growth: LogGrowth,
     ) -> None:
-        self._core, self._settings, self._sync = core, settings, sync
+        self._core, self._settings = core, settings
+        self._jobs, self._dispatching, self._growth = jobs, dispatching, growth
         self._watermarks = core.watermarks
         self._loop = asyncio.get_running_loop()
         self._waiting: deque[_Waiting] = deque()
@@ -105,7 +109,7 @@ class Acknowledgements:
             while any(waiting[0] > self._core.log.flushed for waiting in self._waiting):
                 # Tasks that put in this round of the loop are included in this sync.
                 await asyncio.sleep(0)
-                await self._sync()
+                await self.sync()
                 self.release()
             self.release()  # Another sync may have been enough for all of them.
         except BaseException as error:
@@ -116,15 +120,30 @@ class Acknowledgements:
         finally:
             self._flushing = None
 
-    def would_release(self, count: int) -> bool:
-        """Return whether at least so many puts wait for what is durable now."""
-        waiting = self._waiting
-        return len(waiting) >= count and waiting[count - 1][0] <= self._watermarks.kept
+    async def sync(self) -> None:
+        """Make the log durable, and dispatch what is then confirmed.
 
-    @property
-    def is_syncing(self) -> bool:
-        """Return whether puts wait for a sync, which runs or is about to."""
-        return self._flushing is not None
+        Where many puts wait, they are answered first. If they are followed by others, it is
+        dispatched while those wait for the disk.
+        """
+        catch_up = self._dispatching.catch_up
+        await self._jobs.run(self._core.log.unsynced(), beside=catch_up)
+        # Slaves may be sent what is durable; it may be confirmed only once they have it.
+        self._growth.tell()
+        if not self._would_release_many():
+            catch_up()
+        else:  # In the round of the loop after the one in which they are answered.
+            self._loop.call_soon(self._loop.call_soon, self._dispatch_unless_syncing)
+
+    def _would_release_many(self) -> bool:
+        """Return whether many puts wait for what is durable now."""
+        waiting = self._waiting
+        return len(waiting) >= _MANY and waiting[_MANY - 1][0] <= self._watermarks.kept
+
+    def _dispatch_unless_syncing(self) -> None:
+        # If puts wait for a sync, it runs or is about to, and dispatches.
+        if self._flushing is None:
+            self._dispatching.catch_up()
 
     @property
     def _patience(self) -> float:

@@ -40,7 +40,7 @@ class Keeping:
         self._turns: dict[KeptTable, asyncio.Lock] = {}
         self._has_ended = False
 
-    async def kept(self, table: KeptTable) -> None:
+    async def keep(self, table: KeptTable) -> None:
         """Return once the current content of a table, or a newer one, is durable.
 
         Raises:

@@ -10,7 +10,7 @@ import pytest
 from mqlake.errors import StoreError
 from mqlake.formats import fastjson
 from mqlake.store.config.config_file import ConfigWrite
-from mqlake.store.config.keeping import Keeping
+from mqlake.store.loop.keeping import Keeping
 from mqlake.store.message_store import MessageStore
 from mqlake.store.services import Job
 from tests.store.test_config_store import FullDisk, open_config
@@ -27,7 +27,7 @@ def test_a_change_is_on_the_disk_when_it_is_kept(tmp_path: Path) -> None:
         async with MessageStore.open(tmp_path) as store:
             for name in ("A", "B"):
                 store.config.topics.ensure(name, 1)
-                await store.keep(store.config.topics)
+                await store.keeping.keep(store.config.topics)
                 assert name in names(tmp_path)
 
     asyncio.run(run())
@@ -46,7 +46,7 @@ def test_those_who_wait_at_once_share_a_write(tmp_path: Path) -> None:
 
         async def change(number: int) -> None:
             config.topics.ensure(f"T{number}", 1)
-            await keeping.kept(config.topics)
+            await keeping.keep(config.topics)
             assert f"T{number}" in names(tmp_path)
 
         await asyncio.gather(*map(change, range(50)))
@@ -63,9 +63,9 @@ def test_what_the_disk_refuses_is_told_and_tried_again(tmp_path: Path) -> None:
             disk.is_full = True
             store.config.topics.ensure("A", 1)
             with pytest.raises(StoreError):
-                await store.keep(store.config.topics)
+                await store.keeping.keep(store.config.topics)
             disk.is_full = False
-            await store.keep(store.config.topics)
+            await store.keeping.keep(store.config.topics)
             assert "A" in names(tmp_path)
 
     asyncio.run(run())
@@ -90,11 +90,11 @@ def test_nothing_is_written_after_the_end(tmp_path: Path) -> None:
     async def run() -> None:
         config, keeping = open_config(tmp_path), Keeping(_complete)
         config.topics.ensure("A", 1)
-        await keeping.kept(config.topics)
+        await keeping.keep(config.topics)
         await keeping.end()
         config.topics.ensure("B", 1)
         with pytest.raises(StoreError, match="not durable"):
-            await keeping.kept(config.topics)
+            await keeping.keep(config.topics)
         assert names(tmp_path) == {"A"}
 
     asyncio.run(run())

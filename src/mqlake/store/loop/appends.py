@@ -1,0 +1,147 @@
+"""Append to a live store on an event loop, without waiting until messages are confirmed.
+
+Upstream: `DefaultMessageStore.asyncPutMessage`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mqlake.dispatch.batch import Bytes, Longs
+from mqlake.dispatch.drafts import Drafts
+from mqlake.store.append.message import Message, MessageBatch
+from mqlake.store.append.put_result import PutError, PutResult
+from mqlake.store.delivery.transactions import Ended
+from mqlake.store.loop.acknowledgements import Acknowledgements
+from mqlake.store.loop.dispatching import Dispatching
+from mqlake.store.loop.wait_for_slaves import waiting_if_asked
+from mqlake.store.owned_store import OwnedStore
+
+
+class Appends:
+    """The appends of one store, for the tasks of its event loop.
+
+    An append does not wait: it may be acknowledged once `confirm` has returned it. A refusal is
+    also a result.
+    """
+
+    def __init__(
+        self, core: OwnedStore, dispatching: Dispatching, waiting: Acknowledgements
+    ) -> None:
+        self._puts, self._redelivery, self._log = core.puts, core.redelivery, core.log
+        self._transactions, self._watermarks = core.transactions, core.watermarks
+        self._copies, self._dispatching, self._waiting = core.copies, dispatching, waiting
+
+    @property
+    def largest_record(self) -> int:
+        """Maximum size of one record, or of one batch of them, in bytes."""
+        return self._log.largest_record
+
+    def many(self, messages: Sequence[Message]) -> list[PutResult]:
+        """Append messages of any topics and queues; a refused one does not stop the others."""
+        results = self._puts.put_many(messages)
+        self._dispatching.soon()
+        if self._copies.are_counted:
+            return [waiting_if_asked(*pair) for pair in zip(results, messages, strict=True)]
+        return results
+
+    def batch(self, batch: MessageBatch) -> PutResult:
+        """Append all messages of a batch as a client encoded it, or none."""
+        result = self._puts.put_batch(batch)
+        self._dispatching.soon()
+        return self.asked(result, batch)
+
+    def drafts(
+        self,
+        drafts: Drafts,
+        topic: str,
+        queue_ids: Sequence[int],
+        born_host: str,
+        *,
+        whole: bool = False,
+    ) -> int:
+        """Append encoded messages, as `Appender.put_drafts` does; return how many."""
+        count = self._puts.put_drafts(drafts, topic, queue_ids, born_host, whole=whole)
+        self._dispatching.soon()
+        return count
+
+    def sent(
+        self,
+        topic: str,
+        queue_id: int,
+        born_host: str,
+        data: bytes,
+        properties: Bytes,
+        numbers: Longs,
+    ) -> tuple[int, int] | None:
+        """Append one message of a client, as `SentPuts.put` does.
+
+        Args:
+            data, properties, numbers: as `mqlake.dispatch.plain_put.PutSent` says.
+
+        Returns:
+            The physical offset and the queue offset. None if nothing was appended: the message is
+            to be appended by `many`, which says what is wrong.
+        """
+        placed = self._puts.put_sent(topic, queue_id, born_host, data, properties, numbers)
+        if placed is None:
+            return None
+        self._dispatching.soon()
+        return placed[0], placed[1]
+
+    def again(self, message: Message, *, may_wait: bool = False) -> PutResult:
+        """Append a message that was accepted before.
+
+        It may be longer than the current `maxMessageSize`, and loses optional properties if it is
+        too long for a record (`Redelivery`).
+
+        Args:
+            may_wait: whether a delay that its properties ask for counts.
+        """
+        again = self._puts.put_again if may_wait else self._redelivery.put
+        result = again(message)
+        self._dispatching.soon()
+        return self.asked(result, message)
+
+    def half(self, message: Message) -> PutResult:
+        """Append a half message, of the group in its PGROUP."""
+        result = self._transactions.prepare(message)
+        self._dispatching.soon()
+        return result
+
+    def end(
+        self,
+        physical_offset: int,
+        queue_offset: int,
+        group: str,
+        *,
+        commit: bool,
+        is_answer: bool = False,
+    ) -> Ended:
+        """Commit the half message at these offsets, or roll it back: see `Transactions.end`."""
+        ended = self._transactions.end(
+            physical_offset, queue_offset, group, commit=commit, is_answer=is_answer
+        )
+        self._dispatching.soon()
+        return ended
+
+    def asked(self, result: PutResult, message: Message | MessageBatch) -> PutResult:
+        """Return a result with whether its message asks to wait for slaves."""
+        return waiting_if_asked(result, message) if self._copies.are_counted else result
+
+    async def confirm(self, results: Sequence[PutResult]) -> Sequence[PutResult]:
+        """Return results of appends once they may be acknowledged.
+
+        Messages that are not durable, or not in time, then have another status.
+        """
+        if (last := self._watermarks.unconfirmed(results)) is None:
+            return results
+        try:
+            await self._waiting.wait(last)
+        except PutError as error:
+            failed, is_confirmed = error.result, self._watermarks.is_confirmed
+            return [
+                result if is_confirmed(result) else result.failed(failed.status, failed.reason)
+                for result in results
+            ]
+        return results
