@@ -1,0 +1,41 @@
+"""python -m tests.auth.forgeries: forge requests, or repeat one forgery."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+
+from tests.auth.forgeries import page
+from tests.auth.forgeries.run import run
+
+NIGHTLY = 1_000_000
+DAY = 86_400
+
+
+def main() -> int:
+    """Return 0 if everything held, else 1."""
+    parser = argparse.ArgumentParser(prog="python -m tests.auth.forgeries")
+    parser.add_argument("--nightly", action="store_true", help="write docs/reliability.md")
+    parser.add_argument("--count", type=int, default=NIGHTLY, help="forgeries in all")
+    parser.add_argument("--seed", type=int, help="another one each day without it")
+    arguments = parser.parse_args()
+    day = int(time.time() // DAY) * 10_000_000
+    seed = day if arguments.seed is None else arguments.seed
+    start = time.monotonic()
+    outcome = run(arguments.count, seed, _tell)
+    seconds = time.monotonic() - start
+    if arguments.nightly:
+        page.write(outcome, seed, seconds)
+    for line in outcome.violations[:20]:
+        print(line)
+    print(f"{arguments.count:,} forgeries, {len(outcome.violations)} violations, {seconds:.0f} s")
+    return 1 if outcome.violations else 0
+
+
+def _tell(done: int) -> None:
+    print(f"\r{done:,} ", end="", file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
