@@ -23,6 +23,7 @@ from mqlake.broker.clients import ClientRequests
 from mqlake.broker.controller.requests import ControllerRequests
 from mqlake.broker.lite import LiteTopics
 from mqlake.broker.locks import LockRequests
+from mqlake.broker.logic_queues.routes import LogicQueueRoutes
 from mqlake.broker.offsets import OffsetRequests
 from mqlake.broker.pop.family import PopConsumption
 from mqlake.broker.pull.requests import PullRequests
@@ -109,11 +110,13 @@ class Broker:
     Attributes:
         state: what the request families read and change; set while the broker runs.
         runtime: settings, long work, periodic functions, hooks; set while the broker runs.
+        families: the families in the order of `FAMILIES`; set while the broker runs.
         routes: the handlers by request code; set while the broker runs.
     """
 
     state: BrokerState
     runtime: BrokerRuntime
+    families: tuple[Family, ...]
     routes: tuple[Route, ...]
 
     def __init__(
@@ -205,9 +208,10 @@ class Broker:
         restore_topics(state.topics, store.reads, self._live)
         undo.callback(runtime.slices.stop)
         undo.callback(runtime.repeating.stop)
-        families = [family(state, runtime) for family in FAMILIES]
-        handlers = (route for family in families for route in family.routes())
-        served = state.access.routes(handlers)
+        self.families = tuple(family(state, runtime) for family in FAMILIES)
+        logic_queues = LogicQueueRoutes(state, runtime)
+        handlers = (route for family in self.families for route in family.routes())
+        served = state.access.routes(map(logic_queues.wrap, handlers))
         self.routes = tuple(after_dispatch(route, store) for route in served)
 
     async def _serve(self, undo: AsyncExitStack) -> None:

@@ -74,6 +74,12 @@ def to_fields(header: Header) -> dict[str, str]:
     }
 
 
+def wire_name(kind: type[Header], field: str) -> str:
+    """Return the name that a field has on the wire."""
+    names = {each.name: each.encode_name for each in msgspec.structs.fields(kind)}
+    return names[field]
+
+
 def _text(value: object) -> str:
     if value is True:
         return "true"

@@ -23,6 +23,7 @@ from mqlake.remoting.frame_reader import FrameReader, Frames
 from mqlake.remoting.greed import REQUEST, greed_of, greed_of_requests
 from mqlake.remoting.latencies import SUCCESS, UNWRITTEN, Latencies, Started
 from mqlake.remoting.quotas.usage import Usage
+from mqlake.remoting.rewritten import Rewritten
 from mqlake.remoting.shared import Shared
 from mqlake.remoting.tls.layer import TlsLayer
 
@@ -195,6 +196,8 @@ class Peer(asyncio.BufferedProtocol):
             return
         if self.in_flight:
             self.wait(-1, -len(request.body))
+        if isinstance(request, Rewritten):
+            answer = request.restore(answer)
         if isinstance(answer, Command) and len(answer.body) > LONGEST_ANSWER:
             answer = _too_long(request, len(answer.body))
         if self.started is not None:

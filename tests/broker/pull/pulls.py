@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any, NamedTuple
 
+from mqlake.broker.pull.requests import PullRequests
 from mqlake.formats import record
 from mqlake.formats.record import Record
 from mqlake.protocol.codes import RequestCode
@@ -74,8 +75,8 @@ def start_pull(
 
 def polls(broker: Running) -> Any:
     """Return the pulls that wait, a `LongPolls`."""
-    routes: dict[int, Any] = {route.code: route for route in broker.broker.routes}
-    return routes[RequestCode.PULL_MESSAGE].handler.__self__._waiting
+    family: Any = next(each for each in broker.broker.families if isinstance(each, PullRequests))
+    return family._waiting
 
 
 async def fill(broker: Running, count: int, start: int = 0, **fields: Any) -> None:

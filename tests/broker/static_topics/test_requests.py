@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from mqlake.formats.properties import PRIORITY
 from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.headers.offsets import (
     QueryConsumerOffsetHeader,
@@ -202,6 +203,38 @@ def test_a_pull_commits_in_the_stretch_of_its_offset(tmp_path: Path) -> None:
         assert offsets.query(GROUP, TOPIC, 0) == 1
 
     on_moved(tmp_path, check)
+
+
+def test_a_pull_commits_in_another_queue_of_its_broker(tmp_path: Path) -> None:
+    """A logic queue that came back to a broker may have two of its queues."""
+
+    async def run() -> None:
+        async with running(tmp_path) as broker:
+            items = [item(A, queue=1), item("gone", gen=1, logic=10), item(A, gen=2, logic=20)]
+            await put(broker, mapping(A, {0: items}), queues=2)
+            assert await sent(broker, 1) == [20]
+            flags = HAS_SUBSCRIPTION | COMMITS_OFFSET
+            offsets = broker.state.store.config.consumer_offsets
+            for commit_offset in (0, 10):  # The broker "gone" has the second one.
+                found = await pull(broker, 20, sys_flag=flags, commit_offset=commit_offset)
+                assert found.bodies == [b"m0"]
+            assert offsets.query(GROUP, TOPIC, 1) == 0
+            assert offsets.query(GROUP, TOPIC, 0) is None
+
+    asyncio.run(run())
+
+
+def test_a_priority_chooses_no_other_queue(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with running(tmp_path) as broker:
+            await put(broker, mapping(A, {0: [item(A, logic=7)]}), queues=2)
+            properties = f"{PRIORITY}\x011\x02"
+            answer = await broker.send(to(TOPIC, properties=properties))
+            assert (answer.fields["queueId"], answer.fields["queueOffset"]) == ("0", "7")
+            answer = await broker.send(to(TOPIC, properties=properties, lo=False))
+            assert (answer.fields["queueId"], answer.fields["queueOffset"]) == ("1", "0")
+
+    asyncio.run(run())
 
 
 def test_a_broker_that_does_not_answer_is_named(tmp_path: Path) -> None:

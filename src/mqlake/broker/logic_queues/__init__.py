@@ -1,1 +1,1 @@
-"""Logic queues of static topics: their offsets and pulls, translated to queues of this broker."""
+"""Requests for logic queues of static topics, translated before the families receive them."""

@@ -5,15 +5,17 @@ Upstream: `rewriteRequestForStaticTopic` of `AdminBrokerProcessor` and `Consumer
 
 from __future__ import annotations
 
-from typing import TypeVar
+from collections.abc import Coroutine
+from typing import Any, TypeVar
 
 import msgspec
 
-from mqlake.broker.state.forwarding import Forwarder
+from mqlake.broker.logic_queues.rewriting import serve_rewritten
+from mqlake.broker.state.broker_state import BrokerState
 from mqlake.broker.state.static_topics import LogicQueue
 from mqlake.formats.config.topic_queue_mapping import LogicQueueMappingItem
 from mqlake.protocol.codes import RequestCode, ResponseCode
-from mqlake.protocol.command import Command
+from mqlake.protocol.command import Command, response
 from mqlake.protocol.errors import RemotingError
 from mqlake.protocol.header import TopicRequest
 from mqlake.protocol.headers.offsets import (
@@ -31,10 +33,10 @@ from mqlake.protocol.logic_queues import (
     is_ended,
     last_decided,
     logical_offset,
-    physical_offset,
 )
-from mqlake.store.config.consumer_offsets import ConsumerOffsetTable
-from mqlake.store.port import Boundary, LiveReads
+from mqlake.remoting.connection import Peer
+from mqlake.remoting.route import Answer, Handler
+from mqlake.store.port import Boundary
 
 _LAST_TIME = 2**63 - 2
 
@@ -44,13 +46,76 @@ R = TypeVar("R", bound=TopicRequest)
 class LogicOffsets:
     """Answers from this broker's queues, and asks other brokers about theirs."""
 
-    def __init__(
-        self, broker_name: str, reads: LiveReads, offsets: ConsumerOffsetTable, forwarder: Forwarder
-    ) -> None:
-        self._broker_name, self._reads, self._offsets = broker_name, reads, offsets
-        self._forwarder = forwarder
+    def __init__(self, state: BrokerState) -> None:
+        self._broker_name, self._forwarder = state.static_topics.broker_name, state.forwarder
+        self._reads, self._offsets = state.store.reads, state.store.config.consumer_offsets
 
-    async def end_of(self, queue: LogicQueue) -> int:
+    # Requests
+
+    async def max(self, _peer: Peer, request: Command, queue: LogicQueue, _: Handler) -> Command:
+        """Answer GET_MAX_OFFSET."""
+        return _offset(request, await self._end_of(queue))
+
+    async def min(self, _peer: Peer, request: Command, queue: LogicQueue, _: Handler) -> Command:
+        """Answer GET_MIN_OFFSET."""
+        return _offset(request, await self._start_of(queue))
+
+    async def search(self, _peer: Peer, request: Command, queue: LogicQueue, _: Handler) -> Command:
+        """Answer SEARCH_OFFSET_BY_TIMESTAMP."""
+        return _offset(request, await self._at_time(queue, request.header(SearchOffsetHeader)))
+
+    async def earliest(
+        self, _peer: Peer, request: Command, queue: LogicQueue, _: Handler
+    ) -> Command:
+        """Answer GET_EARLIEST_MSG_STORETIME."""
+        time = await self._earliest_time(queue)
+        return response(request, header=TimestampHeader(timestamp=time))
+
+    def query(
+        self, peer: Peer, request: Command, queue: LogicQueue, serve: Handler
+    ) -> Answer | Coroutine[Any, Any, Answer]:
+        """Answer QUERY_CONSUMER_OFFSET."""
+        header = request.header(QueryConsumerOffsetHeader)
+        if len(queue.items) == 1 and queue.leader.logic_offset == 0:
+            physical = msgspec.structs.replace(header, queue_id=queue.leader.queue_id, lo=False)
+            return serve_rewritten(peer, request, physical, _same, serve)
+        return self._query(request, header, queue)
+
+    async def _query(
+        self, request: Command, header: QueryConsumerOffsetHeader, queue: LogicQueue
+    ) -> Command:
+        offset = await self._of_group(queue, header)
+        if offset is None:
+            reason = "Not found, maybe this group consumer boot first"
+            raise RemotingError(ResponseCode.QUERY_NOT_FOUND, reason)
+        return _offset(request, offset)
+
+    def update(
+        self, peer: Peer, request: Command, queue: LogicQueue, serve: Handler
+    ) -> Answer | Coroutine[Any, Any, Answer]:
+        """Serve UPDATE_CONSUMER_OFFSET on the broker whose stretch contains the offset."""
+        header = request.header(UpdateConsumerOffsetHeader)
+        if header.commit_offset is None:
+            return serve(peer, request)  # which refuses it
+        item, offset = queue.place_of(header.commit_offset)
+        physical = msgspec.structs.replace(
+            header, queue_id=item.queue_id, commit_offset=offset, lo=False
+        )
+        if not self._is_here(item):
+            return self._commit_at(item, request, physical)
+        return serve_rewritten(peer, request, physical, _same, serve)
+
+    async def _commit_at(
+        self, item: LogicQueueMappingItem, request: Command, header: UpdateConsumerOffsetHeader
+    ) -> Command:
+        """Commit an offset on the broker of a stretch; return the broker's answer."""
+        code = RequestCode.UPDATE_CONSUMER_OFFSET
+        answer = await self._forwarder.ask(item.bname, code, _of_broker(header, item))
+        return response(request, answer.code, remark=answer.remark)
+
+    # Logic queues
+
+    async def _end_of(self, queue: LogicQueue) -> int:
         """Return the next offset of a logic queue.
 
         Raises:
@@ -59,7 +124,7 @@ class LogicOffsets:
         item = last_decided(queue.items) or queue.stretch_at(0)
         return logical_offset(item, await self._end(queue, item))
 
-    async def start_of(self, queue: LogicQueue) -> int:
+    async def _start_of(self, queue: LogicQueue) -> int:
         """Return the first offset that is still in a logic queue.
 
         Raises:
@@ -68,7 +133,7 @@ class LogicOffsets:
         item = queue.stretch_at(0)
         return answered_offset(item, await self._start(queue, item))
 
-    async def at_time(self, queue: LogicQueue, header: SearchOffsetHeader) -> int:
+    async def _at_time(self, queue: LogicQueue, header: SearchOffsetHeader) -> int:
         """Return the offset for a timestamp; see `Boundary`.
 
         Raises:
@@ -98,9 +163,9 @@ class LogicOffsets:
             found = await self._search(queue, item, later)
             if found > await self._start(queue, item):
                 return answered_offset(item, found - 1)
-        return await self.start_of(queue)
+        return await self._start_of(queue)
 
-    async def earliest_time(self, queue: LogicQueue) -> int:
+    async def _earliest_time(self, queue: LogicQueue) -> int:
         """Return the store time of the first message in milliseconds, or -1 if the queue is empty.
 
         Raises:
@@ -114,7 +179,7 @@ class LogicOffsets:
         answer = await self._ask(item, RequestCode.GET_EARLIEST_MSG_STORETIME, header)
         return answer.header(TimestampHeader).timestamp
 
-    async def of_group(self, queue: LogicQueue, header: QueryConsumerOffsetHeader) -> int | None:
+    async def _of_group(self, queue: LogicQueue, header: QueryConsumerOffsetHeader) -> int | None:
         """Return a group's offset in a logic queue, from the newest stretch that has one.
 
         Raises:
@@ -127,34 +192,6 @@ class LogicOffsets:
             if found is not None and found >= 0:
                 return logical_offset(item, found)
         return None
-
-    def to_commit(
-        self, queue: LogicQueue, header: UpdateConsumerOffsetHeader
-    ) -> tuple[UpdateConsumerOffsetHeader, LogicQueueMappingItem | None]:
-        """Return a commit for a broker's queue, and its stretch if that is on another broker."""
-        offset = header.commit_offset
-        if offset is None:
-            return header, None
-        item, at = self.place_of(queue, offset)
-        physical = msgspec.structs.replace(header, queue_id=item.queue_id, commit_offset=at)
-        return physical, None if self._is_here(item) else item
-
-    def place_of(self, queue: LogicQueue, logical: int) -> tuple[LogicQueueMappingItem, int]:
-        """Return the stretch of an offset to commit, and the offset in the broker's queue."""
-        item = queue.stretch_at(logical)
-        return item, max(item.start_offset, physical_offset(item, logical))
-
-    async def commit_at(
-        self, item: LogicQueueMappingItem, header: UpdateConsumerOffsetHeader
-    ) -> Command:
-        """Commit an offset on the broker of a stretch; return the broker's answer.
-
-        Raises:
-            RemotingError: the broker does not answer.
-        """
-        return await self._forwarder.ask(
-            item.bname, RequestCode.UPDATE_CONSUMER_OFFSET, _of_broker(header, item)
-        )
 
     # Queues of brokers
 
@@ -217,3 +254,11 @@ class LogicOffsets:
 def _of_broker(header: R, item: LogicQueueMappingItem) -> R:
     """Return the request for the stretch's queue on its broker, instead of the logic queue."""
     return msgspec.structs.replace(header, lo=False, bname=item.bname)
+
+
+def _offset(request: Command, offset: int) -> Command:
+    return response(request, header=OffsetHeader(offset=offset))
+
+
+def _same(answer: Command) -> Command:
+    return answer

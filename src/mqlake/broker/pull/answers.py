@@ -49,28 +49,21 @@ def answer(
     topic: Topic,
     group: SubscriptionGroup,
     remark: str,
-    delta: int | None = None,
     suggested: int = MASTER,
 ) -> Command | bytes:
     """Return the response to a pull, or its frame.
 
     Args:
         suggested: the id, among the brokers of this name, of the broker to pull from next.
-        delta: for a logic queue: what clients add to the queue offsets of messages.
     """
     flags = topic.topic_sys_flag, group.group_sys_flag, suggested
     offsets = found.next_offset, found.min_offset, found.max_offset
-    if code == ResponseCode.SUCCESS and delta is None:
+    if code == ResponseCode.SUCCESS:
         size = sum(map(len, found.pieces))
         template = messages_template(request.serialization, remark, topic, group, suggested)
         head = template.fill(*offsets, request.opaque, body=size)
         return b"".join((head, *found.pieces))
     values = dict(zip(_OFFSETS, map(str, offsets), strict=True))
-    if delta is not None:
-        values["offsetDelta"] = str(delta)
-    if code == ResponseCode.SUCCESS:
-        body = b"".join(found.pieces)
-        return response(request, code, _flags(*flags) | values, body, remark)
     return response(request, code, _flags(*flags) | values, remark=remark)
 
 

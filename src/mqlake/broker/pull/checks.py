@@ -5,7 +5,8 @@ Upstream: `PullMessageProcessor.processRequest`.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Coroutine
+from typing import Any, NamedTuple
 
 from mqlake.broker.filter.sql92.tokens import ExpressionError
 from mqlake.broker.filter.subscriptions import Choice, choice, is_costly, not_supported
@@ -20,6 +21,7 @@ from mqlake.protocol.errors import RemotingError
 from mqlake.protocol.headers.pull import HAS_SUBSCRIPTION, PullHeader
 from mqlake.protocol.naming import SYSTEM_GROUP_PREFIX, SYSTEM_GROUPS
 from mqlake.remoting.connection import Peer
+from mqlake.remoting.slices import Job
 
 _UNREGISTERED = {*SYSTEM_GROUPS, "DEFAULT_CONSUMER", "SCHEDULE_CONSUMER", "__MONITOR_CONSUMER"}
 """Groups that pull without heartbeats. Upstream: `MixAll.isSysConsumerGroupPullMessage`."""
@@ -60,7 +62,26 @@ class PullChecks:
             self._check_member(header.consumer_group, peer)
         return Allowed(topic, group, wanted)
 
-    def is_costly(self, header: PullHeader) -> bool:
+    def prepare(
+        self, request: Command, header: PullHeader, peer: Peer
+    ) -> Coroutine[Any, Any, None] | None:
+        """Make the check of a pull fast by parsing a long expression, in slices.
+
+        None if there is nothing more to parse.
+
+        Raises:
+            RemotingError: the answer to a pull that is not served.
+        """
+        if not self._is_costly(header):
+            return None
+        job = self._parse(request, header, peer)
+        return self._runtime.slices.serve(peer, job, size=len(request.body))
+
+    def _parse(self, request: Command, header: PullHeader, peer: Peer) -> Job[None]:
+        self.check(request, header, peer)
+        yield
+
+    def _is_costly(self, header: PullHeader) -> bool:
         """Return whether checking a pull takes long, because its expression must be parsed."""
         if header.sys_flag & HAS_SUBSCRIPTION:
             return is_costly(header.subscription, header.expression_type)

@@ -14,7 +14,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from mqlake.broker.logic_queues.pulls import StretchPull
 from mqlake.broker.parking import Parked, Parking
 from mqlake.protocol.command import Command
 from mqlake.protocol.headers.pull import PullHeader
@@ -47,7 +46,6 @@ class WaitingPull:
     Attributes:
         seen: the queue offset before which no existing message matches.
         deadline: loop time at which it is answered in any case.
-        stretch: set if it is from a logic queue.
         moment: see `Parked`.
         queue: where it waits; None if it does not wait.
         is_held_back: it is examined after its connection has read what was written.
@@ -59,7 +57,6 @@ class WaitingPull:
     header: PullHeader
     seen: int
     deadline: float
-    stretch: StretchPull | None = None
     moment: dict[Parked, None] | None = None
     queue: _Queue | None = None
     is_held_back: bool = False
@@ -117,6 +114,15 @@ class LongPolls:
         if (found := self._topics.get(topic)) is not None:
             for queue_id in list(found.queues):
                 found.arrived(queue_id, _ANY_OFFSET)
+
+    def end(self, topic: str) -> Job[None]:
+        """Answer all waiting pulls of a topic as if their time were up."""
+        found = self._topics.get(topic)
+        queues = list(found.queues.values()) if found is not None else []
+        for pull in [pull for queue in queues for pull in (*queue.woken, *queue.waiting)]:
+            if self._parking.leave(pull):
+                self._over(pull)
+            yield
 
     def look_at_all(self) -> Job[None]:
         """Examine all waiting pulls, a topic at a time: what this broker serves has changed."""

@@ -9,12 +9,9 @@ from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
-import msgspec
-
-from mqlake.broker.logic_queues.offsets import LogicOffsets
-from mqlake.broker.logic_queues.pulls import PullOffsets, StretchPull, pull_from
 from mqlake.broker.pull.answers import OFFSET_RESET, answer
 from mqlake.broker.pull.checks import Allowed, PullChecks
+from mqlake.broker.pull.commits import PullCommits
 from mqlake.broker.pull.long_polls import LongPolls, Outcome, WaitingPull
 from mqlake.broker.pull.reading import Found, PullRead, read, warm_up
 from mqlake.broker.pull.runs import PullRuns
@@ -24,8 +21,6 @@ from mqlake.broker.runtime import BrokerRuntime
 from mqlake.broker.state.broker_state import BrokerState
 from mqlake.broker.state.offsets.past_end import GroupQueue
 from mqlake.broker.state.offsets.resets import awaits_reset
-from mqlake.broker.state.static_topics import LogicQueue
-from mqlake.client.cluster import MASTER
 from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.command import Command, Serialization, response
 from mqlake.protocol.errors import RemotingError
@@ -33,10 +28,8 @@ from mqlake.protocol.headers.pull import (
     COMMITS_OFFSET,
     HAS_SUBSCRIPTION,
     MAY_SUSPEND,
-    PullAnswerHeader,
     PullHeader,
 )
-from mqlake.protocol.logic_queues import logical_offset
 from mqlake.protocol.permission import Permission
 from mqlake.remoting.connection import Peer
 from mqlake.remoting.route import Answer, Route
@@ -44,16 +37,6 @@ from mqlake.remoting.slices import Job
 from mqlake.store.results import QueueRange, Status
 
 _TOO_MANY = "TOO_MANY_PULLS_WAIT"
-_PAUSE = 1.0
-"""Seconds before a forwarded pull is answered if the other broker found no messages."""
-_PULLED = frozenset(
-    (
-        ResponseCode.SUCCESS,
-        ResponseCode.PULL_NOT_FOUND,
-        ResponseCode.PULL_RETRY_IMMEDIATELY,
-        ResponseCode.PULL_OFFSET_MOVED,
-    )
-)
 _READERS = 2
 """Threads that wait for the disk for consumers that lag far."""
 
@@ -61,13 +44,12 @@ _log = logging.getLogger(__name__)
 
 
 class _Pull(NamedTuple):
-    """A pull that may be served; `stretch` is set if it is from a logic queue."""
+    """A pull that may be served."""
 
     request: Command
     header: PullHeader
     allowed: Allowed
     wanted: PullRead
-    stretch: StretchPull | None = None
 
 
 class PullRequests:
@@ -78,16 +60,13 @@ class PullRequests:
         self._reads = state.store.reads
         self._offsets = state.store.config.consumer_offsets
         self._checks = PullChecks(state, runtime)
+        self._commit = PullCommits(state, runtime).commit
         self._which_broker = WhichBroker(state, runtime)
         self._standing = StandingPulls(state, runtime)
         self._runs = PullRuns(state, self._standing)
-        self._static_topics = state.static_topics
-        self._logic_offsets = LogicOffsets(
-            state.static_topics.broker_name, self._reads, self._offsets, state.forwarder
-        )
         self._disk = ThreadPoolExecutor(_READERS, "mqlake-read")
         self._waiting = LongPolls(self._reads.arrivals, runtime.slices, self._serve_again)
-        state.static_topics.on_change.append(self._waiting.look_again)
+        state.topics.on_move.append(self._topic_moved)
         runtime.live.on_change(self._role_changed, "broker_role", "slave_read_enable")
         state.endings.add(self)
         runtime.on_stop.append(self._stop)
@@ -104,7 +83,7 @@ class PullRequests:
                 tuple(Serialization),
                 self._runs.take_one,
             ),
-            Route(RequestCode.LITE_PULL_MESSAGE, self._pull, Permission.SUBSCRIBE),
+            Route(RequestCode.LITE_PULL_MESSAGE, self._pull, Permission.SUBSCRIBE, PullHeader),
         )
 
     def topic_ended(self, topic: str) -> Job[None]:
@@ -115,6 +94,10 @@ class PullRequests:
     def group_ended(self, group: str) -> Job[None]:  # noqa: ARG002
         """Do nothing: pulls of a group that was deleted are refused once their time is up."""
         yield from ()
+
+    def _topic_moved(self, topic: str) -> None:
+        """Answer the pulls that wait for a topic: their consumers find another broker."""
+        self._runtime.slices.start(self._waiting.end(topic))
 
     def _role_changed(self) -> None:
         """Answer the pulls that wait as new ones would be."""
@@ -129,16 +112,10 @@ class PullRequests:
         answered = self._standing.serve(request, header)
         if answered is not None:
             return answered
-        if self._checks.is_costly(header):
-            job = self._parse(peer, request, header)
-            parsed = self._runtime.slices.serve(peer, job, size=len(request.body))
-            if parsed is not None:
-                return self._pull_parsed(peer, request, header, parsed)
+        parsed = self._checks.prepare(request, header, peer)
+        if parsed is not None:
+            return self._pull_parsed(peer, request, header, parsed)
         return self._pull_now(peer, request, header)
-
-    def _parse(self, peer: Peer, request: Command, header: PullHeader) -> Job[None]:
-        self._checks.check(request, header, peer)
-        yield
 
     async def _pull_parsed(
         self, peer: Peer, request: Command, header: PullHeader, parsed: Coroutine[Any, Any, None]
@@ -150,73 +127,14 @@ class PullRequests:
     def _pull_now(
         self, peer: Peer, request: Command, header: PullHeader
     ) -> Answer | Coroutine[Any, Any, Answer]:
-        queue = self._static_topics.led(header.topic, header.queue_id, header.lo)
-        if queue is None:
-            pull = self._check(peer, request, header, header.queue_offset)
-            if header.sys_flag & COMMITS_OFFSET:
-                self._commit(header, header.queue_id, header.commit_offset)
-            return self._serve_now(peer, pull)
-        stretch = pull_from(queue, header)
-        if stretch.item.bname != self._static_topics.broker_name:
-            # Checked as a pull from this broker's queue; the other broker checks it again.
-            own = msgspec.structs.replace(header, queue_id=queue.leader.queue_id)
-            self._checks.check(request, own, peer)
-            return self._forward(request, stretch)
-        physical = stretch.header
-        pull = self._check(peer, request, physical, physical.queue_offset)
+        pull = self._check(peer, request, header, header.queue_offset)
         if header.sys_flag & COMMITS_OFFSET:
-            self._commit_in(queue, header)
-        return self._serve_now(peer, pull._replace(stretch=stretch))
-
-    def _serve_now(self, peer: Peer, pull: _Pull) -> Answer | Coroutine[Any, Any, Answer]:
+            self._commit(header, header.queue_id, header.commit_offset)
         reset = self._take_reset(pull)
         if reset is not None:
             return reset
         job = warm_up(self._reads, pull.wanted, self._runtime.settings)
         return self._serve(peer, pull) if job is None else self._serve_cold(peer, pull, job)
-
-    def _commit(self, header: PullHeader, queue_id: int, offset: int) -> None:
-        """Commit the offset in a pull. If the table is full, serve the pull nevertheless.
-
-        The client gets the error when it commits separately, as it does every few seconds. A reset
-        that this pull receives is not undone by it (RocketMQ's broker commits the older offset).
-        """
-        group, topic = header.consumer_group, header.topic
-        if awaits_reset(self._state, self._runtime, group, topic, queue_id):
-            return
-        if self._state.past_end.refuses(GroupQueue(group, topic, queue_id), offset):
-            return
-        if self._state.offset_room.has_room(group) or self._offsets.has(group, topic, queue_id):
-            self._offsets.commit(group, topic, queue_id, offset)
-
-    def _commit_in(self, queue: LogicQueue, header: PullHeader) -> None:
-        """Commit the offset in a pull from a logic queue, if this broker has that offset.
-
-        Otherwise the client commits it separately, as it does every few seconds.
-        """
-        item, offset = self._logic_offsets.place_of(queue, header.commit_offset)
-        if item.bname == self._static_topics.broker_name:
-            self._commit(header, item.queue_id, offset)
-
-    async def _forward(self, request: Command, stretch: StretchPull) -> Command:
-        """Answer a pull with the response of its stretch's broker."""
-        code, header = RequestCode.PULL_MESSAGE, stretch.forwarded()
-        answered = await self._state.forwarder.ask(stretch.item.bname, code, header)
-        if answered.code not in _PULLED:
-            raise RemotingError(
-                answered.code, f"broker {stretch.item.bname}: {answered.remark or 'no reason'}"
-            )
-        known = answered.header(PullAnswerHeader)
-        offsets = PullOffsets(
-            answered.code, known.next_begin_offset, known.min_offset, known.max_offset
-        )
-        found = stretch.answered(offsets, header.queue_offset)
-        if found.code == ResponseCode.PULL_NOT_FOUND:
-            # The next stretch has no first offset yet: repeating the pull at once would not help.
-            await asyncio.sleep(min(_PAUSE, max(0, stretch.header.suspend_timeout_millis) / 1000))
-        known.next_begin_offset, known.min_offset, known.max_offset = found[1:]
-        known.offset_delta, known.suggest_which_broker_id = stretch.delta, MASTER
-        return response(request, found.code, known, bytes(answered.body), answered.remark)
 
     def _check(self, peer: Peer, request: Command, header: PullHeader, offset: int) -> _Pull:
         """Return a pull that may be served, from an offset on.
@@ -256,10 +174,6 @@ class PullRequests:
         if offset is None or (is_restart and pull.wanted.offset == offset):
             return None
         found = Found(Status.OFFSET_OVERFLOW_BADLY, 0, [], offset, low, high)
-        if (stretch := pull.stretch) is not None:
-            at = logical_offset(stretch.item, offset)
-            range_ = stretch.answered(_offsets(ResponseCode.SUCCESS, found), offset)
-            found = found._replace(next_offset=at, min_offset=range_.min, max_offset=range_.max)
         code = ResponseCode.PULL_OFFSET_MOVED
         return answer(
             pull.request, code, found, pull.allowed.topic, pull.allowed.group, OFFSET_RESET
@@ -279,8 +193,7 @@ class PullRequests:
         found = self._read(pull.wanted)
         header = pull.header
         code, found = self._judged(pull, found, header.queue_offset)
-        stretch = pull.stretch
-        may_wait = header.sys_flag & MAY_SUSPEND and not (stretch and stretch.has_next)
+        may_wait = header.sys_flag & MAY_SUSPEND
         if code == ResponseCode.PULL_NOT_FOUND and self._which_broker.is_redirected(found):
             # Messages arrive at the master first, so the consumer waits there.
             code, may_wait = ResponseCode.PULL_RETRY_IMMEDIATELY, 0
@@ -292,12 +205,11 @@ class PullRequests:
                 header.subscription = header.expression_type = None
             peer.suspend(pull.request)
             request, seen = pull.request.bare(), header.queue_offset
-            waiting = WaitingPull(peer, request, header, seen, deadline, stretch)
-            self._waiting.wait(waiting)
+            self._waiting.wait(WaitingPull(peer, request, header, seen, deadline))
             return None
-        if stretch is None and may_stand:
+        if may_stand:
             self._standing.note(pull.request, header, pull.allowed, pull.wanted, found)
-        return self._answer(pull, code, found, header.queue_offset)
+        return self._answer(pull, code, found)
 
     def _judged(self, pull: _Pull, found: Found, offset: int) -> tuple[int, Found]:
         """Return the response code for what was found from an offset on, and what to answer."""
@@ -334,7 +246,7 @@ class PullRequests:
             return header.suspend_timeout_millis
         return settings.short_polling_time_mills
 
-    def _answer(self, pull: _Pull, code: int, found: Found, requested: int) -> Command | bytes:
+    def _answer(self, pull: _Pull, code: int, found: Found) -> Command | bytes:
         header, allowed = pull.header, pull.allowed
         group, topic, queue_id = header.consumer_group, header.topic, header.queue_id
         room = self._state.offset_room
@@ -342,19 +254,8 @@ class PullRequests:
             self._offsets.commit_pull(group, topic, queue_id, found.next_offset)
         size = sum(map(len, found.pieces))
         self._state.stats.got(group, topic, found.messages, size)
-        status, delta = found.status.value, None
-        suggested = self._which_broker.suggested(allowed.group, found)
-        if (stretch := pull.stretch) is not None:
-            delta, logical = stretch.delta, stretch.answered(_offsets(code, found), requested)
-            code, found = (
-                logical.code,
-                found._replace(
-                    next_offset=logical.next, min_offset=logical.min, max_offset=logical.max
-                ),
-            )
-        return answer(
-            pull.request, code, found, allowed.topic, allowed.group, status, delta, suggested
-        )
+        status, suggested = found.status.value, self._which_broker.suggested(allowed.group, found)
+        return answer(pull.request, code, found, allowed.topic, allowed.group, status, suggested)
 
     # Pulls that have waited
 
@@ -379,19 +280,15 @@ class PullRequests:
         return Outcome.ANSWERED
 
     def _pull_again(self, waiting: WaitingPull, is_over: bool) -> Command | bytes | Outcome:
-        stretch = waiting.stretch
         self._state.refusals.check_code(waiting.request.code)
-        if stretch is not None and not self._static_topics.is_current(stretch.queue):
-            return self._ask_again(waiting.request, stretch)
         pull = self._check(waiting.peer, waiting.request, waiting.header, waiting.seen)
-        pull = pull._replace(stretch=stretch)
         reset = self._take_reset(pull)
         if reset is not None:
             return reset
         found = self._read(pull.wanted)
         code, found = self._judged(pull, found, waiting.seen)
         if code not in (ResponseCode.PULL_NOT_FOUND, ResponseCode.PULL_RETRY_IMMEDIATELY):
-            return self._answer(pull, code, found, waiting.seen)
+            return self._answer(pull, code, found)
         if code == ResponseCode.PULL_NOT_FOUND and self._which_broker.is_redirected(found):
             code, is_over = ResponseCode.PULL_RETRY_IMMEDIATELY, True
         # The new messages do not match: they need not be examined again.
@@ -401,14 +298,4 @@ class PullRequests:
         if waiting.seen > waiting.header.queue_offset:
             code = ResponseCode.PULL_RETRY_IMMEDIATELY
             found = found._replace(status=Status.NO_MATCHED_MESSAGE)
-        return self._answer(pull, code, found, waiting.seen)
-
-    def _ask_again(self, request: Command, stretch: StretchPull) -> Command:
-        """Make a consumer pull the same offset again: another broker may have it by now."""
-        at = stretch.logical
-        header = PullAnswerHeader(next_begin_offset=at, min_offset=0, max_offset=at)
-        return response(request, ResponseCode.PULL_RETRY_IMMEDIATELY, header)
-
-
-def _offsets(code: int, found: Found) -> PullOffsets:
-    return PullOffsets(code, found.next_offset, found.min_offset, found.max_offset)
+        return self._answer(pull, code, found)

@@ -64,8 +64,7 @@ class StandingPulls:
     def __init__(self, state: BrokerState, runtime: BrokerRuntime) -> None:
         self._state, self._reads = state, state.store.reads
         self._live, self._stats, self._clients = runtime.live, state.stats, state.clients
-        self._topics, self._groups = state.topics, state.groups
-        self._static_topics = state.static_topics
+        self._topic, self._groups = state.topics.direct, state.groups
         self._offsets = state.store.config.consumer_offsets
         self._decided: dict[_Key, Decision] = {}
 
@@ -88,7 +87,7 @@ class StandingPulls:
             or settings.is_slave
             or settings.slave_read_enable
             or settings.reject_pull_consumer_enable
-            or header.topic in self._static_topics
+            or self._topic(header.topic) is not allowed.topic
             or len(header.subscription or "") > _LONGEST_SUBSCRIPTION
         ):
             return
@@ -175,9 +174,8 @@ class StandingPulls:
         """Return whether everything that a decision's checks have read is still the same."""
         if (
             self._live.now is not decided.settings
-            or self._topics.get(topic) is not decided.topic
+            or self._topic(topic) is not decided.topic
             or self._groups.get(group) is not decided.group
-            or topic in self._static_topics
         ):
             return False
         members = decided.members

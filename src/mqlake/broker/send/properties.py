@@ -12,9 +12,12 @@ from mqlake.formats.own_properties import (
 )
 from mqlake.formats.properties import (
     CANCEL,
+    DELAY,
     NAME_VALUE_SEPARATOR,
     PROPERTY_SEPARATOR,
+    TRAN_MSG,
     UNIQ_KEY,
+    decode_properties,
     encode_pairs,
 )
 from mqlake.formats.property_edits import edit
@@ -23,7 +26,8 @@ from mqlake.protocol.unique_keys import UniqueKeys
 _UNIQUE_KEY = f"{UNIQ_KEY}{NAME_VALUE_SEPARATOR}"
 _LATER_KEY = PROPERTY_SEPARATOR + _UNIQUE_KEY
 _POP_GROUP = POP_GROUP.encode()
-
+HALF = f"{TRAN_MSG}{NAME_VALUE_SEPARATOR}true".encode()
+"""Present in the properties of every half message."""
 
 Stored = tuple[bytes, str]
 """The stored properties, and the message's unique key."""
@@ -80,3 +84,10 @@ def without_pop_group(properties: bytes) -> bytes:
     the copy from the group of the retry topic.
     """
     return edit(properties, (POP_GROUP,)) if _POP_GROUP in properties else properties
+
+
+def is_half(properties: bytes, reconsume_times: int) -> bool:
+    """Return whether a message with these properties is the half message of a transaction."""
+    pairs = decode_properties(properties)
+    is_again = reconsume_times > 0 and DELAY in pairs
+    return pairs.get(TRAN_MSG) == "true" and not is_again

@@ -73,7 +73,7 @@ class Runs:
     ) -> None:
         self._state, self._runtime = state, runtime
         self._store, self._put_waiting = state.store, put_waiting
-        self._static_topics = state.static_topics
+        self._direct = state.topics.direct
         self._is_usable = is_compiled()
         self.waiting = WaitingRuns(state, runtime, unconfirmed)
         self._singles = SingleSends(state, runtime, self._topic_of, put_waiting)
@@ -191,7 +191,7 @@ class Runs:
         """Return the topic of the first send, if runs to it are accepted."""
         try:
             header = frames.first.header(SendMessageHeaderV2)
-            if header.topic.startswith(RETRY_PREFIX) or header.topic in self._static_topics:
+            if header.topic.startswith(RETRY_PREFIX) or self._direct(header.topic) is None:
                 return None
             if not self._store.watermarks.confirms_at_append and not waits(header.properties):
                 return None

@@ -7,31 +7,25 @@ import logging
 import time
 from collections.abc import Sequence
 
-import msgspec
-
 from mqlake.broker.lite import LITE_TOPIC_NAME, refuse_message
 from mqlake.broker.runtime import BrokerRuntime
 from mqlake.broker.send.answers import Answers
 from mqlake.broker.send.checks import MULTI_TAG, Header, SendChecks
 from mqlake.broker.send.dead_letters import DeadLetters
 from mqlake.broker.send.priorities import PRIORITY_NAME, placed
-from mqlake.broker.send.properties import StoredProperties, without_pop_group
+from mqlake.broker.send.properties import HALF, StoredProperties, is_half, without_pop_group
 from mqlake.broker.send.runs import Runs
 from mqlake.broker.send.sizes import SendSizes
 from mqlake.broker.state.broker_state import BrokerState
 from mqlake.broker.state.topics import any_queue
 from mqlake.errors import MqlakeError
 from mqlake.formats import sys_flag
-from mqlake.formats.config.topic_queue_mapping import LogicQueueMappingItem
 from mqlake.formats.config.topics import Topic
 from mqlake.formats.own_properties import LONGEST_SENT, TIMER_OUT_MS
 from mqlake.formats.properties import (
     DELAY,
-    NAME_VALUE_SEPARATOR,
     REAL_TOPIC,
-    TRAN_MSG,
     UNIQ_KEY,
-    decode_properties,
 )
 from mqlake.formats.property_edits import edit
 from mqlake.formats.topic_names import TIMER_TOPIC
@@ -40,11 +34,11 @@ from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.command import Command, Serialization, response
 from mqlake.protocol.errors import RemotingError
 from mqlake.protocol.headers.send import SendMessageHeader, SendMessageHeaderV2
-from mqlake.protocol.logic_queues import answered_offset
 from mqlake.protocol.permission import Permission
 from mqlake.protocol.recall_handle import RecallHandle
 from mqlake.protocol.unique_keys import UniqueKeys
 from mqlake.remoting.connection import Peer
+from mqlake.remoting.rewritten import Rewritten
 from mqlake.remoting.route import Route
 from mqlake.store.append.message import Message, MessageBatch
 from mqlake.store.append.put_result import PutResult
@@ -56,14 +50,13 @@ _MANY = 10_000
 _RETRY, _GROUPS = naming.RETRY_PREFIX, naming.OF_GROUPS
 _TIMED = b"TIMER_DE"
 """Prefix of all properties that ask for a delivery time."""
-_HALF = f"{TRAN_MSG}{NAME_VALUE_SEPARATOR}true".encode()
 
 _log = logging.getLogger(__name__)
 
 _PLAIN, _TIMED_SEND, _INNER = range(3)
-_Sent = tuple[Peer, Command, int, str, int, LogicQueueMappingItem | None]
-"""A pending send with what its answer needs: sender, message, queue, unique key, whether it may
-have a delivery time or is an inner batch, and the stretch if it goes to a logic queue.
+_Sent = tuple[Peer, Command, int, str, int]
+"""A pending send with what its answer needs: sender, message, queue, unique key, and whether it may
+have a delivery time or is an inner batch.
 """
 
 
@@ -73,8 +66,6 @@ class SendMessages:
     def __init__(self, state: BrokerState, runtime: BrokerRuntime) -> None:
         self._state, self._runtime, self._store = state, runtime, state.store
         self._loop = asyncio.get_running_loop()
-        self._static_topics = state.static_topics
-        self._mapping = state.static_topics.get
         self._keys = UniqueKeys(runtime.settings.broker_address, state.store.clock)
         self._dead_letters = DeadLetters(state)
         self._runs = Runs(state, runtime, self._put, lambda: self._unconfirmed)
@@ -123,16 +114,14 @@ class SendMessages:
         self._take(peer, request, request.header(SendMessageHeaderV2))
 
     def _take(self, peer: Peer, request: Command, header: Header) -> None:
-        name, stretch, answered_id = header.topic, None, header.queue_id
-        if self._mapping(name) is not None:
-            header, stretch, answered_id = self._in_stretch(header)
+        name = header.topic
         topic = self._checks.topic(header, peer)
         if self._unconfirmed or self._runs.waiting.sends:
             self._check_room()
         properties, unique_key = self._properties.of(header.properties)
         queue_id = header.queue_id
         if queue_id < 0:
-            queue_id = answered_id = _writable_queue(topic)
+            queue_id = _writable_queue(topic)
         body_size, sizes = len(request.body), self._sizes
         if header.batch:
             sizes.check_batch(body_size)
@@ -140,18 +129,18 @@ class SendMessages:
             # Clients that give the batch its own key can split it.
             batch.is_inner = topic.has_batch_queues and unique_key in (header.properties or "")
             kind = _INNER if batch.is_inner else _PLAIN
-            self._put_batch(batch, (peer, request, answered_id, unique_key, kind, stretch))
+            self._put_batch(batch, (peer, request, queue_id, unique_key, kind))
             return
         if name.startswith(_RETRY):
             name = self._dead_letters.topic(header, peer)
             properties = without_pop_group(properties)
             if name != header.topic:
-                queue_id = answered_id = any_queue(naming.DLQ_QUEUES)
+                queue_id = any_queue(naming.DLQ_QUEUES)
                 properties = _undelayed(properties)
         placed_in = _placed(topic, properties, queue_id)
-        if stretch is None and placed_in != (properties, queue_id):
+        # The queue of a request that was rewritten is not the producer's choice.
+        if placed_in != (properties, queue_id) and not isinstance(request, Rewritten):
             properties, queue_id = placed_in
-            answered_id = queue_id
         if len(properties) > sizes.properties or body_size > sizes.body:
             properties = sizes.check(properties, body_size)
         message = Message(
@@ -171,12 +160,11 @@ class SendMessages:
             properties,
         )
         kind = _TIMED_SEND if _TIMED in properties else _PLAIN
-        sent = peer, request, answered_id, unique_key, kind, stretch
-        if _HALF in properties and self._is_half(message):
+        sent = peer, request, queue_id, unique_key, kind
+        if HALF in properties and is_half(properties, message.reconsume_times):
+            self._check_transactions()
             self._check_half(properties, body_size, unique_key)
             self._put()
-            # Its producer names this offset when it commits: the offset in the half topic.
-            sent = *sent[:-1], None
             begin = time.perf_counter()
             self._finish([sent], [self._store.appends.half(message)], begin)
             return
@@ -195,14 +183,6 @@ class SendMessages:
         if len(properties) + len(unique_key) > self._sizes.half_properties:
             self._sizes.check(properties, body_size, unique_key)
 
-    def _in_stretch(self, header: Header) -> tuple[Header, LogicQueueMappingItem | None, int]:
-        """Return a send to this broker's queue; with its stretch, and the logic queue's id."""
-        queue = self._static_topics.to_send(header.topic, header.queue_id, header.lo)
-        if queue is None:
-            return header, None, header.queue_id
-        physical = msgspec.structs.replace(header, queue_id=queue.leader.queue_id)
-        return physical, queue.leader, queue.queue_id
-
     def _check_room(self) -> None:
         unconfirmed = self._unconfirmed + self._runs.waiting.sends
         if unconfirmed >= self._runtime.settings.send_thread_pool_queue_capacity:
@@ -210,16 +190,11 @@ class SendMessages:
                 "WAITING_FOR_DISK", f"{unconfirmed} sends wait for the disk or for slaves"
             )
 
-    def _is_half(self, message: Message) -> bool:
-        pairs = decode_properties(message.encoded_properties or b"")
-        is_again = message.reconsume_times > 0 and DELAY in pairs
-        if pairs.get(TRAN_MSG) != "true" or is_again:
-            return False
+    def _check_transactions(self) -> None:
         settings = self._runtime.settings
         if settings.reject_transaction_message:
             reason = f"the broker[{settings.broker_ip1}] sending transaction message is forbidden"
             raise RemotingError(ResponseCode.NO_PERMISSION, reason)
-        return True
 
     def _put(self) -> None:
         """Put the sends that have arrived since."""
@@ -279,13 +254,9 @@ class SendMessages:
     def _answer(self, sent: Sequence[_Sent], results: Sequence[PutResult], begin: float) -> None:
         self._state.stats.put_times.add(time.perf_counter() - begin, len(sent))
         answer_of = self._answers.of
-        for (peer, request, queue_id, unique_key, kind, stretch), result in zip(
-            sent, results, strict=True
-        ):
+        for (peer, request, queue_id, unique_key, kind), result in zip(sent, results, strict=True):
             if not request.is_oneway:
                 handle = self._recall_handle(result) if kind == _TIMED_SEND else None
-                if stretch is not None:
-                    result = _in_logic_queue(result, stretch)
                 is_inner = kind == _INNER
                 answer = answer_of(request, result, queue_id, unique_key, handle, is_inner)
                 peer.answer(request, answer)
@@ -315,14 +286,6 @@ def _placed(topic: Topic, properties: bytes, queue_id: int) -> tuple[bytes, int]
         _require_queue(topic)
         return placed(properties, queue_id, topic.write_queue_nums)
     return properties, queue_id
-
-
-def _in_logic_queue(result: PutResult, stretch: LogicQueueMappingItem) -> PutResult:
-    """Return the position of a message in its logic queue."""
-    if not result.count:
-        return result
-    offset = answered_offset(stretch, result.queue_offset)
-    return msgspec.structs.replace(result, queue_offset=offset)
 
 
 def _writable_queue(topic: Topic) -> int:

@@ -56,8 +56,8 @@ class SingleSends:
         topic_of: Callable[[Peer, Frames], Topic | None],
         put_waiting: Callable[[], None],
     ) -> None:
-        self._live, self._static_topics = runtime.live, state.static_topics
-        self._topics, self._put_times = state.topics, state.stats.put_times
+        self._live, self._topic = runtime.live, state.topics.direct
+        self._put_times = state.stats.put_times
         self._append, self._watermarks = state.store.appends.sent, state.store.watermarks
         self._topic_of, self._put_waiting = topic_of, put_waiting
         self._checked: dict[bytes, _Checked] = {}
@@ -105,8 +105,7 @@ class SingleSends:
         if (
             checked is not None
             and checked.settings is self._live.now
-            and checked.topic is self._topics.get(checked.name)
-            and checked.name not in self._static_topics
+            and checked.topic is self._topic(checked.name)
         ):
             return checked
         self._checked.pop(name, None)

@@ -94,14 +94,18 @@ class BrokerState:
             return Creators(limits, lambda: live.now, signer_of, self.busy.refusal)
 
         # What the lambdas call is created further down.
-        self.topics = Topics(
+        self.static_topics: StaticTopics = StaticTopics(
+            live.now.broker_name,
+            store.config.static_topics,
+            MOST_QUEUES,
+            lambda topic: self.topics.moved(topic),  # noqa: PLW0108
+        )
+        self.topics: Topics = Topics(
             live,
             store.config.topics,
             lambda topic: self.names.changed(topic),  # noqa: PLW0108
             creators(TOPICS),
-        )
-        self.static_topics = StaticTopics(
-            live.now.broker_name, store.config.static_topics, MOST_QUEUES
+            self.static_topics.names,
         )
         self.forwarder = Forwarder(live)
         runtime.on_stop.append(self.forwarder.stop)

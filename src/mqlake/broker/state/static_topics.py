@@ -19,6 +19,7 @@ from mqlake.protocol.logic_queues import (
     change_fault,
     led_queues,
     mapping_fault,
+    physical_offset,
     registered,
     stretch_at,
 )
@@ -59,20 +60,38 @@ class LogicQueue(NamedTuple):
             raise RemotingError(ResponseCode.SYSTEM_ERROR, reason)
         return found
 
+    def place_of(self, logical: int) -> tuple[LogicQueueMappingItem, int]:
+        """Return the stretch of an offset to commit, and the offset in the broker's queue.
+
+        Raises:
+            RemotingError: as for `stretch_at`.
+        """
+        item = self.stretch_at(logical)
+        return item, max(item.start_offset, physical_offset(item, logical))
+
 
 class StaticTopics:
     """The static topics of which a broker has, or had, queues.
 
+    Args:
+        on_change: called with the name of a topic after its mapping changed.
+
     Attributes:
         broker_name: the name of this broker.
         get: returns the mapping of a topic, None for any other topic.
-        on_change: called with the name of a topic after its mapping changed.
+        names: those of the static topics.
     """
 
-    def __init__(self, broker_name: str, table: TopicMappingTable, most_queues: int) -> None:
+    def __init__(
+        self,
+        broker_name: str,
+        table: TopicMappingTable,
+        most_queues: int,
+        on_change: Callable[[str], object],
+    ) -> None:
         self.broker_name, self._table, self._most_queues = broker_name, table, most_queues
-        self.get = table.get
-        self.on_change: list[Callable[[str], None]] = []
+        self.get, self._on_change = table.get, on_change
+        self.names = set(table)
         self._faults: dict[str, str] = {}
         for name in table:
             if (fault := self._fault(table.get(name), name)) is not None:
@@ -201,8 +220,11 @@ class StaticTopics:
         return True
 
     def _changed(self, name: str) -> None:
-        for function in self.on_change:
-            function(name)
+        if name in self._table:
+            self.names.add(name)
+        else:
+            self.names.discard(name)
+        self._on_change(name)
 
 
 def _any_of(queues: Mapping[int, int], otherwise: int) -> int:

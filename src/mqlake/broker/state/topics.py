@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import random
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
 import msgspec
@@ -59,9 +59,12 @@ class Topics:
         on_change: called after each change, with the name of the topic; None if several, or what
             belongs to them, may have changed.
         creators: limits what addresses and users create.
+        translated: the topics whose requests are translated before a family receives them.
 
     Attributes:
         get: returns a topic by name, None if it does not exist.
+        on_move: called with the name of a topic whose queues may have moved to other brokers:
+            requests for it that wait are to be answered now.
     """
 
     def __init__(
@@ -70,10 +73,12 @@ class Topics:
         table: TopicTable,
         on_change: Callable[[str | None], None],
         creators: Creators,
+        translated: Container[str] = frozenset(),
     ) -> None:
         self._quota = creators
         self._settings, self._table, self._on_change = settings, table, on_change
-        self.get = table.get
+        self.get, self._translated = table.get, translated
+        self.on_move: list[Callable[[str], object]] = []
         self._being_deleted: set[str] = set()
         self._shares = Shares(lambda: settings.now.max_address_share)
         # Which clients have created the topics, since the start.
@@ -112,6 +117,18 @@ class Topics:
     def version(self) -> DataVersion:
         """How often the topics were changed, and when they were changed last."""
         return self._table.version
+
+    def direct(self, name: str) -> Topic | None:
+        """Return a topic whose requests may be served from their frames, as they arrived.
+
+        None if the topic does not exist, or its requests must be translated first.
+        """
+        return None if name in self._translated else self.get(name)
+
+    def moved(self, name: str) -> None:
+        """Tell the families that the queues of a topic may have moved to other brokers."""
+        for function in self.on_move:
+            function(name)
 
     def system_names(self) -> Job[list[str]]:
         """Return the names of the broker's own topics, including those that were never created."""
