@@ -24,6 +24,7 @@ VALUES = {
         "config.delay_offsets",
         "config.properties_file",
         "live_settings",
+        "queues.queue_kind",
         "reads.copied_ahead",
         "results",
         "settings",

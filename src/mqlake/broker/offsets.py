@@ -30,9 +30,7 @@ from mqlake.protocol.permission import Permission
 from mqlake.remoting.connection import Peer
 from mqlake.remoting.route import Route
 from mqlake.store.port import Boundary
-
-_NO_BATCH = -1
-"""Upstream's answer for the min offset of a batch consume queue without a unit."""
+from mqlake.store.queues.queue_kind import kind_of
 
 
 class OffsetRequests:
@@ -139,9 +137,9 @@ class OffsetRequests:
     def _min(self, _peer: Peer, request: Command) -> Command:
         header = request.header(QueueHeader)
         found = self._reads.queue(header.topic, header.queue_id)
-        topic, offset = self._state.topics.get(header.topic), found.min_offset
-        if found.max_offset == 0 and topic is not None and topic.has_batch_queues:
-            offset = _NO_BATCH
+        offset = found.min_offset
+        if found.max_offset == 0:
+            offset = kind_of(self._state.topics.get(header.topic)).min_of_empty
         return response(request, header=OffsetHeader(offset=offset))
 
     def _search(self, _peer: Peer, request: Command) -> Command:

@@ -31,6 +31,7 @@ from mqlake.store.delivery.timer_files import TimerFiles
 from mqlake.store.delivery.timers import TimerMessages
 from mqlake.store.delivery.transactions import Transactions
 from mqlake.store.live_settings import Current, current
+from mqlake.store.queues.queue_kind import kind_of
 from mqlake.store.reads.live_reads import Live, LiveReads
 from mqlake.store.recovery.abort_mark import mark_closed
 from mqlake.store.recovery.recovery import Progress, Recovered, recover
@@ -158,7 +159,7 @@ class OwnedStore:
         If the topic has no settings, its files told it when the store was opened.
         """
         known = self.config.topics.get(topic)
-        return topic in self._unlisted_batches if known is None else known.has_batch_queues
+        return topic in self._unlisted_batches if known is None else kind_of(known).has_batches
 
     def _services(self) -> list[Service]:
         scheduled, timers, transactions = self.scheduled, self.timers, self.transactions

@@ -28,6 +28,7 @@ from mqlake.protocol.codes import RequestCode
 from mqlake.protocol.command import Command
 from mqlake.protocol.headers.pull import COMMITS_OFFSET, HAS_SUBSCRIPTION, PullHeader
 from mqlake.protocol.template import FrameTemplate
+from mqlake.store.queues.queue_kind import kind_of
 from mqlake.store.results import Status
 
 _MOST: Final = 4096
@@ -83,7 +84,7 @@ class StandingPulls:
             or request.code != RequestCode.PULL_MESSAGE
             or allowed.choice.condition is not None
             or allowed.choice.tags not in _ALL
-            or allowed.topic.has_batch_queues
+            or kind_of(allowed.topic).has_batches
             or settings.is_slave
             or settings.slave_read_enable
             or settings.reject_pull_consumer_enable

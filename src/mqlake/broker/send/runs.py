@@ -34,6 +34,7 @@ from mqlake.protocol.headers.send import SendMessageHeaderV2
 from mqlake.remoting.connection import Peer
 from mqlake.remoting.frame_reader import Frames
 from mqlake.remoting.limits import Limits
+from mqlake.store.queues.queue_kind import kind_of
 
 if TYPE_CHECKING:
     from mqlake.broker.send.run_frames import Run, SendAnswers, SendRuns
@@ -128,7 +129,7 @@ class Runs:
     def take_batches(self, peer: Peer, frames: Frames) -> int:
         """Put a run of batches, all or none, and answer it; return how many it had."""
         found = self._of(peer, frames)
-        if found is None or found[1].has_batch_queues:
+        if found is None or kind_of(found[1]).has_batches:
             return 0  # Inner batches are put one by one.
         kernels, topic = found
         run = kernels.runs.find_batches(frames.data, frames.at, _name(topic), _queues(topic))

@@ -42,6 +42,7 @@ from mqlake.remoting.rewritten import Rewritten
 from mqlake.remoting.route import Route
 from mqlake.store.append.message import Message, MessageBatch
 from mqlake.store.append.put_result import PutResult
+from mqlake.store.queues.queue_kind import kind_of
 
 _PATIENCE = 1.0
 """Seconds that a stop waits for the disk, so that sends are answered."""
@@ -127,7 +128,7 @@ class SendMessages:
             sizes.check_batch(body_size)
             batch = _batch(peer, request, header, topic, queue_id, properties)
             # Clients that give the batch its own key can split it.
-            batch.is_inner = topic.has_batch_queues and unique_key in (header.properties or "")
+            batch.is_inner = kind_of(topic).has_batches and unique_key in (header.properties or "")
             kind = _INNER if batch.is_inner else _PLAIN
             self._put_batch(batch, (peer, request, queue_id, unique_key, kind))
             return
