@@ -38,7 +38,7 @@ def past_end(found: QueueRange, committed: int | None, began: int, *, is_on: boo
     store = SimpleNamespace(
         reads=SimpleNamespace(queue=lambda *_: found),
         incarnations=SimpleNamespace(before=lambda _: began),
-        catch_up=lambda: False,
+        dispatching=SimpleNamespace(catch_up=lambda: False),
         config=SimpleNamespace(consumer_offsets=SimpleNamespace(query=lambda *_: committed)),
     )
     settings = current(BrokerSettings(correct_offset_past_end=is_on))
