@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
@@ -21,6 +20,7 @@ from mqlake.protocol.headers.offsets import (
 from mqlake.store.append.message import Message
 from mqlake.store.core import puts
 from mqlake.store.loop import dispatching, service_task
+from tests import simulated
 from tests.broker.admin.asking import done
 from tests.broker.pull.pulls import pull
 from tests.broker.query.queries import bodies, query
@@ -120,4 +120,4 @@ def test_answers_include_what_was_acknowledged_before(
             assert marks.dispatched < marks.confirmed
             assert await ask(broker) == expected
 
-    asyncio.run(check())
+    simulated.run(check())

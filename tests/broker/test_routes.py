@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
 from pathlib import Path
 
@@ -10,6 +9,7 @@ from mqlake.namesrv.name_server import NameServer
 from mqlake.protocol.codes import RequestCode
 from mqlake.protocol.permission import Permission
 from mqlake.remoting.route import Route
+from tests import simulated
 from tests.broker.running import running
 
 
@@ -20,7 +20,7 @@ def routes_of(path: Path) -> list[Route]:
         async with running(path) as broker:
             found.extend(broker.broker.routes)
 
-    asyncio.run(run())
+    simulated.run(run())
     return found
 
 

@@ -22,6 +22,7 @@ from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.headers.admin import DeleteGroupHeader
 from mqlake.protocol.headers.clients import UnregisterClientHeader
 from mqlake.protocol.headers.offsets import UpdateConsumerOffsetHeader
+from tests import simulated
 from tests.broker.admin.asking import done
 from tests.broker.pop import popping
 from tests.broker.running import Running, running, to
@@ -280,4 +281,4 @@ def test_offsets_of_deleted_groups_no_longer_count(tmp_path: Path) -> None:
                 assert not await add_offset(broker, 1)
                 await done(broker, RequestCode.DELETE_SUBSCRIPTIONGROUP, delete)
 
-    asyncio.run(test())
+    simulated.run(test())

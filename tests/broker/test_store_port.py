@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import ast
-import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 from typing import get_origin, get_type_hints
 
 import mqlake.broker
 from mqlake.store import MessageStore, port
+from tests import simulated
 
 BROKER = Path(mqlake.broker.__file__).parent
 STORE = "mqlake.store"
@@ -81,7 +81,7 @@ def test_a_message_store_has_the_parts_that_the_port_names(tmp_path: Path) -> No
                 if not getattr(kind, "_is_protocol", False):
                     assert isinstance(part, get_origin(kind) or kind), name
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 def test_the_port_names_parts_and_repeats_nothing() -> None:

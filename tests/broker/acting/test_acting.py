@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from contextlib import AsyncExitStack
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.headers.controller import ExchangeHaInfoHeader
 from mqlake.protocol.headers.offsets import UpdateConsumerOffsetHeader
 from mqlake.store.settings import BrokerRole
+from tests import simulated
 from tests.broker.acting.groups import Group, group
 from tests.broker.locks.test_locks import lock
 from tests.broker.pull.pulls import GROUP, fill, numbers, pull, start_pull
@@ -84,7 +84,7 @@ def test_a_slave_serves_while_its_master_is_gone(tmp_path: Path) -> None:
                         6,
                     )
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 async def serves(slave: Running) -> None:
@@ -136,7 +136,7 @@ def test_reads_are_given_back_after_a_while(
                 await until(lambda: not slave.state.replicas.has_acted)
                 assert (await pull(slave)).code == ResponseCode.SYSTEM_BUSY
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 def test_only_the_slave_with_the_smallest_id_acts(tmp_path: Path) -> None:
@@ -158,7 +158,7 @@ def test_only_the_slave_with_the_smallest_id_acts(tmp_path: Path) -> None:
             await until(lambda: acts(last))
             assert await brokers.route("Orders") == ({0: last.address}, PERM_READ)
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 @pytest.mark.parametrize("notifies", [True, False])
@@ -182,7 +182,7 @@ def test_a_notice_makes_a_slave_ask(tmp_path: Path, *, notifies: bool) -> None:
                 await slave.ask(RequestCode.NOTIFY_MIN_BROKER_ID_CHANGE)
             await until(lambda: acts(slave))
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 def test_heartbeats_keep_brokers_registered(tmp_path: Path) -> None:
@@ -201,7 +201,7 @@ def test_heartbeats_keep_brokers_registered(tmp_path: Path) -> None:
                 assert len(live) == 2
                 assert not acts(slave)
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 async def _lonely(brokers: Group, **settings: object) -> bool:
@@ -220,7 +220,7 @@ def test_slaves_act_only_if_they_are_told_to(tmp_path: Path) -> None:
             assert await _lonely(brokers)
             assert not await _lonely(brokers, enableSlaveActingMaster=False)
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 def test_a_slave_that_is_promoted_acts_no_more(tmp_path: Path) -> None:
@@ -231,7 +231,7 @@ def test_a_slave_that_is_promoted_acts_no_more(tmp_path: Path) -> None:
             await until(lambda: not acts(slave))
             assert (await slave.send(to("Orders"))).code == ResponseCode.SUCCESS
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 def test_a_returning_master_says_where_it_sends_its_log(tmp_path: Path) -> None:
@@ -259,4 +259,4 @@ def test_a_returning_master_says_where_it_sends_its_log(tmp_path: Path) -> None:
                 assert log is not None
                 assert log.master_ha_address is None
 
-    asyncio.run(run())
+    simulated.run(run())

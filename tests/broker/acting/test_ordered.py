@@ -12,6 +12,7 @@ from mqlake.broker.slave import following
 from mqlake.client import Consumer, ConsumerSettings
 from mqlake.client import instance as instance_module
 from mqlake.formats.config.subscription_group import SubscriptionGroup
+from tests import simulated
 from tests.broker.acting.groups import group
 from tests.broker.acting.test_acting import acts, committed, copied
 from tests.broker.pull.pulls import GROUP, fill, numbers
@@ -61,4 +62,4 @@ def test_an_ordered_consumer_continues_without_its_master(tmp_path: Path) -> Non
                     taking.cancel()
                     await asyncio.gather(taking, return_exceptions=True)
 
-    asyncio.run(run())
+    simulated.run(run())

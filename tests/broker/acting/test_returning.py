@@ -24,6 +24,7 @@ from mqlake.programs.ports import free_port
 from mqlake.remoting.slices import Slices, run_at_once
 from mqlake.replication.master_tables import MasterClient
 from mqlake.store import MessageStore
+from tests import simulated
 from tests.broker.acting.groups import group
 from tests.broker.running import Running, running, to
 from tests.until import until
@@ -68,7 +69,7 @@ def test_larger_consumer_offsets_are_adopted(tmp_path: Path) -> None:
             }
             assert broker.state.store.config.consumer_offsets.version == LATER
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 def test_nothing_is_adopted_from_a_slave_that_has_more_messages(
@@ -88,7 +89,7 @@ def test_nothing_is_adopted_from_a_slave_that_has_more_messages(
             adopt_delay_offsets([SlaveDelays("two", 10, {1: 4, 3: 7, 4: 1})], delays, own)
             assert delays.items() == [(1, 5)]
 
-    asyncio.run(run())
+    simulated.run(run())
     assert "the log of slave one ends at 11, and this one at 10" in caplog.text
 
 
@@ -111,7 +112,7 @@ def test_what_was_delivered_elsewhere_is_not_delivered_again(
                 await until(lambda: bool(master.records("Orders")[len(wanted) - 1 :]))
                 assert [each.body for each in master.records("Orders")] == wanted
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 def test_a_slave_that_does_not_answer_keeps_no_master_from_serving(
@@ -131,7 +132,7 @@ def test_a_slave_that_does_not_answer_keeps_no_master_from_serving(
                 addresses, _ = await brokers.route("Orders")
                 assert addresses == {0: master.address, 1: dead}
 
-    asyncio.run(run())
+    simulated.run(run())
     assert "this master serves without all slaves' positions" in caplog.text
 
 
@@ -140,7 +141,7 @@ def test_a_master_without_name_servers_starts(tmp_path: Path) -> None:
         async with running(tmp_path, enableSlaveActingMaster=True) as master:
             assert (await master.send(to("Orders"))).code == 0
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 def _copy_store(source: Path, target: Path) -> None:
@@ -188,7 +189,7 @@ def test_messages_that_become_due_do_not_hide_that_a_slave_has_more(
             async with brokers.master(messageDelayLevel="1s") as again:
                 assert again.state.store.config.consumer_offsets.query(*GROUP_KEY) is None
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 @pytest.mark.parametrize("error", [UnicodeError("label too long"), AssertionError("?")])
@@ -209,7 +210,7 @@ def test_no_error_of_a_slave_keeps_the_master_from_starting(
             async with brokers.master() as master:
                 assert (await master.send(to("Orders"))).code == 0
 
-    asyncio.run(run())
+    simulated.run(run())
     assert f"this master serves without all slaves' positions: {error!r}" in caplog.text
 
 
@@ -228,7 +229,7 @@ def test_an_invalid_registration_keeps_no_master_from_starting(
             async with brokers.master() as master:
                 assert (await master.send(to("Orders"))).code == 0
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 @pytest.mark.parametrize("is_removed", [False, True])
@@ -246,7 +247,7 @@ def test_an_old_table_undoes_no_reset_and_no_deletion(tmp_path: Path, *, is_remo
             run_at_once(adopt_consumer_offsets([old], known, own))
             assert known.query_topic("g", "T") == ({} if is_removed else {0: 3})
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 def test_the_table_of_an_acting_slave_is_later_than_its_masters(tmp_path: Path) -> None:
@@ -258,4 +259,4 @@ def test_the_table_of_an_acting_slave_is_later_than_its_masters(tmp_path: Path) 
             await until(lambda: slave.state.replicas.is_acting)
             assert offsets.version.counter == 1
 
-    asyncio.run(run())
+    simulated.run(run())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
@@ -17,6 +16,7 @@ from mqlake.errors import MqlakeError, StoreError
 from mqlake.protocol.codes import RequestCode
 from mqlake.protocol.headers.controller import ExchangeHaInfoHeader
 from mqlake.replication.comparison import DivergedError
+from tests import simulated
 from tests.broker.acting.groups import group
 from tests.broker.acting.test_acting import acts, committed, often
 from tests.broker.pull.pulls import GROUP
@@ -45,7 +45,7 @@ def test_an_acting_slave_copies_nothing_from_its_master(tmp_path: Path) -> None:
             await sync._copy()
             assert committed(slave) == 4
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 def test_a_master_that_only_a_dead_name_server_knew_is_forgotten(tmp_path: Path) -> None:
@@ -62,7 +62,7 @@ def test_a_master_that_only_a_dead_name_server_knew_is_forgotten(tmp_path: Path)
                 await until(lambda: replicas.master_address == "")
                 await until(lambda: acts(slave))
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 def test_an_acting_slave_notes_where_a_returning_master_is(tmp_path: Path) -> None:
@@ -80,7 +80,7 @@ def test_an_acting_slave_notes_where_a_returning_master_is(tmp_path: Path) -> No
                 await until(lambda: log.master_address == master.address)
                 await until(lambda: log.master_ha_address == replicas.master_ha_address)
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 def test_a_master_that_any_name_server_knows_is_alive(tmp_path: Path) -> None:
@@ -96,7 +96,7 @@ def test_a_master_that_any_name_server_knows_is_alive(tmp_path: Path) -> None:
                 with pytest.raises(MqlakeError):
                     await slave.state.names.members()
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 def test_ids_below_zero_are_ignored(tmp_path: Path) -> None:
@@ -108,7 +108,7 @@ def test_ids_below_zero_are_ignored(tmp_path: Path) -> None:
             )  # fmt: skip
             assert await slave.state.names.members() == {1: slave.address}
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 def test_consumers_are_not_redirected_by_a_slave_that_acts(tmp_path: Path) -> None:
@@ -127,7 +127,7 @@ def test_consumers_are_not_redirected_by_a_slave_that_acts(tmp_path: Path) -> No
             replicas.is_acting, replicas.has_acted = False, True
             assert not which.is_redirected(nothing)
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 def _members(slave: Running, monkeypatch: pytest.MonkeyPatch, found: dict[int, str]) -> None:
@@ -148,7 +148,7 @@ def test_a_slave_that_no_name_server_lists_gives_back(
             _members(slave, monkeypatch, {0: "h:1"})
             await until(lambda: not acts(slave))
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 def test_a_slave_with_another_log_does_not_act(
@@ -168,7 +168,7 @@ def test_a_slave_with_another_log_does_not_act(
             log._activated()
             await until(lambda: acts(slave))
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 def test_another_host_is_no_returning_master(tmp_path: Path) -> None:
@@ -188,7 +188,7 @@ def test_another_host_is_no_returning_master(tmp_path: Path) -> None:
             await slave.ask(RequestCode.EXCHANGE_BROKER_HA_INFO, tells)
             assert log.master_ha_address == "127.0.0.2:9"
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 def test_a_failure_is_logged_once(
@@ -206,7 +206,7 @@ def test_a_failure_is_logged_once(
             monkeypatch.setattr(slave.state.names, "send_heartbeat", fail)
             await until(lambda: len(tries) >= 10)
 
-    asyncio.run(run())
+    simulated.run(run())
     assert caplog.text.count("heartbeats are not sent: no") == 1
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from pathlib import Path
 
@@ -35,6 +34,7 @@ from mqlake.protocol.headers.admin import (
     TopicGroupHeader,
     TopicNameHeader,
 )
+from tests import simulated
 from tests.broker.admin.asking import done, refused, wanted
 from tests.broker.clients_of import known_client
 from tests.broker.running import Running, running, to
@@ -82,7 +82,7 @@ def test_how_far_a_group_is(tmp_path: Path) -> None:
             assert span.delay_time >= 0
             assert spans[0].max_time_stamp == 0
 
-    asyncio.run(check())
+    simulated.run(check())
 
 
 def test_who_consumes_what(tmp_path: Path) -> None:
@@ -107,7 +107,7 @@ def test_who_consumes_what(tmp_path: Path) -> None:
                 answer = await done(broker, code, header)
                 assert "subscriptionData" not in json.loads(bytes(answer.body))
 
-    asyncio.run(check())
+    simulated.run(check())
 
 
 def test_a_group_goes_on_elsewhere(tmp_path: Path) -> None:
@@ -146,7 +146,7 @@ def test_a_group_goes_on_elsewhere(tmp_path: Path) -> None:
             assert b'"correctionOffsets":{' in bytes(answer.body)
             assert b"1:1" in bytes(answer.body), "keys are numbers, as fastjson writes them"
 
-    asyncio.run(check())
+    simulated.run(check())
 
 
 def test_clients_are_listed(tmp_path: Path) -> None:
@@ -177,7 +177,7 @@ def test_clients_are_listed(tmp_path: Path) -> None:
             code = RequestCode.GET_PRODUCER_CONNECTION_LIST
             await refused(broker, code, nobody, match="not exist")
 
-    asyncio.run(check())
+    simulated.run(check())
 
 
 def test_questions_are_passed_on_to_a_consumer(tmp_path: Path) -> None:
@@ -216,4 +216,4 @@ def test_questions_are_passed_on_to_a_consumer(tmp_path: Path) -> None:
                 code = RequestCode.CONSUME_MESSAGE_DIRECTLY
                 await refused(broker, code, wrong, match="")
 
-    asyncio.run(check())
+    simulated.run(check())

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ from mqlake.protocol.headers.admin import (
     GroupForbiddenHeader,
     GroupNameHeader,
 )
+from tests import simulated
 from tests.broker.admin.asking import done, refused
 from tests.broker.running import running
 
@@ -41,7 +41,7 @@ def test_a_group_is_made_changed_and_removed(tmp_path: Path) -> None:
             assert offsets.query("g", "T", 0) is None
             assert "g" not in broker.state.groups
 
-    asyncio.run(check())
+    simulated.run(check())
 
 
 def test_a_group_is_on_the_disk_when_its_creation_or_deletion_is_answered(tmp_path: Path) -> None:
@@ -59,7 +59,7 @@ def test_a_group_is_on_the_disk_when_its_creation_or_deletion_is_answered(tmp_pa
             await done(broker, DELETE, DeleteGroupHeader(group_name="g"))
             assert "g" not in kept()
 
-    asyncio.run(check())
+    simulated.run(check())
 
 
 def test_asking_for_a_missing_group_creates_it_if_the_settings_allow(tmp_path: Path) -> None:
@@ -73,7 +73,7 @@ def test_asking_for_a_missing_group_creates_it_if_the_settings_allow(tmp_path: P
             code = await refused(broker, GET, GroupNameHeader(group="h"), match="No group")
             assert code == ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST
 
-    asyncio.run(check())
+    simulated.run(check())
 
 
 def test_of_a_list_all_groups_are_made_or_none(tmp_path: Path) -> None:
@@ -89,7 +89,7 @@ def test_of_a_list_all_groups_are_made_or_none(tmp_path: Path) -> None:
             assert table["g"]["groupName"] == "g"
             assert answer.header(GroupCountHeader).total_group_num == len(table)
 
-    asyncio.run(check())
+    simulated.run(check())
 
 
 def test_attributes_of_a_group_are_changes(tmp_path: Path) -> None:
@@ -126,7 +126,7 @@ def test_attributes_of_a_group_are_changes(tmp_path: Path) -> None:
             await done(broker, UPDATE, body=update(**{f"-{factor}": ""}))
             assert attributes() == {}
 
-    asyncio.run(check())
+    simulated.run(check())
 
 
 def test_several_groups_are_deleted_at_once(tmp_path: Path) -> None:
@@ -148,7 +148,7 @@ def test_several_groups_are_deleted_at_once(tmp_path: Path) -> None:
             assert set(names) & set(broker.state.groups) == {"i"}
             assert [offsets.query(name, "T", 0) for name in names] == [5, None, 5]
 
-    asyncio.run(check())
+    simulated.run(check())
 
 
 def kept_bits(path: Path) -> dict[str, dict[str, int]]:
@@ -196,4 +196,4 @@ def test_a_group_may_be_forbidden_to_pull_a_topic(tmp_path: Path) -> None:
             await done(broker, DELETE, DeleteGroupHeader(group_name="g"))
             assert broker.state.groups.forbidden_count == 0
 
-    asyncio.run(check())
+    simulated.run(check())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from contextlib import suppress
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from mqlake.protocol.command import request
 from mqlake.protocol.errors import RemotingError
 from mqlake.protocol.header import Header
 from mqlake.protocol.headers.admin import CloneOffsetHeader, ResetOffsetHeader
+from tests import simulated
 from tests.broker.endings.world import QUEUES, World
 
 TOPIC, GROUP, OTHER = "T", "G", "H"
@@ -70,4 +70,4 @@ def test_nothing_is_set_after_a_deletion(
                 if not (is_later and found == dict.fromkeys(range(QUEUES), 2)):
                     assert not found, f"after step {steps}"
 
-    asyncio.run(test())
+    simulated.run(test())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from pathlib import Path
 
@@ -24,6 +23,7 @@ from mqlake.protocol.headers.admin import (
     TimerEngineHeader,
 )
 from mqlake.remoting.slices import run_at_once
+from tests import simulated
 from tests.broker.admin.asking import done, refused, wanted
 from tests.broker.clients_of import known_client
 from tests.broker.running import running, to
@@ -54,7 +54,7 @@ def test_what_a_broker_says_of_itself(tmp_path: Path) -> None:
             facts = decode_body(KVTable, (await done(broker, code)).body).table
             assert facts["scheduleMessageOffset_18"] == "0,1"
 
-    asyncio.run(check())
+    simulated.run(check())
 
 
 def test_it_says_which_services_fail(tmp_path: Path) -> None:
@@ -73,7 +73,7 @@ def test_it_says_which_services_fail(tmp_path: Path) -> None:
             assert facts["notWritable"] == "gone"
 
     with pytest.raises(StoreError, match="gone"):
-        asyncio.run(check())
+        simulated.run(check())
 
 
 def test_statistics_by_name(tmp_path: Path) -> None:
@@ -94,7 +94,7 @@ def test_statistics_by_name(tmp_path: Path) -> None:
             text = "The stats <TOPIC_PUT_NUMS> <Nothing> not exist"
             await refused(broker, code, header, match=text)
 
-    asyncio.run(check())
+    simulated.run(check())
 
 
 def test_entries_of_a_queue(tmp_path: Path) -> None:
@@ -128,7 +128,7 @@ def test_entries_of_a_queue(tmp_path: Path) -> None:
             wrong = QueryConsumeQueueHeader(topic="Orders", queue_id=2, index=0, count=1)
             await refused(broker, code, wrong, match="2@Orders is not exist!")
 
-    asyncio.run(check())
+    simulated.run(check())
 
 
 def test_cleaning_up(tmp_path: Path) -> None:
@@ -147,7 +147,7 @@ def test_cleaning_up(tmp_path: Path) -> None:
             answer = await done(broker, RequestCode.CHECK_ROCKSDB_CQ_WRITE_PROGRESS)
             assert json.loads(bytes(answer.body))["checkStatus"] == 0
 
-    asyncio.run(check())
+    simulated.run(check())
 
 
 def test_thresholds_for_cold_data_are_kept(tmp_path: Path) -> None:
@@ -167,7 +167,7 @@ def test_thresholds_for_cold_data_are_kept(tmp_path: Path) -> None:
             code = await refused(broker, mode, ReadAheadHeader(mode=7), match="value error")
             assert code == ResponseCode.INVALID_PARAMETER
 
-    asyncio.run(check())
+    simulated.run(check())
 
 
 @pytest.mark.parametrize(
@@ -190,7 +190,7 @@ def test_there_is_one_timer_engine(tmp_path: Path, engine: str | None) -> None:
             found = await refused(broker, code, header, match=match)
             assert found == ResponseCode.INVALID_PARAMETER
 
-    asyncio.run(check())
+    simulated.run(check())
 
 
 def test_a_broker_without_a_timer_switches_none(tmp_path: Path) -> None:
@@ -199,7 +199,7 @@ def test_a_broker_without_a_timer_switches_none(tmp_path: Path) -> None:
             code, header = RequestCode.SWITCH_TIMER_ENGINE, TimerEngineHeader(engine="F")
             await refused(broker, code, header, match="timerWheelEnable is false")
 
-    asyncio.run(check())
+    simulated.run(check())
 
 
 def test_tables_are_json_already(tmp_path: Path) -> None:
@@ -211,4 +211,4 @@ def test_tables_are_json_already(tmp_path: Path) -> None:
             header = ExportConfigsHeader(config_type="topics;acl")
             await refused(broker, code, header, match="Unknown config type: acl")
 
-    asyncio.run(check())
+    simulated.run(check())

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import asyncio
 import shutil
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.headers.admin import TopicCountHeader, TopicNameHeader
 from mqlake.storage.local_owned import LocalOwnedDirectory
 from mqlake.store import Message
+from tests import simulated
 from tests.broker.admin.asking import done, refused, wanted
 from tests.broker.running import running, to
 
@@ -38,7 +38,7 @@ def test_a_topic_is_made_changed_and_removed(tmp_path: Path) -> None:
             await done(broker, DELETE, name)
             assert await refused(broker, GET, name, match="not exist") == 17
 
-    asyncio.run(check())
+    simulated.run(check())
 
 
 def test_a_topic_is_on_the_disk_when_its_creation_or_deletion_is_answered(tmp_path: Path) -> None:
@@ -52,7 +52,7 @@ def test_a_topic_is_on_the_disk_when_its_creation_or_deletion_is_answered(tmp_pa
             await done(broker, DELETE, TopicNameHeader(topic="A"))
             assert "A" not in kept(tmp_path)
 
-    asyncio.run(check())
+    simulated.run(check())
 
 
 def kept(path: Path) -> set[str]:
@@ -80,7 +80,7 @@ def test_a_wrong_topic_is_refused(tmp_path: Path, header: object, match: str) ->
             code = await refused(broker, MAKE, header, match=match)  # pyright: ignore[reportArgumentType]
             assert code == ResponseCode.INVALID_PARAMETER
 
-    asyncio.run(check())
+    simulated.run(check())
 
 
 def test_of_a_list_all_topics_are_made_or_none(tmp_path: Path) -> None:
@@ -94,7 +94,7 @@ def test_of_a_list_all_topics_are_made_or_none(tmp_path: Path) -> None:
             await done(broker, LIST, body=encode_body(TopicConfigs([good])))
             assert broker.state.topics.get("A") == good
 
-    asyncio.run(check())
+    simulated.run(check())
 
 
 def test_a_removed_topic_begins_anew(tmp_path: Path) -> None:
@@ -117,7 +117,7 @@ def test_a_removed_topic_begins_anew(tmp_path: Path) -> None:
         async with running(tmp_path) as broker:
             assert [record.body for record in broker.records("Orders", 1)] == [b"anew"]
 
-    asyncio.run(check())
+    simulated.run(check())
 
 
 def test_removing_a_topic_holds_over_a_crash(tmp_path: Path) -> None:
@@ -137,7 +137,7 @@ def test_removing_a_topic_holds_over_a_crash(tmp_path: Path) -> None:
             assert not broker.state.store.core.recovered.is_clean
             assert [record.body for record in broker.records("Orders", 0)] == [b"anew"]
 
-    asyncio.run(check())
+    simulated.run(check())
 
 
 def test_removing_a_topic_removes_its_pop_retry_topics(tmp_path: Path) -> None:
@@ -149,7 +149,7 @@ def test_removing_a_topic_removes_its_pop_retry_topics(tmp_path: Path) -> None:
             await done(broker, DELETE, TopicNameHeader(topic="Orders"))
             assert "%RETRY%g_Orders" not in broker.state.topics
 
-    asyncio.run(check())
+    simulated.run(check())
 
 
 def test_a_deletion_that_the_disk_refuses_once_is_completed_by_the_next(
@@ -182,7 +182,7 @@ def test_a_deletion_that_the_disk_refuses_once_is_completed_by_the_next(
                 assert broker.state.store.queues(topic) == []
                 assert not [*(tmp_path / "consumequeue" / topic).rglob("0000*")]
 
-    asyncio.run(check())
+    simulated.run(check())
 
 
 def test_several_topics_are_deleted_at_once(tmp_path: Path) -> None:
@@ -200,7 +200,7 @@ def test_several_topics_are_deleted_at_once(tmp_path: Path) -> None:
             assert kept(tmp_path) & {"A", "B", "C", "%RETRY%g_A"} == {"C"}
             assert broker.records("A") == []
 
-    asyncio.run(check())
+    simulated.run(check())
 
 
 def test_all_topics_and_the_systems(tmp_path: Path) -> None:
@@ -217,7 +217,7 @@ def test_all_topics_and_the_systems(tmp_path: Path) -> None:
             assert {"TBW102", "CHECKPOINT_TOPIC", "RMQ_SYS_TRACE_TOPIC"} <= {*system}
             assert "Orders" not in system
 
-    asyncio.run(check())
+    simulated.run(check())
 
 
 def test_where_the_queues_stand(tmp_path: Path) -> None:
@@ -236,4 +236,4 @@ def test_where_the_queues_stand(tmp_path: Path) -> None:
             ] == [(0, 0, 0, 0), (1, 0, 1, last.store_timestamp)]
             assert {queue.broker_name for queue in table} == {"broker-a"}
 
-    asyncio.run(check())
+    simulated.run(check())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from pathlib import Path
 
@@ -12,6 +11,7 @@ import pytest
 from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.headers.clients import ConsumerGroupHeader, UnregisterClientHeader
 from mqlake.remoting.slices import run_at_once
+from tests import simulated
 from tests.broker.consuming import Consumer, heartbeat, subscription
 from tests.broker.running import Running, running
 from tests.until import until
@@ -60,7 +60,7 @@ def test_consumers_come_and_go(tmp_path: Path) -> None:
             assert await ids(broker, "readers") == ResponseCode.SYSTEM_ERROR
             assert not broker.state.clients.consumers
 
-    asyncio.run(main())
+    simulated.run(main())
 
 
 def test_a_heartbeat_of_the_cpp_client(tmp_path: Path) -> None:
@@ -98,7 +98,7 @@ def test_a_heartbeat_of_the_cpp_client(tmp_path: Path) -> None:
             assert found.subscriptions["Orders"].sub_version == 1763813000000
             await one.close()
 
-    asyncio.run(main())
+    simulated.run(main())
 
 
 def test_a_heartbeat_makes_the_group_and_its_retry_topic(tmp_path: Path) -> None:
@@ -116,7 +116,7 @@ def test_a_heartbeat_makes_the_group_and_its_retry_topic(tmp_path: Path) -> None
             assert "%RETRY%../../x" not in broker.state.topics
             await one.close()
 
-    asyncio.run(main())
+    simulated.run(main())
 
 
 def test_subscriptions(tmp_path: Path) -> None:
@@ -136,7 +136,7 @@ def test_subscriptions(tmp_path: Path) -> None:
             await one.close()
             await two.close()
 
-    asyncio.run(main())
+    simulated.run(main())
 
 
 def test_who_broadcasts_is_told_nothing(tmp_path: Path) -> None:
@@ -158,7 +158,7 @@ def test_who_broadcasts_is_told_nothing(tmp_path: Path) -> None:
             await one.close()
             await two.close()
 
-    asyncio.run(main())
+    simulated.run(main())
 
 
 @pytest.mark.parametrize(
@@ -187,7 +187,7 @@ def test_fingerprints(
                 assert "Orders" in broker.state.clients.consumers["readers"].subscriptions
             await one.close()
 
-    asyncio.run(main())
+    simulated.run(main())
 
 
 def test_producers(tmp_path: Path) -> None:
@@ -215,7 +215,7 @@ def test_producers(tmp_path: Path) -> None:
             await one.close()
             await two.close()
 
-    asyncio.run(main())
+    simulated.run(main())
 
 
 def test_silent_clients_are_closed(tmp_path: Path) -> None:
@@ -233,7 +233,7 @@ def test_silent_clients_are_closed(tmp_path: Path) -> None:
             await one.close()
             await two.close()
 
-    asyncio.run(main())
+    simulated.run(main())
 
 
 @pytest.mark.parametrize(
@@ -262,7 +262,7 @@ def test_check_client(tmp_path: Path, wanted: object, code: int, remark: str) ->
             assert answer.code == code
             assert remark in (answer.remark or "")
 
-    asyncio.run(main())
+    simulated.run(main())
 
 
 def test_sql_may_be_switched_off(tmp_path: Path) -> None:
@@ -274,7 +274,7 @@ def test_sql_may_be_switched_off(tmp_path: Path) -> None:
             assert answer.code == ResponseCode.SYSTEM_ERROR
             assert "does not support" in (answer.remark or "")
 
-    asyncio.run(main())
+    simulated.run(main())
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b"[]", b'{"consumerDataSet":[{"groupName":{}}]}'])
@@ -285,4 +285,4 @@ def test_malformed_heartbeats(tmp_path: Path, body: bytes) -> None:
             assert answer.code == ResponseCode.SYSTEM_ERROR
             assert "Heartbeat" in (answer.remark or "")
 
-    asyncio.run(main())
+    simulated.run(main())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
@@ -19,6 +18,7 @@ from mqlake.replication.auto_switch_server import AutoSwitchServer
 from mqlake.replication.ha_server import HaServer
 from mqlake.replication.replication import Replication
 from mqlake.replication.slave_log import SlaveLog
+from tests import simulated
 from tests.broker.controller.fake import FakeController, controller
 from tests.broker.live.observing import change
 from tests.broker.running import Running, running, to
@@ -97,7 +97,7 @@ def test_a_group_forms_and_its_brokers_change_places(tmp_path: Path) -> None:
                 assert two.runtime.settings.broker_id == 0
                 assert one.runtime.settings.broker_id == 1
 
-    asyncio.run(run())
+    simulated.run(run())
     assert log_of(tmp_path / "one") == log_of(tmp_path / "two")
     assert (tmp_path / "two" / "brokerIdentity").read_text() == "DefaultCluster#broker-a#2"
 
@@ -125,7 +125,7 @@ def test_what_was_never_confirmed_is_not_shown_and_is_cut_off(tmp_path: Path) ->
                 await same(two, one)
                 assert one.state.store.reads.queue("Orders", 0) == (0, 40)
 
-    asyncio.run(run())
+    simulated.run(run())
     assert log_of(tmp_path / "one") == log_of(tmp_path / "two")
     assert list((tmp_path / "one" / "commitlog-cut").iterdir())
 
@@ -164,7 +164,7 @@ def test_a_demotion_that_fails_is_made_again(
             assert [type(each) for each in servers] == [AutoSwitchServer]
             await send(new, 1)
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 def test_too_few_in_sync(tmp_path: Path) -> None:
@@ -174,7 +174,7 @@ def test_too_few_in_sync(tmp_path: Path) -> None:
             answer = await one.send(to("Orders"), BODY)
             assert answer.code == ResponseCode.SLAVE_NOT_AVAILABLE
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 def test_only_the_controller_decides(tmp_path: Path) -> None:
@@ -191,7 +191,7 @@ def test_only_the_controller_decides(tmp_path: Path) -> None:
             assert found.master_ha_address == server(one).address
             assert is_master(one)
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 def test_a_broker_without_a_controller_has_no_epochs(tmp_path: Path) -> None:
@@ -200,7 +200,7 @@ def test_a_broker_without_a_controller_has_no_epochs(tmp_path: Path) -> None:
             answer = await one.ask(RequestCode.GET_BROKER_EPOCH_CACHE)
             assert answer.code == ResponseCode.SYSTEM_ERROR
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 def test_a_master_asks_for_no_set_in_the_name_of_another_one(tmp_path: Path) -> None:
@@ -217,7 +217,7 @@ def test_a_master_asks_for_no_set_in_the_name_of_another_one(tmp_path: Path) -> 
                 await group.alter({1, 2}, fake.version)
             assert fake.members == {1}
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 def test_a_master_without_an_in_sync_set_is_none(
@@ -232,7 +232,7 @@ def test_a_master_without_an_in_sync_set_is_none(
                 fake.members = {1, 2}
                 await until(lambda: is_master(one))
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 def test_a_master_may_send_its_log_elsewhere_than_before(tmp_path: Path) -> None:
@@ -246,7 +246,7 @@ def test_a_master_may_send_its_log_elsewhere_than_before(tmp_path: Path) -> None
                 await until(lambda: fake.members == {1, 2})
                 assert two.state.replicas.master_ha_address == address
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 def test_what_was_never_confirmed_may_be_all_of_a_log(tmp_path: Path) -> None:
@@ -271,7 +271,7 @@ def test_what_was_never_confirmed_may_be_all_of_a_log(tmp_path: Path) -> None:
                 await until(lambda: fake.members == {1, 2})
                 await same(two, one)
 
-    asyncio.run(run())
+    simulated.run(run())
     assert log_of(tmp_path / "one") == log_of(tmp_path / "two")
 
 
@@ -285,4 +285,4 @@ def test_an_election_may_be_answered_without_the_in_sync_set(tmp_path: Path) -> 
                 assert in_sync_set is not None
                 assert (in_sync_set.members, in_sync_set.version) == ({1}, 1)
 
-    asyncio.run(run())
+    simulated.run(run())

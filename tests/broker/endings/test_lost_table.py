@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 
 import pytest
 
 from mqlake.formats.incarnations import EndedIncarnations
 from mqlake.protocol.codes import ResponseCode
+from tests import simulated
 from tests.broker.endings.world import World
 from tests.broker.running import to
 
@@ -34,4 +34,4 @@ def test_a_message_that_is_older_than_the_first_one_of_its_topic(tmp_path: Path,
             assert (await world.received("T", "g", list(expected))).keys() == expected
             assert world.broker.state.store.redelivery.dead == 0
 
-    asyncio.run(test())
+    simulated.run(test())

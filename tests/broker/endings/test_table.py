@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 
 import pytest
 
+from tests import simulated
 from tests.broker.endings.events import EVENTS, IN_PROCESS, OF_BROKERS, OF_TOPICS
 from tests.broker.endings.pieces import Outcome
 from tests.broker.endings.table import PAGE, PIECES, page
@@ -36,7 +36,7 @@ def test_what_becomes_of_each_piece(tmp_path: Path, event: str) -> None:
                     failures.append(f"{piece.name}: {outcome}, not {expected}: {seen.got}")
             assert not failures, "; ".join(failures)
 
-    asyncio.run(test())
+    simulated.run(test())
 
 
 def test_the_page_has_the_current_table() -> None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 
 import pytest
 
 from mqlake.protocol.codes import RequestCode, ResponseCode
+from tests import simulated
 from tests.broker.admin.asking import refused
 from tests.broker.running import running, to
 
@@ -23,7 +23,7 @@ def test_each_request_is_refused_with_a_reason(tmp_path: Path) -> None:
                 assert answer == ResponseCode.REQUEST_CODE_NOT_SUPPORTED
 
     assert len(CODES) == 10
-    asyncio.run(check())
+    simulated.run(check())
 
 
 @pytest.mark.parametrize(
@@ -43,4 +43,4 @@ def test_a_message_to_a_lite_topic_is_refused(
             assert answer.code == code
             assert len(broker.records("Orders")) == (code == ResponseCode.SUCCESS)
 
-    asyncio.run(check())
+    simulated.run(check())

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 
 from mqlake.formats.sys_flag import TRANSACTION_ROLLBACK
 from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.testing.advanced_clock import AdvancedClock
+from tests import simulated
 from tests.broker.metrics.scraping import of, scrape
 from tests.broker.running import Running, running, to
 from tests.broker.transactions.half_messages import changed, prepare
@@ -34,7 +34,7 @@ def test_transactions_are_counted_by_how_they_end(tmp_path: Path) -> None:
             assert found[of(f"{name}_count", **ORDERS)] == 2
             assert found[of("mqlake_half_messages")] == 1
 
-    asyncio.run(check())
+    simulated.run(check())
 
 
 async def delayed(broker: Running, seconds: int) -> None:
@@ -71,7 +71,7 @@ def test_messages_with_a_delivery_time_are_counted_until_they_are_delivered(tmp_
             assert found[of("rocketmq_timer_dequeue_total", **of_orders)] == 3
             assert found[of("rocketmq_timer_dequeue_lag", **LOCAL)] == 0
 
-    asyncio.run(check())
+    simulated.run(check())
 
 
 def test_each_sync_of_the_log_is_measured(tmp_path: Path) -> None:
@@ -86,4 +86,4 @@ def test_each_sync_of_the_log_is_measured(tmp_path: Path) -> None:
             assert before < found[of("mqlake_log_sync_seconds_count")] <= count
             assert found[of("mqlake_dispatch_lag_seconds")] == 0
 
-    asyncio.run(check())
+    simulated.run(check())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from mqlake.broker.metrics.pages import Pages, common_labels
 from mqlake.broker.settings import make_broker_settings
 from mqlake.errors import StoreError
 from mqlake.store import MessageStore
+from tests import simulated
 from tests.broker.metrics.scraping import READER, SENT, TOPIC, get, of, scrape, use
 from tests.broker.pull.pulls import GROUP, polls, start_pull
 from tests.broker.running import SMALL, next_port, running, to
@@ -47,7 +47,7 @@ def test_counts_and_lag_are_those_of_the_broker(tmp_path: Path) -> None:
             }
             await consumer.close()
 
-    asyncio.run(check())
+    simulated.run(check())
 
 
 def test_the_age_of_the_oldest_message_grows_until_it_is_consumed(tmp_path: Path) -> None:
@@ -63,7 +63,7 @@ def test_the_age_of_the_oldest_message_grows_until_it_is_consumed(tmp_path: Path
             assert (await scrape(broker))[key] == 0
             await consumer.close()
 
-    asyncio.run(check())
+    simulated.run(check())
 
 
 def test_a_deleted_topic_has_no_samples(tmp_path: Path) -> None:
@@ -76,7 +76,7 @@ def test_a_deleted_topic_has_no_samples(tmp_path: Path) -> None:
             assert "rocketmq_messages_in_total" not in names
             await consumer.close()
 
-    asyncio.run(check())
+    simulated.run(check())
 
 
 def test_labels_of_the_settings_are_on_all_samples() -> None:
@@ -104,7 +104,7 @@ def test_ready_says_why_not(tmp_path: Path) -> None:
             assert b"the disk is gone" in page.body
 
     with pytest.raises(StoreError, match="the disk is gone"):
-        asyncio.run(check())
+        simulated.run(check())
 
 
 def test_each_request_has_a_latency(tmp_path: Path) -> None:
@@ -125,7 +125,7 @@ def test_each_request_has_a_latency(tmp_path: Path) -> None:
             assert found[of(f"{name}_count", **pulls)] == 1
             await consumer.close()
 
-    asyncio.run(check())
+    simulated.run(check())
 
 
 def test_nothing_is_measured_if_nobody_asks(tmp_path: Path) -> None:
@@ -133,7 +133,7 @@ def test_nothing_is_measured_if_nobody_asks(tmp_path: Path) -> None:
         async with running(tmp_path) as broker:
             assert broker.broker.latencies is None
 
-    asyncio.run(check())
+    simulated.run(check())
 
 
 def test_a_recovery_says_how_far_it_is() -> None:
@@ -150,7 +150,7 @@ def test_a_recovery_says_how_far_it_is() -> None:
         finally:
             pages.stop()
 
-    asyncio.run(check())
+    simulated.run(check())
 
 
 def test_a_broker_passes_on_how_far_its_recovery_is(
@@ -170,4 +170,4 @@ def test_a_broker_passes_on_how_far_its_recovery_is(
         async with Broker(settings, progress=lambda done, total: told.append((done, total))):
             assert told == [(1, 2)]
 
-    asyncio.run(check())
+    simulated.run(check())

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 
 from mqlake.protocol.naming import REVIVE_PREFIX
 from mqlake.testing.advanced_clock import AdvancedClock
+from tests import simulated
 from tests.broker.metrics.scraping import of, scrape
 from tests.broker.pop.popping import GROUP, RETRY, TOPIC, acknowledge, pop, send
 from tests.broker.running import running
@@ -43,7 +43,7 @@ def test_pops_are_counted_from_memory_to_the_retry_topic(tmp_path: Path) -> None
             assert found[of("rocketmq_pop_buffer_scan_time_consume_milliseconds_count")] > 0
             assert len(broker.records(RETRY)) == 2
 
-    asyncio.run(check())
+    simulated.run(check())
 
 
 def test_check_points_that_wait_in_the_revive_topic_are_its_lag(tmp_path: Path) -> None:
@@ -66,4 +66,4 @@ def test_check_points_that_wait_in_the_revive_topic_are_its_lag(tmp_path: Path) 
             assert found[lag] in (0, 1)  # It may be revived at once.
             assert (found[age] > 0) <= (found[lag] == 1)
 
-    asyncio.run(check())
+    simulated.run(check())

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 
 from mqlake.broker.metrics import connections, delivery, pages, pops, replication, traffic
 from mqlake.broker.metrics.reference import all_metrics, page
+from tests import simulated
 from tests.broker.metrics.scraping import sample_name, scrape, use
 from tests.broker.running import running
 
@@ -39,4 +39,4 @@ def test_each_metric_has_a_sample(tmp_path: Path) -> None:
             assert found == known - nothing
             await consumer.close()
 
-    asyncio.run(check())
+    simulated.run(check())

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.headers.send import SendBackHeader
+from tests import simulated
 from tests.broker.metrics.scraping import of, scrape
 from tests.broker.running import running, to
 from tests.replication.slaves import Slave, close_all, end, only, server
@@ -44,7 +45,7 @@ def test_a_slave_says_whether_it_follows(tmp_path: Path) -> None:
             assert (found[of("mqlake_slave")], found[of("mqlake_follows_master")]) == (1, 0)
             assert of("mqlake_slaves") not in found
 
-    asyncio.run(check())
+    simulated.run(check())
 
 
 def test_dead_letters_are_counted(tmp_path: Path) -> None:

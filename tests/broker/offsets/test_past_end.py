@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from pathlib import Path
 from types import SimpleNamespace
@@ -24,6 +23,7 @@ from mqlake.protocol.headers.offsets import (
 from mqlake.store.live_settings import current
 from mqlake.store.port import Store
 from mqlake.store.results import QueueRange
+from tests import simulated
 from tests.broker.consuming import Consumer, subscription
 from tests.broker.pull.pulls import GROUP, fill, polls, pull, start_pull
 from tests.broker.running import Running, running
@@ -148,7 +148,7 @@ def test_a_running_consumer_gets_all_messages_of_a_topic_that_is_created_again(
             assert await committed(broker) == min(new, 7)
             await member.close()
 
-    asyncio.run(main())
+    simulated.run(main())
 
 
 @pytest.mark.parametrize("new", [20, 80])
@@ -171,7 +171,7 @@ def test_a_consumer_that_assigns_itself_queues_gets_all_messages_of_the_new_topi
             await commit(broker, 7)
             assert await committed(broker) == 7
 
-    asyncio.run(main())
+    simulated.run(main())
 
 
 def test_readers_without_a_group_of_their_own_get_the_offset_that_they_ask_for(
@@ -188,7 +188,7 @@ def test_readers_without_a_group_of_their_own_get_the_offset_that_they_ask_for(
             assert found.code == ResponseCode.SUCCESS
             assert found.records[0].queue_offset == 32
 
-    asyncio.run(main())
+    simulated.run(main())
 
 
 def test_a_pull_that_waits_is_answered_when_its_topic_is_deleted(tmp_path: Path) -> None:
@@ -200,7 +200,7 @@ def test_a_pull_that_waits_is_answered_when_its_topic_is_deleted(tmp_path: Path)
             await delete(broker)
             assert (await waiting).code == ResponseCode.TOPIC_NOT_EXIST
 
-    asyncio.run(main())
+    simulated.run(main())
 
 
 def test_a_new_member_of_a_group_begins_a_topic_that_was_created_again(tmp_path: Path) -> None:
@@ -219,7 +219,7 @@ def test_a_new_member_of_a_group_begins_a_topic_that_was_created_again(tmp_path:
             assert await committed(broker) == 5
             await member.close()
 
-    asyncio.run(main())
+    simulated.run(main())
 
 
 def test_commits_past_the_end_are_ignored(tmp_path: Path) -> None:
@@ -236,7 +236,7 @@ def test_commits_past_the_end_are_ignored(tmp_path: Path) -> None:
             assert await committed(broker) == 50
             assert broker.state.past_end.refused == 2
 
-    asyncio.run(main())
+    simulated.run(main())
 
 
 def test_as_in_rocketmq_5(tmp_path: Path) -> None:
@@ -252,4 +252,4 @@ def test_as_in_rocketmq_5(tmp_path: Path) -> None:
                 50,
             )
 
-    asyncio.run(main())
+    simulated.run(main())

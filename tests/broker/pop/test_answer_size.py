@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 
 import pytest
@@ -11,6 +10,7 @@ from mqlake.broker.pop.reading import MOST_BYTES
 from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.command import request
 from mqlake.protocol.headers.pop import PeekHeader
+from tests import simulated
 from tests.broker.pop.popping import GROUP, TOPIC, acknowledge, pop, send
 from tests.broker.running import PATIENCE, running
 
@@ -35,7 +35,7 @@ def test_a_pop_of_large_messages(tmp_path: Path, size: int, *, order: bool) -> N
             assert sorted(found) == list("0123")
             assert await pop(broker, order=order) == []
 
-    asyncio.run(test())
+    simulated.run(test())
 
 
 def test_a_peek_of_large_messages(tmp_path: Path) -> None:
@@ -49,4 +49,4 @@ def test_a_peek_of_large_messages(tmp_path: Path) -> None:
             assert answer.code == ResponseCode.SUCCESS
             assert 0 < len(answer.body) <= MOST_BYTES
 
-    asyncio.run(test())
+    simulated.run(test())

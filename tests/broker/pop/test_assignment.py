@@ -17,6 +17,7 @@ from mqlake.protocol.bodies.route import TopicRouteData
 from mqlake.protocol.body import encode_body
 from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.strategies import STRATEGIES, share
+from tests import simulated
 from tests.broker.clients_of import known_client
 from tests.broker.pop.assignments import GROUP, ask
 from tests.broker.pop.popping import TOPIC, send
@@ -75,7 +76,7 @@ def test_pulled_until_it_is_said_otherwise(tmp_path: Path) -> None:
                 }
             }
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 @pytest.mark.parametrize(
@@ -92,7 +93,7 @@ def test_modes_that_are_refused(tmp_path: Path, topic: str, code: ResponseCode) 
             answer = await broker.ask(RequestCode.SET_MESSAGE_REQUEST_MODE, None, body)
             assert answer.code == code
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 def watch_routes(broker: Running, monkeypatch: pytest.MonkeyPatch) -> list[str]:
@@ -118,7 +119,7 @@ def test_name_servers_are_not_asked_for_what_is_no_topic(
             assert await ask(broker, "one", topic) is None
             assert not asked
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 def test_routes_that_are_remembered_are_limited(
@@ -133,4 +134,4 @@ def test_routes_that_are_remembered_are_limited(
             # The fourth topic put the first one out, not those that came later.
             assert asked == ["a", "b", "c", "d", "a"]
 
-    asyncio.run(run())
+    simulated.run(run())

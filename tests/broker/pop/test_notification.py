@@ -14,6 +14,7 @@ from mqlake.protocol.headers.pop import (
     NotificationAnswerHeader,
     NotificationHeader,
 )
+from tests import simulated
 from tests.broker.pop import popping
 from tests.broker.pop.popping import GROUP, LONG, TOPIC, pop, send, until_waiting
 from tests.broker.running import PATIENCE, Running, running
@@ -48,7 +49,7 @@ def test_told_when_there_is_something(tmp_path: Path) -> None:
             assert await waiting
             assert not await has_message(broker, order=True) or await pop(broker)
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 def test_told_when_there_is_nothing(tmp_path: Path) -> None:
@@ -58,7 +59,7 @@ def test_told_when_there_is_nothing(tmp_path: Path) -> None:
             await pop(broker)
             assert not await has_message(broker, poll_time=200)
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 def test_an_attempt_id_that_is_too_long(tmp_path: Path) -> None:
@@ -70,7 +71,7 @@ def test_an_attempt_id_that_is_too_long(tmp_path: Path) -> None:
             assert answer.code == ResponseCode.INVALID_PARAMETER
             assert "attemptId has 256 characters; the maximum is 255" in str(answer.remark)
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 @pytest.mark.parametrize(("order", "kept"), [(True, "attempt"), (False, None)])
@@ -99,4 +100,4 @@ def test_what_waits_keeps_what_it_needs_only(
                 assert held.attempt_id == kept
                 assert getattr(held, "exp_type", None) is None
 
-    asyncio.run(run())
+    simulated.run(run())

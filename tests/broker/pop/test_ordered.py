@@ -7,6 +7,7 @@ from pathlib import Path
 
 from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.headers.pop import AckHeader, ChangeInvisibleTimeAnswerHeader
+from tests import simulated
 from tests.broker.pop.popping import (
     GROUP,
     LONG,
@@ -41,7 +42,7 @@ def test_a_queue_waits_for_what_is_in_hand(tmp_path: Path) -> None:
             assert [each.body for each in await waiting] == ["c"]
             assert committed(broker) == 2
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 def test_comes_again_in_order_when_its_time_is_over(tmp_path: Path) -> None:
@@ -56,7 +57,7 @@ def test_comes_again_in_order_when_its_time_is_over(tmp_path: Path) -> None:
             await acknowledge(broker, first)
             assert committed(broker) == 0
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 def test_the_same_attempt_gets_the_same(tmp_path: Path) -> None:
@@ -69,7 +70,7 @@ def test_the_same_attempt_gets_the_same(tmp_path: Path) -> None:
             assert [each.body for each in first + again] == ["a", "a"]
             assert again[0].times == 0
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 def test_an_attempt_id_that_is_too_long(tmp_path: Path) -> None:
@@ -85,7 +86,7 @@ def test_an_attempt_id_that_is_too_long(tmp_path: Path) -> None:
                 assert "attemptId has 256 characters; the maximum is 255" in str(answer.remark)
             assert len(await pop(broker, order=True, attempt_id="x" * 255)) == 1
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 def test_another_time(tmp_path: Path) -> None:
@@ -100,7 +101,7 @@ def test_another_time(tmp_path: Path) -> None:
             assert (found.revive_qid, found.pop_time) == (999, int(first.receipt.split(" ")[1]))
             assert [each.body for each in await waiting] == ["a"]
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 def test_a_restart_keeps_what_is_in_hand(tmp_path: Path) -> None:
@@ -114,7 +115,7 @@ def test_a_restart_keeps_what_is_in_hand(tmp_path: Path) -> None:
             await acknowledge(broker, *first[1:])
             assert committed(broker) == 3
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 def test_an_offset_that_is_not_in_hand(tmp_path: Path) -> None:
@@ -129,4 +130,4 @@ def test_an_offset_that_is_not_in_hand(tmp_path: Path) -> None:
             assert answer.code == ResponseCode.MESSAGE_ILLEGAL
             assert "offset is illegal" in str(answer.remark)
 
-    asyncio.run(run())
+    simulated.run(run())

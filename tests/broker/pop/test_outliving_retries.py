@@ -4,7 +4,6 @@ living one is hidden.
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 
 import pytest
@@ -12,6 +11,7 @@ import pytest
 from mqlake.protocol.codes import RequestCode
 from mqlake.protocol.headers.admin import ResetOffsetHeader
 from mqlake.protocol.headers.pop import PeekHeader
+from tests import simulated
 from tests.broker.admin.asking import done
 from tests.broker.endings.world import World
 
@@ -51,7 +51,7 @@ def test_offsets_were_lost_before_the_deletion(tmp_path: Path, *, is_topic: bool
             popped = [each.body for each in await world.pop(TOPIC, GROUP)]
             assert sorted(popped) == (["new"] if is_topic else ["new", "old of G"])
 
-    asyncio.run(test())
+    simulated.run(test())
 
 
 def test_a_retry_topic_stays_if_the_settings_say_so(tmp_path: Path) -> None:
@@ -63,7 +63,7 @@ def test_a_retry_topic_stays_if_the_settings_say_so(tmp_path: Path) -> None:
             await world.create(TOPIC, GROUP)
             assert (await world.received(TOPIC, GROUP, ["old of G"])).keys() == {"old of G"}
 
-    asyncio.run(test())
+    simulated.run(test())
 
 
 def test_messages_popped_from_a_shared_retry_topic_end_with_their_topic(tmp_path: Path) -> None:
@@ -78,7 +78,7 @@ def test_messages_popped_from_a_shared_retry_topic_end_with_their_topic(tmp_path
             assert not await world.received("a_t", "g", [])
             assert (await world.received("t", "g_a", ["old of g_a"])).keys() == {"old of g_a"}
 
-    asyncio.run(test())
+    simulated.run(test())
 
 
 @pytest.mark.parametrize("is_v2", [False, True])
@@ -92,7 +92,7 @@ def test_the_other_name_is_read_after_a_change_of_the_setting(
             await world.restart(enableRetryTopicV2=not is_v2)
             assert (await world.received(TOPIC, GROUP, ["old of G"])).keys() == {"old of G"}
 
-    asyncio.run(test())
+    simulated.run(test())
 
 
 def test_a_reset_outlives_a_stop(tmp_path: Path) -> None:
@@ -110,4 +110,4 @@ def test_a_reset_outlives_a_stop(tmp_path: Path) -> None:
             await world.restart()
             assert [each.body for each in await world.pop(TOPIC, GROUP)] == ["a"]
 
-    asyncio.run(test())
+    simulated.run(test())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 
 import pytest
@@ -11,6 +10,7 @@ from mqlake.formats import record
 from mqlake.formats.record import Record
 from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.headers.pop import PeekHeader, PopAnswerHeader
+from tests import simulated
 from tests.broker.live.observing import until
 from tests.broker.pop.popping import GROUP, RETRY, TOPIC, acknowledge, bodies, pop, send
 from tests.broker.running import Running, running
@@ -55,7 +55,7 @@ def test_nothing_is_taken(tmp_path: Path) -> None:
             assert await peek(broker) == ([], 0)
             await acknowledge(broker, *taken)
 
-    asyncio.run(check())
+    simulated.run(check())
 
 
 def test_retry_topics_are_looked_into(tmp_path: Path) -> None:
@@ -67,7 +67,7 @@ def test_retry_topics_are_looked_into(tmp_path: Path) -> None:
             ((found,), rest) = await peek(broker)
             assert (found.topic, found.body, rest) == (RETRY, b"a", 1)
 
-    asyncio.run(check())
+    simulated.run(check())
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ def test_refused(tmp_path: Path, queue_id: int, most: int, code: ResponseCode) -
             answer = await broker.ask(RequestCode.PEEK_MESSAGE, header(queue_id, most))
             assert answer.code == code, answer.remark
 
-    asyncio.run(check())
+    simulated.run(check())
 
 
 def test_a_topic_that_does_not_exist(tmp_path: Path) -> None:
@@ -95,4 +95,4 @@ def test_a_topic_that_does_not_exist(tmp_path: Path) -> None:
             answer = await broker.ask(RequestCode.PEEK_MESSAGE, header())
             assert answer.code == ResponseCode.TOPIC_NOT_EXIST
 
-    asyncio.run(check())
+    simulated.run(check())

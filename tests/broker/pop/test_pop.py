@@ -16,6 +16,7 @@ from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.headers.pop import ChangeInvisibleTimeAnswerHeader, PopAnswerHeader
 from mqlake.store.append.message import Message
 from mqlake.testing.advanced_clock import AdvancedClock
+from tests import simulated
 from tests.broker.pop.popping import (
     GROUP,
     LONG,
@@ -384,7 +385,7 @@ def test_no_receipt(tmp_path: Path, receipt: str) -> None:
             assert answer.code == ResponseCode.INVALID_PARAMETER
             assert "not a receipt" in str(answer.remark)
 
-    asyncio.run(test())
+    simulated.run(test())
 
 
 NUMBERS = [0, -1, 2**31, 2**63 - 1, 2**63, 10**30, "x", None, 1.5]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 
 import pytest
@@ -10,6 +9,7 @@ import pytest
 from mqlake.protocol.codes import RequestCode
 from mqlake.protocol.headers.pop import PeekHeader
 from mqlake.protocol.headers.send import SendBackHeader
+from tests import simulated
 from tests.broker.admin.asking import done
 from tests.broker.endings.world import World
 from tests.broker.running import to
@@ -44,7 +44,7 @@ def test_each_group_gets_its_own_messages(tmp_path: Path, first: str) -> None:
                 expected = [f"<{group}>"]
                 assert (await world.received(NAMES[group], group, expected)).keys() == set(expected)
 
-    asyncio.run(test())
+    simulated.run(test())
 
 
 @pytest.mark.parametrize("is_topic", [False, True])
@@ -63,7 +63,7 @@ def test_the_other_group_keeps_its_messages(tmp_path: Path, *, is_topic: bool) -
             again = set() if is_topic else {"<g>"}
             assert (await world.received("a_t", "g", list(again))).keys() == again
 
-    asyncio.run(test())
+    simulated.run(test())
 
 
 @pytest.mark.parametrize("is_sent_back", [False, True])
@@ -90,4 +90,4 @@ def test_a_copy_of_another_groups_message_is_not_hidden(
                 await world.later(1)
             assert found == expected
 
-    asyncio.run(test())
+    simulated.run(test())

@@ -11,6 +11,7 @@ from mqlake.broker.pull.long_polls import WaitingPull
 from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.command import request
 from mqlake.protocol.headers.pull import HAS_SUBSCRIPTION, MAY_SUSPEND
+from tests import simulated
 from tests.broker.consuming import Consumer, subscription
 from tests.broker.live.observing import until
 from tests.broker.pull.pulls import (
@@ -65,7 +66,7 @@ def test_a_pull_waits_for_messages(tmp_path: Path) -> None:
             await fill(broker, 1, 20, queue_id=1)
             assert (await other).bodies == [b"20"]
 
-    asyncio.run(main())
+    simulated.run(main())
 
 
 def test_many_wait_for_one_queue(tmp_path: Path) -> None:
@@ -77,7 +78,7 @@ def test_many_wait_for_one_queue(tmp_path: Path) -> None:
             await fill(broker, 1, 1)
             assert [one.bodies for one in await asyncio.gather(*waiting)] == [[b"1"]] * 50
 
-    asyncio.run(main())
+    simulated.run(main())
 
 
 @pytest.mark.parametrize(
@@ -95,7 +96,7 @@ def test_its_time_is_up(tmp_path: Path, settings: dict[str, object]) -> None:
             assert found.offsets.next_begin_offset == 10
             assert (await start_pull(broker, 10, -(1 << 62))).code == ResponseCode.PULL_NOT_FOUND
 
-    asyncio.run(main())
+    simulated.run(main())
 
 
 @pytest.mark.parametrize(
@@ -122,7 +123,7 @@ def test_what_is_not_wanted_wakes_nobody(tmp_path: Path, fields: dict[str, objec
             await fill(broker, 2, 260, tags="t1")
             assert (await waiting).bodies == numbers(260, 262)
 
-    asyncio.run(main())
+    simulated.run(main())
 
 
 def test_what_happens_while_a_pull_waits(tmp_path: Path) -> None:
@@ -148,7 +149,7 @@ def test_what_happens_while_a_pull_waits(tmp_path: Path) -> None:
             )
             await one.close()
 
-    asyncio.run(main())
+    simulated.run(main())
 
 
 def test_a_connection_is_closed_while_its_pull_waits(tmp_path: Path) -> None:
@@ -166,7 +167,7 @@ def test_a_connection_is_closed_while_its_pull_waits(tmp_path: Path) -> None:
             await fill(broker, 1, 10)
             assert (await waiting).bodies == [b"10"]
 
-    asyncio.run(main())
+    simulated.run(main())
 
 
 def test_the_broker_stops_while_pulls_wait(tmp_path: Path) -> None:
@@ -178,7 +179,7 @@ def test_the_broker_stops_while_pulls_wait(tmp_path: Path) -> None:
             await broker.broker.stop()
             assert (await waiting).code == ResponseCode.PULL_NOT_FOUND
 
-    asyncio.run(main())
+    simulated.run(main())
 
 
 def test_pulls_of_a_client_that_does_not_read_are_answered_once_it_reads(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.headers.pull import COMMITS_OFFSET, HAS_SUBSCRIPTION
 from mqlake.store.append.message import Message
 from mqlake.store.reads import warm_up
+from tests import simulated
 from tests.broker.consuming import Consumer, subscription
 from tests.broker.pull.pulls import GROUP, fill, numbers, pull, pull_header, pulled
 from tests.broker.running import PATIENCE, Running, running
@@ -45,7 +46,7 @@ def test_messages_as_they_lie_in_the_log(tmp_path: Path) -> None:
             lite = await broker.ask(RequestCode.LITE_PULL_MESSAGE, pull_header())
             assert pulled(lite).bodies == numbers(0, 32)
 
-    asyncio.run(main())
+    simulated.run(main())
 
 
 def test_limits_of_bytes(tmp_path: Path) -> None:
@@ -61,7 +62,7 @@ def test_limits_of_bytes(tmp_path: Path) -> None:
                 (await pull(broker, subscription="a IS NULL", expression_type="SQL92")).records
             ) in (2, 3)
 
-    asyncio.run(main())
+    simulated.run(main())
 
 
 @pytest.mark.parametrize(
@@ -85,7 +86,7 @@ def test_offsets_outside_of_the_queue(
             assert found.offsets.max_offset == 50
             assert not found.records
 
-    asyncio.run(main())
+    simulated.run(main())
 
 
 def test_an_empty_queue(tmp_path: Path) -> None:
@@ -103,7 +104,7 @@ def test_an_empty_queue(tmp_path: Path) -> None:
                 0,
             )
 
-    asyncio.run(main())
+    simulated.run(main())
 
 
 def test_tags(tmp_path: Path) -> None:
@@ -126,7 +127,7 @@ def test_tags(tmp_path: Path) -> None:
             )
             assert none.offsets.next_begin_offset == 50
 
-    asyncio.run(main())
+    simulated.run(main())
 
 
 def test_sql(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -154,7 +155,7 @@ def test_sql(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             assert await by("price = 'abc' OR price > TAGS", 290) == ([], 300), "not comparable"
             assert await by("price > 1", 300) == ([], 300)
 
-    asyncio.run(main())
+    simulated.run(main())
 
 
 def test_a_group_goes_on_where_it_was_told_to(tmp_path: Path) -> None:
@@ -169,7 +170,7 @@ def test_a_group_goes_on_where_it_was_told_to(tmp_path: Path) -> None:
             assert broker.state.store.config.consumer_offsets.query(GROUP, "Orders", 0) == 17
             assert (await pull(broker, 17)).bodies[0] == b"17"
 
-    asyncio.run(main())
+    simulated.run(main())
 
 
 def test_a_pull_commits_an_offset(tmp_path: Path) -> None:
@@ -183,7 +184,7 @@ def test_a_pull_commits_an_offset(tmp_path: Path) -> None:
             await pull(broker, 20, commit_offset=11, sys_flag=HAS_SUBSCRIPTION | COMMITS_OFFSET)
             assert offsets.query(GROUP, "Orders", 0) == 11
 
-    asyncio.run(main())
+    simulated.run(main())
 
 
 def test_the_subscription_of_the_heartbeat(tmp_path: Path) -> None:
@@ -211,7 +212,7 @@ def test_the_subscription_of_the_heartbeat(tmp_path: Path) -> None:
             assert "character 7" in wrong.remark
             await one.close()
 
-    asyncio.run(main())
+    simulated.run(main())
 
 
 def forbid_group(broker: Running) -> None:
@@ -277,7 +278,7 @@ def test_refused(
             assert found.code == code
             assert remark in found.remark
 
-    asyncio.run(main())
+    simulated.run(main())
     assert not list(tmp_path.rglob("x"))
 
 
@@ -306,7 +307,7 @@ def test_consumers_that_may_not_read(tmp_path: Path) -> None:
             assert (found.code, "broadcast" in found.remark) == (ResponseCode.NO_PERMISSION, True)
             await one.close()
 
-    asyncio.run(main())
+    simulated.run(main())
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import errno
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from mqlake.errors import DiskError
 from mqlake.protocol.codes import ResponseCode
 from mqlake.protocol.headers.pull import COMMITS_OFFSET, HAS_SUBSCRIPTION
 from mqlake.store.queues.owned_queues import OwnedQueues
+from tests import simulated
 from tests.broker.pull.pulls import GROUP, fill, pull
 from tests.broker.running import running
 
@@ -44,4 +44,4 @@ def test_a_reset_is_kept_until_it_is_answered(
             assert offsets.query(GROUP, "Orders", 0) == 17
             assert not offsets.has_reset(GROUP, "Orders", 0)
 
-    asyncio.run(main())
+    simulated.run(main())

@@ -19,6 +19,7 @@ from mqlake.protocol.command import Serialization
 from mqlake.protocol.headers.pull import COMMITS_OFFSET, HAS_SUBSCRIPTION
 from mqlake.store.reads.live_reads import LiveReads
 from mqlake.store.results import QueueRange
+from tests import simulated
 from tests.broker.pull.counting import committed, count_runs, pull_counts
 from tests.broker.pull.pulls import fill, pull_header
 from tests.broker.pull.test_standing import (
@@ -149,7 +150,7 @@ def test_pulls_are_served_alone_if_their_copy_fails(
             monkeypatch.setattr(LiveReads, "copied_by", fail)
             assert await ask_bursts(broker, bursts) == expected
 
-    asyncio.run(main())
+    simulated.run(main())
     assert failed
 
 
@@ -178,4 +179,4 @@ def test_pulls_that_arrive_alone_are_answered_at_once(
             assert await ask_bursts(broker, each) == answers
             assert 70 < len(tries) <= len(each), "no pull is looked at twice"
 
-    asyncio.run(main())
+    simulated.run(main())

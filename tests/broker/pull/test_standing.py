@@ -30,6 +30,7 @@ from mqlake.protocol.headers.pull import COMMITS_OFFSET, HAS_SUBSCRIPTION, PullH
 from mqlake.store.append.message import Message
 from mqlake.store.reads import copied_ahead
 from mqlake.store.results import QueueRange
+from tests import simulated
 from tests.broker.consuming import Consumer, subscription
 from tests.broker.pull.counting import committed, count_runs, pull_counts
 from tests.broker.pull.pulls import GROUP, fill, numbers, pull, pull_header
@@ -176,7 +177,7 @@ def test_standing_changes_nothing(
                 assert len(served) > 100 or not is_on
             assert found[0] == found[1]
 
-    asyncio.run(main())
+    simulated.run(main())
 
 
 async def pull_steps(by: Running | Consumer, first: int, count: int, **fields: Any) -> int:
@@ -250,7 +251,7 @@ def test_what_has_changed_is_checked_again(
             assert not served
             await consumer.close()
 
-    asyncio.run(main())
+    simulated.run(main())
 
 
 @pytest.mark.parametrize("by", WAYS)
@@ -269,7 +270,7 @@ def test_a_reset_comes_before_what_stands(
             assert (found.code, found.remark) == (ResponseCode.PULL_OFFSET_MOVED, "OFFSET_RESET")
             assert found.offsets.next_begin_offset == 17
 
-    asyncio.run(main())
+    simulated.run(main())
 
 
 @pytest.mark.parametrize("by", WAYS)
@@ -289,7 +290,7 @@ def test_settings_take_effect_at_once(
             broker.runtime.live.replace(changed)
             assert (await pull(broker, offset)).bodies == numbers(offset, offset + 3)
 
-    asyncio.run(main())
+    simulated.run(main())
 
 
 @pytest.mark.parametrize("by", WAYS)
@@ -310,7 +311,7 @@ def test_a_topic_that_was_created_again_has_nothing_of_the_old_one(
                 assert not set((await pull(broker, at)).bodies) & set(numbers(0, 600))
             assert (await pull(broker, first)).bodies == numbers(1000, 1032)
 
-    asyncio.run(main())
+    simulated.run(main())
 
 
 @pytest.mark.parametrize("by", WAYS)
@@ -338,7 +339,7 @@ def test_messages_that_retention_removed_are_gone(
             )
             assert not served
 
-    asyncio.run(main())
+    simulated.run(main())
 
 
 @pytest.mark.parametrize("by", WAYS)
@@ -357,7 +358,7 @@ def test_light_pulls_are_checked_by_themselves(
             answer = await broker.ask(RequestCode.LITE_PULL_MESSAGE, pull_header(offset))
             assert (answer.code, bytes(answer.body)) == (ResponseCode.NO_PERMISSION, b"")
 
-    asyncio.run(main())
+    simulated.run(main())
 
 
 def test_what_has_changed_while_a_pull_waited_for_the_disk_is_checked(
@@ -402,7 +403,7 @@ def test_a_place_is_given_back_with_messages_left_in_it(
                 assert found.bodies == numbers(at, at + 30)
             assert len(served) > 70
 
-    asyncio.run(main())
+    simulated.run(main())
 
 
 def test_places_that_nobody_uses_are_not_kept_for_ever(
@@ -423,7 +424,7 @@ def test_places_that_nobody_uses_are_not_kept_for_ever(
             await pull_steps(broker, 8, 40, queue_id=1)
             assert len(served) > before + 20
 
-    asyncio.run(main())
+    simulated.run(main())
 
 
 def test_places_are_left_to_those_who_use_them(
@@ -450,4 +451,4 @@ def test_places_are_left_to_those_who_use_them(
             assert len(served) > before, "the first queue's place was not used lately"
             await pull_steps(broker, 5, 5, queue_id=0)
 
-    asyncio.run(main())
+    simulated.run(main())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ from mqlake.protocol.headers.query import (
 )
 from mqlake.store.append.message import Message
 from mqlake.store.append.put_result import PutResult
+from tests import simulated
 from tests.broker.query.queries import bodies, query
 from tests.broker.running import running
 
@@ -51,7 +51,7 @@ def test_by_key(tmp_path: Path) -> None:
                 assert answer.code == ResponseCode.QUERY_NOT_FOUND
                 assert not answer.body
 
-    asyncio.run(main())
+    simulated.run(main())
 
 
 def test_by_id(tmp_path: Path) -> None:
@@ -67,7 +67,7 @@ def test_by_id(tmp_path: Path) -> None:
                 assert answer.code == ResponseCode.SYSTEM_ERROR
                 assert str(offset) in (answer.remark or "")
 
-    asyncio.run(main())
+    simulated.run(main())
 
 
 @pytest.mark.parametrize("topic", ["../../x", "", "a/b"])
@@ -76,7 +76,7 @@ def test_topics_that_are_no_name(tmp_path: Path, topic: str) -> None:
         async with running(tmp_path) as broker:
             assert (await query(broker, "k", topic=topic)).code == ResponseCode.SYSTEM_ERROR
 
-    asyncio.run(main())
+    simulated.run(main())
 
 
 def test_an_answer_that_no_client_reads_is_an_error(
@@ -96,4 +96,4 @@ def test_an_answer_that_no_client_reads_is_an_error(
                 if offset == put.physical_offset:
                     assert "clients read at most 1000: ask for less" in (answer.remark or "")
 
-    asyncio.run(main())
+    simulated.run(main())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 
 import pytest
@@ -11,6 +10,7 @@ from mqlake.formats.properties import decode_properties
 from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.headers.reply import ReplyMessageHeader
 from mqlake.protocol.headers.send import SendMessageResponseHeader
+from tests import simulated
 from tests.broker.clients_of import known_client
 from tests.broker.running import running, to
 
@@ -40,7 +40,7 @@ def test_a_reply_is_pushed(tmp_path: Path, is_stored: bool) -> None:
             assert pairs == decode_properties(PAIRS.encode())
             assert len(broker.records(TOPIC)) == is_stored
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 @pytest.mark.parametrize(
@@ -64,4 +64,4 @@ def test_nobody_takes_the_reply(tmp_path: Path, pairs: str, remark: str) -> None
             assert answer.remark == remark
             assert [record.body for record in broker.records(TOPIC)] == [b"yes"]
 
-    asyncio.run(run())
+    simulated.run(run())

@@ -7,6 +7,7 @@ from typing import cast
 
 from mqlake.broker.send.company import Company
 from mqlake.remoting.connection import Peer
+from tests import simulated
 
 
 def peers(count: int) -> list[Peer]:
@@ -21,7 +22,7 @@ def test_a_connection_alone_is_never_put_together() -> None:
             assert not any(company.has(one) for _ in range(4))
             await asyncio.sleep(0)
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 def test_connections_that_send_in_turn_are_alone() -> None:
@@ -34,7 +35,7 @@ def test_connections_that_send_in_turn_are_alone() -> None:
             assert not company.has(other)
             await asyncio.sleep(0)
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 def test_connections_of_one_round_are_put_together_from_the_second_on() -> None:
@@ -51,4 +52,4 @@ def test_connections_of_one_round_are_put_together_from_the_second_on() -> None:
         await asyncio.sleep(0)
         assert not company.has(one)
 
-    asyncio.run(run())
+    simulated.run(run())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 
 import pytest
@@ -17,6 +16,7 @@ from mqlake.protocol.headers.admin import TopicNameHeader
 from mqlake.protocol.headers.offsets import OffsetHeader, QueueHeader, SearchOffsetHeader
 from mqlake.protocol.headers.pull import HAS_SUBSCRIPTION
 from mqlake.protocol.headers.send import SendBackHeader, SendMessageResponseHeader
+from tests import simulated
 from tests.broker.admin.asking import done, refused, wanted
 from tests.broker.pop.popping import acknowledge, pop
 from tests.broker.pull.pulls import pull
@@ -76,7 +76,7 @@ def test_a_batch_is_stored_as_one_record_and_pulled_whole(tmp_path: Path) -> Non
             at = await done(broker, RequestCode.SEARCH_OFFSET_BY_TIMESTAMP, late)
             assert at.header(OffsetHeader).offset == 100
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 def test_a_batch_without_a_key_is_stored_message_by_message(tmp_path: Path) -> None:
@@ -92,7 +92,7 @@ def test_a_batch_without_a_key_is_stored_message_by_message(tmp_path: Path) -> N
             assert found.bodies == [b"0", b"1", b"2", b"3"]
             assert [record.queue_offset for record in found.records] == [0, 1, 2, 3]
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 def test_a_batch_to_a_topic_of_simple_queues_is_none(tmp_path: Path) -> None:
@@ -103,7 +103,7 @@ def test_a_batch_to_a_topic_of_simple_queues_is_none(tmp_path: Path) -> None:
             assert len(told.msg_id.split(",")) == 3
             assert (await pull(broker, 1)).bodies == [b"1", b"2"]
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 @pytest.mark.parametrize(("expression", "found"), [("a > 1", [3]), ("a = 1", [0, 6])])
@@ -125,7 +125,7 @@ def test_conditions_are_about_the_whole_batch(
             assert [record.queue_offset for record in answer.records] == found
             assert answer.offsets.next_begin_offset == 9
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 def test_the_kind_of_queues_cannot_change(tmp_path: Path) -> None:
@@ -138,7 +138,7 @@ def test_the_kind_of_queues_cannot_change(tmp_path: Path) -> None:
             await done(broker, RequestCode.DELETE_TOPIC_IN_BROKER, TopicNameHeader(topic="Orders"))
             await done(broker, MAKE, wanted("Orders"))
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 def test_one_message_of_a_batch_is_given_back(tmp_path: Path) -> None:
@@ -162,7 +162,7 @@ def test_one_message_of_a_batch_is_given_back(tmp_path: Path) -> None:
             # Clients then send the message themselves.
             await refused(broker, code, back("WHOLE"), match="no message WHOLE in the inner batch")
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 def test_a_batch_is_popped_and_acknowledged_as_one_message(tmp_path: Path) -> None:
@@ -179,4 +179,4 @@ def test_a_batch_is_popped_and_acknowledged_as_one_message(tmp_path: Path) -> No
             await acknowledge(broker, *popped)
             assert await pop(broker) == []
 
-    asyncio.run(run())
+    simulated.run(run())

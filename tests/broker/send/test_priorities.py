@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import random
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from mqlake.broker.send.priorities import placed
 from mqlake.formats.properties import decode_properties, encode_properties
 from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.headers.send import SendMessageResponseHeader
+from tests import simulated
 from tests.broker.admin.asking import done, wanted
 from tests.broker.running import running, to
 from tests.broker.send.random_runs import KEY, TOPIC, send
@@ -72,7 +72,7 @@ def test_a_topic_without_a_queue_to_write_takes_none(tmp_path: Path) -> None:
             answer = await broker.send(to("Orders", properties=f"{PRIORITY}\x010\x02"))
             assert answer.code == ResponseCode.INVALID_PARAMETER
 
-    asyncio.run(check())
+    simulated.run(check())
 
 
 def test_runs_of_sends_obey_priorities(tmp_path: Path) -> None:
@@ -96,4 +96,4 @@ def test_runs_of_sends_obey_priorities(tmp_path: Path) -> None:
             for queue in range(1, QUEUES):
                 assert len(broker.records(TOPIC, queue)) >= wished.count(queue) > 0
 
-    asyncio.run(check())
+    simulated.run(check())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import random
 import re
 from collections.abc import Callable
@@ -18,6 +17,7 @@ from mqlake.protocol.codes import ResponseCode
 from mqlake.protocol.command import Command
 from mqlake.remoting.connection import Peer
 from mqlake.remoting.frame_reader import Frames
+from tests import simulated
 from tests.broker.running import running, to
 from tests.broker.send.random_runs import (
     BATCH_FIELDS,
@@ -134,10 +134,10 @@ def test_runs_change_nothing(
 
     with monkeypatch.context() as patch:
         taken = switch(patch, on=True)
-        with_runs = asyncio.run(run(tmp_path / "runs"))
+        with_runs = simulated.run(run(tmp_path / "runs"))
         assert sum(taken) > len(stream) / 4
     switch(monkeypatch, on=False)
-    for found, expected in zip(with_runs, asyncio.run(run(tmp_path / "one by one")), strict=True):
+    for found, expected in zip(with_runs, simulated.run(run(tmp_path / "one by one")), strict=True):
         assert found == expected
     codes = {code for code, *_ in with_runs[0].values()}
     assert {ResponseCode.SUCCESS, ResponseCode.SYSTEM_ERROR} <= codes
@@ -158,7 +158,7 @@ def test_batches_stay_whole_where_files_end(tmp_path: Path) -> None:
                 assert places[0] // size == places[-1] // size
             assert broker.state.store.core.log.end > 5 * size
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 def test_a_run_goes_on_in_the_next_file(tmp_path: Path) -> None:
@@ -173,7 +173,7 @@ def test_a_run_goes_on_in_the_next_file(tmp_path: Path) -> None:
             assert sum(counts) == 401
             assert broker.state.store.core.log.end > 3 * 20_000
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 def test_settings_that_change_count_for_the_next_run(tmp_path: Path) -> None:
@@ -192,7 +192,7 @@ def test_settings_that_change_count_for_the_next_run(tmp_path: Path) -> None:
                 for record in broker.records(TOPIC, queue)[1:]
             )
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 def test_a_store_that_takes_no_messages_says_so_of_each(tmp_path: Path) -> None:
@@ -205,7 +205,7 @@ def test_a_store_that_takes_no_messages_says_so_of_each(tmp_path: Path) -> None:
             codes = {answer.code for answer in answers.values()}
             assert codes == {ResponseCode.SERVICE_NOT_AVAILABLE}
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 def test_under_sync_flush_each_waits_for_the_disk(
@@ -220,5 +220,5 @@ def test_under_sync_flush_each_waits_for_the_disk(
             answers = await ask(broker, b"".join(usual(dice, each) for each in range(50)), 50)
             assert {answer.code for answer in answers.values()} == {ResponseCode.SUCCESS}
 
-    asyncio.run(run())
+    simulated.run(run())
     assert sum(taken) == 0

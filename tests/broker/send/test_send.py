@@ -21,6 +21,7 @@ from mqlake.protocol.headers.send import (
 from mqlake.remoting.client import RemotingClient
 from mqlake.remoting.server import RemotingServer
 from mqlake.store.delivery.transaction_messages import HALF_TOPIC
+from tests import simulated
 from tests.broker.running import PATIENCE, Running, running, to
 from tests.store.record_crcs import without_crc
 
@@ -70,7 +71,7 @@ def test_a_send_is_stored_and_answered(tmp_path: Path) -> None:
                 "TRACE_ON": "true",
             }
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 @pytest.mark.parametrize("serialization", Serialization)
@@ -88,7 +89,7 @@ def test_all_ways_to_send_store_the_same(tmp_path: Path, serialization: Serializ
             first, second = broker.records("Orders")
             assert stored_part(first) == stored_part(second)
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 @pytest.mark.parametrize("flush", ["ASYNC_FLUSH", "SYNC_FLUSH"])
@@ -114,7 +115,7 @@ def test_every_producer_gets_its_own_answer(tmp_path: Path, flush: str) -> None:
             await asyncio.gather(*(send(broker, number) for number in range(8)))
             assert sum(len(broker.records("Orders", queue)) for queue in range(4)) == 160
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 def test_the_messages_of_a_producer_stay_in_order(tmp_path: Path) -> None:
@@ -132,7 +133,7 @@ def test_the_messages_of_a_producer_stay_in_order(tmp_path: Path) -> None:
             bodies = [record.body for record in broker.records("Orders")]
             assert bodies == [b"1", b"2", b"3", b"4", b"5"]
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 def test_a_batch_is_answered_with_all_its_ids(tmp_path: Path) -> None:
@@ -145,7 +146,7 @@ def test_a_batch_is_answered_with_all_its_ids(tmp_path: Path) -> None:
             assert [record.body for record in records] == [b"a", b"b"]
             assert told.msg_id.split(",") == [record.message_id for record in records]
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 def test_oneway_sends_are_stored_and_not_answered(tmp_path: Path) -> None:
@@ -158,7 +159,7 @@ def test_oneway_sends_are_stored_and_not_answered(tmp_path: Path) -> None:
             told = found(await broker.send(to("Orders")))
             assert told.queue_offset == 1
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 def test_any_queue_is_a_queue_of_the_topic(tmp_path: Path) -> None:
@@ -167,7 +168,7 @@ def test_any_queue_is_a_queue_of_the_topic(tmp_path: Path) -> None:
             answers = [await broker.send(to("Orders", queue_id=-1)) for _ in range(20)]
             assert {found(answer).queue_id for answer in answers} <= set(range(4))
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 def test_half_messages_wait_for_their_end(tmp_path: Path) -> None:
@@ -184,7 +185,7 @@ def test_half_messages_wait_for_their_end(tmp_path: Path) -> None:
             assert half.properties["REAL_TOPIC"] == "Orders"
             assert half.properties["REAL_QID"] == "1"
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 def test_half_messages_can_be_forbidden(tmp_path: Path) -> None:
@@ -194,7 +195,7 @@ def test_half_messages_can_be_forbidden(tmp_path: Path) -> None:
             assert answer.code == ResponseCode.NO_PERMISSION
             assert "transaction" in (answer.remark or "")
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 @pytest.mark.parametrize(("flush", "fails"), [("ASYNC_FLUSH", "many"), (SYNC, "confirm")])
@@ -215,7 +216,7 @@ def test_sends_are_answered_if_the_store_raises(
             assert answer.remark == "RuntimeError: unexpected"
             found(await broker.send(to("Orders"), b"3"))
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 def test_what_was_put_is_answered_before_a_stop(
@@ -253,7 +254,7 @@ def test_what_is_answered_no_longer_counts_as_waiting(tmp_path: Path, flush: str
             (peer,) = broker.broker.peers
             assert peer.in_flight == 0
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 def test_settings_that_change_meanwhile_count(tmp_path: Path) -> None:
@@ -266,4 +267,4 @@ def test_settings_that_change_meanwhile_count(tmp_path: Path) -> None:
             for told in (answer.fields, record.properties):
                 assert (told["MSG_REGION"], told["TRACE_ON"]) == ("elsewhere", "false")
 
-    asyncio.run(run())
+    simulated.run(run())

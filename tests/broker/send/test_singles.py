@@ -22,6 +22,7 @@ from mqlake.protocol.command import Command, Serialization
 from mqlake.remoting.connection import Peer
 from mqlake.remoting.frame_reader import FrameReader, Frames
 from mqlake.remoting.limits import Limits
+from tests import simulated
 from tests.broker.pull.test_runs import opaque_of
 from tests.broker.running import PATIENCE, Running, running, to
 from tests.broker.send.random_runs import KEY, TOPIC, UNUSUAL, USUAL, random_fields
@@ -143,10 +144,10 @@ def test_single_sends_change_nothing(
 
     with monkeypatch.context() as patch:
         taken = switch(patch, on=True)
-        singly = asyncio.run(run(tmp_path / "singly"))
+        singly = simulated.run(run(tmp_path / "singly"))
         assert len(taken) > 200
     switch(monkeypatch, on=False)
-    for found, expected in zip(singly, asyncio.run(run(tmp_path / "otherwise")), strict=True):
+    for found, expected in zip(singly, simulated.run(run(tmp_path / "otherwise")), strict=True):
         assert found == expected
     kinds = {taken_kind for burst in bursts for taken_kind in (frame[4] for frame in burst)}
     assert kinds == set(KINDS)
@@ -170,7 +171,7 @@ def test_sends_continue_in_the_next_file(
             assert bodies == [b"hello", *(b"%d" % number for number in range(300))]
             assert broker.state.store.core.log.end > 2 * 20_000
 
-    asyncio.run(run())
+    simulated.run(run())
     assert 280 < len(taken) < 300
 
 
@@ -215,7 +216,7 @@ def test_changed_settings_and_topics_count_for_the_next_send(
             assert (await answer(made(kind, SEND_FIELDS | {"i": KEY}, b"abc"))).code == 0
             assert len(taken) == 4
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -234,7 +235,7 @@ def test_a_store_that_takes_no_messages_says_so(
             broker.state.store.core._appender.set_not_writable("full")  # pyright: ignore[reportPrivateUsage]
             assert (await ask(broker, frame))[0].code == ResponseCode.SERVICE_NOT_AVAILABLE
 
-    asyncio.run(run())
+    simulated.run(run())
     assert len(taken) == 1
 
 
@@ -250,7 +251,7 @@ def test_under_sync_flush_each_waits_for_the_disk(
                 answers = await ask(broker, made(kind, SEND_FIELDS | {"i": KEY}))
                 assert answers[0].code == ResponseCode.SUCCESS
 
-    asyncio.run(run())
+    simulated.run(run())
     assert not taken
 
 
@@ -274,7 +275,7 @@ def test_sends_keep_their_order_with_those_before(
             bodies = [record.body for record in broker.records(TOPIC)][1:]
             assert bodies == [b"%d" % number for number in range(len(fields))]
 
-    asyncio.run(run())
+    simulated.run(run())
     # Those that follow one that is left are read one by one for a while.
     assert 0 in taken
     assert 1 not in taken

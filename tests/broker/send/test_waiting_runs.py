@@ -18,6 +18,7 @@ from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.command import Command, Serialization
 from mqlake.remoting.frame_reader import FrameReader
 from mqlake.remoting.limits import Limits
+from tests import simulated
 from tests.broker.live.observing import change
 from tests.broker.running import Running, running
 from tests.broker.send.random_runs import KEY, TOPIC, send, usual, usual_batch
@@ -298,5 +299,5 @@ def test_a_run_waits_for_no_slave_if_none_is_needed(
             answers = await ask(broker, streams(usual), COUNT)
             assert {answer.code for answer in answers.values()} == {ResponseCode.SUCCESS}
 
-    asyncio.run(run())
+    simulated.run(run())
     assert sum(taken) > 0

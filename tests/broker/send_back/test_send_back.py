@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 
 import pytest
@@ -17,6 +16,7 @@ from mqlake.protocol.bodies.message_queue import MessageQueue
 from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.command import Command
 from mqlake.protocol.headers.send import SendBackHeader, SendMessageResponseHeader
+from tests import simulated
 from tests.broker.running import Running, running, to
 from tests.store.record_crcs import without_crc
 
@@ -61,7 +61,7 @@ def test_a_message_comes_again_later(tmp_path: Path, asked: int, returns: int, l
             assert retry is not None
             assert (retry.read_queue_nums, retry.write_queue_nums, retry.perm) == (1, 1, 6)
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 def test_a_message_given_back_twice_keeps_its_origin(tmp_path: Path) -> None:
@@ -79,7 +79,7 @@ def test_a_message_given_back_twice_keeps_its_origin(tmp_path: Path) -> None:
             assert last.properties["RETRY_TOPIC"] == "Orders"
             assert last.properties["ORIGIN_MESSAGE_ID"] == record.message_id
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_a_message_that_came_too_often_is_dead(
                 assert dead[0].properties["RETRY_TOPIC"] == "Orders"
                 assert dead[0].properties["DELAY"] == "0"
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 def test_a_consumer_may_give_a_message_up_at_once(tmp_path: Path) -> None:
@@ -116,7 +116,7 @@ def test_a_consumer_may_give_a_message_up_at_once(tmp_path: Path) -> None:
             assert (await give_back(broker, record, -1)).code == ResponseCode.SUCCESS
             assert len(broker.records("%DLQ%group")) == 1
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 def test_a_group_without_retry_queues_drops_what_it_gives_back(tmp_path: Path) -> None:
@@ -127,7 +127,7 @@ def test_a_group_without_retry_queues_drops_what_it_gives_back(tmp_path: Path) -
             assert (await give_back(broker, record, 1)).code == ResponseCode.SUCCESS
             assert broker.state.topics.get("%RETRY%group") is None
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 def test_what_cannot_be_given_back(tmp_path: Path) -> None:
@@ -148,7 +148,7 @@ def test_what_cannot_be_given_back(tmp_path: Path) -> None:
             answer = await give_back(broker, record, 1)
             assert answer.code == ResponseCode.NO_PERMISSION
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 @pytest.mark.parametrize(
@@ -168,7 +168,7 @@ def test_a_send_to_a_retry_topic_counts_too(
             assert record.reconsume_times == returns
             assert record.properties.get("DELAY") == ("0" if topic[1] == "D" else None)
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 def test_what_an_ordered_consumer_sends_to_its_retry_topic_is_dead(tmp_path: Path) -> None:
@@ -183,7 +183,7 @@ def test_what_an_ordered_consumer_sends_to_its_retry_topic_is_dead(tmp_path: Pat
             await broker.send(to("%RETRY%group"))
             assert len(broker.records("%RETRY%group")) == 1
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 @pytest.mark.parametrize(("first", "then"), [(1, 2), (1, 7), (3, 1), (2, 5)])
@@ -209,4 +209,4 @@ def test_no_message_is_put_to_a_queue_that_no_route_shows(
             assert asked <= set(range(max(first, then)))
             assert len(asked) > 1 or max(first, then) == 1
 
-    asyncio.run(run())
+    simulated.run(run())

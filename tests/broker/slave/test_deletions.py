@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import shutil
 from functools import partial
 from pathlib import Path
@@ -14,6 +13,7 @@ from mqlake.protocol.codes import RequestCode
 from mqlake.protocol.headers.admin import TopicNameHeader
 from mqlake.replication import table_answers
 from mqlake.store.settings import BrokerRole
+from tests import simulated
 from tests.broker.admin.asking import done
 from tests.broker.running import Running, running, to
 from tests.broker.slave.pairs import SLAVE, name_server, pair, switch
@@ -65,7 +65,7 @@ def test_a_promoted_slave_lacks_the_topics_that_its_master_has_deleted(tmp_path:
             assert "Deleted" not in promoted.state.topics
             assert len(promoted.records("Orders")) == 1
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 def test_a_slave_that_was_down_meanwhile_removes_them_too(tmp_path: Path) -> None:
@@ -83,7 +83,7 @@ def test_a_slave_that_was_down_meanwhile_removes_them_too(tmp_path: Path) -> Non
                 await copied(one, slave)
                 assert [each.body for each in slave.records("Again", 1)] == [b"new"]
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 def test_queues_stay_that_the_master_has_without_a_topic(tmp_path: Path) -> None:
@@ -102,7 +102,7 @@ def test_queues_stay_that_the_master_has_without_a_topic(tmp_path: Path) -> None
             await done(master, RequestCode.CLEAN_UNUSED_TOPIC)
             await until(lambda: not queues(slave))
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 def test_queues_stay_whose_messages_are_younger_than_the_table(tmp_path: Path) -> None:
@@ -118,7 +118,7 @@ def test_queues_stay_whose_messages_are_younger_than_the_table(tmp_path: Path) -
             offset = broker.state.store.config.consumer_offsets.query("readers", "Orders", 1)
             assert offset == 1
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 @pytest.mark.parametrize("is_told", [True, False])
@@ -144,7 +144,7 @@ def test_queues_without_new_messages_go_too_if_a_topic_is_created_again(
             assert [each.body for each in promoted.records("Orders", 1)] == [b"new"]
             assert len(promoted.records("Others")) == 1
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 def test_a_slave_knows_which_incarnations_have_ended(tmp_path: Path) -> None:
@@ -161,4 +161,4 @@ def test_a_slave_knows_which_incarnations_have_ended(tmp_path: Path) -> None:
         async with running(tmp_path / "slave") as promoted:
             assert queues(promoted) == ["Others"]
 
-    asyncio.run(run())
+    simulated.run(run())

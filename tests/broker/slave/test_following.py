@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import struct
 from collections.abc import AsyncIterator, Mapping
@@ -29,6 +28,7 @@ from mqlake.remoting.route import Route
 from mqlake.remoting.server import RemotingServer
 from mqlake.replication import master_tables, table_parts
 from mqlake.store.settings import BrokerRole
+from tests import simulated
 from tests.broker.admin.asking import done
 from tests.broker.running import Running, running
 from tests.broker.slave.pairs import SLAVE, file, pair, switch
@@ -106,7 +106,7 @@ def test_a_slave_has_its_masters_tables_and_keeps_them(tmp_path: Path) -> None:
                 table.pop("pullOffsetTable", None)
             assert mine == theirs, name
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 def test_what_clients_ask_of_a_slave_changes_no_table(tmp_path: Path) -> None:
@@ -115,7 +115,7 @@ def test_what_clients_ask_of_a_slave_changes_no_table(tmp_path: Path) -> None:
             assert slave.state.groups.get_or_make("new") == SubscriptionGroup("new")
             assert list(slave.state.groups) == list(slave.state.topics) == []
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 def test_a_slave_that_is_promoted_follows_nobody(tmp_path: Path) -> None:
@@ -130,7 +130,7 @@ def test_a_slave_that_is_promoted_follows_nobody(tmp_path: Path) -> None:
             assert slave.state.topics.version == before
             assert offsets_of(slave) == {"T@g": {0: 5}}
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 class Master:
@@ -244,7 +244,7 @@ def test_nonsense_destroys_nothing(body: bytes, tmp_path: Path) -> None:
             await until(lambda: min(told.asked.get(code, 0) for code in CODES) >= 3)
             assert state(slave) == before
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 def test_a_refusal_destroys_nothing_and_is_logged_once(
@@ -256,7 +256,7 @@ def test_a_refusal_destroys_nothing_and_is_logged_once(
             await until(lambda: min(told.asked.get(code, 0) for code in CODES) >= 3)
             assert state(slave) == before
 
-    asyncio.run(run())
+    simulated.run(run())
     lines = [each for each in caplog.messages if each.startswith("topics are not copied")]
     assert len(lines) == 1
     assert "told so" in lines[0]
@@ -271,7 +271,7 @@ def test_a_table_that_a_later_version_has_emptied_is_empty(tmp_path: Path) -> No
             wanted = ({}, {}, {}, {}, [], (empty, empty, empty))
             await until(lambda: state(slave) == wanted)
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 def test_positions_wait_for_the_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -301,7 +301,7 @@ def test_positions_wait_for_the_log(tmp_path: Path, monkeypatch: pytest.MonkeyPa
             await until(lambda: slave.state.store.config.delay_offsets.items() == [(1, 9)])
             await until(lambda: slave.state.store.timers.checkpoint() != timer)
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 def test_pages_that_never_end_are_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -333,7 +333,7 @@ def test_pages_that_never_end_are_given_up(tmp_path: Path, monkeypatch: pytest.M
             await until(lambda: told.asked[code] >= asked + 8)
             assert state(slave)[0] == before
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 def test_a_master_of_a_release_without_a_table_is_followed_in_the_others(tmp_path: Path) -> None:
@@ -346,7 +346,7 @@ def test_a_master_of_a_release_without_a_table_is_followed_in_the_others(tmp_pat
             told.answers[code] = body
             await until(lambda: list(slave.state.topics) == ["New"])
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 def topics_of(pages: list[Any]) -> set[str]:
@@ -380,7 +380,7 @@ def test_pages_make_the_table(count: int, tmp_path: Path) -> None:
             found = list(msgspec.json.decode(bytes(answer.body))["topicConfigTable"])
             assert found == list(topics)[:2]
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 @pytest.mark.parametrize("size", [1, 500, 2 << 20])
@@ -421,7 +421,7 @@ def test_long_tables_come_in_parts(
             offsets.remove("g7", "Orders")
             await until(lambda: offsets_of(slave) == offsets_of(leader))
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 def test_pages_of_long_configurations_are_short(
@@ -436,4 +436,4 @@ def test_pages_of_long_configurations_are_short(
             await until(lambda: slave.state.groups.version == leader.state.groups.version)
             assert set(slave.state.groups) == set(leader.state.groups)
 
-    asyncio.run(run())
+    simulated.run(run())

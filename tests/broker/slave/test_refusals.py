@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import shutil
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from mqlake.broker.state.slave_refusals import REFUSED
 from mqlake.formats.consume_queue import SCHEDULE_TOPIC
 from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.headers.send import SendBackHeader
+from tests import simulated
 from tests.broker.pull.pulls import fill, numbers, pull, start_pull
 from tests.broker.running import running, to
 from tests.broker.slave.pairs import SLAVE, name_server, pair
@@ -44,7 +44,7 @@ def test_a_slave_refuses_what_is_its_masters(tmp_path: Path) -> None:
             codes = {route.code for route in slave.broker.routes}
             assert REFUSED.keys() <= codes
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 def test_a_slave_serves_pulls_only_if_it_is_told_to(tmp_path: Path) -> None:
@@ -57,7 +57,7 @@ def test_a_slave_serves_pulls_only_if_it_is_told_to(tmp_path: Path) -> None:
         async with running(tmp_path / "slave", slaveReadEnable=True, **SLAVE) as slave:
             assert (await pull(slave)).bodies == numbers(0, 5)
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 def test_a_consumer_that_lags_is_sent_to_the_slave_and_back(tmp_path: Path) -> None:
@@ -78,7 +78,7 @@ def test_a_consumer_that_lags_is_sent_to_the_slave_and_back(tmp_path: Path) -> N
             assert at_end.code == ResponseCode.PULL_RETRY_IMMEDIATELY
             assert at_end.offsets.suggest_which_broker_id == 0
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 def test_without_a_master_a_consumer_waits_at_the_slave(tmp_path: Path) -> None:
@@ -88,7 +88,7 @@ def test_without_a_master_a_consumer_waits_at_the_slave(tmp_path: Path) -> None:
             waiting = await start_pull(slave, 5, 50)
             assert waiting.code == ResponseCode.PULL_NOT_FOUND
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 @pytest.mark.parametrize(("reads", "suggested"), [(False, 0), (True, 1)])
@@ -101,7 +101,7 @@ def test_only_a_master_with_slaves_that_serve_reads_sends_consumers_there(
             await fill(broker, 3)
             assert (await pull(broker)).offsets.suggest_which_broker_id == suggested
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 def test_what_is_given_back_to_a_slave_goes_on_to_its_master(tmp_path: Path) -> None:
@@ -121,7 +121,7 @@ def test_what_is_given_back_to_a_slave_goes_on_to_its_master(tmp_path: Path) -> 
                 f"look message by offset failed, {1 << 40}",
             )
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 def test_nothing_is_given_back_without_a_master(tmp_path: Path) -> None:
@@ -132,7 +132,7 @@ def test_nothing_is_given_back_without_a_master(tmp_path: Path) -> None:
             assert answer.code == ResponseCode.SYSTEM_ERROR
             assert "cannot find addr for broker broker-a" in (answer.remark or "")
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 def test_a_slave_delivers_no_delayed_message(
@@ -157,7 +157,7 @@ def test_a_slave_delivers_no_delayed_message(
         async with running(tmp_path / "slave", messageDelayLevel="1s") as master:
             await until(lambda: len(master.records("Orders")) == 1)
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 def test_a_slave_that_lags_moves_no_consumer(tmp_path: Path) -> None:
@@ -184,4 +184,4 @@ def test_a_slave_that_lags_moves_no_consumer(tmp_path: Path) -> None:
             assert found.code == ResponseCode.PULL_OFFSET_MOVED
             assert found.offsets.next_begin_offset == 0
 
-    asyncio.run(run())
+    simulated.run(run())

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 
 from mqlake.admin import Admin, brokers
 from mqlake.broker.slave import following
 from mqlake.replication.replicas import Replicas
+from tests import simulated
 from tests.broker.running import running
 from tests.broker.slave.pairs import SLAVE, name_server, pair
 from tests.until import until
@@ -21,7 +21,7 @@ def test_a_slave_is_told_where_its_master_sends_the_log(tmp_path: Path) -> None:
             assert slave.state.replicas.master_ha_address == address
             assert slave.state.replicas.ha_address == ""
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 def test_a_slave_that_starts_first_finds_its_master(tmp_path: Path) -> None:
@@ -37,7 +37,7 @@ def test_a_slave_that_starts_first_finds_its_master(tmp_path: Path) -> None:
             slave.state.names.changed()
             await until(lambda: slave.state.replicas.master_address == "")
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 def test_the_log_of_one_master_is_not_taken_for_that_of_another() -> None:
@@ -61,7 +61,7 @@ def test_the_status_of_both(tmp_path: Path) -> None:
             address = found.ha_client_runtime_info.master_addr
             assert address == master.state.replicas.ha_address
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 def test_the_list_of_brokers_has_masters_and_slaves(tmp_path: Path) -> None:
@@ -75,7 +75,7 @@ def test_the_list_of_brokers_has_masters_and_slaves(tmp_path: Path) -> None:
             ]
             assert all(row.activated for row in rows)
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 def test_the_periods_are_those_that_the_documents_name() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 
 import pytest
@@ -13,6 +12,7 @@ from mqlake.formats.consume_queue import SCHEDULE_TOPIC
 from mqlake.protocol import naming
 from mqlake.protocol.codes import ResponseCode
 from mqlake.store.settings import BrokerRole
+from tests import simulated
 from tests.broker.running import running, to
 from tests.broker.slave.pairs import SLAVE, name_server, pair, switch
 from tests.broker.slave.test_refusals import copied
@@ -46,7 +46,7 @@ def test_a_slave_that_is_promoted_goes_on_where_its_master_was(tmp_path: Path) -
             assert "TBW102" in broker.state.topics
             assert set(naming.SYSTEM_GROUPS) <= set(broker.state.groups)
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 @pytest.mark.parametrize("is_restarted", [False, True])
@@ -68,7 +68,7 @@ def test_a_slave_that_is_promoted_knows_every_topic_with_messages(
             async with running(tmp_path / "slave") as promoted:
                 assert promoted.state.topics.get("Newest") is not None
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 def test_a_master_that_is_demoted_takes_and_delivers_nothing(tmp_path: Path) -> None:
@@ -89,7 +89,7 @@ def test_a_master_that_is_demoted_takes_and_delivers_nothing(tmp_path: Path) -> 
             switch(broker, BrokerRole.ASYNC_MASTER, 0)
             await until(lambda: len(broker.records("Orders")) == 1)
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 def test_nothing_else_is_switched(tmp_path: Path) -> None:
@@ -99,7 +99,7 @@ def test_nothing_else_is_switched(tmp_path: Path) -> None:
                 switch(broker, BrokerRole.SYNC_MASTER, 3)
             assert broker.runtime.settings.broker_role is BrokerRole.ASYNC_MASTER
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 async def addresses(names: str) -> dict[int, str]:

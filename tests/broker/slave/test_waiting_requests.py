@@ -11,6 +11,7 @@ from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.header import Header
 from mqlake.protocol.headers.pop import NotificationHeader
 from mqlake.store.settings import BrokerRole
+from tests import simulated
 from tests.broker.pop.popping import GROUP, LONG, TOPIC, header, pop, send
 from tests.broker.pull.pulls import polls, start_pull
 from tests.broker.running import Running, running
@@ -56,7 +57,7 @@ def test_pops_are_refused(tmp_path: Path) -> None:
             assert (count(broker), notification.done()) == (1, False)
             notification.cancel()
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 @pytest.mark.parametrize("serves_reads", [True, False])
@@ -76,4 +77,4 @@ def test_pulls_are_refused_unless_a_slave_serves_reads(tmp_path: Path, serves_re
             else:
                 assert (await pull).code == ResponseCode.SYSTEM_BUSY
 
-    asyncio.run(run())
+    simulated.run(run())

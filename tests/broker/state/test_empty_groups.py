@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from mqlake.protocol.codes import RequestCode
 from mqlake.protocol.headers.admin import GroupForbiddenHeader
 from mqlake.protocol.headers.clients import UnregisterClientHeader
 from mqlake.protocol.naming import SYSTEM_GROUPS
+from tests import simulated
 from tests.broker.admin.asking import done, wanted
 from tests.broker.running import Running, running, to
 from tests.crash.clock import ManualClock
@@ -111,7 +111,7 @@ def test_a_group_that_holds_nothing_expires(tmp_path: Path) -> None:
             assert groups_of(broker.state.groups) == {GROUP}, "its next consumer creates it"
             assert f"%RETRY%{GROUP}" in broker.state.topics
 
-    asyncio.run(main())
+    simulated.run(main())
 
 
 @pytest.mark.parametrize("hold", HOLDING)
@@ -134,7 +134,7 @@ def test_a_group_that_holds_something_stays(
             await pass_days(broker, clock)
             assert GROUP in broker.state.groups
 
-    asyncio.run(main())
+    simulated.run(main())
 
 
 @pytest.mark.parametrize("settings", [{}, {"autoCreateSubscriptionGroup": False}])
@@ -151,7 +151,7 @@ def test_groups_found_at_a_start_expire_if_consumers_may_create_them(
             await pass_days(broker, clock)
             assert len(groups_of(broker.state.groups)) == (9 if settings else 0)
 
-    asyncio.run(main())
+    simulated.run(main())
 
 
 def test_a_full_table_has_room_once_its_groups_hold_nothing(tmp_path: Path) -> None:
@@ -167,4 +167,4 @@ def test_a_full_table_has_room_once_its_groups_hold_nothing(tmp_path: Path) -> N
                 assert len(broker.state.groups) == most
             assert f"new{number}" in broker.state.clients.consumers
 
-    asyncio.run(main())
+    simulated.run(main())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 
 import pytest
@@ -10,6 +9,7 @@ import pytest
 from mqlake.formats.consume_queue import SCHEDULE_TOPIC
 from mqlake.protocol.codes import ResponseCode
 from mqlake.testing.advanced_clock import AdvancedClock
+from tests import simulated
 from tests.broker.consuming import Consumer
 from tests.broker.pop.popping import RETRY, bodies, change, pop, send
 from tests.broker.pop.test_pop import OUT, until
@@ -31,7 +31,7 @@ def test_heartbeats_create_the_retry_topic_afterwards(tmp_path: Path) -> None:
             assert OF_GROUP in broker.state.topics
             await consumer.close()
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 @pytest.mark.parametrize(("name", "level"), [(OF_GROUP, 1), (DEAD, -1)])
@@ -51,7 +51,7 @@ def test_a_message_is_sent_back_afterwards(tmp_path: Path, name: str, level: int
     def copies(broker: Running) -> int:
         return len(broker.records(SCHEDULE_TOPIC, 0)) + len(broker.records(DEAD))
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 @pytest.mark.parametrize("is_changed", [False, True])
@@ -71,4 +71,4 @@ def test_a_popped_message_is_redelivered_afterwards(tmp_path: Path, is_changed: 
                 assert RETRY not in broker.state.topics
             assert bodies(await until(broker, 1, invisible_time=OUT)) == ["a"]
 
-    asyncio.run(run())
+    simulated.run(run())

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 
 import pytest
 
 from mqlake.formats.config.topics import PERM_INHERIT, PERM_READ, PERM_WRITE, Topic
 from mqlake.protocol.codes import ResponseCode
+from tests import simulated
 from tests.broker.running import running, to
 
 
@@ -26,7 +26,7 @@ def test_a_topic_made_by_a_send_is_like_the_default_topic(tmp_path: Path) -> Non
             await broker.send(to("New", default_topic="Readable", unit_mode=True))
             assert topics.get("New") == Topic("New", 2, 2, PERM_READ, topic_sys_flag=1)
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 def test_topics_are_there_after_a_restart(tmp_path: Path) -> None:
@@ -38,7 +38,7 @@ def test_topics_are_there_after_a_restart(tmp_path: Path) -> None:
             assert broker.state.topics.get("Orders") == Topic("Orders", 4, 4)
             assert broker.state.topics.version == version
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 def test_producers_make_no_topics_where_the_settings_say_so(tmp_path: Path) -> None:
@@ -53,7 +53,7 @@ def test_producers_make_no_topics_where_the_settings_say_so(tmp_path: Path) -> N
             assert (await broker.send(to("%RETRY%group"))).code == ResponseCode.SUCCESS
             assert broker.state.topics.get("%RETRY%group") == Topic("%RETRY%group", 1, 1)
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 def test_the_topics_of_the_system(tmp_path: Path) -> None:
@@ -68,7 +68,7 @@ def test_the_topics_of_the_system(tmp_path: Path) -> None:
             )
             assert not topics.is_system("Orders")
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 def test_every_change_is_told_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -92,7 +92,7 @@ def test_every_change_is_told_once(tmp_path: Path, monkeypatch: pytest.MonkeyPat
             assert len(told) == 3
             assert told == sorted(set(told))
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 @pytest.mark.parametrize("group", ["x" * 121, "a/b", " "])
@@ -103,7 +103,7 @@ def test_groups_that_cannot_be(tmp_path: Path, group: str) -> None:
             made = broker.state.groups.get_or_make("group")
             assert made is broker.state.groups.get("group")
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 def test_groups_of_the_system_can_be_made_where_others_cannot(tmp_path: Path) -> None:
@@ -114,7 +114,7 @@ def test_groups_of_the_system_can_be_made_where_others_cannot(tmp_path: Path) ->
             assert groups.get_or_make("CID_RMQ_SYS_x") is not None
             assert "TOOLS_CONSUMER" in groups
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 @pytest.mark.parametrize("is_killed", [True, False])
@@ -138,4 +138,4 @@ def test_a_topic_whose_settings_are_lost_is_made_again(tmp_path: Path, is_killed
             assert broker.state.topics.get("%RETRY%group") == Topic("%RETRY%group", 1, 1)
             assert len(broker.records("Orders", 3)) == 1
 
-    asyncio.run(run())
+    simulated.run(run())

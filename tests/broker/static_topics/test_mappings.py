@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ from mqlake.protocol.body import encode_unquoted
 from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.headers.admin import CreateTopicHeader, TopicNameHeader
 from mqlake.protocol.logic_queues import MAX_STRETCHES
+from tests import simulated
 from tests.broker.running import Running, running
 from tests.broker.static_topics.pairs import (
     TOPIC,
@@ -59,8 +59,8 @@ def test_a_mapping_is_kept_answered_and_survives_a_restart(tmp_path: Path) -> No
         async with running(tmp_path) as broker:
             assert TOPIC not in broker.state.static_topics
 
-    asyncio.run(create())
-    asyncio.run(open_again())
+    simulated.run(create())
+    simulated.run(open_again())
 
 
 BAD = {
@@ -101,7 +101,7 @@ def test_a_bad_mapping_is_refused_and_changes_nothing(tmp_path: Path, name: str)
             assert TOPIC not in broker.state.topics
             assert TOPIC not in broker.state.static_topics
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 def test_bodies_that_are_no_mapping_are_refused(tmp_path: Path) -> None:
@@ -121,7 +121,7 @@ def test_bodies_that_are_no_mapping_are_refused(tmp_path: Path) -> None:
                 assert answer.code != ResponseCode.SUCCESS, body[:40]
             assert TOPIC not in broker.state.topics
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 def test_a_mapping_follows_the_one_before(tmp_path: Path) -> None:
@@ -152,7 +152,7 @@ def test_a_mapping_follows_the_one_before(tmp_path: Path) -> None:
             assert (await put(broker, forced, queues=4, force=True)).code == ResponseCode.SUCCESS
             assert await answered_mapping(broker) == forced
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 def test_a_damaged_file_keeps_its_topic_from_being_served(tmp_path: Path) -> None:
@@ -169,7 +169,7 @@ def test_a_damaged_file_keeps_its_topic_from_being_served(tmp_path: Path) -> Non
             assert (await put(broker, mapping(A, {0: [item(A)]}))).code == ResponseCode.SUCCESS
             assert await sent(broker, 2) == [0, 1]
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 def _to_static() -> Any:
@@ -197,7 +197,7 @@ def test_name_servers_know_a_mapping_when_it_is_answered(tmp_path: Path) -> None
                 B: {1: 3},
             }
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 def test_stretches_without_messages_and_past_leaders_are_removed(tmp_path: Path) -> None:
@@ -219,7 +219,7 @@ def test_stretches_without_messages_and_past_leaders_are_removed(tmp_path: Path)
             await cleaning.clean()
             assert (await answered_mapping(b)).hosted_queues == {}
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 def test_stretches_with_messages_stay(tmp_path: Path) -> None:
@@ -229,7 +229,7 @@ def test_stretches_with_messages_stay(tmp_path: Path) -> None:
             await _cleaning(b).clean()
             assert await answered_mapping(b) == before
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 def _cleaning(broker: Running) -> Any:

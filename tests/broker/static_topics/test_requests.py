@@ -19,6 +19,7 @@ from mqlake.protocol.headers.offsets import (
     UpdateConsumerOffsetHeader,
 )
 from mqlake.protocol.headers.pull import COMMITS_OFFSET, HAS_SUBSCRIPTION, MAY_SUSPEND
+from tests import simulated
 from tests.broker.pull.pulls import GROUP, Pulled, polls, pull_header, pulled
 from tests.broker.running import PATIENCE, Running, running, to
 from tests.broker.static_topics.pairs import (
@@ -64,7 +65,7 @@ def on_moved(
         async with moved(path, **settings) as (a, b):
             await check(a, b)
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 def test_a_logic_queue_is_sent_to_and_read_under_its_own_id(tmp_path: Path) -> None:
@@ -85,7 +86,7 @@ def test_a_logic_queue_is_sent_to_and_read_under_its_own_id(tmp_path: Path) -> N
             assert answer.fields["queueId"] in ("0", "1")
             assert (await broker.send(to(TOPIC, queue_id=2))).code == NOT_LEADER
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 def test_many_sends_at_once_do_not_bypass_the_mapping(tmp_path: Path) -> None:
@@ -98,7 +99,7 @@ def test_many_sends_at_once_do_not_bypass_the_mapping(tmp_path: Path) -> None:
             assert offsets == list(range(550, 750))
             assert len(broker.records(TOPIC, 2)) == 250
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 def test_only_the_leader_serves_a_logic_queue(tmp_path: Path) -> None:
@@ -246,7 +247,7 @@ def test_a_broker_that_does_not_answer_is_named(tmp_path: Path) -> None:
             assert "gone" in found.remark
             assert await sent(b, 1) == [100]
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 def test_mappings_that_name_each_other_are_followed_once(tmp_path: Path) -> None:
@@ -260,7 +261,7 @@ def test_mappings_that_name_each_other_are_followed_once(tmp_path: Path) -> None
                 assert found.offsets.next_begin_offset == 100
                 assert await offset(broker, RequestCode.GET_MIN_OFFSET, queue()) == 0
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 def test_a_queue_whose_offsets_are_not_decided(tmp_path: Path) -> None:
@@ -272,7 +273,7 @@ def test_a_queue_whose_offsets_are_not_decided(tmp_path: Path) -> None:
                 assert (await broker.ask(code, queue())).code == ResponseCode.SYSTEM_ERROR
             assert (await pull(broker, 0)).code == ResponseCode.SYSTEM_ERROR
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 def test_a_pull_that_waits_is_answered_when_its_queue_moves(tmp_path: Path) -> None:
@@ -299,7 +300,7 @@ def test_a_pull_that_waits_is_answered_when_its_queue_moves(tmp_path: Path) -> N
             assert (found.bodies, found.offsets.offset_delta) == ([b"m0"], 10_000)
             assert found.offsets.next_begin_offset == 10_001
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 @pytest.mark.parametrize("at", [-1, -(2**63), 2**63 - 1])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ from mqlake.formats.sys_flag import TRANSACTION_COMMIT, TRANSACTION_NONE, TRANSA
 from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.headers.transactions import CheckTransactionHeader, EndTransactionHeader
 from mqlake.store.delivery.transaction_messages import HALF_TOPIC
+from tests import simulated
 from tests.broker.clients_of import known_client
 from tests.broker.running import running
 from tests.broker.transactions.half_messages import changed, prepare
@@ -36,7 +36,7 @@ def test_commit_and_roll_back(tmp_path: Path, flush: str) -> None:
             assert message.body == b"half"
             assert message.prepared_transaction_offset == committed.commit_log_offset
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def test_not_ended(tmp_path: Path, fields: dict[str, Any], code: ResponseCode, r
             assert answer.code == code
             assert remark in str(answer.remark)
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 def test_a_producer_of_the_group_is_asked(tmp_path: Path) -> None:
@@ -96,4 +96,4 @@ def test_a_producer_of_the_group_is_asked(tmp_path: Path) -> None:
             assert [found.body for found in broker.records("Orders", 1)] == [b"half"]
             assert other.asked.empty()
 
-    asyncio.run(run())
+    simulated.run(run())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 
 import pytest
@@ -13,6 +12,7 @@ from mqlake.formats.topic_names import DISCARDED_TOPIC, HALF_TOPIC
 from mqlake.protocol.codes import RequestCode
 from mqlake.protocol.headers.transactions import ResumeCheckHeader
 from mqlake.store.append.message import Message
+from tests import simulated
 from tests.broker.admin.asking import done, refused
 from tests.broker.running import Running, running
 
@@ -45,7 +45,7 @@ def test_a_half_that_was_given_up_is_checked_from_the_start(tmp_path: Path) -> N
             expected = HALF | {"TRANSACTION_CHECK_TIMES": "0"}
             assert expected.items() <= again.properties.items()
 
-    asyncio.run(check())
+    simulated.run(check())
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_what_is_no_half_message_is_refused(
             await refused(broker, CODE, put(broker, topic, properties), match="not a half message")
             assert broker.records(HALF_TOPIC) == []
 
-    asyncio.run(check())
+    simulated.run(check())
 
 
 @pytest.mark.parametrize("message_id", ["", "x", "7F00000100002A9F7FFFFFFFFFFFFFFF", "F" * 32])
@@ -70,4 +70,4 @@ def test_an_id_of_no_message_is_refused(tmp_path: Path, message_id: str) -> None
             header = ResumeCheckHeader(msg_id=message_id or None)
             await refused(broker, CODE, header, match=f"msgId {message_id}")
 
-    asyncio.run(check())
+    simulated.run(check())
