@@ -10,6 +10,7 @@ from mqlake.auth.accounts import Accounts
 from mqlake.auth.authentication import Authentication
 from mqlake.auth.authorization import Authorization, Scope
 from mqlake.auth.metadata import AccountFile
+from mqlake.auth.plain.access import PlainAccess
 from mqlake.auth.settings import AuthSettings, codes, initial_user
 from mqlake.auth.signers import Signers
 from mqlake.auth.state import State
@@ -28,6 +29,9 @@ _log = logging.getLogger(__name__)
 class Access:
     """Who may make which request of a server.
 
+    Args:
+        plain: decides instead, by the files of ACL 1.0; None without them.
+
     Attributes:
         accounts: the users and ACLs; None if authentication is off.
         is_authorizing: whether permissions are checked, not only users.
@@ -35,10 +39,16 @@ class Access:
         inner: the name of the user with which servers sign their own requests.
     """
 
-    def __init__(self, settings: AuthSettings, directory: OwnedDirectory, scope: Scope) -> None:
+    def __init__(
+        self,
+        settings: AuthSettings,
+        directory: OwnedDirectory,
+        scope: Scope,
+        plain: PlainAccess | None = None,
+    ) -> None:
         inner = settings.inner_credentials
         self.inner = None if inner is None else inner.access_key
-        self.signers = Signers()
+        self.signers, self._plain = Signers(), plain
         self.accounts: Accounts | None = None
         self._authorization: Authorization | None = None
         if not settings.authentication_enabled:
@@ -56,7 +66,9 @@ class Access:
 
     @property
     def checks(self) -> tuple[Check, ...]:
-        """Return the checks before every route; none if authentication is off."""
+        """Return the checks before every route; none if nobody is checked."""
+        if self._plain is not None:
+            return (self._check_plain,)
         return () if self.accounts is None else (self._check,)
 
     def routes(self, routes: Iterable[Route]) -> Iterable[Route]:
@@ -65,7 +77,7 @@ class Access:
         Calls that serve several frames, or one without its header, are left out: a check receives
         no more than the header of one frame, so the other signatures would not be checked.
         """
-        if self.accounts is None:
+        if not self.checks:
             return routes
         return [replace(route, run=None, one=None) for route in routes]
 
@@ -77,16 +89,27 @@ class Access:
 
     def _check(self, peer: Peer, request: Command, _route: Route) -> None:
         user = self._authentication.user(request, peer.address)
-        fields = request.fields
-        # A broker forwards the fields of some requests: nobody must be able to send them again.
-        fields.pop(SIGNATURE, None)
-        fields.pop(SECURITY_TOKEN, None)
-        if user is None:
-            fields.pop(ACCESS_KEY, None)
-        else:
-            self.signers.note(peer, user.username)
+        self._note(peer, request, None if user is None else user.username)
         if self._authorization is not None:
             self._authorization.check(user, request, peer.address)
+
+    def _check_plain(self, peer: Peer, request: Command, _route: Route) -> None:
+        assert self._plain is not None
+        account = self._plain.check(request, peer.address)
+        self._note(peer, request, None if account is None else account.access_key)
+
+    def _note(self, peer: Peer, request: Command, name: str | None) -> None:
+        """Note who has signed a request, and remove its signature.
+
+        A broker forwards the fields of some requests: nobody must be able to send them again.
+        """
+        fields = request.fields
+        fields.pop(SIGNATURE, None)
+        fields.pop(SECURITY_TOKEN, None)
+        if name is None:
+            fields.pop(ACCESS_KEY, None)
+        else:
+            self.signers.note(peer, name)
 
 
 def open_accounts(settings: AuthSettings, directory: OwnedDirectory) -> Accounts:

@@ -244,15 +244,10 @@ class Broker:
     def _checks(self) -> Sequence[Check]:
         """Return what is checked before every route."""
         state = self.state
-        if state.access.accounts is None:
-            return state.quotas.check_address, state.refusals.check
         checks = state.access.checks
-        return (
-            state.quotas.check_address,
-            *checks,
-            state.quotas.check_user,
-            state.refusals.check,
-        )
+        if checks:
+            checks = (*checks, state.quotas.check_user)
+        return state.quotas.check_address, *checks, state.refusals.check
 
     def _limit_clients(self) -> None:
         now = self.settings

@@ -27,7 +27,7 @@ def address_quota(settings: BrokerSettings) -> Quota:
 
 def user_quota(settings: BrokerSettings) -> Quota:
     """Return what one user may use; nothing is limited while nobody is known."""
-    if not settings.authentication_enabled:
+    if not (settings.authentication_enabled or settings.acl_enable):
         return Quota()
     return Quota(
         settings.max_connections_per_user,

@@ -377,6 +377,12 @@ class BrokerSettings(ReplicationSettings, frozen=True, rename="camel", kw_only=T
     """Codes of requests that need no signature."""
     authorization_whitelist: Restart[auth.RequestCodes] = ""
     """Codes of requests that need no permission."""
+    acl_enable: Restart[bool] = False
+    """Whether accounts in files decide who may make which request: RocketMQ's ACL 1.0
+    ([security.md](security.md#acl-10)). It cannot be combined with `authenticationEnabled`."""
+    rocketmq_home: Restart[PathOrEmpty] = ""
+    """The directory that contains `conf/plain_acl.yml` and `conf/acl`. Empty: the directory that
+    the variable `ROCKETMQ_HOME` names. Only `aclEnable` uses it."""
     max_user_nums: Restart[Annotated[int, Within(1, 100_000)]] = 1000
     """The maximum number of users."""
     max_acl_entry_nums: Restart[Annotated[int, Within(1, 100_000)]] = 1000
@@ -436,10 +442,22 @@ class BrokerSettings(ReplicationSettings, frozen=True, rename="camel", kw_only=T
                 "setting controllerAddr: enableControllerMode needs the addresses of controllers"
             )
         auth.check(self)
+        self._check_acl()
         wanted = self.store_path_commit_log
         if wanted and Path(wanted).expanduser() != self.store_path / "commitlog":
             raise StoreError(
                 f"setting storePathCommitLog: {wanted} is not commitlog in storePathRootDir"
+            )
+
+    def _check_acl(self) -> None:
+        if self.acl_enable and self.authentication_enabled:
+            raise StoreError(
+                "setting aclEnable: authenticationEnabled is on, too: choose one of them"
+            )
+        if self.acl_enable and self.acl_home is None:
+            raise StoreError(
+                "setting aclEnable: name the directory that contains conf/plain_acl.yml with"
+                " rocketmqHome, or with the variable ROCKETMQ_HOME"
             )
 
     def _check_role(self) -> None:
@@ -458,6 +476,12 @@ class BrokerSettings(ReplicationSettings, frozen=True, rename="camel", kw_only=T
     def has_acting_master(self) -> bool:
         """Return whether a slave of this broker's name acts while the master is gone."""
         return self.enable_slave_acting_master and not self.enable_controller_mode
+
+    @property
+    def acl_home(self) -> Path | None:
+        """Return the directory whose `conf` contains the files of ACL 1.0, None if unknown."""
+        text = self.rocketmq_home or os.environ.get("ROCKETMQ_HOME", "")
+        return Path(text).expanduser() if text else None
 
     @property
     def store_path(self) -> Path:

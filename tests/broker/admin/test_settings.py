@@ -312,6 +312,7 @@ GIVEN = {
     "brokerNotActiveTimeoutMillis": 10_000,
     "authenticationEnabled": False,
     "authorizationEnabled": False,
+    "aclEnable": False,
     **SMALL,
 }
 """What a test has no choice of: where it listens, how much memory it takes, and two times of which

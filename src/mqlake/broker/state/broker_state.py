@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 
 from mqlake.auth.access import Access
 from mqlake.auth.authorization import Scope
+from mqlake.auth.plain.access import LOOK as LOOK_AT_ACL
+from mqlake.auth.plain.access import PlainAccess
 from mqlake.auth.rules import BROKER
 from mqlake.broker.runtime import BrokerRuntime
 from mqlake.broker.state.busy import Busy
@@ -86,7 +88,7 @@ class BrokerState:
         self.busy = Busy()
         topic_at = MessageTopics(store.reads).topic_at
         scope = Scope(BROKER, live.now.broker_cluster_name, topic_at)
-        self.access = Access(live.now, store.directory, scope)
+        self.access = Access(live.now, store.directory, scope, _plain_access(runtime))
         self.quotas = Quotas(self.busy.refusal)
 
         def creators(limits: CreationLimits) -> Creators:
@@ -148,3 +150,14 @@ class BrokerState:
         self.refusals = SlaveRefusals(live, self.replicas)
         self.names = Registration(live, self.topics, self.static_topics, self.replicas, slices)
         self.replication = Replication(live, store, self.replicas, cut)
+
+
+def _plain_access(runtime: BrokerRuntime) -> PlainAccess | None:
+    """Return the checks by ACL 1.0, whose files are watched; None if it is off."""
+    home = runtime.settings.acl_home
+    if not runtime.settings.acl_enable or home is None:
+        return None
+    plain = PlainAccess(home)
+    runtime.repeating.every(LOOK_AT_ACL, plain.look)
+    runtime.on_stop.append(plain.stop)
+    return plain

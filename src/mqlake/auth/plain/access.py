@@ -1,0 +1,79 @@
+"""The check of every request by ACL 1.0, with files that are watched."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from pathlib import Path
+from typing import Final
+
+from mqlake.auth.authentication import AUDIT
+from mqlake.auth.plain.accounts import Account
+from mqlake.auth.plain.files import PlainFiles
+from mqlake.auth.plain.verdict import check
+from mqlake.auth.sources import source_of, source_text
+from mqlake.errors import StoreError
+from mqlake.protocol.command import Command
+from mqlake.protocol.errors import RemotingError
+
+_log: Final = logging.getLogger(__name__)
+
+LOOK: Final = 0.5
+"""Seconds between two looks at the files."""
+
+
+class PlainAccess:
+    """Who may make which request, as the files of ACL 1.0 say.
+
+    Args:
+        home: the directory that contains `conf`.
+
+    Raises:
+        StoreError: a file is wrong.
+    """
+
+    def __init__(self, home: Path) -> None:
+        self._files = PlainFiles(home)
+        self._signs = self._files.signs()
+        self._rules = self._files.read()
+        self._looking: asyncio.Task[None] | None = None
+
+    def check(self, request: Command, peer: str) -> Account | None:
+        """Return who has signed a request; None if its address is in a white list.
+
+        Args:
+            peer: "ip:port" of the other side.
+
+        Raises:
+            RemotingError: it is refused.
+            FormatError: its body cannot be read.
+        """
+        source = source_of(peer)
+        address = source_text(peer) if source is None else str(source)
+        try:
+            return check(self._rules, request, address)
+        except RemotingError as error:
+            AUDIT.info("[ACL] request %d from %s is refused: %s", request.code, peer, error.remark)
+            raise
+
+    def look(self) -> None:
+        """Look for changes of the files in a thread; what they say takes effect after that."""
+        if self._looking is None or self._looking.done():
+            self._looking = asyncio.get_running_loop().create_task(self._look())
+
+    async def stop(self) -> None:
+        """Return once no thread looks at the files."""
+        if self._looking is not None:
+            await asyncio.gather(self._looking, return_exceptions=True)
+
+    async def _look(self) -> None:
+        signs = await asyncio.to_thread(self._files.signs)
+        if signs == self._signs:
+            return
+        self._signs = signs
+        try:
+            self._rules = await asyncio.to_thread(self._files.read)
+        except StoreError as error:
+            _log.error("the accounts stay as they were: %s", error)
+        else:
+            _log.info("the accounts were read again: there are %d", len(self._rules.accounts))
