@@ -28,6 +28,7 @@ from mqlake.protocol.headers.pop import AckHeader
 from mqlake.protocol.headers.pull import COMMITS_OFFSET, HAS_SUBSCRIPTION
 from mqlake.remoting.slices import Job
 from mqlake.store.config.consumer_offsets import ConsumerOffsetTable
+from tests import simulated
 from tests.broker.admin.asking import done, refused, wanted
 from tests.broker.asking import commit, lock
 from tests.broker.pop import popping
@@ -69,7 +70,7 @@ def test_topics_and_groups(tmp_path: Path) -> None:
             await done(broker, RequestCode.HEART_BEAT, body=beat)
             assert "%RETRY%one" in broker.state.topics, "of a group that there is"
 
-    asyncio.run(main())
+    simulated.run(main())
 
 
 async def beat(broker: Running, data: Heartbeat, match: str) -> None:
@@ -114,7 +115,7 @@ def test_heartbeats(tmp_path: Path) -> None:
             await beat(other, Heartbeat("o", many[2:3]), "maxClientNums")
             await other.client.close()
 
-    asyncio.run(main())
+    simulated.run(main())
 
 
 def test_offsets_and_locks(tmp_path: Path) -> None:
@@ -143,7 +144,7 @@ def test_offsets_and_locks(tmp_path: Path) -> None:
             assert "maxLockNums" in await lock(broker, 1, 10)
             assert not await lock(broker, 8), "once more"
 
-    asyncio.run(main())
+    simulated.run(main())
 
 
 def test_offsets_of_pulls(tmp_path: Path) -> None:
@@ -164,7 +165,7 @@ def test_offsets_of_pulls(tmp_path: Path) -> None:
             assert offsets.query_pull(READERS, "Orders", 0) == 3
             assert len(offsets) == 1000
 
-    asyncio.run(main())
+    simulated.run(main())
 
 
 def test_modes_of_groups(tmp_path: Path) -> None:
@@ -182,7 +183,7 @@ def test_modes_of_groups(tmp_path: Path) -> None:
             assert len(modes) == 1000
             assert modes["g0"]["mode"] == "PULL"
 
-    asyncio.run(main())
+    simulated.run(main())
 
 
 def fill_offsets(offsets: ConsumerOffsetTable) -> None:
@@ -231,7 +232,7 @@ def test_offsets_that_are_reset_and_copied(tmp_path: Path, monkeypatch: pytest.M
             assert offsets.query_topic("g", "T") == dict.fromkeys(range(8), 0)
             assert len(offsets) == 1000
 
-    asyncio.run(main())
+    simulated.run(main())
 
 
 def test_offsets_of_pops(tmp_path: Path) -> None:
@@ -269,7 +270,7 @@ def test_offsets_of_pops(tmp_path: Path) -> None:
             broker.state.store.core.durability.sync_log()
             await until(lambda: offsets.query(popping.GROUP, popping.TOPIC, 0) == 2)
 
-    asyncio.run(main())
+    simulated.run(main())
 
 
 async def refused_pop(broker: Running, group: str, queue_id: int) -> str:
@@ -300,7 +301,7 @@ def test_pulls_that_wait(tmp_path: Path) -> None:
             for each in (one, two, three):
                 await each.client.close()
 
-    asyncio.run(main())
+    simulated.run(main())
 
 
 def test_answers_that_would_be_too_long(tmp_path: Path) -> None:
@@ -317,7 +318,7 @@ def test_answers_that_would_be_too_long(tmp_path: Path) -> None:
             answer = await done(broker, RequestCode.GET_CONSUMER_CONNECTION_LIST, asked)
             assert len(json.loads(bytes(answer.body))["connectionSet"]) == 1
 
-    asyncio.run(main())
+    simulated.run(main())
 
 
 @pytest.mark.parametrize("fields", [{"perm": 8}, {"perm": -1}, {"topic_filter_type": "x" * 65}])
@@ -327,7 +328,7 @@ def test_topics_that_cannot_be(tmp_path: Path, fields: dict[str, object]) -> Non
             create = RequestCode.UPDATE_AND_CREATE_TOPIC
             await refused(broker, create, wanted("T", **fields), match="the topic[T]")
 
-    asyncio.run(main())
+    simulated.run(main())
 
 
 def test_groups_and_lists_that_are_too_long(tmp_path: Path) -> None:
@@ -341,7 +342,7 @@ def test_groups_and_lists_that_are_too_long(tmp_path: Path) -> None:
             code = RequestCode.UPDATE_AND_CREATE_TOPIC_LIST
             await refused(broker, code, body=body, match="maxAdminBodySize")
 
-    asyncio.run(main())
+    simulated.run(main())
 
 
 def test_what_files_of_a_store_state(tmp_path: Path) -> None:
@@ -363,4 +364,4 @@ def test_what_files_of_a_store_state(tmp_path: Path) -> None:
             assert kept is not None
             assert kept.retry_queue_nums == MOST_QUEUES
 
-    asyncio.run(main())
+    simulated.run(main())

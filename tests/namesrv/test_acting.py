@@ -23,6 +23,7 @@ from mqlake.remoting.route import Route
 from mqlake.remoting.server import RemotingServer
 from mqlake.remoting.slices import run_at_once
 from mqlake.remoting.tls.options import ClientTls
+from tests import simulated
 from tests.namesrv.asking import Asking, running
 from tests.namesrv.registrations import place, registration
 
@@ -181,7 +182,7 @@ def test_notices_over_the_wire() -> None:
             assert (went.min_broker_id, went.offline_broker_addr) == (1, "127.0.0.1:9")
             assert went.ha_broker_addr is None
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 def test_nobody_is_notified_unless_the_name_server_is_told_to() -> None:
@@ -198,7 +199,7 @@ def test_nobody_is_notified_unless_the_name_server_is_told_to() -> None:
             assert (only.min_broker_id, only.offline_broker_addr) == (2, "127.0.0.1:9")
             assert broker.notices.empty()
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 class Client:
@@ -253,7 +254,7 @@ def test_few_brokers_are_notified_at_the_same_time(monkeypatch: pytest.MonkeyPat
         assert "later:1" in Client.told
         await notices.stop()
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 def test_nobody_is_notified_that_a_name_server_stops(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -278,4 +279,4 @@ def test_nobody_is_notified_that_a_name_server_stops(monkeypatch: pytest.MonkeyP
             await server.stop()
         assert told == []
 
-    asyncio.run(run())
+    simulated.run(run())

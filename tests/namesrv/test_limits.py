@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import pytest
 
 from mqlake.formats.config.topics import Topic
@@ -13,6 +11,7 @@ from mqlake.protocol.bodies.route import TopicQueueMappingInfo
 from mqlake.protocol.codes import RequestCode
 from mqlake.protocol.errors import RemotingError
 from mqlake.remoting.slices import run_at_once
+from tests import simulated
 from tests.namesrv.asking import running
 from tests.namesrv.registrations import place, registration
 
@@ -73,4 +72,4 @@ def test_values() -> None:
             await names.ask(RequestCode.DELETE_KV_CONFIG, {"namespace": "n", "key": "b"})
             await names.ask(put, {"namespace": "n", "key": "c", "value": "c"})
 
-    asyncio.run(main())
+    simulated.run(main())

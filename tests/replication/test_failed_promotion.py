@@ -14,6 +14,7 @@ from mqlake.formats.checkpoint import decode_checksummed
 from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.replication.group import Epochs
 from mqlake.store.loop.log_copying import LogCopying
+from tests import simulated
 from tests.broker.controller.fake import controller
 from tests.broker.controller.test_membership import is_master, member, same, send
 from tests.broker.running import Running, running
@@ -69,7 +70,7 @@ def test_a_topic_that_starts_again_after_a_port_was_in_use(tmp_path: Path) -> No
             assert decode_checksummed((tmp_path / "two" / "checkpoint").read_bytes()) is None
             await check_new_topic(one, two)
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 def test_a_topic_that_starts_again_after_an_epoch_could_not_begin(
@@ -101,7 +102,7 @@ def test_a_topic_that_starts_again_after_an_epoch_could_not_begin(
                 await until(lambda: is_master(one) and fake.members == {1, 2})
                 await check_new_topic(one, two)
 
-    asyncio.run(run())
+    simulated.run(run())
     assert failures
 
 
@@ -118,7 +119,7 @@ def test_a_store_that_cannot_be_prepared_to_follow_follows_nobody(
             await asyncio.sleep(0.2)
             assert end(two) == before
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 def test_a_store_that_cannot_be_prepared_to_lead_still_follows(
@@ -134,7 +135,7 @@ def test_a_store_that_cannot_be_prepared_to_lead_still_follows(
             await until(lambda: follower(two).problem is None)
             await check_new_topic(one, two)
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 async def _refuse(_: LogCopying) -> None:

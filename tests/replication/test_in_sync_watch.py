@@ -14,6 +14,7 @@ from mqlake.replication.in_sync_watch import InSyncWatch
 from mqlake.replication.term import RefusedError, Term
 from mqlake.store.replication.epochs import Epochs
 from mqlake.store.replication.in_sync_set import InSyncSet
+from tests import simulated
 from tests.crash.disk import RecordedDisk
 from tests.until import until
 
@@ -74,7 +75,7 @@ def watching(watched: Watched, test: Callable[[], Awaitable[None]]) -> None:
         finally:
             await watched.watch.stop()
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 def test_who_may_have_become_a_member_counts_until_the_controller_says_otherwise() -> None:

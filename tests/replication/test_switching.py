@@ -15,6 +15,7 @@ from mqlake.replication.slave_log import SlaveLog
 from mqlake.store.live_settings import LiveSettings
 from mqlake.store.loop.dispatching import Dispatching
 from mqlake.store.settings import BrokerRole
+from tests import simulated
 from tests.broker.live.observing import change
 from tests.broker.running import Running, running, to
 from tests.broker.slave.pairs import name_server
@@ -55,7 +56,7 @@ def test_a_master_and_its_slave_change_places(tmp_path: Path) -> None:
             assert await send(two, 10) == 309
             await until(lambda: end(one) == end(two))
 
-    asyncio.run(run())
+    simulated.run(run())
     assert log_of(tmp_path / "one") == log_of(tmp_path / "two")
 
 
@@ -67,7 +68,7 @@ def test_the_role_holds_after_a_restart(tmp_path: Path) -> None:
         async with running(tmp_path / "store", conf, **SLAVE) as broker:
             await change(broker, brokerRole="SYNC_MASTER")
 
-    asyncio.run(run())
+    simulated.run(run())
     assert conf.read_text() == "# ours\nbrokerRole=SYNC_MASTER\nbrokerId=0\n"
 
 
@@ -81,7 +82,7 @@ def test_a_promoted_sync_master_waits_for_slaves(tmp_path: Path) -> None:
             await change(broker, brokerRole="ASYNC_MASTER")
             assert await send(broker) == 3
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 def test_a_send_that_waits_for_slaves_is_not_acknowledged_by_a_demotion(tmp_path: Path) -> None:
@@ -113,7 +114,7 @@ def test_what_is_no_role_changes_nothing(tmp_path: Path, values: dict[str, objec
             assert broker.runtime.settings.broker_role is BrokerRole.ASYNC_MASTER
             assert await send(broker) == 0
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 def test_a_broker_that_cannot_listen_for_slaves_stays_a_slave(
@@ -142,7 +143,7 @@ def test_a_broker_that_cannot_listen_for_slaves_stays_a_slave(
                 await until(lambda: end(two) == end(one))
                 assert follower(two).problem is None
 
-    asyncio.run(run())
+    simulated.run(run())
     assert {*roles} == {BrokerRole.SLAVE}
 
 
@@ -166,7 +167,7 @@ def test_the_settings_file_keeps_the_old_role_if_nothing_works(
             assert "not copied until a restart" in (answer.remark or "")
             assert broker.runtime.settings.is_slave
 
-    asyncio.run(run())
+    simulated.run(run())
     assert conf.read_text() == "brokerRole=SLAVE\nbrokerId=1\n"
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from pathlib import Path
 
@@ -10,6 +9,7 @@ from mqlake.broker.state.queue_locks import LIFETIME, QueueLocks
 from mqlake.protocol.bodies.message_queue import MessageQueue
 from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.remoting.shares import Shares
+from tests import simulated
 from tests.broker.running import Running, running
 
 A, B, C = (MessageQueue("Orders", "broker-a", queue_id) for queue_id in range(3))
@@ -82,4 +82,4 @@ def test_requests(tmp_path: Path) -> None:
             answer = await broker.ask(RequestCode.LOCK_BATCH_MQ, None, b"{]")
             assert answer.code == ResponseCode.SYSTEM_ERROR
 
-    asyncio.run(main())
+    simulated.run(main())
