@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from enum import IntFlag
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, cast
 
 from mqlake.auth.plain.addresses import Matches, addresses
 from mqlake.auth.plain.ip_text import split
@@ -104,8 +104,13 @@ def _texts(listed: object) -> Iterable[str]:
         return ()
     if not isinstance(listed, list):
         raise FormatError("topicPerms and groupPerms must be lists")
-    return (str(each) for each in listed)  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+    return (_joined(str(each)) for each in cast("list[object]", listed))
 
 
 def _text(value: object) -> str | None:
-    return None if value is None else str(value)
+    return None if value is None else _joined(str(value))
+
+
+def _joined(text: str) -> str:
+    """Return a text in which characters that were escaped as two halves are whole."""
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
