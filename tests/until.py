@@ -29,6 +29,12 @@ async def _value(found: Any) -> Any:
     return await found if inspect.isawaitable(found) else found
 
 
+async def rounds(count: int = 50) -> None:
+    """Let the event loop do what is ready now, and what follows from that, without any wait."""
+    for _ in range(count):
+        await asyncio.sleep(0)
+
+
 def wait_until(
     holds: Callable[[], Any], patience: float = PATIENCE, *, why: Callable[[], object] = str
 ) -> None:

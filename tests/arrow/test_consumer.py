@@ -24,6 +24,7 @@ from mqlake.client.consumer.broker_calls import BrokerCalls
 from mqlake.testing import RunningBroker, broker
 from tests.client.servers import wait_for_dispatch
 from tests.query.live.topics import wait_for_route
+from tests.until import rounds, until
 
 PATIENCE = 200
 FIRST = msgspec.structs.replace(SETTINGS, consume_from="first", handover=0.1)
@@ -176,15 +177,11 @@ def test_a_cancelled_reader_wakes_another_one(running: RunningBroker) -> None:
 
         async with ArrowConsumer(names, "woken", "Woken", settings=FIRST) as consumer:
             slow = asyncio.create_task(read(consumer, 30))
-            await asyncio.sleep(0.1)
+            await rounds()
             other = asyncio.create_task(read(consumer, 0.01))
             await send(running, "Woken", 1)
-            async with asyncio.timeout(PATIENCE):
-                while True:
-                    if len(consumer._parts.inbox):
-                        break
-                    await asyncio.sleep(0.01)
-            await asyncio.sleep(0.2)
+            await until(lambda: len(consumer._parts.inbox))
+            await rounds()
             assert not got.is_set(), "the first one waits for more"
             slow.cancel()
             async with asyncio.timeout(PATIENCE):

@@ -60,8 +60,15 @@ def test_a_thread_that_always_works_looks_only_when_overdue(
 ) -> None:
     if is_overdue:
         monkeypatch.setattr(garbage, "_LONGEST", 0.0)
-    # A busy machine lets no thread work all the time: it has worked for as long as has passed.
-    monkeypatch.setattr(garbage, "time", SimpleNamespace(thread_time=time.monotonic))
+    looks = 0
+
+    def always_worked() -> float:
+        """Return a time that no busy machine makes shorter than what has passed."""
+        nonlocal looks
+        looks += 1
+        return time.monotonic()
+
+    monkeypatch.setattr(garbage, "time", SimpleNamespace(thread_time=always_worked))
 
     async def main() -> None:
         with quiet_collection():
@@ -69,7 +76,7 @@ def test_a_thread_that_always_works_looks_only_when_overdue(
             if is_overdue:
                 await _gone(dead)
             else:
-                await asyncio.sleep(0.3)
+                await until(lambda: looks > 20)
                 assert dead() is not None
 
     asyncio.run(main())

@@ -18,7 +18,7 @@ from mqlake.remoting.limits import Limits
 from mqlake.remoting.shared import Shared
 from tests.protocol.messages import frame, json_header
 from tests.remoting.serving import Raw, Served, serving
-from tests.until import until
+from tests.until import rounds, until
 
 ECHO, PARK, LARGE = 1, 2, 3
 
@@ -191,7 +191,6 @@ def test_who_sits_on_frames_gives_way_to_who_sends_a_larger_one() -> None:
             for raw in raws:
                 raw.writer.write(begun)
             await until(lambda: sum(peer.held for peer in served.server.peers) == 32 * 30_000)
-            await asyncio.sleep(0.1)
             for _ in range(5):
                 answer = await served.ask(request(ECHO, body=bytes(500_000)))
                 assert len(answer.body) == 500_000
@@ -332,7 +331,7 @@ def test_one_that_does_not_read_is_served_no_more_until_it_reads() -> None:
                 raw.writer.write(encode(asked))
             await until(lambda: any(peer.is_choked for peer in served.server.peers))
             (peer,) = served.server.peers
-            await asyncio.sleep(0.05)
+            await rounds()
             assert not peer.is_closed
             assert peer.unsent < 8 << 20
             await still_serves(served)

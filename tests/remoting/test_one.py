@@ -181,11 +181,14 @@ def test_a_client_that_does_not_read_is_read_no_more(caplog: pytest.LogCaptureFi
             raw = await Raw.open(port)
             raw.writer.transport.pause_reading()  # type: ignore[attr-defined]
             await until(lambda: server.peers)
-            for _ in range(2000):
+
+            def is_choked() -> bool:
                 if not server.peers or any(peer.is_choked for peer in server.peers):
-                    break
+                    return True
                 raw.writer.write(numbered(SEND, 2))
-                await asyncio.sleep(0.001)
+                return False
+
+            await until(is_choked)
             held = [(peer.is_choked, peer.held) for peer in server.peers]
             # It is read no more, and what waits for it is counted.
             assert [is_choked for is_choked, _ in held] == [True]

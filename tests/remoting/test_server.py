@@ -18,6 +18,7 @@ from mqlake.remoting.connection import Peer
 from mqlake.remoting.errors import ConnectionFailedError, RequestTimeoutError
 from mqlake.remoting.server import RemotingServer
 from tests.remoting.serving import PATIENCE, Raw, is_closed, serving
+from tests.until import rounds
 
 ASK = RequestCode.HEART_BEAT
 
@@ -277,7 +278,7 @@ def test_a_stop_waits_for_running_handlers(caplog: pytest.LogCaptureFixture) -> 
             answer = asyncio.ensure_future(served.ask(request(ASK)))
             await begun.wait()
             stopping = asyncio.ensure_future(served.server.stop(PATIENCE))
-            await asyncio.sleep(0.05)
+            await rounds()
             assert not stopping.done()
             may_end.set()
             await stopping

@@ -16,6 +16,7 @@ from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.replication import encode_head
 from mqlake.replication.comparison import first_record_size
 from mqlake.store.owned_store import OwnedStore
+from tests import simulated
 from tests.broker.running import Running, running, to
 from tests.replication.slaves import (
     FILES,
@@ -78,7 +79,7 @@ def test_a_slave_has_its_masters_log_from_the_first_file_on(tmp_path: Path) -> N
                 assert len(found.records) == 100
                 assert follower(other).problem is None
 
-    asyncio.run(run())
+    simulated.run(run())
     assert len(log_of(tmp_path / "master")) > 4
     assert is_same_log(tmp_path)
 
@@ -91,7 +92,7 @@ def test_a_slave_whose_masters_address_is_not_known_has_everything_too(tmp_path:
             async with running(tmp_path / "slave", **settings) as other:
                 await same(one, other)
 
-    asyncio.run(run())
+    simulated.run(run())
     assert is_same_log(tmp_path)
 
 
@@ -117,7 +118,7 @@ def test_a_masters_first_files_may_be_gone(tmp_path: Path, is_known: bool) -> No
                 await fill(one, 10)
                 await until(lambda: end(other) == end(one))
 
-    asyncio.run(run())
+    simulated.run(run())
     ours, theirs = log_of(tmp_path / "master"), log_of(tmp_path / "slave")
     assert ours.items() >= theirs.items()
 
@@ -139,7 +140,7 @@ def test_a_slave_goes_on_after_a_restart_of_either_side(tmp_path: Path) -> None:
                 await fill(one, 20)
                 await same(one, other)
 
-    asyncio.run(run())
+    simulated.run(run())
     assert is_same_log(tmp_path)
 
 
@@ -154,7 +155,7 @@ def test_a_sync_master_with_a_slave(tmp_path: Path) -> None:
             assert {answer.code for answer in answers} == {ResponseCode.SUCCESS}
             assert end(other) == end(one)
 
-    asyncio.run(run())
+    simulated.run(run())
     assert is_same_log(tmp_path)
 
 
@@ -167,7 +168,7 @@ def test_a_slave_that_syncs_acknowledges_what_is_on_its_disk(tmp_path: Path) -> 
                     await fill(one, 1)
                     assert other.state.store.watermarks.flushed == end(one)
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 def test_the_status_of_a_slave(tmp_path: Path) -> None:
@@ -188,7 +189,7 @@ def test_the_status_of_a_slave(tmp_path: Path) -> None:
             found = decode_body(HaRuntimeInfo, answer.body)
             assert "not known" in found.ha_client_runtime_info.problem
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 # With logs that cannot be one
@@ -214,7 +215,7 @@ def test_a_slave_ahead_of_its_master(tmp_path: Path, is_known: bool) -> None:
                 await problem(other, "ahead" if is_known else "nothing from")
         assert log_of(tmp_path / "slave") == before
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 def test_logs_that_have_gone_different_ways(tmp_path: Path) -> None:
@@ -236,7 +237,7 @@ def test_logs_that_have_gone_different_ways(tmp_path: Path) -> None:
                 assert server(one).in_sync == 0
         assert log_of(tmp_path / "slave") == before
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 @pytest.mark.parametrize("is_known", [True, False])
@@ -253,7 +254,7 @@ def test_what_a_slave_needs_may_be_gone(tmp_path: Path, is_known: bool) -> None:
                     follower(other).master_address = None
                 await problem(other, "is gone" if is_known else "nothing from")
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 def test_a_master_with_files_of_another_size(tmp_path: Path) -> None:
@@ -263,7 +264,7 @@ def test_a_master_with_files_of_another_size(tmp_path: Path) -> None:
             async with slave_of(one, tmp_path / "slave", mappedFileSizeCommitLog=1 << 15) as other:
                 await problem(other, "mappedFileSizeCommitLog")
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 # With masters that a test leads
@@ -450,7 +451,7 @@ def test_another_address_is_another_master(tmp_path: Path) -> None:
                 follower(slave).master_ha_address = server(two).address
                 await problem(slave, "nothing from")  # it is empty
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 def test_the_size_of_a_first_record_follows_from_it() -> None:

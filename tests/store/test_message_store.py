@@ -27,6 +27,7 @@ from mqlake.store.dispatch.dispatcher import Dispatcher
 from mqlake.store.loop import service_task
 from mqlake.store.loop.dispatching import Dispatching
 from mqlake.store.owned_store import OwnedStore
+from tests.until import rounds
 
 SMALL = {
     "mappedFileSizeCommitLog": 1 << 16,
@@ -284,7 +285,7 @@ def test_closing_waits_for_what_is_being_written(
         await asyncio.to_thread(writing.acquire)
         store.core.config.topics.ensure("Other", 1)
         closing = asyncio.create_task(store.close())
-        await asyncio.sleep(0.05)
+        await rounds()
         is_free.set()
         await closing
 
@@ -319,7 +320,7 @@ def test_nothing_is_put_nor_dispatched_while_another_thread_closes_the_store(
             await store.put(Message("Topic", b"late"))
         store.appends.many([Message("Topic", b"later")])
         threads.clear()
-        await asyncio.sleep(0.05)
+        await rounds()
         assert store.core.tick()
         assert not threads
         is_free.set()

@@ -35,9 +35,12 @@ async def channel_expired(broker: Running) -> None:
         await broker.runtime.slices.finish(broker.state.clients.expire())
         assert broker.state.clients.producers
         await change(broker, channelExpiredTimeout=1)
-        await asyncio.sleep(0.01)
-        await broker.runtime.slices.finish(broker.state.clients.expire())
-        assert not broker.state.clients.producers
+
+        async def is_expired() -> bool:
+            await broker.runtime.slices.finish(broker.state.clients.expire())
+            return not broker.state.clients.producers
+
+        await until(is_expired)
 
 
 @observes("notifyConsumerIdsChangedEnable", notifyConsumerIdsChangedEnable=False)
@@ -107,9 +110,12 @@ async def empty_group_expired(broker: Running) -> None:
     await broker.runtime.slices.finish(broker.state.empty_groups.expire())
     assert "nobody" in broker.state.groups
     await change(broker, emptyGroupExpiredTimeout=1)
-    await asyncio.sleep(0.01)
-    await broker.runtime.slices.finish(broker.state.empty_groups.expire())
-    assert "nobody" not in broker.state.groups
+
+    async def is_expired() -> bool:
+        await broker.runtime.slices.finish(broker.state.empty_groups.expire())
+        return "nobody" not in broker.state.groups
+
+    await until(is_expired)
 
 
 @observes("maxSubscriptionGroupNums")

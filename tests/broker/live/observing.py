@@ -66,7 +66,7 @@ class Patience:
     seconds = PATIENCE
 
 
-async def until(is_so: Callable[[], bool]) -> None:
+async def until(is_so: Callable[[], bool | Awaitable[bool]]) -> None:
     """Wait until something is so."""
     await waiting.until(is_so, Patience.seconds)
 

@@ -7,6 +7,7 @@ import asyncio
 from mqlake.protocol.codes import ResponseCode
 from tests.broker.live.observing import change, observes, soon
 from tests.broker.running import Running, to
+from tests.until import rounds, until
 
 HOUR = 60 * 60 * 1000
 SYNC: dict[str, object] = {"brokerRole": "SYNC_MASTER", "slaveTimeout": HOUR}
@@ -41,9 +42,12 @@ async def fewest_copies(broker: Running) -> None:
 @observes("slaveTimeout", **SYNC)
 async def timeout(broker: Running) -> None:
     broker.state.store.copies.join(0)
+    marks = broker.state.store.watermarks
+    before = marks.end
     sending = asyncio.ensure_future(code(broker))
     try:
-        await asyncio.sleep(0.1)
+        await until(lambda: marks.kept >= marks.end > before)
+        await rounds()
         assert not sending.done()
         await change(broker, slaveTimeout=50)
         await soon(asyncio.shield(sending))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from typing import Any, NamedTuple
 
 import msgspec
@@ -72,17 +72,17 @@ async def queues_known(consumer: PullConsumer, topic: str) -> Sequence[MessageQu
 
 async def until_counted(consumer: PullConsumer, queue: MessageQueue, count: int) -> None:
     """Return once a broker counts so many messages, a moment after they were sent."""
-    async with asyncio.timeout(_PATIENCE):
-        while await consumer.end_of(queue) < count:  # noqa: ASYNC110 (it is the broker's)
-            await asyncio.sleep(0.02)
+
+    async def is_counted() -> bool:
+        return await consumer.end_of(queue) >= count
+
+    await until(is_counted, _PATIENCE)
 
 
 async def tasks_left(before: set[asyncio.Task[Any]]) -> set[asyncio.Task[Any]]:
-    """Return the tasks that are still there after a second, which pauses of the machine prolong."""
-    for _ in range(100):
-        if not asyncio.all_tasks() - before:
-            break
-        await asyncio.sleep(0.01)
+    """Return the tasks that are still there after a minute."""
+    with suppress(TimeoutError):
+        await until(lambda: not asyncio.all_tasks() - before, 60.0)
     return asyncio.all_tasks() - before
 
 
