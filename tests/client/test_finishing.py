@@ -21,6 +21,7 @@ from mqlake.client.consumer.statistics import Statistics
 from mqlake.client.consumer.workers import Workers
 from mqlake.client.errors import ClientError
 from mqlake.protocol.bodies.message_queue import MessageQueue
+from tests import simulated
 from tests.client.test_parts import QUEUE, consumed
 from tests.until import PATIENCE
 
@@ -80,7 +81,7 @@ def with_rig(work: Callable[[Rig], Awaitable[None]], settings: ConsumerSettings)
     async def run() -> None:
         await work(Rig(settings))
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 PLAIN = ConsumerSettings(handling_timeout=0.0)

@@ -13,6 +13,7 @@ from mqlake.client.consumer.parts import Parts
 from mqlake.client.consumer.queue_messages import QueueMessages
 from mqlake.client.consumer.subscriptions import ALL, Wanted
 from mqlake.protocol.bodies.message_queue import MessageQueue
+from tests import simulated
 
 QUEUES = [MessageQueue("t", "a", number) for number in range(3)]
 
@@ -71,7 +72,7 @@ def test_a_restart_that_is_cancelled_leaves_no_queue_without_its_one_reader(coun
             assert rig.settled == dict.fromkeys(QUEUES, 3)
         return is_cancelled
 
-    is_cancelled = asyncio.run(run())
+    is_cancelled = simulated.run(run())
     assert is_cancelled or count > 3
 
 
@@ -90,4 +91,4 @@ def test_a_restart_replaces_a_reader_that_has_ended() -> None:
         await rounds(5)
         assert sorted(rig.reading, key=QUEUES.index) == QUEUES
 
-    asyncio.run(run())
+    simulated.run(run())

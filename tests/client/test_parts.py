@@ -34,6 +34,7 @@ from mqlake.formats.sys_flag import COMPRESSED, COMPRESSION_LZ4, COMPRESSION_ZLI
 from mqlake.protocol.bodies.route import BrokerData, QueueData, TopicRouteData
 from mqlake.protocol.unique_keys import UniqueKeys
 from mqlake.storage.clock import SystemClock
+from tests import simulated
 from tests.until import until
 
 QUEUE = MessageQueue("t", "a", 0)
@@ -208,7 +209,7 @@ def test_the_inbox_takes_queues_by_turns_and_wakes_one() -> None:
         assert await late is None
         assert await inbox.take(1) is None
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 def test_local_offsets_are_in_the_file_that_java_reads(tmp_path: Path) -> None:
@@ -227,7 +228,7 @@ def test_local_offsets_are_in_the_file_that_java_reads(tmp_path: Path) -> None:
         file.write_bytes(b"torn")
         assert await LocalOffsets("1.2.3.4@DEFAULT", "g", tmp_path).read(QUEUE) == 7
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 def test_a_subscription() -> None:
@@ -430,7 +431,7 @@ def test_messages_wait_for_room_in_their_order() -> None:
         assert order == [0, 2, 3]
         assert (room.count, room.bytes) == (0, 0)
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 def test_a_cancelled_sender_leaves_the_count_as_it_was() -> None:
@@ -458,7 +459,7 @@ def test_a_cancelled_sender_leaves_the_count_as_it_was() -> None:
         await room.drained()
         assert (room.count, room.bytes) == (0, 0)
 
-    asyncio.run(run())
+    simulated.run(run())
 
 
 def test_a_consumed_message_is_sent_anew_without_what_rocketmq_added() -> None:
@@ -500,4 +501,4 @@ def test_a_timer_goes_on_after_a_failure() -> None:
         await timer.stop()
         assert calls == [0, 1]
 
-    asyncio.run(run())
+    simulated.run(run())
