@@ -12,7 +12,10 @@ import pytest
 from taskiq import AckableMessage, BrokerMessage
 
 from mqlake.client import ClosedError
+from mqlake.client.cluster import Cluster
 from mqlake.errors import FormatError, MqlakeError
+from mqlake.protocol.codes import RequestCode
+from mqlake.protocol.headers.pop import PollingInfoAnswerHeader, PollingInfoHeader
 from mqlake.taskiq import RocketmqBroker
 from mqlake.testing import RunningBroker
 from mqlake.testing import broker as run_broker
@@ -46,6 +49,19 @@ async def receive(tasks: AsyncGenerator[AckableMessage, None]) -> AckableMessage
 async def acknowledge(message: AckableMessage) -> bytes:
     await message.ack()
     return message.data
+
+
+async def waiting_pops(running: RunningBroker, topic: str) -> int:
+    """Return how many pops of a topic's tasks wait at the broker."""
+    header = PollingInfoHeader(consumer_group=f"{topic}-group", topic=topic, queue_id=-1)
+    async with Cluster(running.name_server) as cluster:
+        answer = await cluster.ask(running.address, RequestCode.POLLING_INFO, header)
+    return answer.header(PollingInfoAnswerHeader).polling_num
+
+
+async def are_answered(running: RunningBroker, topic: str) -> bool:
+    """Return whether no pop waits any more."""
+    return not await waiting_pops(running, topic)
 
 
 def test_what_is_sent_is_received_once(broker: RunningBroker) -> None:
@@ -84,8 +100,7 @@ def test_two_workers_share_the_tasks(broker: RunningBroker) -> None:
                 while number < 40 or not (first and second):  # one may begin later than the other
                     await one.kick(task(b"%d" % number))
                     number += 1
-                while len(first) + len(second) < number:  # noqa: ASYNC110 (both add to it)
-                    await asyncio.sleep(0.02)
+                await until(lambda: len({*first, *second}) == number)
             for each in working:
                 each.cancel()
             await asyncio.gather(*working, return_exceptions=True)
@@ -156,12 +171,12 @@ def test_a_pop_that_is_cancelled_keeps_no_task_back(broker: RunningBroker) -> No
         async with started(broker, "cancelled", visibility_timeout=600) as stopped:
             async with aclosing(stopped.listen()) as tasks:
                 waiting = asyncio.ensure_future(anext(tasks))
-                await asyncio.sleep(0.5)
+                await until(lambda: waiting_pops(broker, "cancelled"))
                 waiting.cancel()
                 await asyncio.gather(waiting, return_exceptions=True)
             # Its last pop still waits at the broker, which answers it with the task.
             await stopped.kick(task(b"one"))
-            await asyncio.sleep(0.2)
+            await until(lambda: are_answered(broker, "cancelled"))
         async with started(broker, "cancelled") as worker, aclosing(worker.listen()) as tasks:
             assert await acknowledge(await receive(tasks)) == b"one"
 
