@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -72,8 +73,9 @@ def followed(
             if log:
                 store.copying.begin_at(0)
                 store.copying.take(log)
-            group = Group(Epochs(store.directory), cuts.append)
-            group.broker_id = 2
+            alter: Any = None  # A slave requests no set.
+            group = Group(Epochs(store.directory), cuts.append, alter)
+            group.take_id(2)
             for each in epochs:
                 group.epochs.append(each)
             reception = AutoSwitchReception(settings, store, group)

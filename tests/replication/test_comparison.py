@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from mqlake.replication.comparison import (
@@ -17,10 +19,9 @@ from tests.store.replication.test_received_log import SIZE, filled, opened
 
 
 def copying_of(store: OwnedStore) -> LogCopying:
-    async def nothing(*_: object) -> None:
-        pass
-
-    return LogCopying(store, nothing, nothing, lambda _: None)
+    """Return a store's log for a comparison, which reads and does nothing else."""
+    unused: Any = None
+    return LogCopying(store, unused, unused, unused, unused)
 
 
 def test_a_master_that_lacks_its_first_files_is_asked_for_the_last_one_of_this_log() -> None:

@@ -40,9 +40,10 @@ class Watched:
         self.set.set(term.members, term.version)
 
     def start(self) -> None:
-        group = Group(Epochs(RecordedDisk()), lambda _: None)
+        group = Group(Epochs(RecordedDisk()), lambda _: None, self._alter)
         group.epochs.begin(1, 0, 0)
-        group.alter = self._alter
+        group.take_id(1)
+        group.take_term(ALONE._replace(master_id=1))
         now = SimpleNamespace(ha_max_time_slave_not_catchup=60_000, check_sync_state_set_period=10)
         copies = SimpleNamespace(acknowledged={2: 0, 3: 0}, tell=lambda: None)
         copying = SimpleNamespace(confirm=lambda: None)
@@ -51,7 +52,7 @@ class Watched:
         self.watch = InSyncWatch(settings, store, group, self.set, self.connections)
         self.watch.start()
 
-    async def _alter(self, members: Iterable[int], _version: int) -> Term:
+    async def _alter(self, _term: Term, members: Iterable[int], _version: int) -> Term:
         self.asked.append(set(members))
         answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
         if isinstance(answer, Exception):

@@ -445,10 +445,10 @@ def test_another_address_is_another_master(tmp_path: Path) -> None:
             running(tmp_path / "slave", **SLAVE) as slave,
         ):
             await fill(one, 5)
-            follower(slave).master_ha_address = server(one).address
+            follower(slave).follow(None, server(one).address)
             await until(lambda: end(slave) == end(one))
             async with running(tmp_path / "two", **FILES) as two:
-                follower(slave).master_ha_address = server(two).address
+                follower(slave).follow(None, server(two).address)
                 await problem(slave, "nothing from")  # it is empty
 
     simulated.run(run())

@@ -117,8 +117,10 @@ class ClientRequests:
                 UNIT_SUBSCRIPTION if consumer.unit_mode else 0,
                 order=any(topic.order for topic in wanted if topic),
             )
-        self._state.clients.add_consumer(consumer, client, keep=data.without_sub)
-        self._state.clients.consumers[name].fingerprint = data.heartbeat_fingerprint
+        fingerprint = data.heartbeat_fingerprint
+        self._state.clients.add_consumer(
+            consumer, client, keep=data.without_sub, fingerprint=fingerprint
+        )
 
     def _unregister(self, peer: Peer, request: Command) -> Answer | Coroutine[Any, Any, Answer]:
         # It is processed like heartbeats, so that it does not overtake one of the same connection.

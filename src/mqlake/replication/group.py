@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable
 
+from mqlake.errors import MqlakeError
 from mqlake.replication.term import Term
 from mqlake.store.port import Epochs
 
-Alter = Callable[[Iterable[int], int], Awaitable[Term]]
+Alter = Callable[[Term, Iterable[int], int], Awaitable[Term]]
 """Requests another in-sync set from the controller, and returns the set that then holds.
 
-Args are the ids, and the version of the known set. Raises RefusedError if the controller refuses
-the change for good. After another MqlakeError, the change may have been made, or may still be.
+Args are the master's term, the ids, and the version of the known set. Raises as `Group.alter`.
 """
 
 
@@ -21,15 +21,43 @@ class Group:
     Args:
         epochs: of this broker's log.
         cut: called with a physical offset from which on this log differs from the group's.
+        alter: see `Alter`.
 
     Attributes:
         broker_id: assigned by the controller; 0 before.
         term: the controller's latest report; None before the first.
-        alter: see `Alter`.
     """
 
-    def __init__(self, epochs: Epochs, cut: Callable[[int], object]) -> None:
-        self.epochs, self.cut = epochs, cut
+    def __init__(self, epochs: Epochs, cut: Callable[[int], object], alter: Alter) -> None:
+        self.epochs, self.cut, self._alter = epochs, cut, alter
         self.broker_id = 0
         self.term: Term | None = None
-        self.alter: Alter | None = None
+
+    def take_id(self, broker_id: int) -> None:
+        """Take the id that the controller has assigned to this broker."""
+        self.broker_id = broker_id
+
+    def take_term(self, term: Term) -> None:
+        """Note what the controller reports."""
+        self.term = term
+
+    async def alter(self, members: Iterable[int], version: int) -> Term:
+        """Request another in-sync set from the controller, and return the set that then holds.
+
+        Args:
+            members: the ids of the set.
+            version: of the known set.
+
+        Raises:
+            RefusedError: the controller refuses the change for good.
+            MqlakeError: the change may have been made, or may still be; or this broker is not the
+                master.
+        """
+        term = self.term
+        if term is None or term.master_id != self.broker_id:
+            # What is asked for would be taken for the other one's wish: the answer said its epoch.
+            raise MqlakeError("another broker is the master now")
+        altered = await self._alter(term, members, version)
+        if self.term is term:
+            self.term = altered
+        return altered

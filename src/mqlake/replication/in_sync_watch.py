@@ -162,7 +162,6 @@ class InSyncWatch:
         Raises:
             MqlakeError: the controller does not answer, or refuses.
         """
-        assert self._group.alter is not None
         self._set.ask(wanted)
         try:
             term = await self._group.alter(wanted, self._set.version)

@@ -33,6 +33,22 @@ class Replicas:
         self.master_answers = self.is_acting = self.has_acted = False
         self.on_change: list[Callable[[], object]] = []
 
+    def begin_to_act(self) -> None:
+        """Note that this slave acts for its master."""
+        self.is_acting, self.has_acted = True, False
+
+    def end_acting(self) -> None:
+        """Note that this slave does not act any more; clients may still take it for the master."""
+        self.is_acting, self.has_acted = False, True
+
+    def was_replaced(self) -> None:
+        """Note that clients have found the master since this slave ended to act for it."""
+        self.has_acted = False
+
+    def note_master(self, *, answers: bool) -> None:
+        """Note whether the master has answered."""
+        self.master_answers = answers
+
     @property
     def ha_address(self) -> str:
         """The address for this broker's slaves: "host:port"; "" while nobody listens."""

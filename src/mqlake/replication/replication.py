@@ -11,7 +11,7 @@ from mqlake.errors import MqlakeError, StoreError
 from mqlake.protocol.bodies.ha import HaClientInfo, HaConnectionInfo, HaRuntimeInfo
 from mqlake.remoting.memory_budget import MemoryBudget
 from mqlake.replication.auto_switch_server import AutoSwitchServer
-from mqlake.replication.group import Group
+from mqlake.replication.group import Alter, Group
 from mqlake.replication.ha_server import HaServer
 from mqlake.replication.replicas import Replicas
 from mqlake.replication.settings import ReplicationSettings
@@ -49,11 +49,11 @@ class Replication(Generic[S]):
         store: Store,
         replicas: Replicas,
         cut: Callable[[int], object],
+        alter: Alter | None = None,
     ) -> None:
         self._settings, self._store, self._replicas = settings, store, replicas
         self._budget: MemoryBudget | None = None
-        is_led = settings.now.enable_controller_mode
-        self.group = Group(Epochs(store.directory), cut) if is_led else None
+        self.group = Group(Epochs(store.directory), cut, alter) if alter is not None else None
         self._given_up: InSyncSet | None = None
         # Whether the store was prepared to lead, and not to follow since.
         self._was_made_to_lead = False
@@ -211,8 +211,7 @@ class Replication(Generic[S]):
     def follow_known_master(self) -> None:
         """Let a slave follow the master that name servers or a controller have named."""
         if self.slave is not None:
-            self.slave.master_address = self._replicas.master_address or None
-            self.slave.master_ha_address = self._replicas.master_ha_address or None
+            self.slave.follow(self._replicas.master_address, self._replicas.master_ha_address)
 
     def status(self) -> HaRuntimeInfo:
         """Return how far the copies of the log are."""

@@ -88,8 +88,9 @@ class SlaveLog:
         """
         return self._address
 
-    @master_ha_address.setter
-    def master_ha_address(self, address: str | None) -> None:
+    def follow(self, master_address: str | None, address: str | None) -> None:
+        """Follow the master with these addresses, for clients and for slaves, once it is known."""
+        self.master_address = master_address or None
         if self._is_fixed or (address or None) == self._address:
             return
         _log.info("the master's address for slaves is %s", address or "not known any more")

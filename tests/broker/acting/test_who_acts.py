@@ -163,7 +163,7 @@ def test_a_slave_with_another_log_does_not_act(
             log = slave.state.replication.slave
             assert log is not None
             monkeypatch.setattr(log.reception, "follow", fail)
-            log.master_ha_address = "127.0.0.1:9"
+            log.follow(log.master_address, "127.0.0.1:9")
             await until(lambda: not acts(slave))
             log._activated()
             await until(lambda: acts(slave))

@@ -213,7 +213,7 @@ def drop_group(broker: Running) -> None:
 
 def subscribe_anew(broker: Running) -> None:
     group = broker.state.clients.consumers[GROUP]
-    group.subscribe([])
+    group.subscribe([], group.owner)
 
 
 @pytest.mark.parametrize("by", WAYS)

@@ -7,6 +7,7 @@ import random
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar, cast
 
+from mqlake.broker.state.controllers import Controllers
 from mqlake.errors import MqlakeError
 from mqlake.protocol.codes import ResponseCode
 from mqlake.protocol.command import Command, response
@@ -172,11 +173,12 @@ def controllers_of(controller: SimulatedController) -> type:
     return cast("type", make)
 
 
-class SimulatedControllers:
+class SimulatedControllers(Controllers):
     """What one broker asks the controller."""
 
     def __init__(self, controller: SimulatedController, number: int) -> None:
         self._controller, self._number = controller, number
+        self.news = asyncio.Event()
 
     async def _call(self, function: Callable[[], T]) -> T:
         return await self._controller.call(self._number, function)
@@ -191,11 +193,11 @@ class SimulatedControllers:
     async def next_broker_id(self) -> int:
         return await self._call(lambda: self._number)
 
-    async def apply_for(self, broker_id: int, _check_code: str) -> None:
+    async def apply_for(self, broker_id: int, check_code: str) -> None:
         assert broker_id == self._number
         await self._call(lambda: None)
 
-    async def register(self, _broker_id: int) -> Term:
+    async def register(self, broker_id: int) -> Term:
         return await self.term()
 
     async def term(self) -> Term:
@@ -204,7 +206,7 @@ class SimulatedControllers:
     async def elect(self, broker_id: int) -> Term:
         return await self._call(lambda: self._controller.elect(broker_id))
 
-    async def alter(self, term: Term, members: Iterable[int], version: int) -> Term:
+    async def _ask_to_alter(self, term: Term, members: Iterable[int], version: int) -> Term:
         asked = frozenset(members)
         return await self._call(lambda: self._controller.alter(term, asked, version))
 

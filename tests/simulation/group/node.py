@@ -15,6 +15,7 @@ from mqlake.broker.controller.membership import Membership
 from mqlake.broker.runtime import BrokerRuntime
 from mqlake.broker.settings import BrokerSettings, make_broker_settings
 from mqlake.broker.state.broker_state import BrokerState
+from mqlake.broker.state.controllers import Controllers
 from mqlake.replication.replicas import Replicas
 from mqlake.replication.replication import Replication
 from mqlake.store import MessageStore
@@ -220,7 +221,12 @@ class _State:
         cut: Callable[[int], object],
     ) -> None:
         self.store, self.replicas = store, Replicas(lambda: self.replication.listens_at)
-        self.replication = Replication(live, store, self.replicas, cut)
+        is_led = live.now.enable_controller_mode
+        self.controllers = Controllers(live, store.clock) if is_led else None
+        alter = self.controllers.alter if self.controllers is not None else None
+        self.replication: Replication[BrokerSettings] = Replication(
+            live, store, self.replicas, cut, alter
+        )
         self.names = SimpleNamespace(start=_nothing, changed=lambda: None)
         self.topics = SimpleNamespace(begin_term=lambda _: None)
         self.membership: Membership | None = None

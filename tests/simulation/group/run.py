@@ -15,6 +15,7 @@ from mqlake.broker.controller import membership
 from mqlake.errors import MqlakeError
 from mqlake.replication import slave_log
 from mqlake.replication.master_log import MasterLog
+from tests.simulation.group import node as nodes
 from tests.simulation.group.controller import SimulatedController, client_of, controllers_of
 from tests.simulation.group.faults import Faults
 from tests.simulation.group.ledger import Ledger
@@ -128,7 +129,7 @@ class _Run:
             controller = SimulatedController(
                 self._loop, self._nodes, random.Random(f"{plan.seed}/controller")
             )
-            put(mock.patch.object(membership, "Controllers", controllers_of(controller)))
+            put(mock.patch.object(nodes, "Controllers", controllers_of(controller)))
             put(mock.patch.object(membership, "RemotingClient", client_of(controller)))
             self._roles = Led(self._nodes, controller, self._ledger)
         else:

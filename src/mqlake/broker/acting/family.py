@@ -131,12 +131,13 @@ class ActingMaster:
             return
         if self._gives_back is not None:
             self._gives_back.cancel()
-        replicas.is_acting, replicas.has_acted = acts, not acts
         if acts:
+            replicas.begin_to_act()
             # So the returning master sees that there are offsets that it does not know.
             self._state.store.config.consumer_offsets.next_version()
             _log.warning("the master is gone: this slave serves reads, offsets and locks for it")
         else:
+            replicas.end_acting()
             _log.info("this slave does not act for the master any more")
             # A returning master's own word about its address counts no longer.
             self._state.replication.follow_known_master()
@@ -144,4 +145,4 @@ class ActingMaster:
             self._gives_back = loop.call_later(GIVES_BACK, self._given_back)
 
     def _given_back(self) -> None:
-        self._state.replicas.has_acted = False
+        self._state.replicas.was_replaced()

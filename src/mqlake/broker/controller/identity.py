@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import logging
 
-from mqlake.broker.controller.controllers import Controllers
 from mqlake.broker.settings import BrokerSettings
+from mqlake.broker.state.controllers import Controllers
 from mqlake.errors import FormatError, StoreError
 from mqlake.formats import broker_identity
 from mqlake.formats.broker_identity import LARGEST, NAME, TEMPORARY_NAME, BrokerIdentity

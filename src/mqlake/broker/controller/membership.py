@@ -7,12 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable
 from contextlib import suppress
 
 import msgspec
 
-from mqlake.broker.controller.controllers import Controllers
 from mqlake.broker.controller.identity import Identity
 from mqlake.broker.runtime import BrokerRuntime
 from mqlake.broker.state.broker_state import BrokerState
@@ -23,7 +21,7 @@ from mqlake.protocol.errors import RemotingError
 from mqlake.protocol.headers.controller import ControllerHeartbeatHeader, ExchangeHaInfoHeader
 from mqlake.remoting.client import RemotingClient
 from mqlake.replication.auto_switch_server import AutoSwitchServer
-from mqlake.replication.term import RefusedError, Term
+from mqlake.replication.term import Term
 from mqlake.store.settings import BrokerRole
 from mqlake.tls.settings import client_tls
 
@@ -35,18 +33,6 @@ _UNKNOWN_HERE = (
     ResponseCode.CONTROLLER_BROKER_NEED_TO_BE_REGISTERED,
 )
 """What a controller answers that does not know this broker."""
-
-_REFUSALS = (
-    ResponseCode.CONTROLLER_FENCED_MASTER_EPOCH,
-    ResponseCode.CONTROLLER_FENCED_SYNC_STATE_SET_EPOCH,
-    ResponseCode.CONTROLLER_INVALID_MASTER,
-    ResponseCode.CONTROLLER_INVALID_REPLICAS,
-    ResponseCode.CONTROLLER_BROKER_NOT_ALIVE,
-    ResponseCode.CONTROLLER_BROKER_METADATA_NOT_EXIST,
-    ResponseCode.CONTROLLER_ALTER_SYNC_STATE_SET_FAILED,
-)
-"""What a controller answers that changes nothing. After any other error, such as of its consensus,
-it may have made the change, or make it later."""
 
 _log = logging.getLogger(__name__)
 
@@ -61,18 +47,17 @@ class Membership:
     def __init__(self, state: BrokerState, runtime: BrokerRuntime) -> None:
         assert state.replication.group is not None
         self._state, self._runtime, self._group = state, runtime, state.replication.group
-        clock = state.store.clock
-        self._controllers = Controllers(runtime.live, clock)
+        assert state.controllers is not None
+        self._controllers = state.controllers
         now = runtime.settings
         self._client = RemotingClient(tls=client_tls(now), credentials=now.inner_credentials)
         self._identity = Identity(state.store.directory, runtime.settings)
-        self._look = asyncio.Event()
+        self._look = self._controllers.news
         self._looked = asyncio.Lock()
         self._applied = self._noted = -1
         self._is_registered = False
         self._failure: str | None = None
         self._tasks: list[asyncio.Task[None]] = []
-        self._group.alter = self._alter
 
     async def start(self) -> None:
         """Begin; the broker is a slave without a master until the controller says more.
@@ -98,7 +83,7 @@ class Membership:
 
     def _take_id(self, broker_id: int) -> None:
         settings = self._runtime.settings
-        self._group.broker_id = broker_id
+        self._group.take_id(broker_id)
         if settings.is_slave:
             self._runtime.live.switch(msgspec.structs.replace(settings, broker_id=broker_id))
 
@@ -173,7 +158,7 @@ class Membership:
             before = self._group.term
             if before is not None and (term.number, term.version) < (before.number, before.version):
                 return  # another answer was faster
-            self._group.term = term
+            self._group.take_term(term)
             if term.number < self._group.epochs.last_number:
                 raise MqlakeError(
                     f"the controller says epoch {term.number}, and this log has epoch"
@@ -246,24 +231,6 @@ class Membership:
         if not found:
             raise MqlakeError(f"master {term.master_address}: it sends its log to nobody yet")
         return found
-
-    async def _alter(self, members: Iterable[int], version: int) -> Term:
-        term = self._group.term
-        if term is None or term.master_id != self._group.broker_id:
-            # What is asked for would be taken for the other one's wish: the answer said its epoch.
-            raise MqlakeError("another broker is the master now")
-        try:
-            altered = await self._controllers.alter(term, members, version)
-        except RemotingError as error:
-            self.look_soon()
-            if error.code not in _REFUSALS:
-                raise
-            is_of_dead = error.code == ResponseCode.CONTROLLER_BROKER_NOT_ALIVE
-            now = await self._controllers.term()
-            raise RefusedError(str(error), now, is_of_dead=is_of_dead) from None
-        if self._group.term is term:
-            self._group.term = altered
-        return altered
 
     # Heartbeats
 

@@ -95,7 +95,4 @@ class ControllerRequests:
             return
         if not state.replicas.may_be_master(found.master_address, found.master_ha_address):
             return
-        slave.master_ha_address, slave.master_address = (
-            found.master_ha_address,
-            found.master_address,
-        )
+        slave.follow(found.master_address, found.master_ha_address)

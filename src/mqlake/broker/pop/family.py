@@ -56,8 +56,7 @@ class PopConsumption:
         for part in (self._in_flight, ordered, waiting, self._assignment):
             state.endings.add(part)
         self._revival: Revival | None = None
-        state.pop_counts.in_memory = self._in_flight.sizes
-        state.pop_counts.behind = self._behind
+        state.pop_counts.count_with(self._in_flight.sizes, self._behind)
         if runtime.settings.timer_wheel_enable:
             runtime.repeating.every_job(_LOOK_INTERVAL, self._look)
             runtime.repeating.every_job(_REVIVE_INTERVAL, self._revive)

@@ -209,7 +209,7 @@ class LongPolls:
 
     def _forget(self, pull: WaitingPull) -> None:
         """Remove a pull from its queue."""
-        queue = pull.queue
+        queue: _Queue | None = pull.queue
         if queue is None:
             return
         pull.queue = None

@@ -191,7 +191,7 @@ class PullRequests:
             may_stand: whether nothing can have changed since the pull was checked.
         """
         found = self._read(pull.wanted)
-        header = pull.header
+        header: PullHeader = pull.header
         code, found = self._judged(pull, found, header.queue_offset)
         may_wait = header.sys_flag & MAY_SUSPEND
         if code == ResponseCode.PULL_NOT_FOUND and self._which_broker.is_redirected(found):

@@ -136,5 +136,5 @@ def _shape(header: bytes, gaps: list[_Gap] | None, opaque: int, *, is_binary: bo
     parts.append((len(text), len(header) - at, 0, NONE))
     text += header[at:]
     packed = np.array(parts, np.int64)
-    packed.flags.writeable = False
+    packed.setflags(write=False)
     return Shape(np.frombuffer(bytes(text), np.uint8), packed)

@@ -75,15 +75,14 @@ class TableSync:
     async def _copy(self) -> None:
         replicas, address = self._state.replicas, self._state.replicas.master_address
         if not self._follows(address):
-            replicas.master_answers = False
+            replicas.note_master(answers=False)
             return
         now = self._state.store.clock.monotonic()
         if address != self._copied_from or now >= self._next_full:
             is_whole = await self._copy_all(address)
             self._copied_from, self._next_full = address, now + (FULL if is_whole else _AGAIN)
-        replicas.master_answers = await self._try(
-            "consumer offsets", address, self._consumer_offsets
-        )
+        answers = await self._try("consumer offsets", address, self._consumer_offsets)
+        replicas.note_master(answers=answers)
         if self._runtime.settings.timer_wheel_enable:
             await self._try("timer positions", address, self._timer)
         await self._try("deletions of topics", address, self._delete)

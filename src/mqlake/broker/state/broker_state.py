@@ -13,6 +13,7 @@ from mqlake.broker.runtime import BrokerRuntime
 from mqlake.broker.state.busy import Busy
 from mqlake.broker.state.client_clock import ClientClock
 from mqlake.broker.state.clients.clients import Clients
+from mqlake.broker.state.controllers import Controllers
 from mqlake.broker.state.creators import GROUPS, TOPICS, CreationLimits, Creators
 from mqlake.broker.state.empty_groups import EmptyGroups
 from mqlake.broker.state.endings import AllEndings
@@ -61,6 +62,7 @@ class BrokerState:
         offset_room: the limit of consumer offsets, and the shares of clients.
         locks: the queues that consumers lock to keep their order.
         replicas: the other brokers of this broker's name.
+        controllers: those that decide this broker's role; None without a controller.
         replication: copies the log to slaves, or from a master.
         quotas: what one address, and one user, may use of this broker.
         access: who may make which request.
@@ -149,7 +151,10 @@ class BrokerState:
         self.replicas = Replicas(lambda: self.replication.listens_at)
         self.refusals = SlaveRefusals(live, self.replicas)
         self.names = Registration(live, self.topics, self.static_topics, self.replicas, slices)
-        self.replication = Replication(live, store, self.replicas, cut)
+        is_led = live.now.enable_controller_mode
+        self.controllers = Controllers(live, store.clock) if is_led else None
+        alter = self.controllers.alter if self.controllers is not None else None
+        self.replication = Replication(live, store, self.replicas, cut, alter)
 
 
 def _plain_access(runtime: BrokerRuntime) -> PlainAccess | None:

@@ -48,3 +48,9 @@ class PopCounts:
         self.look_times = Histogram(_BOUNDS)
         self.in_memory: Callable[[], tuple[int, int]] = lambda: (0, 0)
         self.behind: Callable[[], Sequence[ReviveBehind]] = lambda: ()
+
+    def count_with(
+        self, in_memory: Callable[[], tuple[int, int]], behind: Callable[[], Sequence[ReviveBehind]]
+    ) -> None:
+        """Count what waits by these functions; until then, nothing does."""
+        self.in_memory, self.behind = in_memory, behind

@@ -126,11 +126,14 @@ class Clients:
                 client.peer.address,
             )
 
-    def add_consumer(self, data: ConsumerData, client: Client, *, keep: bool = False) -> None:
+    def add_consumer(
+        self, data: ConsumerData, client: Client, *, keep: bool = False, fingerprint: int = 0
+    ) -> None:
         """Note a consumer's heartbeat, and notify the others of its group if something changed.
 
         Args:
             keep: whether its subscriptions are those of the previous heartbeat.
+            fingerprint: of the heartbeat, 0 if it has none.
 
         Raises:
             RemotingError: there are too many clients, or subscriptions.
@@ -152,13 +155,14 @@ class Clients:
             )
         if not keep and self._subscribe(group, data, owner_of(client.peer.address)):
             changed = True
+        group.fingerprint = fingerprint
         if changed:
             self._tell(group)
 
     def _subscribe(self, group: ConsumerGroup, data: ConsumerData, owner: str) -> bool:
         """Replace a group's subscriptions; return whether topics were added or removed."""
         self._count_size(group, -1)
-        changed, group.owner = group.subscribe(data.subscription_data_set), owner
+        changed = group.subscribe(data.subscription_data_set, owner)
         self._count_size(group, 1)
         if changed:
             _log.info("group %s subscribes to %d topics", group.group, len(group.subscriptions))

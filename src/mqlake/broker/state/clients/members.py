@@ -104,7 +104,7 @@ class ConsumerGroup(Members):
         """Return whether each consumer gets all messages."""
         return self.message_model == BROADCASTING
 
-    def subscribe(self, wanted: Iterable[Subscription]) -> bool:
+    def subscribe(self, wanted: Iterable[Subscription], owner: str) -> bool:
         """Replace the subscriptions; return whether topics were added or removed.
 
         A subscription with a smaller version does not replace one with a greater.
@@ -113,7 +113,7 @@ class ConsumerGroup(Members):
         for one in wanted:
             known = new.get(one.topic) or old.get(one.topic)
             new[one.topic] = known if known and known.sub_version >= one.sub_version else one
-        self.subscriptions = new
+        self.subscriptions, self.owner = new, owner
         self.size = sum(map(size_of, new.values()))
         return old.keys() != new.keys()
 

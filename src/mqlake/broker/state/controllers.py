@@ -27,7 +27,7 @@ from mqlake.protocol.headers.controller import (
     RegisterToControllerHeader,
 )
 from mqlake.remoting.client import RemotingClient
-from mqlake.replication.term import Term
+from mqlake.replication.term import RefusedError, Term
 from mqlake.storage.clock import Clock
 from mqlake.store.live_settings import Current
 from mqlake.tls.settings import client_tls
@@ -35,17 +35,33 @@ from mqlake.tls.settings import client_tls
 _SECONDS = 3.0
 _MOST_MEMBERS = 1000
 
+_REFUSALS = (
+    ResponseCode.CONTROLLER_FENCED_MASTER_EPOCH,
+    ResponseCode.CONTROLLER_FENCED_SYNC_STATE_SET_EPOCH,
+    ResponseCode.CONTROLLER_INVALID_MASTER,
+    ResponseCode.CONTROLLER_INVALID_REPLICAS,
+    ResponseCode.CONTROLLER_BROKER_NOT_ALIVE,
+    ResponseCode.CONTROLLER_BROKER_METADATA_NOT_EXIST,
+    ResponseCode.CONTROLLER_ALTER_SYNC_STATE_SET_FAILED,
+)
+"""What a controller answers that changes nothing. After any other error, such as of its consensus,
+it may have made the change, or make it later."""
+
 
 class Controllers:
     """The controllers, of which one leads, and answers.
 
     All methods raise MqlakeError if it does not answer, refuses, or answers something else.
+
+    Attributes:
+        news: set when the controllers may have another term than they said last.
     """
 
     def __init__(self, settings: Current[BrokerSettings], clock: Clock) -> None:
         self._settings, self._clock = settings, clock
         now = settings.now
         self._client = RemotingClient(tls=client_tls(now), credentials=now.inner_credentials)
+        self.news = asyncio.Event()
         self._leader: str | None = None
         self._beating: dict[str, asyncio.Task[None]] = {}
 
@@ -124,7 +140,21 @@ class Controllers:
         return _term(await self._ask(RequestCode.CONTROLLER_GET_REPLICA_INFO, header))
 
     async def alter(self, term: Term, members: Iterable[int], version: int) -> Term:
-        """Ask for another in-sync set, as the master of a term; return what holds then."""
+        """Ask for another in-sync set, as the master of a term; return what holds then.
+
+        Raises:
+            RefusedError: the change is refused for good.
+        """
+        try:
+            return await self._ask_to_alter(term, members, version)
+        except RemotingError as error:
+            self.news.set()
+            if error.code not in _REFUSALS:
+                raise
+            is_of_dead = error.code == ResponseCode.CONTROLLER_BROKER_NOT_ALIVE
+            raise RefusedError(str(error), await self.term(), is_of_dead=is_of_dead) from None
+
+    async def _ask_to_alter(self, term: Term, members: Iterable[int], version: int) -> Term:
         header = AlterSyncStateSetHeader(
             broker_name=self._settings.now.broker_name,
             master_broker_id=term.master_id or 0,
