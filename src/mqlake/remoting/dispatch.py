@@ -36,12 +36,14 @@ class _Served:
 
     Attributes:
         kind: that of its requests that succeed at once.
+        times: their durations, if these are measured.
     """
 
-    __slots__ = ("bare", "count", "kind", "route")
+    __slots__ = ("bare", "count", "kind", "route", "times")
 
-    def __init__(self, route: Route) -> None:
+    def __init__(self, route: Route, latencies: Latencies | None) -> None:
         self.route, self.count, self.kind = route, 0, Kind(int(route.code))
+        self.times = latencies.of(self.kind) if latencies is not None else None
         # Whoever asks for its fields gets a `FrameError`, never the impression that it has none.
         self.bare = Command(route.code, encoded=b"\0", serialization=Serialization.ROCKETMQ)
 
@@ -67,7 +69,7 @@ class Dispatcher:
         latencies: Latencies | None = None,
     ) -> None:
         self.latencies, self.refused = latencies, 0
-        self._served = {int(route.code): _Served(route) for route in routes}
+        self._served = {int(route.code): _Served(route, latencies) for route in routes}
         self._ones = {
             _start(kind, served.route.code): served
             for served in self._served.values()
@@ -187,12 +189,19 @@ class Dispatcher:
         except Exception:  # noqa: BLE001 (as in `take_run`)
             return None
         latencies = self.latencies
-        begin = perf_counter() if latencies is not None else 0.0
+        if latencies is None:
+            answer = route.one(peer, Frames(data, 0, route.code))
+            served.count += answer is not None
+            return answer
+        begin = perf_counter()
         answer = route.one(peer, Frames(data, 0, route.code))
         if answer is not None:
+            took = (perf_counter() - begin) * 1000
             served.count += 1
-            if latencies is not None:
-                latencies.add(served.kind, perf_counter() - begin, 1, peer.address)
+            assert served.times is not None
+            served.times.add(took)
+            if took >= latencies.slow:
+                latencies.tell(served.kind, took, 1, peer.address)
         return answer
 
     async def _finish(
