@@ -184,6 +184,7 @@ EXAMPLES: dict[Code, Example] = {
             Code.GET_PRODUCER_CONNECTION_LIST,
             Code.GET_ALL_PRODUCER_INFO,
             Code.GET_BROKER_CONFIG,
+            Code.GET_BROKER_CLUSTER_ACL_INFO,
             Code.GET_BROKER_RUNTIME_INFO,
             Code.VIEW_BROKER_STATS_DATA,
             Code.GET_BROKER_CONSUME_STATS,
@@ -213,6 +214,9 @@ EXAMPLES: dict[Code, Example] = {
         (
             Code.UPDATE_AND_CREATE_STATIC_TOPIC,
             Code.UPDATE_BROKER_CONFIG,
+            Code.UPDATE_AND_CREATE_ACL_CONFIG,
+            Code.DELETE_ACL_CONFIG,
+            Code.UPDATE_GLOBAL_WHITE_ADDRS_CONFIG,
             Code.UPDATE_COLD_DATA_FLOW_CTR_CONFIG,
             Code.REMOVE_COLD_DATA_FLOW_CTR_CONFIG,
             Code.SET_COMMITLOG_READ_MODE,

@@ -310,3 +310,105 @@ def test_settings_that_do_not_go_together(tmp_path: Path, monkeypatch: pytest.Mo
     with pytest.raises(StoreError, match="authenticationEnabled"):
         make_broker_settings({"aclEnable": "true", "authenticationEnabled": "true"})
     assert plain_module.LOOK == 0.5
+
+
+# Changes
+
+
+async def administer(
+    broker: Running, user: Credentials, code: RequestCode, **fields: str
+) -> tuple[int, str]:
+    asked = signed(request(code, fields), user)
+    answer = await broker.client.request(broker.address, asked, PATIENCE)
+    return answer.code, answer.remark or ""
+
+
+UPDATE, DELETE = RequestCode.UPDATE_AND_CREATE_ACL_CONFIG, RequestCode.DELETE_ACL_CONFIG
+WHITE, VERSION = (
+    RequestCode.UPDATE_GLOBAL_WHITE_ADDRS_CONFIG,
+    RequestCode.GET_BROKER_CLUSTER_ACL_INFO,
+)
+NEW = Credentials("account-5", "secret-of-five")
+OK = (ResponseCode.SUCCESS, "")
+
+
+def test_administrators_change_the_files(tmp_path: Path) -> None:
+    path = home(tmp_path / "home")
+    file = path / "conf" / "plain_acl.yml"
+
+    async def run() -> None:
+        settings: dict[str, object] = {"aclEnable": "true", "rocketmqHome": str(path)}
+        async with running(tmp_path / "store", None, clock=None, **settings) as broker:
+            given = {"accessKey": NEW.access_key, "secretKey": NEW.secret_key, "admin": "false"}
+            for code, fields in (
+                (UPDATE, given),
+                (DELETE, given),
+                (WHITE, {"globalWhiteAddrs": "*"}),
+            ):
+                remark = (await administer(broker, ME, code, **fields))[1]
+                assert remark.startswith(f"{PREFIX}Need admin permission for request code={code}")
+            assert await administer(broker, ADMIN, UPDATE, **given) == OK
+            assert (await ask(broker, NEW))[1] == f"{PREFIX}No default permission for topic:topicB"
+            assert (
+                await administer(broker, ADMIN, UPDATE, **given, topicPerms="topicB=PUB,x=SUB")
+                == OK
+            )
+            assert (await ask(broker, NEW))[0] == ResponseCode.SUCCESS
+            assert (await ask(broker, ME))[0] == ResponseCode.SUCCESS
+            assert file.stat().st_mode & 0o777 == 0o600
+            # What is not given stays.
+            assert await administer(broker, ADMIN, UPDATE, accessKey=NEW.access_key) == OK
+            assert (await ask(broker, NEW))[0] == ResponseCode.SUCCESS
+            for wrong in (
+                {"accessKey": "short", "secretKey": "secret-of-five"},
+                {"accessKey": "account-6"},
+                {**given, "topicPerms": "topicB"},
+                {**given, "topicPerms": "topicB=ALL"},
+                {**given, "whiteRemoteAddress": "1.2"},
+            ):
+                before = file.read_bytes()
+                code, remark = await administer(broker, ADMIN, UPDATE, **wrong)
+                assert (code, bool(remark), NEW.secret_key in remark) == (209, True, False)
+                assert file.read_bytes() == before
+            asked = signed(request(VERSION), ME)
+            answer = await broker.client.request(broker.address, asked, PATIENCE)
+            assert json.loads(answer.fields["version"])["counter"] == 3
+            assert json.loads(answer.fields["allAclFileVersion"]).keys() == {str(file)}
+            assert await administer(broker, ADMIN, DELETE, accessKey=NEW.access_key) == OK
+            assert (await ask(broker, NEW))[1] == f"{PREFIX}No acl config for account-5"
+            assert (await administer(broker, ADMIN, DELETE, accessKey="account-5"))[0] == 210
+
+    asyncio.run(run())
+
+
+def test_administrators_change_the_white_list(tmp_path: Path) -> None:
+    path = home(tmp_path / "home")
+    outside = tmp_path / "outside.yml"
+    outside.write_text("")
+
+    async def run() -> None:
+        settings: dict[str, object] = {"aclEnable": "true", "rocketmqHome": str(path)}
+        async with running(tmp_path / "store", None, clock=None, **settings) as broker:
+            for fields in (
+                {"globalWhiteAddrs": "*", "aclFileFullPath": str(outside)},
+                {"globalWhiteAddrs": "*", "aclFileFullPath": "/etc/passwd"},
+                {"globalWhiteAddrs": "1.2.3"},
+            ):
+                assert (await administer(broker, ADMIN, WHITE, **fields))[0] == 211
+            assert outside.read_text() == ""
+            assert (await ask(broker, None))[0] == ResponseCode.SYSTEM_ERROR
+            fields = {"globalWhiteAddrs": "10.0.0.1,127.0.0.*", "aclFileFullPath": ""}
+            assert await administer(broker, ADMIN, WHITE, **fields) == OK
+            assert (await ask(broker, None, "anything"))[0] == ResponseCode.SUCCESS
+
+    asyncio.run(run())
+
+
+def test_nothing_is_changed_without_acl_1(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with running(tmp_path / "store") as broker:
+            for code in (UPDATE, DELETE, WHITE, VERSION):
+                remark = (await administer(broker, ADMIN, code, accessKey="account-5"))[1]
+                assert remark == "ACL 1.0 is off (aclEnable)"
+
+    asyncio.run(run())

@@ -307,6 +307,10 @@ BROKER: dict[RequestCode, tuple[Ask, ...]] = {
     _C.SWITCH_TIMER_ENGINE: _PLAIN,
     # Refused: this broker has no users, whose signatures would be needed for all requests.
     _C.AUTH_CREATE_USER: _PLAIN,
+    _C.UPDATE_AND_CREATE_ACL_CONFIG: _PLAIN,
+    _C.DELETE_ACL_CONFIG: _PLAIN,
+    _C.GET_BROKER_CLUSTER_ACL_INFO: _PLAIN,
+    _C.UPDATE_GLOBAL_WHITE_ADDRS_CONFIG: _PLAIN,
     _C.AUTH_UPDATE_USER: _PLAIN,
     _C.AUTH_DELETE_USER: _PLAIN,
     _C.AUTH_GET_USER: _PLAIN,

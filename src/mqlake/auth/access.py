@@ -35,6 +35,7 @@ class Access:
     Attributes:
         accounts: the users and ACLs; None if authentication is off.
         is_authorizing: whether permissions are checked, not only users.
+        plain: the checks by ACL 1.0; None if it is off.
         signers: the users of the open connections.
         inner: the name of the user with which servers sign their own requests.
     """
@@ -48,7 +49,7 @@ class Access:
     ) -> None:
         inner = settings.inner_credentials
         self.inner = None if inner is None else inner.access_key
-        self.signers, self._plain = Signers(), plain
+        self.signers, self.plain = Signers(), plain
         self.accounts: Accounts | None = None
         self._authorization: Authorization | None = None
         if not settings.authentication_enabled:
@@ -67,7 +68,7 @@ class Access:
     @property
     def checks(self) -> tuple[Check, ...]:
         """Return the checks before every route; none if nobody is checked."""
-        if self._plain is not None:
+        if self.plain is not None:
             return (self._check_plain,)
         return () if self.accounts is None else (self._check,)
 
@@ -94,8 +95,8 @@ class Access:
             self._authorization.check(user, request, peer.address)
 
     def _check_plain(self, peer: Peer, request: Command, _route: Route) -> None:
-        assert self._plain is not None
-        account = self._plain.check(request, peer.address)
+        assert self.plain is not None
+        account = self.plain.check(request, peer.address)
         self._note(peer, request, None if account is None else account.access_key)
 
     def _note(self, peer: Peer, request: Command, name: str | None) -> None:

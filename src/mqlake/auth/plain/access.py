@@ -28,14 +28,17 @@ class PlainAccess:
     Args:
         home: the directory that contains `conf`.
 
+    Attributes:
+        files: the files.
+
     Raises:
         StoreError: a file is wrong.
     """
 
     def __init__(self, home: Path) -> None:
-        self._files = PlainFiles(home)
-        self._signs = self._files.signs()
-        self._rules = self._files.read()
+        self.files = PlainFiles(home)
+        self._signs = self.files.signs()
+        self._rules = self.files.read()
         self._looking: asyncio.Task[None] | None = None
 
     def check(self, request: Command, peer: str) -> Account | None:
@@ -66,13 +69,21 @@ class PlainAccess:
         if self._looking is not None:
             await asyncio.gather(self._looking, return_exceptions=True)
 
+    async def reload(self) -> None:
+        """Let the files take effect now.
+
+        Raises:
+            StoreError: a file is wrong; the accounts stay as they were.
+        """
+        self._rules = await asyncio.to_thread(self.files.read)
+
     async def _look(self) -> None:
-        signs = await asyncio.to_thread(self._files.signs)
+        signs = await asyncio.to_thread(self.files.signs)
         if signs == self._signs:
             return
         self._signs = signs
         try:
-            self._rules = await asyncio.to_thread(self._files.read)
+            await self.reload()
         except StoreError as error:
             _log.error("the accounts stay as they were: %s", error)
         else:

@@ -54,7 +54,7 @@ class PlainFiles:
     def signs(self) -> Signs:
         """Return by what a change is noticed."""
         found: list[tuple[str, int, int, int]] = []
-        for path in self._paths():
+        for path in self.paths():
             try:
                 status = path.stat()
             except OSError:
@@ -70,23 +70,28 @@ class PlainFiles:
         """
         white: list[Matches] = []
         accounts: dict[str, Account] = {}
-        for path in self._paths():
+        for path in self.paths():
             try:
-                _add(_load(path), white, accounts, path)
+                _add(load(path), white, accounts, path)
             except FormatError as error:
                 raise StoreError(f"{path}: {error}") from None
         if not accounts and not white:
             _log.warning("%s: there are no accounts, so every request is refused", self._home)
         return Rules(tuple(white), accounts)
 
-    def _paths(self) -> list[Path]:
+    @property
+    def main(self) -> Path:
+        """Return the file to which accounts are added."""
+        return self._home / _MAIN
+
+    def paths(self) -> list[Path]:
+        """Return the files that exist, in the order in which they count."""
         found: list[Path] = []
         for folder, folders, names in os.walk(self._home / _FOLDER):
             folders.sort()
             found += [Path(folder) / name for name in sorted(names) if name.endswith(_ENDINGS)]
-        main = self._home / _MAIN
-        if main.exists() and main not in found:
-            found.append(main)
+        if self.main.exists() and self.main not in found:
+            found.append(self.main)
         return [path for path in found if path != self._home / _TOOLS]
 
 
@@ -108,6 +113,15 @@ def _add(
             accounts[account.access_key] = account
 
 
+def check(content: Mapping[str, Any], path: Path) -> None:
+    """Check what is to be written to a file.
+
+    Raises:
+        FormatError: it is wrong.
+    """
+    _add(content, [], {}, path)
+
+
 def _listed(content: Mapping[str, Any], name: str) -> list[Any]:
     found = content.get(name)
     if found is None:
@@ -117,7 +131,7 @@ def _listed(content: Mapping[str, Any], name: str) -> list[Any]:
     return cast("list[Any]", found)
 
 
-def _load(path: Path) -> Mapping[str, Any]:
+def load(path: Path) -> Mapping[str, Any]:
     """Return the mapping in a YAML file, empty without content.
 
     Raises:

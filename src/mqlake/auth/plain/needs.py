@@ -23,6 +23,10 @@ ADMIN: Final = frozenset(
         Code.DELETE_TOPIC_IN_BROKER,
         Code.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP,
         Code.DELETE_SUBSCRIPTIONGROUP,
+        # RocketMQ 4.9.8 serves these to every account, which can thus make itself an administrator.
+        Code.UPDATE_AND_CREATE_ACL_CONFIG,
+        Code.DELETE_ACL_CONFIG,
+        Code.UPDATE_GLOBAL_WHITE_ADDRS_CONFIG,
     }
 )
 """The requests that only accounts with `admin: true` may make."""

@@ -9,6 +9,7 @@ from mqlake.broker.admin.consume_stats import ConsumeStatsAdmin
 from mqlake.broker.admin.groups import GroupAdmin
 from mqlake.broker.admin.maintenance import MaintenanceAdmin
 from mqlake.broker.admin.offsets import OffsetAdmin
+from mqlake.broker.admin.plain_acl import PlainAclAdmin
 from mqlake.broker.admin.queues import QueueAdmin
 from mqlake.broker.admin.runtime import RuntimeAdmin
 from mqlake.broker.admin.settings import SettingsAdmin
@@ -26,4 +27,5 @@ ADMIN = (
     RuntimeAdmin,
     MaintenanceAdmin,
     AccountAdmin,
+    PlainAclAdmin,
 )
