@@ -352,6 +352,7 @@ NAME_SERVER: dict[RequestCode, tuple[Ask, ...]] = {
     _C.DELETE_KV_CONFIG: _PLAIN,
     _C.GET_NAMESRV_CONFIG: _PLAIN,
     _C.UPDATE_NAMESRV_CONFIG: (Ask(body=lambda: b"scanNotActiveBrokerInterval=5000\n"),),
+    **{code: _PLAIN for code in RequestCode if code.name.startswith("AUTH_")},
     _C.REGISTER_TOPIC_IN_NAMESRV: _PLAIN,
     _C.WIPE_WRITE_PERM_OF_BROKER: _PLAIN,
     _C.ADD_WRITE_PERM_OF_BROKER: _PLAIN,
