@@ -42,7 +42,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 def started_of(served: Served) -> list[object]:
     """Return the requests that the server's connections wait for."""
     found = (peer.started for peer in served.server.peers)
-    return [each for started in found if started for each in started._found]  # pyright: ignore[reportPrivateUsage]
+    return [each for started in found if started for each in started]
 
 
 def counts(found: Latencies) -> dict[Kind, int]:
@@ -187,7 +187,7 @@ def test_a_slow_request_says_what_it_named(clock: Clock, caplog: pytest.LogCaptu
     command.raw_fields = SendMessageHeader(  # pyright: ignore[reportAttributeAccessIssue]
         **{name: getattr(header, name) for name in SendMessageHeader.__struct_fields__}
     )
-    started.begin(7)
+    started[7] = clock.now
     clock.now += 1
     caplog.set_level(logging.WARNING, "mqlake.remoting")
     Latencies(slow=1).answered(command, 0, "success", started, "10.0.0.1:1")
@@ -198,7 +198,7 @@ def test_a_slow_request_says_what_it_named(clock: Clock, caplog: pytest.LogCaptu
 def test_of_two_requests_with_one_opaque_the_first_answer_counts(clock: Clock) -> None:
     found, started = Latencies(), Started()
     for _ in range(2):
-        started.begin(7)
+        started[7] = clock.now
     for _ in range(2):
         found.answered(Command(SEND, opaque=7), 0, "success", started, "10.0.0.1:1")
     assert counts(found) == {Kind(SEND): 1}

@@ -200,8 +200,12 @@ class Peer(asyncio.BufferedProtocol):
             answer = request.restore(answer)
         if isinstance(answer, Command) and len(answer.body) > LONGEST_ANSWER:
             answer = _too_long(request, len(answer.body))
-        if self.started is not None:
-            self.note_answer(request, answer, SUCCESS if self._is_open else UNWRITTEN)
+        started, latencies = self.started, self._shared.latencies
+        if started is not None and latencies is not None:
+            # As `note_answer` does; a call would take longer.
+            code = answer.code if isinstance(answer, Command) else ResponseCode.SUCCESS
+            result = SUCCESS if self._is_open else UNWRITTEN
+            latencies.answered(request, code, result, started, self.address)
         self.send(answer)
 
     def note_answer(self, request: Command, answer: object, result: str) -> None:

@@ -117,7 +117,7 @@ class Dispatcher:
             _answer(peer, request, _not_supported(request))
             return
         if peer.started is not None:
-            peer.started.begin(request.opaque)
+            peer.started[request.opaque] = perf_counter()
         if not request.flag & ONEWAY:
             peer.wait(1, len(request.body))
         try:

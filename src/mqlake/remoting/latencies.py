@@ -43,31 +43,15 @@ class Kind(NamedTuple):
     result: str = SUCCESS
 
 
-class Started:
+class Started(dict[int, float]):
     """The requests of one connection that are not answered yet, by their opaques: since when, as
-    `perf_counter` has it.
+    `perf_counter` has it; negative for those that wait for messages.
     """
-
-    __slots__ = ("_found",)
-
-    def __init__(self) -> None:
-        self._found: dict[int, float] = {}
-
-    def begin(self, opaque: int) -> None:
-        """Note that a request is served from now on."""
-        self._found[opaque] = perf_counter()
 
     def suspend(self, opaque: int) -> None:
         """Note that a request waits for messages."""
-        found = self._found.get(opaque)
-        if found is not None:
-            self._found[opaque] = -abs(found)
-
-    def end(self, opaque: int) -> float | None:
-        """Forget a request, and return since when it was served, negative if it was suspended; None
-        if it is not known.
-        """
-        return self._found.pop(opaque, None)
+        if opaque in self:
+            self[opaque] = -abs(self[opaque])
 
 
 class Latencies:
@@ -118,7 +102,7 @@ class Latencies:
         Args:
             started: of its connection.
         """
-        begun = started.end(request.opaque)
+        begun = started.pop(request.opaque, None)
         if begun is None:
             return  # Another request with this number was answered before.
         was_suspended = begun < 0

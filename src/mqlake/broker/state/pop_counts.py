@@ -21,7 +21,7 @@ class ReviveBehind(NamedTuple):
 
     Attributes:
         messages: check points and acknowledgements that are not finished.
-        oldest: store time of the first of them, milliseconds; 0 if there is none.
+        oldest: store time of the first of them, milliseconds; 0 without one.
     """
 
     queue_id: int
