@@ -78,7 +78,7 @@ def leave_killed(path: Path) -> None:
     """Make a store of 300 messages whose checkpoint covers 200, and whose process died."""
     parts = LiveParts(path, SMALL)
     parts.put_many(messages(200))
-    parts.log.sync()
+    parts.log.unsynced().complete()
     parts.queues.files.sync()
     parts.index.sync()
     CheckpointFile.open(parts.directory).write(reached(parts.dispatcher, parts.index))

@@ -37,7 +37,7 @@ class Live:
 
     def put(self, count: int) -> None:
         self.append(count)
-        self.store.log.sync()
+        self.store.log.unsynced().complete()
         self.store.tick()
 
 

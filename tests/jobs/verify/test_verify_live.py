@@ -143,7 +143,7 @@ def test_a_dispatch_that_has_written_some_of_its_queues(
         return 0
 
     monkeypatch.setattr(queue, "append", append_later)
-    live.store.log.sync()
+    live.store.log.unsynced().complete()
     live.store.tick()
     assert late
 

@@ -220,12 +220,12 @@ def test_offsets_advance_only_with_what_is_on_the_disk(live: Delayed) -> None:
     live.send("b", 1)
     live.time.forward(SECOND)
     live.deliver(1)
-    live.log.sync()
+    live.log.unsynced().complete()
     live.deliver(1)
     assert live.config.delay_offsets.get(1) == 1
     live.scheduled.keep()
     assert live.config.delay_offsets.get(1) == 1
-    live.log.sync()
+    live.log.unsynced().complete()
     live.scheduled.keep()
     assert live.config.delay_offsets.get(1) == 2
 
@@ -235,7 +235,7 @@ def test_a_restart_goes_on_from_the_file(live: Delayed, tmp_path: Path) -> None:
         live.send(name, 1)
     live.time.forward(SECOND)
     live.deliver(2)
-    live.log.sync()
+    live.log.unsynced().complete()
     live.scheduled.keep()
     live.config.persist()
     again = Delayed(tmp_path, live.time)
@@ -248,7 +248,7 @@ def test_a_crash_delivers_again_rather_than_not(live: Delayed, tmp_path: Path) -
         live.send(name, 1)
     live.time.forward(SECOND)
     live.deliver(1)
-    live.log.sync()
+    live.log.unsynced().complete()
     live.scheduled.keep()
     live.config.persist()
     live.deliver(2)
@@ -317,7 +317,7 @@ def test_what_retention_removed_is_counted(tmp_path: Path) -> None:
     live = Delayed(tmp_path)
     for number in range(12):
         live.send(str(number) + "." * 100_000, 1)
-    live.log.sync()
+    live.log.unsynced().complete()
     assert live.log.remove_first() is not None
     live.queues.trim(live.log.min_offset)
     live.time.forward(SECOND)

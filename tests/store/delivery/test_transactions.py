@@ -99,7 +99,7 @@ class Transacting(LiveParts):
 
     def stop(self) -> None:
         """Keep everything, as a clean stop does."""
-        self.log.sync()
+        self.log.unsynced().complete()
         self.transactions.keep()
         self.config.persist()
 
@@ -376,10 +376,10 @@ def test_many_halves_take_several_calls(live: Transacting) -> None:
 def test_positions_are_kept_once_they_are_on_the_disk(live: Transacting) -> None:
     live.end(live.prepare("a"))
     live.prepare("b")
-    live.log.sync()
+    live.log.unsynced().complete()
     live.check()
     assert live.positions() == (None, None), "the copy of b is not on the disk yet"
-    live.log.sync()
+    live.log.unsynced().complete()
     live.transactions.keep()
     assert live.positions() == (2, 1)
 

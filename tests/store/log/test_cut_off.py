@@ -15,7 +15,7 @@ from mqlake.store.append.message import Message
 from mqlake.store.blocking import BlockingMessageStore
 from mqlake.store.live_settings import current
 from mqlake.store.log import cut_off
-from mqlake.store.log.owned_log import OwnedCommitLog
+from mqlake.store.log.owned_segment_files import OwnedSegmentFiles
 from mqlake.store.reader import StoreReader
 from mqlake.store.recovery import recovery
 from mqlake.store.recovery.abort_mark import mark_open
@@ -124,7 +124,7 @@ def test_the_live_store_says_so_too(damaged: Path) -> None:
         assert store.put(Message("T", b"next")).is_ok
 
 
-@pytest.mark.parametrize("step", ["_remove_after", "_recover_last"])
+@pytest.mark.parametrize("step", ["remove_after", "cut"])
 def test_a_recovery_that_dies_while_cutting_keeps_one_copy(
     step: str, damaged: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -134,7 +134,7 @@ def test_a_recovery_that_dies_while_cutting_keeps_one_copy(
         raise DiskError("died")
 
     with monkeypatch.context() as patch:
-        patch.setattr(OwnedCommitLog, step, die)
+        patch.setattr(OwnedSegmentFiles, step, die)
         with pytest.raises(DiskError):
             open_store(damaged)
     before = files(damaged)
@@ -142,7 +142,7 @@ def test_a_recovery_that_dies_while_cutting_keeps_one_copy(
     found = open_store(damaged, LATER + 5)
 
     assert files(damaged) == before
-    if step == "_remove_after":
+    if step == "remove_after":
         require_kept(damaged, log, found.report.cut_off)
     else:
         # The files after the first one were gone already.

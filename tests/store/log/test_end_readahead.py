@@ -92,7 +92,7 @@ def test_a_log_chooses_by_the_size_of_its_appends(
     assert [segment.base for segment in log.segments] == [0, 4 * MIB]
     assert advised.of(last) == (set(range(4)) if is_long else set())
     assert {len(off) for off in advised.off.values()} <= {0, 4}
-    log.sync()
+    log.unsynced().complete()
     assert content(disk, 0).startswith(piece)
     log.close()
 

@@ -113,7 +113,7 @@ def test_the_next_file_is_made_ahead_once_half_of_this_one_is_used(disk: Recorde
 def test_closing_removes_the_file_that_was_made_ahead(disk: RecordedDisk) -> None:
     log = filled(disk, 600)
     log.prepare_next()
-    log.sync()
+    log.unsynced().complete()
     log.close()
     assert disk.names("commitlog") == [segment_name(0)]
 
@@ -228,7 +228,7 @@ def test_flushed_follows_the_sync(disk: RecordedDisk) -> None:
     assert log.flushed == 0
     pending.done()
     assert log.flushed == 100
-    log.sync()
+    log.unsynced().complete()
     assert log.flushed == log.end == 105
     assert not log.unsynced().files
 
@@ -264,7 +264,7 @@ def test_a_sync_that_fails_leaves_flushed_alone() -> None:
     log = filled(disk, 600, 600)
     disk._at = disk.operations + 2
     with pytest.raises(DiskError):
-        log.sync()
+        log.unsynced().complete()
     assert log.flushed == 0
 
 
@@ -273,7 +273,7 @@ def test_a_sync_that_fails_leaves_flushed_alone() -> None:
 
 def test_reading_copies_nothing_and_outlives_deletion(tmp_path: Path) -> None:
     log = filled(LocalOwnedDirectory(tmp_path), 600, 600)
-    log.sync()
+    log.unsynced().complete()
     view = log.read(10, 20)
     assert view.readonly
     assert log.remove_first() == (segment_name(0), 0, SIZE)
@@ -306,7 +306,7 @@ def test_the_last_file_is_never_removed(disk: RecordedDisk) -> None:
 
 
 def test_recovery_ends_the_log_and_clears_what_follows(disk: RecordedDisk) -> None:
-    filled(disk, 900, 900, 900).sync()
+    filled(disk, 900, 900, 900).unsynced().complete()
     log = open_log(disk, SIZE + 500)
     assert disk.names("commitlog") == [segment_name(0), segment_name(SIZE)]
     assert content(disk, SIZE) == (b"\2" * 500).ljust(SIZE, b"\0")
@@ -317,7 +317,7 @@ def test_recovery_ends_the_log_and_clears_what_follows(disk: RecordedDisk) -> No
 
 @pytest.mark.parametrize("end", [0, 500, 900, SIZE, SIZE + 1, 2 * SIZE, 2 * SIZE + 900])
 def test_recovering_twice_changes_nothing_more(disk: RecordedDisk, end: int) -> None:
-    filled(disk, 900, 900, 900).sync()
+    filled(disk, 900, 900, 900).unsynced().complete()
     open_log(disk, end)
     before = len(disk.trace)
     log = open_log(disk, end)
@@ -328,7 +328,7 @@ def test_recovering_twice_changes_nothing_more(disk: RecordedDisk, end: int) -> 
 
 def test_a_log_that_ends_with_its_file_goes_on_in_the_next(disk: RecordedDisk) -> None:
     log = filled(disk, 900, 900)
-    log.sync()
+    log.unsynced().complete()
     disk.remove(path(SIZE))
     log = open_log(disk, SIZE)
     assert (log.end, log.offset_for(10)) == (SIZE, SIZE)
@@ -338,7 +338,7 @@ def test_a_log_that_ends_with_its_file_goes_on_in_the_next(disk: RecordedDisk) -
 
 
 def test_files_that_a_crash_left_empty_or_short(disk: RecordedDisk) -> None:
-    filled(disk, 900, 900).sync()
+    filled(disk, 900, 900).unsynced().complete()
     disk.truncate(path(SIZE), 500)
     disk.create(path(2 * SIZE), 0).close()
     disk.create(path(3 * SIZE), 0).close()
@@ -351,7 +351,7 @@ def test_files_that_a_crash_left_empty_or_short(disk: RecordedDisk) -> None:
 
 
 def test_a_store_keeps_the_size_of_its_files(disk: RecordedDisk) -> None:
-    filled(disk, 900, 900).sync()
+    filled(disk, 900, 900).unsynced().complete()
     log = open_log(disk, SIZE + 900, size=5000)
     log.append(b"x" * 900)
     assert log.segments[-1] == (segment_name(2 * SIZE), 2 * SIZE, 3 * SIZE)
@@ -372,13 +372,13 @@ def test_recovery_syncs_every_file_that_may_be_dirty(disk: RecordedDisk) -> None
 
 def test_many_rolls_keep_few_files_open(tmp_path: Path) -> None:
     log = filled(LocalOwnedDirectory(tmp_path), 900)
-    log.sync()
+    log.unsynced().complete()
     before = open_files(tmp_path)
     for number in range(150):
         log.append(b"x" * 900)
         log.prepare_next()
         if number % 10 == 9:
-            log.sync()
+            log.unsynced().complete()
         log.read(number * SIZE, 10)
         if number > 50:
             log.remove_first()

@@ -419,7 +419,8 @@ def test_keys_of_the_last_record_that_two_index_files_share_are_not_inserted_aga
 def test_index_files_that_retention_removed_are_not_missed(tmp_path: Path) -> None:
     parts = LiveParts(tmp_path, SMALL)
     parts.put_many(messages(300))
-    for part in (parts.log, parts.queues.files, parts.index):
+    parts.log.unsynced().complete()
+    for part in (parts.queues.files, parts.index):
         part.sync()
     CheckpointFile.open(parts.directory).write(reached(parts.dispatcher, parts.index))
     mark_open(parts.directory)
@@ -510,7 +511,7 @@ def test_a_lost_tail_takes_its_entries_with_it(lost: int, killed: Path) -> None:
 def test_a_file_lost_behind_the_checkpoint_costs_none_before_it(tmp_path: Path) -> None:
     parts = LiveParts(tmp_path, SMALL)
     parts.put_many([Message("T", b"%d" % number) for number in range(50)])
-    parts.log.sync()
+    parts.log.unsynced().complete()
     parts.queues.files.sync()
     parts.index.sync()
     CheckpointFile.open(parts.directory).write(reached(parts.dispatcher, parts.index))

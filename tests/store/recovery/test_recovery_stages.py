@@ -146,7 +146,7 @@ def test_constructors_touch_no_file() -> None:
     segments = [Segment("0" * 20, 0, 100)]
 
     log = OwnedCommitLog(directory, segments, 100)
-    assert (log.min_offset, log.limit, log.file_size) == (0, 100, 100)
+    assert (log.min_offset, log.limit, log.files.size) == (0, 100, 100)
     StoreReader(directory, CommitLog(directory, segments))
     CheckpointFile(directory, FoundCheckpoint())
     OwnedQueues(directory, 400)

@@ -88,7 +88,7 @@ class Store(LiveParts):
 
     def sync(self, first: int) -> None:
         """Sync the log, whose segments from the one of number `first` on were written now."""
-        self.log.sync()
+        self.log.unsynced().complete()
         for segment in self.log.segments[max(0, first) :]:
             self.disk.written[segment.path] = self.time.milliseconds()
 

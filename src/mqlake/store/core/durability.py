@@ -175,7 +175,7 @@ class Durability:
     def _check_links(self) -> None:
         """Raise an error if files in use were removed: messages that are put then would be lost."""
         try:
-            self._log.check_linked()
+            self._log.files.check_linked(self._log.segments)
             self._queues.files.check_linked()
             self._index.check_linked()
         except SyncError as error:

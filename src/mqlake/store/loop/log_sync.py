@@ -17,7 +17,7 @@ class LogSync:
     @property
     def times(self) -> Histogram:
         """Seconds that syncs of the log's files took since the store was opened."""
-        return self._core.log.sync_times
+        return self._core.log.files.sync_times
 
     def now(self) -> None:
         """Return once every message is durable and dispatched. It blocks the event loop.

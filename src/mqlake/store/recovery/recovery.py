@@ -153,7 +153,7 @@ def _synced_beside(log: OwnedCommitLog | None, found: Found) -> Generator[Future
         yield None
         return
     with ThreadPoolExecutor(1) as beside:
-        yield beside.submit(log.sync_files, synced)
+        yield beside.submit(log.files.sync, list(log.segments), synced)
 
 
 def _report(found: Found, facts: Facts, done: Committed) -> RecoveryReport:

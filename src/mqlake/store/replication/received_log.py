@@ -209,6 +209,6 @@ class ReceivedLog:
             return (
                 f"{where}: a record does not fit in the {left} bytes that are left of this file:"
                 f" set mappedFileSizeCommitLog on this slave to its master's value; here it is"
-                f" {self._log.file_size}"
+                f" {self._log.files.size}"
             )
         return f"{where}: {FAULT_REASONS[Fault(verdict)]}"
