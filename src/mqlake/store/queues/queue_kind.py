@@ -24,7 +24,7 @@ class QueueKind(NamedTuple):
         entry_size: bytes of an entry.
         has_batches: whether an entry may be a batch that is one record. Otherwise each entry is one
             message, and a batch is stored as so many records.
-        min_of_empty: what clients are told to be the first offset of a queue without an entry.
+        min_of_empty: the answer to a request for the first offset of a queue without an entry.
     """
 
     directory: str
