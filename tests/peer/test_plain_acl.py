@@ -11,14 +11,18 @@ from typing import Any
 
 import pytest
 
+from mqlake.auth.plain.accounts import Perm
 from mqlake.auth.plain.files import PlainFiles, Rules
 from mqlake.auth.plain.verdict import check
 from mqlake.auth.sources import source_text
+from mqlake.broker.broker import Broker
 from mqlake.errors import FormatError, StoreError
 from mqlake.protocol.command import Command, request
 from mqlake.protocol.errors import RemotingError
 from mqlake.protocol.signature import Credentials, signed
 from mqlake.spark.launch import QUICK_START
+from mqlake.testing import broker
+from tests.auth.test_plain import home as home_of_broker
 from tests.peer.java_build import JavaMissingError, build
 from tests.peer.rocketmq_client import NEWEST_4
 
@@ -179,3 +183,44 @@ def is_same(own: str, theirs: str, *, is_file: bool) -> bool:
     # Of several missing permissions, RocketMQ names any one.
     start = "refused: No default permission for "
     return own == theirs or (own.startswith(start) and theirs.startswith(start))
+
+
+async def address(found: Broker) -> str:
+    return found.settings.broker_address
+
+
+def test_mqadmin_changes_the_files(tmp_path: Path) -> None:
+    try:
+        path = build(SOURCE, NEWEST_4)
+    except JavaMissingError as reason:
+        pytest.skip(f"without the real RocketMQ: {reason}")
+    files = home_of_broker(tmp_path / "home")
+    for name, user in (("admin", "account-2"), ("other", "account-1")):
+        conf = tmp_path / name / "conf"
+        conf.mkdir(parents=True)
+        secret = {"account-1": "secret-12345", "account-2": "secret-67890"}[user]
+        (conf / "tools.yml").write_text(f"accessKey: {user}\nsecretKey: {secret}\n")
+        (conf / "logback_tools.xml").write_text("<configuration/>")
+    with broker(aclEnable="true", rocketmqHome=str(files), brokerName="a") as running:
+        at = ["-b", running.call(address), "-n", running.name_server]
+
+        def run(name: str, *command: str) -> str:
+            options = ["-Xmx256m", *QUICK_START, f"-Drocketmq.home.dir={tmp_path / name}"]
+            options += [f"-Duser.home={tmp_path}", "-cp", path]
+            words = ["java", *options, "org.apache.rocketmq.tools.command.MQAdminStartup"]
+            done = subprocess.run(
+                [*words, *command, *at], capture_output=True, text=True, check=False, timeout=300
+            )
+            return done.stdout + done.stderr
+
+        add = ["updateAclConfig", "-a", "account-7", "-s", "secret-of-seven", "-t", "T=PUB|SUB"]
+        assert "Need admin permission" in run("other", *add)
+        assert "account-7" not in PlainFiles(files).read().accounts
+        assert "success" in run("admin", *add)
+        assert PlainFiles(files).read().accounts["account-7"].allows("T", Perm.SUB)
+        shown = run("other", "clusterAclConfigVersion").split()
+        assert str(files / "conf" / "plain_acl.yml") in shown
+        assert "success" in run("admin", "updateGlobalWhiteAddr", "-g", "10.10.10.*")
+        assert PlainFiles(files).read().is_white("10.10.10.77")
+        assert "success" in run("admin", "deleteAclConfig", "-a", "account-7")
+        assert "account-7" not in PlainFiles(files).read().accounts
