@@ -164,7 +164,7 @@ class Dispatcher:
         count = take(peer, frames)
         served.count += count
         if count and peer.in_flight == waiting:  # Otherwise they are answered later.
-            latencies.add(served.kind, perf_counter() - begin, count, peer.address)
+            _note(latencies, served, begin, count, peer)
 
     def take_one(self, peer: Peer, data: bytes) -> bytes | None:
         """Serve data that is one whole frame; return its answer.
@@ -196,12 +196,8 @@ class Dispatcher:
         begin = perf_counter()
         answer = route.one(peer, Frames(data, 0, route.code))
         if answer is not None:
-            took = (perf_counter() - begin) * 1000
             served.count += 1
-            assert served.times is not None
-            served.times.add(took)
-            if took >= latencies.slow:
-                latencies.tell(served.kind, took, 1, peer.address)
+            _note(latencies, served, begin, 1, peer)
         return answer
 
     async def _finish(
@@ -223,6 +219,15 @@ class Dispatcher:
             await asyncio.wait(self._tasks, timeout=grace)
         for task in list(self._tasks):
             task.cancel()
+
+
+def _note(latencies: Latencies, served: _Served, begin: float, count: int, peer: Peer) -> None:
+    """Note requests that were served since a time of `perf_counter`, in one call."""
+    took = (perf_counter() - begin) * 1000
+    assert served.times is not None
+    served.times.add(took, count)
+    if took >= latencies.slow:
+        latencies.tell(served.kind, took, count, peer.address)
 
 
 def _start(kind: int, code: int) -> bytes:
