@@ -16,6 +16,7 @@ import pytest
 
 from mqlake.testing import broker
 from tests.golden import store
+from tests.until import PATIENCE
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -127,13 +128,13 @@ def billed_by(worker: tuple[str, ...], log: Path) -> list[str]:
     with log.open("wb") as output:
         running = subprocess.Popen(command, cwd=EXAMPLES, stdout=output, stderr=output)
     try:
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + PATIENCE
         while log.read_text().count("billed order ") < 4:
             assert running.poll() is None, log.read_text()
             assert time.monotonic() < deadline, log.read_text()
             time.sleep(0.05)
         running.terminate()
-        assert running.wait(60) == 0, log.read_text()
+        assert running.wait(PATIENCE) == 0, log.read_text()
     finally:
         running.kill()
     return sorted(re.findall(r"billed order (\d)", log.read_text()))
