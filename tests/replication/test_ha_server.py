@@ -169,7 +169,7 @@ def test_another_protocol_is_sent_nothing_and_not_counted(tmp_path: Path) -> Non
     async def test(broker: Running) -> None:
         await fill(broker, 3)
         slave = await slave_of(broker)
-        await until(lambda: server(broker).connections)  # it ends as soon as these are read
+        await until(lambda: server(broker).connected)  # it ends as soon as these are read
         slave.writer.write(b"GET / HTTP/1.1\r\n\r\n")
         await slave.closed()  # what it says next is no acknowledgement of what it was sent
         assert server(broker).in_sync == 0
@@ -418,13 +418,13 @@ def test_connections_without_a_report_take_no_place(
 
     async def test(broker: Running) -> None:
         silent = [await slave_of(broker) for _ in range(8)]
-        await until(lambda: len(server(broker).connections) == 8)
+        await until(lambda: server(broker).connected == 8)
         await fill(broker, 3)
         for _ in range(4):
             slave = await slave_of(broker)
             slave.report(0)
             await slave.data()
-            assert len(server(broker).connections) == 8
+            assert server(broker).connected == 8
         await silent[0].closed()
         # At most half of the places, or its share, are for one address.
         refused = await slave_of(broker)
@@ -462,7 +462,7 @@ def test_slaves_from_other_addresses_are_refused(tmp_path: Path) -> None:
     async def test(broker: Running) -> None:
         slave = await slave_of(broker)
         await slave.closed()
-        assert not server(broker).connections
+        assert not server(broker).connected
 
     on_a_master(tmp_path, test, haAllowedAddresses="10.0.0.0/8; 127.0.0.2")
 

@@ -31,6 +31,7 @@ _TARGETS = {
 _NEEDED = {
     "--decode-option": ("--decode",),
     "--keep-hours": ("--replica-of", "--replica-of-cluster"),
+    "--no-ha-tls": ("--replica-of", "--replica-of-cluster"),
     "--keep-bytes": ("--replica-of", "--replica-of-cluster"),
 }
 """The options of which an option needs one."""

@@ -48,6 +48,14 @@ ObjectStoreSettings = Annotated[
         help="Setting of the object store, such as fs.s3a.endpoint=URL; may be repeated.",
     ),
 ]
+HaTls = Annotated[
+    bool,
+    typer.Option(
+        "--ha-tls/--no-ha-tls",
+        help="With TLS, copy the log over TLS, too. RocketMQ's masters cannot do that:"
+        " --no-ha-tls copies their logs in clear text.",
+    ),
+]
 KeepHours = Annotated[
     int | None,
     typer.Option(

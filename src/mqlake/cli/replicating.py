@@ -33,7 +33,7 @@ class Masters:
         names: broker names, or "host:port" of masters.
         cluster: all masters of this cluster, as of the start.
         name_servers: "host:port", several separated by `;`.
-        keep_hours, keep_bytes: see `ReplicaOptions`.
+        keep_hours, keep_bytes, has_ha_tls: see `ReplicaOptions`.
     """
 
     names: tuple[str, ...]
@@ -41,6 +41,7 @@ class Masters:
     name_servers: str
     keep_hours: int | None = None
     keep_bytes: int | None = None
+    has_ha_tls: bool = True
 
     def __bool__(self) -> bool:
         return bool(self.names or self.cluster)
@@ -133,6 +134,7 @@ def _replica(name: str, query: FollowOptions, masters: Masters) -> ReplicaOption
         name_servers=masters.name_servers,
         keep_hours=masters.keep_hours,
         keep_bytes=masters.keep_bytes,
+        has_ha_tls=masters.has_ha_tls,
         is_patient=not query.once,
     )
 

@@ -22,8 +22,9 @@ class ReplicaOptions(msgspec.Struct, frozen=True, kw_only=True):
         master: the broker name, or the "host:port" at which it serves clients.
         store: directory of the copy.
         name_servers: "host:port", several separated by `;`.
-        tls: how connections for requests use TLS; None for clear text. The log itself is copied in
-            clear text.
+        tls: how connections use TLS; None for clear text.
+        has_ha_tls: whether the log itself is copied over TLS, too, if requests are. RocketMQ's
+            masters cannot do that.
         credentials: sign the requests; None for a master without authentication.
         ha_address: the "host:port" of the master's port for slaves; None if its settings tell.
         keep_hours: segments that were closed longer ago are removed; None keeps them.
@@ -36,6 +37,7 @@ class ReplicaOptions(msgspec.Struct, frozen=True, kw_only=True):
     store: Path
     name_servers: str = ""
     tls: ClientTls | None = None
+    has_ha_tls: bool = True
     credentials: Credentials | None = None
     ha_address: str | None = None
     keep_hours: int | None = None

@@ -210,6 +210,7 @@ class Replica:
             is_counted=self._options.is_counted,
             arrived=self._arrived,
             activated=self._activated,
+            tls=self._options.tls if self._options.has_ha_tls else None,
         )
         self._topics = TopicCopy(
             store, self._options, lambda: self._is_followed, self._note_caught_up

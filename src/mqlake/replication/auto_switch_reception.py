@@ -19,6 +19,7 @@ from mqlake.protocol.auto_switch import (
     encode_report,
 )
 from mqlake.protocol.replication import Piece
+from mqlake.remoting.tls.options import ClientTls
 from mqlake.replication.comparison import Begin, Comparison, DivergedError
 from mqlake.replication.connecting import MasterConnection
 from mqlake.replication.group import Group
@@ -42,8 +43,9 @@ class AutoSwitchReception(Reception):
         store: Store,
         group: Group,
         activated: Callable[[], object] | None = None,
+        tls: ClientTls | None = None,
     ) -> None:
-        super().__init__(settings, store, activated=activated)
+        super().__init__(settings, store, activated=activated, tls=tls)
         self._group = group
         self._messages = MasterReader()
         self._masters: tuple[Epoch, ...] = ()

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import ssl
 from contextlib import suppress
 from typing import cast
 
 from mqlake.errors import MqlakeError
+from mqlake.remoting.tls.client import ClientContexts
+from mqlake.remoting.tls.handshakes import Handshakes
+from mqlake.remoting.tls.layer import Below, TlsLayer
 
 _CONNECT = 5.0
 """Seconds that a connection may take."""
@@ -15,6 +19,12 @@ _READ = 1 << 20
 """Most bytes that are read at once."""
 _UNREAD = 64 << 10
 """Bytes of reports that a master leaves unread at most."""
+
+
+_HANDSHAKE = 30.0
+"""Seconds that a TLS handshake may take."""
+_ENCRYPTED = 1 << 15
+"""Encrypted bytes that are read at once."""
 
 
 class MasterConnection(asyncio.BufferedProtocol):
@@ -40,7 +50,7 @@ class MasterConnection(asyncio.BufferedProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Let whoever reads know."""
-        self._is_over, self._failure = True, exc
+        self._is_over, self._failure = True, self._failure or exc
         self._arrived.set()
 
     def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002 (its name is asyncio's)
@@ -59,6 +69,30 @@ class MasterConnection(asyncio.BufferedProtocol):
         """Let whoever reads know."""
         self._is_over = True
         self._arrived.set()
+
+    async def secure(self, context: ssl.SSLContext, host: str) -> None:
+        """Use TLS on this connection, on which nothing was sent yet.
+
+        Raises:
+            OSError: the master does not use TLS, or is not the one it should be.
+            MqlakeError: the host is no name that a certificate may have.
+        """
+        loop, room = asyncio.get_running_loop(), memoryview(bytearray(_ENCRYPTED))
+        below = Below(loop, lambda: room, Handshakes(loop), _HANDSHAKE)
+        try:
+            layer = TlsLayer(
+                self._transport, self, below, self._broken, context, is_server=False, host=host
+            )
+        except ValueError as error:
+            raise MqlakeError(f"{host}: {error}") from None
+        self._transport = layer
+        layer.start()
+        await layer.ready
+
+    def _broken(self, reason: str) -> None:
+        self._is_over, self._failure = True, ConnectionError(reason)
+        self._arrived.set()
+        self._transport.abort()
 
     # What a slave calls
 
@@ -97,14 +131,27 @@ class MasterConnection(asyncio.BufferedProtocol):
         self._transport.abort()
 
 
-async def connect(address: str) -> MasterConnection:
+async def connect(address: str, contexts: ClientContexts | None = None) -> MasterConnection:
     """Return a connection to a "host:port".
 
+    Args:
+        contexts: how it uses TLS; None for clear text.
+
     Raises:
-        OSError: nobody listens there, or opening the connection takes too long.
+        OSError: nobody listens there, or opening the connection takes too long; with TLS, also if
+            the master does not use it, or is not the one it should be.
+        MqlakeError: a file for TLS cannot be used.
     """
     host, _, port = address.rpartition(":")
+    host = host.strip("[]")
+    context = await contexts.get() if contexts is not None else None
     loop = asyncio.get_running_loop()
     async with asyncio.timeout(_CONNECT):
-        _, connection = await loop.create_connection(MasterConnection, host.strip("[]"), int(port))
+        _, connection = await loop.create_connection(MasterConnection, host, int(port))
+    if context is not None:
+        try:
+            await connection.secure(context, host)
+        except BaseException:
+            connection.close()
+            raise
     return connection

@@ -7,25 +7,25 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import socket
 from ipaddress import ip_address
 
 from mqlake.errors import MqlakeError
 from mqlake.remoting.listening import stop_listening
 from mqlake.remoting.memory_budget import MemoryBudget
 from mqlake.remoting.shares import Use, owner_of
+from mqlake.remoting.tls.options import ServerTls, TlsMode
+from mqlake.remoting.tls.server import ServerContexts
+from mqlake.replication.ha_arrivals import HaArrivals, address_of
 from mqlake.replication.ha_connection import HaConnection
 from mqlake.replication.settings import ReplicationSettings
 from mqlake.store.bounds import LAST_PORT, networks
 from mqlake.store.live_settings import Current
 from mqlake.store.port import Store
 from mqlake.store.settings import BrokerRole
+from mqlake.tls.settings import server_tls
 
 _MOST = 256
 """Maximum number of connections."""
-_ENOUGH = 64 << 10
-"""Bytes, besides one frame, that a connection buffers for a slave that does not read."""
-
 _LOOK = 0.01
 """Seconds between checks whether slaves have everything."""
 
@@ -51,6 +51,10 @@ class HaServer:
         self._is_bound = False
         self._tasks: set[asyncio.Task[None]] = set()
         self._allowed = networks(settings.now.ha_allowed_addresses)
+        tls = server_tls(settings.now) if settings.now.ha_tls_enable else ServerTls()
+        self._tls = ServerContexts(tls)
+        patience = settings.now.ha_housekeeping_interval / 1000
+        self._arrivals = HaArrivals(self._tls, patience, self._refusal, self._connected, _refused)
         self._was_missing: str | None = None
         store.copies.is_served = True
 
@@ -58,6 +62,16 @@ class HaServer:
     def in_sync(self) -> int:
         """How many slaves are in sync."""
         return self._store.copies.in_sync
+
+    @property
+    def connected(self) -> int:
+        """How many connections there are, also those over which nothing has come yet."""
+        return len(self.connections) + len(self._arrivals.waiting)
+
+    @property
+    def accepts_tls(self) -> bool:
+        """Whether slaves may use TLS."""
+        return bool(self.address) and self._tls.mode is not TlsMode.DISABLED
 
     async def bind(self, settings: ReplicationSettings) -> None:
         """Take the port for slaves, which `start` then serves.
@@ -73,12 +87,8 @@ class HaServer:
         port = wanted or min(settings.listen_port + 1, LAST_PORT)
         self._is_bound = True
         try:
-            self._server = await asyncio.start_server(
-                self._connected,
-                settings.listen_address,
-                port,
-                limit=_ENOUGH,
-                start_serving=False,
+            self._server = await self._loop.create_server(
+                self._arrivals.accept, settings.listen_address, port, start_serving=False
             )
         except OSError as error:
             reason = f"port {port} for slaves: {error.strerror or error}; set haListenPort"
@@ -101,6 +111,7 @@ class HaServer:
         if self._server is None:
             return
         port = settings.ha_listen_port or min(settings.listen_port + 1, LAST_PORT)
+        await self._tls.start()
         try:
             await self._server.start_serving()
         except OSError as error:
@@ -118,6 +129,8 @@ class HaServer:
         self._store.copying.growth.stop()
         if self._server is not None:
             await stop_listening([self._server])
+        self._arrivals.close_all()
+        await self._tls.stop()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -153,11 +166,8 @@ class HaServer:
         task.add_done_callback(lambda _: writer.transport.abort())
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        address = _name(writer)
+        address = address_of(writer.transport)
         try:
-            if (refusal := self._refusal(writer)) is not None:
-                _log.warning("slave %s: refused: %s", address, refusal)
-                return
             await self._follow(self._connection(reader, writer, address))
         except asyncio.CancelledError:
             pass  # The server stops: the streams would log this.
@@ -189,14 +199,16 @@ class HaServer:
             self._report_missing()
         _log.info("slave %s: disconnected: %s", connection.address, reason)
 
-    def _refusal(self, writer: asyncio.StreamWriter) -> str | None:
+    def _refusal(self, transport: asyncio.Transport) -> str | None:
         if not self.address:
             return "the port is being closed"
-        if len(self.connections) >= _MOST and not self._make_room():
+        if self.connected >= _MOST and not self._make_room():
             return f"{_MOST} slaves are connected"
         if not self._allowed:
             return None
-        address = ip_address(writer.get_extra_info("peername")[0].partition("%")[0])
+        if (peer := transport.get_extra_info("peername")) is None:
+            return "it is gone"
+        address = ip_address(peer[0].partition("%")[0])
         mapped = getattr(address, "ipv4_mapped", None)
         address = mapped or address
         if any(address in network for network in self._allowed):
@@ -208,10 +220,13 @@ class HaServer:
 
         A slave reports as soon as it has connected, so whoever only connects takes no place.
         """
+        reason = "it has not reported, and makes room for another connection"
+        if self._arrivals.close_oldest(reason):
+            return True
         silent = next((each for each in self.connections if not each.has_begun), None)
         if silent is None:
             return False
-        silent.close("it has not reported, and makes room for another connection")
+        silent.close(reason)
         self.connections.remove(silent)
         return True
 
@@ -223,10 +238,5 @@ class HaServer:
         return use.refusal(owner, others.count(owner), percent)
 
 
-def _name(writer: asyncio.StreamWriter) -> str:
-    """Return the "host:port" of the other side."""
-    connected: socket.socket | None = writer.get_extra_info("socket")
-    if connected is not None:
-        connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    peer = writer.get_extra_info("peername")
-    return f"{peer[0]}:{peer[1]}" if peer else "unknown"
+def _refused(address: str, reason: str) -> None:
+    _log.warning("slave %s: refused: %s", address, reason)

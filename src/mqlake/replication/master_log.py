@@ -6,7 +6,7 @@ nothing at the requested offset sends heartbeats, whatever the reason.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from mqlake.errors import MqlakeError
 from mqlake.protocol.bodies.route import KVTable
@@ -15,12 +15,23 @@ from mqlake.protocol.codes import RequestCode
 from mqlake.protocol.command import request
 from mqlake.remoting.client import RemotingClient
 
+HAS_TLS: Final = "haTls"
+"""The entry of mqlake's runtime information: "true" if the port for slaves accepts TLS."""
+
 
 class MasterLog(NamedTuple):
-    """The physical offsets of a master's log: its first byte, and after its last."""
+    """A master's log, and how it is copied.
+
+    Attributes:
+        start: physical offset of its first byte.
+        end: physical offset after its last byte.
+        has_tls: whether the port for slaves accepts TLS. RocketMQ's does not: it would take a
+            handshake for the report of a slave that has everything, and count on that slave.
+    """
 
     start: int
     end: int
+    has_tls: bool = False
 
 
 async def ask(client: RemotingClient, address: str) -> MasterLog:
@@ -38,4 +49,4 @@ async def ask(client: RemotingClient, address: str) -> MasterLog:
     start = max(start, 0)  # RocketMQ's broker returns -1 for an empty log.
     if not 0 <= start <= end:
         raise MqlakeError(f"{address}: its log is said to be [{start}, {end})")
-    return MasterLog(start, end)
+    return MasterLog(start, end, table.get(HAS_TLS) == "true")

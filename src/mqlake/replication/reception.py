@@ -10,8 +10,10 @@ import logging
 from collections.abc import Awaitable, Callable, Iterator
 from time import perf_counter
 
-from mqlake.errors import StoreError
+from mqlake.errors import MqlakeError, StoreError
 from mqlake.protocol.replication import NOT_COUNTED, FrameReader, Piece, encode_report, joined
+from mqlake.remoting.tls.client import ClientContexts
+from mqlake.remoting.tls.options import ClientTls
 from mqlake.replication.comparison import Begin, BeginOtherwiseError, Comparison
 from mqlake.replication.connecting import MasterConnection, connect
 from mqlake.replication.master_log import MasterLog
@@ -38,6 +40,7 @@ class Reception:
             has read the request.
         arrived: called after a part of the log was appended.
         activated: called when the master has begun to send.
+        tls: how connections use TLS; None for clear text.
 
     Attributes:
         is_activated: whether the connection is open, and the master sends.
@@ -57,6 +60,7 @@ class Reception:
         is_counted: bool = True,
         arrived: Callable[[], object] | None = None,
         activated: Callable[[], object] | None = None,
+        tls: ClientTls | None = None,
     ) -> None:
         self._settings, self._store, self._is_counted = settings, store, is_counted
         self._loop = asyncio.get_running_loop()
@@ -64,6 +68,7 @@ class Reception:
         self.is_activated = False
         self.last_read = self.last_write = self.master_flush_offset = self.received = 0
         self._arrived, self._activated = arrived, activated
+        self._contexts = ClientContexts(tls) if tls is not None else None
         self._compared: Callable[[], Awaitable[object]] | None = None
         self._is_compared = False
         self._begin = Begin.UNKNOWN
@@ -88,13 +93,16 @@ class Reception:
 
         Raises:
             DivergedError: its log and this one differ.
-            OSError, MqlakeError: the connection cannot be opened, or is over.
+            OSError, MqlakeError: the connection cannot be opened, or is over; or it must use TLS,
+                and the master does not say that it accepts that.
             BeginOtherwiseError: the log must be requested in another way, which the next call does.
         """
         copying, self._is_compared, self._compared = self._store.copying, False, compared
         copying.drop()
         await copying.kept()
-        connection = await connect(address)
+        if self._contexts is not None:
+            _check_tls(address, master)
+        connection = await connect(address, self._contexts)
         beating: asyncio.Task[None] | None = None
         try:
             comparison = await self._greet(connection, master)
@@ -230,3 +238,21 @@ class Reception:
             await asyncio.sleep(max(self._last_report + interval - self._loop.time(), 0))
             if self._loop.time() >= self._last_report + interval:
                 self._report(connection, self._reported)
+
+
+def _check_tls(address: str, master: MasterLog | None) -> None:
+    """Check that a master accepts TLS at its port for slaves.
+
+    Raises:
+        MqlakeError: it does not, or that is not known.
+    """
+    if master is None:
+        raise MqlakeError(
+            f"{address}: whether the master accepts TLS for replication is not known, because it"
+            " does not answer requests"
+        )
+    if not master.has_tls:
+        raise MqlakeError(
+            f"{address}: the master does not accept TLS for replication, as RocketMQ's masters: set"
+            " haTlsEnable=false (mqlake replica: --no-ha-tls) to copy its log in clear text"
+        )

@@ -72,6 +72,11 @@ class Replication(Generic[S]):
         return AutoSwitchServer(self._settings, self._store, self.group, in_sync_set)
 
     @property
+    def accepts_tls(self) -> bool:
+        """Whether slaves may copy the log over TLS."""
+        return self.server is not None and self.server.accepts_tls
+
+    @property
     def listens_at(self) -> str:
         """Where slaves connect: "host:port"; "" if nobody listens there."""
         return self.server.address if self.server else ""

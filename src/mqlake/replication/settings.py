@@ -138,7 +138,12 @@ class ReplicationSettings(StoreSettings, frozen=True, rename="camel", kw_only=Tr
     trusts."""
     tls_enable: Restart[bool] = msgspec.field(default=False, name="tls.enable")
     """Whether the connections that the broker opens to name servers, controllers and other brokers
-    use TLS. They fail if the other side does not. Replication of the log does not use TLS."""
+    use TLS. They fail if the other side does not."""
+    ha_tls_enable: Restart[bool] = True
+    """Whether the log is copied over TLS, too: the port for slaves then accepts what
+    `tls.server.mode` says, and a slave with `tls.enable` uses TLS to its master. RocketMQ's
+    replication has no TLS: set it to `false` on a slave of RocketMQ's master, and on a master with
+    `tls.server.mode=enforcing` whose slaves are RocketMQ's."""
     tls_client_auth_server: Restart[bool] = msgspec.field(
         default=True, name="tls.client.authServer"
     )

@@ -59,10 +59,11 @@ class SlaveLog:
         self.master_address: str | None = None
         self.problem: str | None = "its master's address is not known"
         self.has_diverged = False
+        tls = client_tls(now) if now.ha_tls_enable else None
         self.reception = (
-            Reception(settings, store, activated=self._activated)
+            Reception(settings, store, activated=self._activated, tls=tls)
             if group is None
-            else AutoSwitchReception(settings, store, group, self._activated)
+            else AutoSwitchReception(settings, store, group, self._activated, tls)
         )
         self._connection: asyncio.Task[None] | None = None
 

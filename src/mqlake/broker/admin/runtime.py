@@ -17,6 +17,7 @@ from mqlake.protocol.headers.admin import StatsHeader
 from mqlake.protocol.permission import Permission
 from mqlake.remoting.connection import Peer
 from mqlake.remoting.route import Route
+from mqlake.replication.master_log import HAS_TLS
 
 VERSION = "V5_5_0"
 """The release whose protocol the broker speaks; tools read it."""
@@ -47,6 +48,7 @@ class RuntimeAdmin:
             "brokerVersionDesc": VERSION,
             "brokerActive": "true",
             "bootTimestamp": self._started,
+            HAS_TLS: str(self._state.replication.accepts_tls).lower(),
             "runtime": _elapsed(self._store.clock.milliseconds() - self._started),
             "startAcceptSendRequestTimeStamp": (
                 self._runtime.settings.start_accept_send_request_time_stamp

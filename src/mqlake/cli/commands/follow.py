@@ -155,6 +155,7 @@ def follow(
         ),
     ] = None,
     names: Names = DEFAULT_NAMES,
+    ha_tls: shared.HaTls = True,
     keep_hours: shared.KeepHours = None,
     keep_bytes: shared.KeepBytes = None,
     master: shared.Master = None,
@@ -181,11 +182,14 @@ def follow(
             "--table-per-topic": table_per_topic,
             "--replica-of": replica_of,
             "--replica-of-cluster": replica_of_cluster,
+            "--no-ha-tls": not ha_tls,
             "--keep-hours": keep_hours,
             "--keep-bytes": keep_bytes,
         },
     )
-    masters = Masters(tuple(replica_of or ()), replica_of_cluster, names, keep_hours, keep_bytes)
+    masters = Masters(
+        tuple(replica_of or ()), replica_of_cluster, names, keep_hours, keep_bytes, ha_tls
+    )
     settings = _storage_settings(storage_option, out)
     source = {
         "startingOffsets": starting_offsets,

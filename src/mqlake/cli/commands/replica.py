@@ -64,6 +64,7 @@ def replica(
             help="Address at which the master serves slaves; default: from the master's settings.",
         ),
     ] = None,
+    ha_tls: shared.HaTls = True,
     keep_hours: shared.KeepHours = None,
     keep_bytes: shared.KeepBytes = None,
     count: Annotated[
@@ -100,6 +101,7 @@ def replica(
         name_servers=names,
         tls=access.tls,
         credentials=access.credentials,
+        has_ha_tls=ha_tls,
         ha_address=ha,
         keep_hours=keep_hours,
         keep_bytes=keep_bytes,
