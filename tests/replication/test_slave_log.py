@@ -248,6 +248,7 @@ def test_what_a_slave_needs_may_be_gone(tmp_path: Path, is_known: bool) -> None:
             await same(one, other)
         async with running(tmp_path / "master", **FILES) as one:
             await fill(one, 200)
+            one.state.store.core.tick()  # What was removed cannot be dispatched any more.
             one.state.store.core.log.remove_first()
             async with slave_of(one, tmp_path / "slave") as other:
                 if not is_known:
