@@ -21,6 +21,7 @@ from tests.broker.live import (
     names,
     pops,
     pulls,
+    quotas,
     replication,
     sends,
     static_topics,
@@ -30,7 +31,19 @@ from tests.broker.live import (
 from tests.broker.live.observing import OBSERVATIONS, Patience
 from tests.broker.running import running
 
-MODULES = (clients, delivery, names, pops, pulls, replication, sends, static_topics, store, topics)
+MODULES = (
+    clients,
+    delivery,
+    names,
+    pops,
+    pulls,
+    quotas,
+    replication,
+    sends,
+    static_topics,
+    store,
+    topics,
+)
 SHORT = 1.5
 """Seconds for which something is waited for that does not come."""
 TOGETHER = 8

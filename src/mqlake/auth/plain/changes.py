@@ -5,7 +5,6 @@ Comments in a changed file are lost, as they are with RocketMQ.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final, cast
@@ -14,6 +13,7 @@ from mqlake.auth.plain.accounts import Perm, perm_of
 from mqlake.auth.plain.files import PlainFiles, check, load
 from mqlake.auth.plain.ip_text import split
 from mqlake.errors import FormatError, StoreError
+from mqlake.storage.clock import SystemClock
 from mqlake.storage.durable import replace_file
 from mqlake.storage.local_owned import LocalOwnedDirectory
 
@@ -158,7 +158,7 @@ def _edit(path: Path, change: Callable[[Content], None]) -> None:
     check(content, path)
     change(content)
     content[_VERSION] = [
-        {"counter": _version(content)["counter"] + 1, "timestamp": int(time.time() * 1000)}
+        {"counter": _version(content)["counter"] + 1, "timestamp": SystemClock().milliseconds()}
     ]
     check(content, path)
     text = yaml.safe_dump(content, allow_unicode=True, sort_keys=False)
