@@ -23,3 +23,15 @@ def test_histograms_are_by_labels_and_are_copies() -> None:
     }
     times.add(("a",), 100)
     assert found["a",].count == 2
+
+
+def test_what_is_forgotten_makes_room() -> None:
+    counts, times = Counts(most=1), Histograms((1.0,), most=1)
+    for topic in ("a", "b"):
+        counts.add((topic,))
+        times.add((topic,), 1)
+        counts.forget((topic,))
+        times.forget((topic,))
+    counts.add(("c",))
+    assert dict(counts) == {("c",): 1}
+    assert dict(times) == {}

@@ -28,6 +28,10 @@ class Counts:
         elif len(self._found) < self._most:
             self._found[labels] = count
 
+    def forget(self, labels: Labels) -> None:
+        """Drop the total of these labels, if there is one."""
+        self._found.pop(labels, None)
+
     def __iter__(self) -> Iterator[tuple[Labels, int]]:
         """Return the totals, as they are now."""
         return iter(list(self._found.items()))
@@ -48,6 +52,10 @@ class Histograms:
                 return
             found = self._found[labels] = Histogram(self._bounds)
         found.add(value)
+
+    def forget(self, labels: Labels) -> None:
+        """Drop the histogram of these labels, if there is one."""
+        self._found.pop(labels, None)
 
     def __iter__(self) -> Iterator[tuple[Labels, Histogram]]:
         """Return copies of the histograms, as they are now."""

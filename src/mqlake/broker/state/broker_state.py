@@ -16,6 +16,7 @@ from mqlake.broker.state.clients.clients import Clients
 from mqlake.broker.state.controllers import Controllers
 from mqlake.broker.state.creators import GROUPS, TOPICS, CreationLimits, Creators
 from mqlake.broker.state.empty_groups import EmptyGroups
+from mqlake.broker.state.ended_samples import EndedSamples
 from mqlake.broker.state.endings import AllEndings
 from mqlake.broker.state.forwarding import Forwarder
 from mqlake.broker.state.groups import Groups
@@ -129,6 +130,7 @@ class BrokerState:
         )
         repeating.every(LOOK, lambda: slices.start(self.stats.look()))
         self.endings.add(self.stats)
+        self.endings.add(EndedSamples(store, self.pop_counts))
         self.clients = Clients(
             live,
             self.groups,
