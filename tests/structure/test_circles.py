@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import ast
-from collections.abc import Iterator, Mapping
-from pathlib import Path
+from collections.abc import Mapping
 
-PACKAGE = "mqlake"
-SOURCE = Path(__file__).parents[1] / "src"
+from tests.structure.package import imports, modules
 
 ALLOWED = [
     ["mqlake.kombu.channel", "mqlake.kombu.queues", "mqlake.kombu.transport"],
@@ -15,26 +12,6 @@ ALLOWED = [
     ["mqlake.remoting.connection", "mqlake.remoting.shared"],
 ]
 """The circles that are left. Remove an entry with its circle; add none."""
-
-
-def modules() -> dict[str, Path]:
-    """Return the files of the package by module."""
-    found: dict[str, Path] = {}
-    for path in (SOURCE / PACKAGE).rglob("*.py"):
-        parts = path.relative_to(SOURCE).with_suffix("").parts
-        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
-    return found
-
-
-def imports(path: Path, known: Mapping[str, Path]) -> Iterator[str]:
-    """Yield the modules of the package that a file imports from, wherever it does so."""
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.ImportFrom) and node.module:
-            for alias in node.names:
-                whole = f"{node.module}.{alias.name}"
-                yield whole if whole in known else node.module
-        elif isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
 
 
 def circles(arrows: Mapping[str, set[str]]) -> list[list[str]]:

@@ -1,0 +1,42 @@
+"""The files of the package, and their syntax."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+
+SOURCE = Path(__file__).parents[2] / "src"
+PACKAGE = SOURCE / "mqlake"
+
+
+def modules() -> dict[str, Path]:
+    """Return the files of the package by module."""
+    found: dict[str, Path] = {}
+    for path in PACKAGE.rglob("*.py"):
+        parts = path.relative_to(SOURCE).with_suffix("").parts
+        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return found
+
+
+@cache
+def tree(path: Path) -> ast.Module:
+    """Return the syntax tree of a file."""
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+def place(path: Path) -> str:
+    """Return the path of a file below the package."""
+    return path.relative_to(PACKAGE).as_posix()
+
+
+def imports(path: Path, known: Mapping[str, Path]) -> Iterator[str]:
+    """Yield the modules of the package that a file imports from, wherever it does so."""
+    for node in ast.walk(tree(path)):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            for alias in node.names:
+                whole = f"{node.module}.{alias.name}"
+                yield whole if whole in known else node.module
+        elif isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)

@@ -1,0 +1,242 @@
+"""A call names its arguments if there are more than a reader can tell apart by position."""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+from tests.structure.package import modules, place, tree
+
+BY_POSITION = 6
+"""At most so many arguments are passed by position."""
+
+PARAMETERS = 10
+"""At most so many parameters belong to a function; more belong together in a value."""
+
+CALLS = {
+    "admin/acls.py": 1,
+    "admin/brokers.py": 1,
+    "admin/groups.py": 1,
+    "admin/messages.py": 2,
+    "arrow/record_run.py": 1,
+    "broker/pop/family.py": 1,
+    "broker/pop/ordered.py": 1,
+    "broker/pop/reading.py": 1,
+    "broker/pop/requests.py": 1,
+    "broker/pop/revive_topic.py": 1,
+    "broker/pull/requests.py": 2,
+    "broker/pull/runs.py": 1,
+    "broker/pull/standing.py": 1,
+    "broker/send/send.py": 2,
+    "broker/send/single_frames.py": 1,
+    "broker/state/topics.py": 1,
+    "cli/commands/admin/messages.py": 1,
+    "cli/commands/consume.py": 1,
+    "cli/commands/tail.py": 1,
+    "cli/views/kafka/inspect.py": 2,
+    "cli/views/messages.py": 1,
+    "client/consumer/group_member.py": 3,
+    "client/consumer/parts.py": 3,
+    "client/consumer/pop_calls.py": 1,
+    "client/consumer/pull_consumer.py": 1,
+    "client/producer/outgoing.py": 2,
+    "client/producer/producer.py": 1,
+    "client/producer/sending.py": 1,
+    "client/received.py": 1,
+    "client/trace/records.py": 1,
+    "dispatch/plain_put.py": 3,
+    "dispatch/warm_up.py": 1,
+    "formats/file_name.py": 1,
+    "formats/kafka/message_set.py": 1,
+    "formats/kafka/record_batch.py": 3,
+    "formats/record.py": 3,
+    "formats/timer_log.py": 1,
+    "jobs/convert/to_kafka.py": 1,
+    "jobs/rebuild/job.py": 1,
+    "jobs/verify/job.py": 1,
+    "jobs/verify/queues.py": 1,
+    "jobs/verify/splits.py": 1,
+    "kafka/lookup.py": 1,
+    "kafka/repair/rebuild_index.py": 1,
+    "kafka/state/producer_state.py": 1,
+    "kafka/summary.py": 2,
+    "kafka/verify/segment.py": 1,
+    "lake/files/data_file.py": 1,
+    "lake/follow/accounting.py": 1,
+    "lake/tables/delta_table.py": 1,
+    "namesrv/requests/brokers.py": 1,
+    "namesrv/routes.py": 1,
+    "programs/broker.py": 1,
+    "protocol/command.py": 1,
+    "protocol/json_header.py": 1,
+    "protocol/logic_queues.py": 1,
+    "protocol/receipts.py": 1,
+    "query/live/plan.py": 1,
+    "query/store/position.py": 1,
+    "replication/auto_switch_server.py": 1,
+    "spark/follow/job.py": 3,
+    "spark/live/outgoing_rows.py": 1,
+    "store/append/appender.py": 2,
+    "store/append/known_routes.py": 1,
+    "store/append/many.py": 2,
+    "store/append/plain_puts.py": 3,
+    "store/append/plain_runs.py": 2,
+    "store/append/sent_puts.py": 1,
+    "store/config/config_store.py": 1,
+    "store/delivery/redelivery.py": 1,
+    "store/log/scan.py": 1,
+    "store/owned_store.py": 4,
+    "store/reader.py": 1,
+    "store/reads/live_reads.py": 2,
+    "store/reads/read_ahead.py": 2,
+    "store/recovery/checkpoint_file.py": 2,
+    "store/recovery/commit.py": 2,
+    "store/recovery/derive.py": 1,
+    "store/recovery/find.py": 1,
+    "store/recovery/recovery.py": 2,
+    "store/recovery/recovery_index.py": 3,
+    "store/snapshot.py": 1,
+}
+"""How many calls of a file pass more arguments by position. Lower a number; add none."""
+
+DEFINITIONS = {
+    "admin/messages.py:by_key",
+    "admin/messages.py:of_queues",
+    "admin/messages.py:read",
+    "broker/pop/notifications.py:__init__",
+    "broker/pull/answers.py:answer",
+    "cli/streams.py:read_all_queues",
+    "client/consumer/finishing.py:__init__",
+    "client/consumer/parts.py:make_parts",
+    "client/consumer/popping.py:__init__",
+    "client/consumer/pulling.py:__init__",
+    "client/producer/delivery.py:__init__",
+    "dispatch/encode.py:write_records",
+    "dispatch/index_entries.py:lookup_many",
+    "dispatch/plain_put.py:make_route",
+    "jobs/queues/batch_units.py:_unit",
+    "jobs/verify/queues.py:_sort_out",
+    "replication/auto_switch_connection.py:__init__",
+    "spark/follow/micro_batch.py:__init__",
+    "spark/follow/query.py:__init__",
+    "store/append/plain_puts.py:put_fields",
+    "store/config/config_store.py:__init__",
+    "store/delivery/transactions.py:__init__",
+    "store/index/key_query.py:find",
+    "store/lookups.py:search",
+    "store/owned_store.py:__init__",
+    "store/port.py:search",
+    "store/queues/queue_view.py:__init__",
+    "store/reads/live_get.py:__init__",
+    "store/recovery/commit.py:__init__",
+    "store/retention/retention.py:__init__",
+}
+"""Functions that take more parameters by position. Remove entries; add none."""
+
+LONG = {
+    "arrow/consumer.py:__init__": 11,
+    "cli/commands/export.py:export": 11,
+    "cli/commands/follow.py:follow": 38,
+    "cli/commands/query.py:query": 18,
+    "client/consumer/group_member.py:__init__": 11,
+    "client/producer/producer.py:__init__": 16,
+    "dispatch/scan.py:__init__": 12,
+    "formats/kafka/record_batch.py:encode": 11,
+    "formats/record.py:encode": 15,
+    "spark/bodies/frame.py:decode": 13,
+    "store/core/role.py:__init__": 11,
+}
+"""Functions that have more parameters in all. Remove entries; add none."""
+
+
+def files() -> list[Path]:
+    """Return the files to which this applies: compiled functions take arguments by position only.
+
+    Their twins in plain Python have the same parameters.
+    """
+    return [
+        path
+        for path in modules().values()
+        if not {"compiled", "reference"} & set(path.parts) and path.name != "kernel.py"
+    ]
+
+
+def functions(path: Path) -> Iterator[tuple[str, ast.arguments]]:
+    """Yield the functions of a file, and their parameters."""
+    for node in ast.walk(tree(path)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield f"{place(path)}:{node.name}", node.args
+
+
+def by_position(parameters: ast.arguments) -> list[str]:
+    """Return the parameters that can be passed by position, without `self` and `cls`."""
+    names = [each.arg for each in (*parameters.posonlyargs, *parameters.args)]
+    return names[1:] if names[:1] in (["self"], ["cls"]) else names
+
+
+def is_command(path: Path) -> bool:
+    """Return whether the parameters of a file's functions are the options of commands."""
+    return place(path).startswith("cli/commands/")
+
+
+def compiled() -> set[str]:
+    """Return the names of compiled functions."""
+    return {
+        node.name
+        for path in modules().values()
+        if "compiled" in path.parts
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.FunctionDef)
+    }
+
+
+def called(call: ast.Call) -> str:
+    """Return the name of the function that is called."""
+    return call.func.attr if isinstance(call.func, ast.Attribute) else ast.unparse(call.func)
+
+
+def calls_by_position() -> Counter[str]:
+    """Return how many calls of each file pass too many arguments by position."""
+    exempt = compiled()
+    return Counter(
+        place(path)
+        for path in files()
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.Call) and len(node.args) > BY_POSITION
+        if called(node) not in exempt
+    )
+
+
+def definitions_by_position() -> set[str]:
+    """Return the functions that take too many arguments by position."""
+    return {
+        name
+        for path in files()
+        if not is_command(path)
+        for name, parameters in functions(path)
+        if len(by_position(parameters)) > BY_POSITION
+    }
+
+
+def long_functions() -> dict[str, int]:
+    """Return the functions that have too many parameters, and how many."""
+    counts = {
+        name: len(by_position(parameters)) + len(parameters.kwonlyargs)
+        for path in files()
+        for name, parameters in functions(path)
+    }
+    return {name: count for name, count in counts.items() if count > PARAMETERS}
+
+
+def test_calls_name_their_arguments() -> None:
+    assert calls_by_position() == CALLS
+
+
+def test_functions_take_few_arguments_by_position() -> None:
+    assert definitions_by_position() == DEFINITIONS
+
+
+def test_functions_have_few_parameters() -> None:
+    assert long_functions() == LONG
