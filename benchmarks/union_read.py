@@ -21,7 +21,7 @@ from benchmarks.bench import Bench, interleave, remove, say, seconds
 from benchmarks.results import Bar, Section, Series
 from mqlake.lake.files.data_file import DataFile
 from mqlake.lake.files.partition_writer import write_all
-from mqlake.lake.followers.identity import Identity, note_query
+from mqlake.lake.followers.identity import CheckpointIdentity, note_query
 from mqlake.lake.options import FollowOptions, Format
 from mqlake.lake.tables.committed_end import CommittedEnd
 from mqlake.lake.tables.evolution import table_schema
@@ -127,7 +127,7 @@ def _lakes(bench: Bench, store: Path) -> Iterator[Lake]:
                 out=out,
                 target_file_size=1 << 30,
             )
-            note_query(options, Identity(FOLLOWER, str(store), "", {"physicalOffset": 0}))
+            note_query(options, CheckpointIdentity(FOLLOWER, str(store), "", {"physicalOffset": 0}))
             table = open_table(options)
             (first,) = write_all(table.shape(FOLLOWER, 0), [_rows(rows)])
             table.commit(FOLLOWER, 0, list(_links(first, files)), end=end)

@@ -13,7 +13,7 @@ from mqlake.arrow.columns import TooLongError, to_columns
 from mqlake.arrow.record_run import RecordRun, read_run
 from mqlake.client import ReceivedMessage
 from mqlake.client.bodies import compress
-from mqlake.client.consumer.subscriptions import ALL, Wanted
+from mqlake.client.consumer.subscriptions import ALL, SelectedTopic
 from mqlake.client.received import decode_messages, decode_run
 from mqlake.errors import FormatError
 from mqlake.formats import record
@@ -62,7 +62,7 @@ def records(draw: st.DrawFn, queue: MessageQueue = QUEUE) -> list[bytes]:
 def run_of(
     data: bytes, selection: str = ALL, first: int = 0, queue: MessageQueue = QUEUE
 ) -> RecordRun | None:
-    return read_run(data, queue, Wanted(queue.topic, selection, 1), first, NOWHERE)[0]
+    return read_run(data, queue, SelectedTopic(queue.topic, selection, 1), first, NOWHERE)[0]
 
 
 def row(message: ReceivedMessage) -> dict[str, Any]:
@@ -110,7 +110,7 @@ def test_what_is_not_wanted_is_left_out(pull: list[bytes], selection: str, skipp
     data = b"".join(pull)
     messages = list(decode_messages(data, "a", ReceivedMessage))
     first = messages[0].queue_offset + skipped
-    wanted = Wanted("orders", selection, 1)
+    wanted = SelectedTopic("orders", selection, 1)
     kept = [each for each in messages if each.queue_offset >= first and wanted.takes(each)]
     run = run_of(data, selection, first)
     if not kept:
@@ -137,7 +137,7 @@ def test_records_of_a_retry_topic_have_their_first_topic(pull: list[bytes]) -> N
 def test_names_are_without_their_namespace() -> None:
     queue = MessageQueue("shop%orders", "a", 0)
     data = record.encode(topic=queue.topic)
-    run, _ = read_run(data, queue, Wanted(queue.topic, ALL, 1), 0, Namespace("shop"))
+    run, _ = read_run(data, queue, SelectedTopic(queue.topic, ALL, 1), 0, Namespace("shop"))
     assert run is not None
     assert to_columns([run, run])[0].column("topic").to_pylist() == ["orders", "orders"]
 
@@ -156,7 +156,7 @@ def test_what_is_no_record_is_refused(data: bytes) -> None:
 @given(records(), st.binary(max_size=120))
 def test_where_a_run_stops_is_told(pull: list[bytes], rest: bytes) -> None:
     data, last = b"".join(pull) + rest, pull[-1]
-    run, stop = read_run(data, QUEUE, Wanted("orders", ALL, 1), 0, NOWHERE)
+    run, stop = read_run(data, QUEUE, SelectedTopic("orders", ALL, 1), 0, NOWHERE)
     assert run is not None
     messages, end = decode_run(data, "a", ReceivedMessage)
     assert run.message_count() == len(messages) == len(pull)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from mqlake.cli.options import UsageError
-from mqlake.cli.questions import Options, choose
+from mqlake.cli.questions import QueryCommandOptions, choose
 
 
 @pytest.mark.parametrize(
@@ -29,7 +29,7 @@ from mqlake.cli.questions import Options, choose
     ],
 )
 def test_asked(given: dict[str, Any], marks: tuple[str, ...]) -> None:
-    assert choose(Options(**given)).marks == marks
+    assert choose(QueryCommandOptions(**given)).marks == marks
 
 
 @pytest.mark.parametrize(
@@ -60,5 +60,5 @@ def test_asked(given: dict[str, Any], marks: tuple[str, ...]) -> None:
 )
 def test_refused(given: dict[str, Any], reason: str) -> None:
     with pytest.raises(UsageError) as refused:
-        choose(Options(**given))
+        choose(QueryCommandOptions(**given))
     assert str(refused.value).startswith(reason)

@@ -12,7 +12,7 @@ import pytest
 from mqlake.client.consumer import finishing as finishing_module
 from mqlake.client.consumer.consumed import ConsumedMessage
 from mqlake.client.consumer.finishing import Finishing
-from mqlake.client.consumer.inbox import Inbox, Source
+from mqlake.client.consumer.inbox import Inbox, InboxQueue
 from mqlake.client.consumer.ownership import Ownership
 from mqlake.client.consumer.popping import Popping
 from mqlake.client.consumer.queue_messages import QueueMessages
@@ -30,7 +30,7 @@ class Rig:
     """A consumer of one queue, whose broker takes no message back unless it is told to."""
 
     def __init__(self, settings: ConsumerSettings) -> None:
-        self.inbox, self.sent_back = Inbox[Source](), list[tuple[int, int]]()
+        self.inbox, self.sent_back = Inbox[InboxQueue](), list[tuple[int, int]]()
         self.held = QueueMessages(
             QUEUE, asyncio.get_running_loop().time, in_order=settings.in_order
         )

@@ -11,7 +11,7 @@ import pytest
 
 from mqlake.client.consumer.broker_calls import BrokerCalls
 from mqlake.client.consumer.local_offsets import LocalOffsets
-from mqlake.client.consumer.offsets import GroupOffsets
+from mqlake.client.consumer.offsets import BrokerOffsets
 from mqlake.errors import DiskError
 from mqlake.protocol.bodies.message_queue import MessageQueue
 
@@ -35,7 +35,7 @@ class Broker:
 
 
 def settled(broker: Broker, *, leaves: bool = True) -> int:
-    offsets = GroupOffsets(cast("BrokerCalls", broker))
+    offsets = BrokerOffsets(cast("BrokerCalls", broker))
     asyncio.run(offsets.settle(QUEUE, 10, leaves=leaves))
     return broker.stored
 

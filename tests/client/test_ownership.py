@@ -9,9 +9,9 @@ from typing import cast
 import pytest
 
 from mqlake.client.consumer.ownership import Ownership
-from mqlake.client.consumer.parts import Parts
+from mqlake.client.consumer.parts import ConsumerParts
 from mqlake.client.consumer.queue_messages import QueueMessages
-from mqlake.client.consumer.subscriptions import ALL, Wanted
+from mqlake.client.consumer.subscriptions import ALL, SelectedTopic
 from mqlake.protocol.bodies.message_queue import MessageQueue
 from tests import simulated
 
@@ -24,15 +24,15 @@ class Rig:
     def __init__(self) -> None:
         self.reading: list[MessageQueue] = []
         self.settled: dict[MessageQueue, int] = {}
-        parts = cast("Parts", SimpleNamespace(pulling=self, offsets=self))
-        self.ownership = Ownership(parts, {"t": Wanted("t", ALL, 1)}, None, None)
+        parts = cast("ConsumerParts", SimpleNamespace(pulling=self, offsets=self))
+        self.ownership = Ownership(parts, {"t": SelectedTopic("t", ALL, 1)}, None, None)
         now = asyncio.get_running_loop().time
         for queue in QUEUES:
             self.ownership._held[queue] = held = QueueMessages(queue, now, in_order=False)
             held.next_offset = 7
             self.ownership._read(held, 0.0)
 
-    async def run(self, held: QueueMessages, wanted: Wanted, delay: float) -> None:
+    async def run(self, held: QueueMessages, wanted: SelectedTopic, delay: float) -> None:
         self.reading.append(held.queue)
         try:
             await asyncio.sleep(60)

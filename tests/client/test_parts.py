@@ -17,9 +17,9 @@ from mqlake.client.consumer.consumed import ConsumedMessage
 from mqlake.client.consumer.inbox import Inbox
 from mqlake.client.consumer.local_offsets import LocalOffsets
 from mqlake.client.consumer.queue_messages import QueueMessages
-from mqlake.client.consumer.subscriptions import Wanted
+from mqlake.client.consumer.subscriptions import SelectedTopic
 from mqlake.client.message_json import message_from_json, message_to_json
-from mqlake.client.producer.flow import InFlight
+from mqlake.client.producer.flow import FlowControl
 from mqlake.client.producer.outgoing import Outgoings
 from mqlake.client.producer.queue_choice import QueueChoice, by_sharding_key
 from mqlake.client.producer.result import SendResult, SendResults, SendStatus
@@ -232,11 +232,11 @@ def test_local_offsets_are_in_the_file_that_java_reads(tmp_path: Path) -> None:
 
 
 def test_a_subscription() -> None:
-    tags = Wanted("t", " a ||b|| ", 1)
+    tags = SelectedTopic("t", " a ||b|| ", 1)
     assert tags.data(9).code_set == sorted((hash_code("a"), hash_code("b")))
     assert (tags.data(9).sub_version, tags.data(9).sub_string) == (9, "a ||b||")
-    assert Wanted("t", "", 1).data(1).sub_string == "*"
-    sql = Wanted("t", Sql("a > 1"), 1).data(1)
+    assert SelectedTopic("t", "", 1).data(1).sub_string == "*"
+    sql = SelectedTopic("t", Sql("a > 1"), 1).data(1)
     assert (sql.expression_type, sql.tags_set) == ("SQL92", [])
     message = consumed(0)
     assert not tags.takes(message)
@@ -413,7 +413,7 @@ def test_messages_that_cannot_be_sent(message: Message) -> None:
 
 def test_messages_wait_for_room_in_their_order() -> None:
     async def run() -> None:
-        room, order = InFlight(2, 100), list[int]()
+        room, order = FlowControl(2, 100), list[int]()
 
         async def send(number: int, size: int) -> None:
             await room.enter(size)
@@ -436,7 +436,7 @@ def test_messages_wait_for_room_in_their_order() -> None:
 
 def test_a_cancelled_sender_leaves_the_count_as_it_was() -> None:
     async def run() -> None:
-        room, release = InFlight(2, 100), asyncio.Event()
+        room, release = FlowControl(2, 100), asyncio.Event()
 
         async def hold(size: int) -> None:
             await room.enter(size)

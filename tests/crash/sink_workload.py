@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
-from mqlake.spark.sink.commit import Epoch, commit
+from mqlake.spark.sink.commit import SinkEpoch, commit
 from mqlake.spark.sink.roll_back import roll_back
-from mqlake.spark.sink.staged import Part
+from mqlake.spark.sink.staged import StagedFile
 from mqlake.store.append.message import Message
 from mqlake.store.owned_store import OwnedStore
 from mqlake.store.settings import StoreSettings
@@ -29,7 +29,7 @@ Batches = Sequence[Sequence[int]]
 
 
 @cache
-def _staged(batches: tuple[tuple[int, ...], ...], size: int) -> tuple[Path, list[Part]]:
+def _staged(batches: tuple[tuple[int, ...], ...], size: int) -> tuple[Path, list[StagedFile]]:
     """Stage messages as the tasks of a write do, once: what is staged is the same in each run."""
     from tests.spark.sink.writing import stage_tasks, to_batch
 
@@ -71,7 +71,7 @@ class SinkWorkload:
     def _commit(self, disk: RecordedDisk, clock: object, number: int) -> int:
         batches = tuple(tuple(batch) for batch in self.epochs[number])
         directory, parts = _staged(batches, self.size)
-        epoch = Epoch("query", number) if self.is_streaming else None
+        epoch = SinkEpoch("query", number) if self.is_streaming else None
         return commit(disk, self.settings, directory, parts, epoch, clock)
 
     def examine(self, disk: RecordedDisk) -> Found:

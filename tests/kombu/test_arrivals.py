@@ -13,7 +13,7 @@ pytest.importorskip("celery", reason="these tests need Celery: pip install 'mqla
 
 from kombu.asynchronous import Hub
 
-from mqlake.kombu.arrivals import Arrivals
+from mqlake.kombu.arrivals import WatchedQueue
 
 MANY = 5_000
 
@@ -35,7 +35,7 @@ def turn(hub: Hub, count: int = 1) -> None:
 
 
 def test_what_came_before_and_from_other_threads_is_delivered(hub: Hub) -> None:
-    arrivals: Arrivals[int] = Arrivals()
+    arrivals: WatchedQueue[int] = WatchedQueue()
     found: list[int] = []
     arrivals.put(0)
     arrivals.watch(hub, found.append)
@@ -50,7 +50,7 @@ def test_what_came_before_and_from_other_threads_is_delivered(hub: Hub) -> None:
 
 
 def test_an_error_leaves_the_others_for_the_next_turn(hub: Hub) -> None:
-    arrivals: Arrivals[int] = Arrivals()
+    arrivals: WatchedQueue[int] = WatchedQueue()
     found: list[int] = []
 
     def deliver(number: int) -> None:
@@ -69,7 +69,7 @@ def test_an_error_leaves_the_others_for_the_next_turn(hub: Hub) -> None:
 
 
 def test_nothing_is_delivered_to_who_has_left(hub: Hub) -> None:
-    arrivals: Arrivals[int] = Arrivals()
+    arrivals: WatchedQueue[int] = WatchedQueue()
     found: list[int] = []
     arrivals.watch(hub, found.append)
     arrivals.unwatch(is_own=True)
@@ -83,7 +83,7 @@ def test_nothing_is_delivered_to_who_has_left(hub: Hub) -> None:
 
 
 def test_a_fork_that_leaves_takes_nothing_from_its_parent(hub: Hub) -> None:
-    arrivals: Arrivals[int] = Arrivals()
+    arrivals: WatchedQueue[int] = WatchedQueue()
     found: list[int] = []
     arrivals.watch(hub, found.append)
     child = os.fork()

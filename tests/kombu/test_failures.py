@@ -21,7 +21,7 @@ from mqlake.client import Message
 from mqlake.client.consumer.simple_consumer import SimpleConsumer
 from mqlake.client.errors import BrokerError
 from mqlake.kombu.errors import UnavailableError
-from mqlake.kombu.loop_thread import LoopThread
+from mqlake.kombu.loop_thread import KombuThread
 from mqlake.protocol.codes import ResponseCode
 from mqlake.remoting.errors import ConnectionFailedError
 from mqlake.testing import RunningBroker
@@ -217,7 +217,7 @@ def test_a_refused_extension_ends_no_other(
 
 
 def test_ending_the_thread_leaves_nobody_waiting() -> None:
-    thread, failures = LoopThread(), list[BaseException]()
+    thread, failures = KombuThread(), list[BaseException]()
     begun = threading.Event()
 
     async def work() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from mqlake.formats.config import DataVersion
 from mqlake.formats.config.topics import Topic
 from mqlake.namesrv.broker_table import BrokerKey, Place
-from mqlake.namesrv.routes import Registration
+from mqlake.namesrv.routes import RegistrationContent
 from mqlake.protocol.bodies.register import RegisterBody, TopicConfigs
 from mqlake.protocol.bodies.route import TopicQueueMappingInfo
 
@@ -26,11 +26,11 @@ def registration(
     connection: object = None,
     timeout: int | None = None,
     mappings: dict[str, TopicQueueMappingInfo] | None = None,
-) -> Registration:
+) -> RegistrationContent:
     made = [Topic(t, 4, 4) if isinstance(t, str) else t for t in (*topics, *OTHERS)]
     configs = TopicConfigs(
         {topic.topic_name: topic for topic in made}, DataVersion(version, state), mappings or {}
     )
     at = at or place()
     ha = f"ha-{at.key.address}"
-    return Registration(at, ha, None, timeout, acting, RegisterBody(configs), connection)
+    return RegistrationContent(at, ha, None, timeout, acting, RegisterBody(configs), connection)

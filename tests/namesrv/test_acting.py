@@ -11,7 +11,7 @@ import pytest
 from mqlake.namesrv import notices as notices_module
 from mqlake.namesrv.acting import SmallestIdChange
 from mqlake.namesrv.notices import SmallestIdNotices
-from mqlake.namesrv.routes import Routes
+from mqlake.namesrv.routes import RouteTable
 from mqlake.namesrv.settings import NamesrvSettings
 from mqlake.programs.ports import free_port
 from mqlake.protocol.codes import RequestCode
@@ -34,7 +34,7 @@ class Group:
     """The brokers of name "a" at a name server, which says what has changed."""
 
     def __init__(self, *, acting: bool | None = True) -> None:
-        self.routes, self._acting = Routes(), acting
+        self.routes, self._acting = RouteTable(), acting
         self.changes: list[tuple[str, SmallestIdChange]] = []
         self.routes.on_smallest_id = lambda name, change: self.changes.append((name, change))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mqlake.formats.config.topics import Topic
-from mqlake.namesrv.routes import Routes
+from mqlake.namesrv.routes import RouteTable
 from mqlake.namesrv.settings import NamesrvSettings
 from mqlake.protocol.bodies.route import TopicQueueMappingInfo
 from mqlake.protocol.codes import RequestCode
@@ -19,7 +19,7 @@ FEW = NamesrvSettings(max_topic_nums=10, max_broker_nums=2, max_address_share=10
 
 
 def test_topics() -> None:
-    routes = Routes()
+    routes = RouteTable()
     names = [f"T{number}" for number in range(8)]
     run_at_once(routes.register(registration(*names), FEW, 0))
     assert len(routes.topics) == 10, "two are the broker's own"
@@ -41,7 +41,7 @@ def test_topics() -> None:
 
 
 def test_brokers() -> None:
-    routes = Routes()
+    routes = RouteTable()
     for number in range(2):
         at = place(f"h:{number}", f"b{number}")
         run_at_once(routes.register(registration("T", at=at), FEW, 0))
@@ -51,7 +51,7 @@ def test_brokers() -> None:
 
 
 def test_names_that_are_too_long() -> None:
-    routes = Routes()
+    routes = RouteTable()
     with pytest.raises(RemotingError, match="exceeds 255 characters"):
         run_at_once(routes.register(registration(Topic("x" * 256)), FEW, 0))
     with pytest.raises(RemotingError, match="names and addresses"):

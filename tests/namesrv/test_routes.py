@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from mqlake.formats.config.topics import Topic
 from mqlake.namesrv.broker_table import HEARTBEAT_TIMEOUT, BrokerKey, Place
-from mqlake.namesrv.routes import Master, Routes
+from mqlake.namesrv.routes import Master, RouteTable
 from mqlake.namesrv.settings import NamesrvSettings
 from mqlake.protocol.bodies.register import RegisterBody, TopicConfigs
 from mqlake.protocol.bodies.route import QueueData, TopicQueueMappingInfo
@@ -19,17 +19,19 @@ SETTINGS = NamesrvSettings()
 ACTING = NamesrvSettings(support_acting_master=True)
 
 
-def register(routes: Routes, *topics: str | Topic, now: int = 0, **more: object) -> Master | None:
+def register(
+    routes: RouteTable, *topics: str | Topic, now: int = 0, **more: object
+) -> Master | None:
     return run_at_once(routes.register(registration(*topics, **more), SETTINGS, now))  # type: ignore[arg-type]
 
 
-def queues(routes: Routes, topic: str) -> dict[str, tuple[int, int]]:
+def queues(routes: RouteTable, topic: str) -> dict[str, tuple[int, int]]:
     route = routes.find(topic, SETTINGS)
     return {d.broker_name: (d.read_queue_nums, d.perm) for d in route.queue_datas} if route else {}
 
 
 def test_a_topic_is_where_brokers_have_it() -> None:
-    routes = Routes()
+    routes = RouteTable()
     register(routes, "T", "U")
     register(routes, Topic("T", 8, 8, 4), at=place("h:2", "b"))
     assert queues(routes, "T") == {"a": (4, 6), "b": (8, 4)}
@@ -41,7 +43,7 @@ def test_a_topic_is_where_brokers_have_it() -> None:
 
 
 def test_a_broker_may_change_its_topics_and_only_a_new_version_counts() -> None:
-    routes = Routes()
+    routes = RouteTable()
     register(routes, "T")
     register(routes, Topic("T", 9, 9))
     assert queues(routes, "T") == {"a": (4, 6)}
@@ -52,7 +54,7 @@ def test_a_broker_may_change_its_topics_and_only_a_new_version_counts() -> None:
 
 
 def test_a_topic_that_is_no_longer_registered_stays_unless_it_is_to_go() -> None:
-    routes = Routes()
+    routes = RouteTable()
     register(routes, "T", "U")
     register(routes, "U", version=2)
     assert queues(routes, "T")
@@ -63,7 +65,7 @@ def test_a_topic_that_is_no_longer_registered_stays_unless_it_is_to_go() -> None
 
 
 def test_one_topic_of_an_unknown_broker_is_refused() -> None:
-    routes = Routes()
+    routes = RouteTable()
     alone = TopicConfigs({"T": Topic("T")})
     new = registration()._replace(body=RegisterBody(alone))
     assert run_at_once(routes.register(new, SETTINGS, 0)) is None
@@ -75,7 +77,7 @@ def test_one_topic_of_an_unknown_broker_is_refused() -> None:
 
 
 def test_slaves_learn_their_master_and_add_no_topics() -> None:
-    routes = Routes()
+    routes = RouteTable()
     slave = place("h:2", "a", 1)
     assert register(routes, "T", at=slave, acting=None) == Master()
     assert routes.find("T", SETTINGS) is None
@@ -87,7 +89,7 @@ def test_slaves_learn_their_master_and_add_no_topics() -> None:
 
 
 def test_a_slave_that_becomes_the_master_has_one_id() -> None:
-    routes = Routes()
+    routes = RouteTable()
     register(routes, "T")
     register(routes, "T", at=place("h:2", "a", 1))
     register(routes, "T", at=place("h:2", "a", 0), version=2)
@@ -95,7 +97,7 @@ def test_a_slave_that_becomes_the_master_has_one_id() -> None:
 
 
 def test_a_broker_of_an_older_state_cannot_take_a_living_ones_place() -> None:
-    routes = Routes()
+    routes = RouteTable()
     register(routes, "T", state=5)
     assert register(routes, "U", at=place("h:2"), state=4) == Master()
     assert routes.brokers.by_name["a"].broker_addrs == {0: "h:1"}
@@ -104,7 +106,7 @@ def test_a_broker_of_an_older_state_cannot_take_a_living_ones_place() -> None:
 
 
 def test_the_last_broker_of_a_name_takes_its_topics_along() -> None:
-    routes = Routes()
+    routes = RouteTable()
     mapping = {"T": TopicQueueMappingInfo("T", bname="a")}
     register(routes, "T", mappings=mapping)
     register(routes, "T", at=place("h:2", "a", 1))
@@ -120,7 +122,7 @@ def test_the_last_broker_of_a_name_takes_its_topics_along() -> None:
 
 
 def test_a_broker_goes_with_the_connection_that_it_registered_over_last() -> None:
-    routes = Routes()
+    routes = RouteTable()
     first, second = object(), object()
     register(routes, "T", connection=first)
     register(routes, "T", connection=second)
@@ -131,7 +133,7 @@ def test_a_broker_goes_with_the_connection_that_it_registered_over_last() -> Non
 
 
 def test_a_silent_broker_expires() -> None:
-    routes = Routes()
+    routes = RouteTable()
     register(routes, "T", now=1000)
     register(routes, "U", at=place("h:2", "b"), now=1000, timeout=10)
     assert run_at_once(routes.expire(1010)) == []
@@ -145,7 +147,7 @@ def test_a_silent_broker_expires() -> None:
 
 
 def test_write_permission_is_wiped_and_given_back() -> None:
-    routes = Routes()
+    routes = RouteTable()
     register(routes, "T", Topic("U", 4, 4, 2))
     register(routes, "T", at=place("h:2", "b"))
     count = 2 + len(OTHERS)
@@ -159,7 +161,7 @@ def test_write_permission_is_wiped_and_given_back() -> None:
 
 
 def test_a_topic_alone_is_taken_only_for_known_brokers() -> None:
-    routes = Routes()
+    routes = RouteTable()
     register(routes)
     data = QueueData("a", 4, 4, 6)
     routes.register_topic("T", [data, QueueData("x", 4, 4, 6)])
@@ -169,7 +171,7 @@ def test_a_topic_alone_is_taken_only_for_known_brokers() -> None:
 
 
 def test_flags_of_units() -> None:
-    routes = Routes()
+    routes = RouteTable()
     made = [Topic(name, 4, 4, 6, topic_sys_flag=flag) for flag, name in enumerate("NUSB")]
     register(routes, *made)
     assert run_at_once(routes.topics.flagged(1)) == ["U", "B"]
@@ -178,7 +180,7 @@ def test_flags_of_units() -> None:
 
 
 def test_static_topics_tell_their_mappings() -> None:
-    routes = Routes()
+    routes = RouteTable()
     register(routes, "T", mappings={"T": TopicQueueMappingInfo("T", bname="a", curr_id_map={0: 1})})
     route = routes.find("T", SETTINGS)
     assert route is not None
@@ -188,7 +190,7 @@ def test_static_topics_tell_their_mappings() -> None:
 
 @pytest.mark.parametrize("topic", ["T", "rmq_sys_SYNC_BROKER_MEMBER_a"])
 def test_a_slave_acts_for_a_master_that_is_gone(topic: str) -> None:
-    routes = Routes()
+    routes = RouteTable()
     for at in (place(), place("h:2", "a", 1), place("h:3", "a", 2)):
         run_at_once(routes.register(registration(topic, at=at, acting=True), ACTING, 0))
     run_at_once(routes.unregister(place()))
@@ -220,7 +222,7 @@ STEPS = st.one_of(
 
 @given(st.lists(STEPS, max_size=30))
 def test_the_tables_agree_whatever_happens(steps: list[tuple[str, Place, int]]) -> None:
-    routes, connections, now = Routes(), [object() for _ in range(4)], 0
+    routes, connections, now = RouteTable(), [object() for _ in range(4)], 0
     for what, where, number in steps:
         now += HEARTBEAT_TIMEOUT // 3
         if what == "register":
@@ -248,7 +250,7 @@ def test_a_broker_that_registers_again_is_not_forgotten_with_its_last_connection
     steps: int, *, is_lost_first: bool
 ) -> None:
     """Both are done a slice at a time, and begin in either order."""
-    routes, names = Routes(), ("T", "U", "V", "W")
+    routes, names = RouteTable(), ("T", "U", "V", "W")
     register(routes, *names, connection="old")
     losing = routes.lose("old")
     again = routes.register(registration(*names, version=2, connection="new"), SETTINGS, 1)

@@ -14,7 +14,7 @@ import pytest
 
 from mqlake.errors import MqlakeError
 from mqlake.namesrv.name_server import NameServer
-from mqlake.namesrv.routes import Routes
+from mqlake.namesrv.routes import RouteTable
 from mqlake.namesrv.settings import NamesrvSettings
 from mqlake.protocol.bodies.route import TopicRouteData
 from mqlake.protocol.codes import RequestCode
@@ -33,11 +33,13 @@ KILLS = (80, 240)
 """Messages after which the broker is killed."""
 
 
-def detour(address: str) -> Callable[[Routes, str, NamesrvSettings], TopicRouteData | None]:
-    """Return `Routes.find` with another address for all brokers."""
-    find = Routes.find
+def detour(address: str) -> Callable[[RouteTable, str, NamesrvSettings], TopicRouteData | None]:
+    """Return `RouteTable.find` with another address for all brokers."""
+    find = RouteTable.find
 
-    def find_detour(routes: Routes, topic: str, settings: NamesrvSettings) -> TopicRouteData | None:
+    def find_detour(
+        routes: RouteTable, topic: str, settings: NamesrvSettings
+    ) -> TopicRouteData | None:
         route = find(routes, topic, settings)
         for data in route.broker_datas if route else ():
             data.broker_addrs = dict.fromkeys(data.broker_addrs, address)
@@ -92,7 +94,7 @@ def test_nothing_is_lost_and_order_is_kept(tmp_path: Path, monkeypatch: pytest.M
         (said,) = await asyncio.to_thread(clients.mqadmin, names, [make.split()])
         assert "success" in said
         async with Proxy(process.address, [Way.CUT], seed=5, share=0.008) as proxy:
-            monkeypatch.setattr(Routes, "find", detour(proxy.address))
+            monkeypatch.setattr(RouteTable, "find", detour(proxy.address))
             killing = asyncio.create_task(kill(process))
             answer = await asyncio.to_thread(clients.features, names, {"endure": TOPIC})
             killing.cancel()  # it is over long ago, unless the clients failed

@@ -10,11 +10,11 @@ import json
 import pytest
 
 from mqlake.protocol.bodies.message_queue import MessageQueue
-from mqlake.query.kafka_log.position import Position as KafkaPosition
+from mqlake.query.kafka_log.position import KafkaLogPosition
 from mqlake.query.live.brokers import Mark
-from mqlake.query.live.position import Position as LivePosition
+from mqlake.query.live.position import LivePosition
 from mqlake.query.reading.conditions import Living
-from mqlake.query.store.position import Position
+from mqlake.query.store.position import StorePosition
 from mqlake.query.stores.position import read_positions, write_positions
 
 OF_STORE = (
@@ -31,8 +31,8 @@ OF_KAFKA = '{"orders": {"0": 23, "1": 345}, "#topicIds": {"orders": "4KRDEyi7T2m
 
 
 def test_the_position_in_a_store_is_read_and_written() -> None:
-    found = Position.read(json.loads(OF_STORE))
-    assert found == Position(
+    found = StorePosition.read(json.loads(OF_STORE))
+    assert found == StorePosition(
         4096,
         {("orders", 0): 23},
         9000,
@@ -57,9 +57,9 @@ def test_the_position_in_a_cluster_is_read_and_written() -> None:
 
 
 def test_the_position_in_kafkas_logs_is_read_and_written() -> None:
-    found = KafkaPosition.read(json.loads(OF_KAFKA))
+    found = KafkaLogPosition.read(json.loads(OF_KAFKA))
     offsets = {("orders", 0): 23, ("orders", 1): 345}
-    assert found == KafkaPosition(offsets, {"orders": "4KRDEyi7T2mAUeIiUSxdHg"})
+    assert found == KafkaLogPosition(offsets, {"orders": "4KRDEyi7T2mAUeIiUSxdHg"})
     assert json.dumps(found.write()) == OF_KAFKA
 
 
@@ -68,4 +68,4 @@ def test_checkpoints_of_other_sources_are_refused(text: str) -> None:
     from mqlake.errors import StoreError
 
     with pytest.raises(StoreError, match="not one of this source"):
-        Position.read(json.loads(text))
+        StorePosition.read(json.loads(text))

@@ -13,7 +13,7 @@ from mqlake.jobs.local import LocalEngine
 from mqlake.jobs.rebuild import rebuild
 from mqlake.query.store.options import read_options
 from mqlake.query.store.place import open_store
-from mqlake.query.store.position import Position
+from mqlake.query.store.position import StorePosition
 from mqlake.query.store.starting import starting_position
 from tests.jobs.logs import LogWriter
 
@@ -62,8 +62,8 @@ def test_a_stream_starts_without_dead_messages_and_keeps_that(store: Path) -> No
         found = starting_position(opened, end, options)
 
     assert found.living is not None
-    again = Position.read(found.write())
+    again = StorePosition.read(found.write())
     assert again == found
     assert again.at(100, None, None).selection == found.selection
     assert again.at(found.living.end, None, None).selection == ()
-    assert Position.read({"physicalOffset": 100}).selection == ()
+    assert StorePosition.read({"physicalOffset": 100}).selection == ()

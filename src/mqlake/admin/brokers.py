@@ -9,7 +9,7 @@ import msgspec
 from mqlake.admin.admin import Admin
 from mqlake.admin.groups import QueueProgress, progress_in
 from mqlake.admin.topics import Changed
-from mqlake.client.cluster import Broker
+from mqlake.client.cluster import MasterBroker
 from mqlake.protocol.bodies.ha import HaRuntimeInfo
 from mqlake.protocol.bodies.route import KVTable
 from mqlake.protocol.bodies.stats import BrokerConsumeStats
@@ -113,7 +113,7 @@ async def update_config(
 async def _tell(
     admin: Admin, code: RequestCode, cluster: str | None, broker: str | None, body: bytes = b""
 ) -> list[Changed]:
-    found: list[Broker] = await admin.brokers(cluster, broker)
+    found: list[MasterBroker] = await admin.brokers(cluster, broker)
     for each in found:
         await admin.ask(each.address, code, body=body)
     return [Changed(each.name, each.address) for each in found]

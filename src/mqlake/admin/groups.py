@@ -212,7 +212,7 @@ async def producer_connections(admin: Admin, group: str, topic: str) -> list[Mem
     ]
 
 
-class ProducerMember(msgspec.Struct, rename="camel"):
+class ConnectedProducer(msgspec.Struct, rename="camel"):
     """A producer that is connected to a broker."""
 
     group: str
@@ -223,12 +223,12 @@ class ProducerMember(msgspec.Struct, rename="camel"):
     last_heartbeat: int
 
 
-async def producers(admin: Admin, broker: str) -> list[ProducerMember]:
+async def producers(admin: Admin, broker: str) -> list[ConnectedProducer]:
     """Return all producers that are connected to a broker."""
     address = (await admin.broker(broker)).address
     answer = await admin.ask(address, RequestCode.GET_ALL_PRODUCER_INFO)
     return [
-        ProducerMember(
+        ConnectedProducer(
             group,
             each.client_id,
             each.remote_ip.lstrip("/"),

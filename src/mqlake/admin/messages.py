@@ -6,7 +6,7 @@ import os
 
 from mqlake.admin.admin import Admin
 from mqlake.admin.topics import status
-from mqlake.client.cluster import Broker
+from mqlake.client.cluster import MasterBroker
 from mqlake.errors import FormatError, MqlakeError
 from mqlake.formats import record
 from mqlake.formats.message_id import decode_message_id
@@ -133,7 +133,7 @@ async def by_unique_key(admin: Admin, topic: str, key: str) -> Record | None:
 
 async def read(
     admin: Admin,
-    broker: Broker,
+    broker: MasterBroker,
     topic: str,
     queue_id: int,
     offset: int,

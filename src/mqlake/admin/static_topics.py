@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from mqlake.admin.admin import Admin
-from mqlake.client.cluster import MASTER, Broker
+from mqlake.client.cluster import MASTER, MasterBroker
 from mqlake.errors import MqlakeError
 from mqlake.formats.config.topic_queue_mapping import LogicQueueMappingItem
 from mqlake.formats.topic_names import AUTO_CREATE_TOPIC
@@ -117,7 +117,7 @@ async def move(admin: Admin, topic: str, brokers: list[str]) -> list[LedQueue]:
     return led_queues(topics)
 
 
-async def _masters(admin: Admin, wanted: list[str]) -> dict[str, Broker]:
+async def _masters(admin: Admin, wanted: list[str]) -> dict[str, MasterBroker]:
     """Return all brokers of the clusters that contain the named brokers, by name."""
     table = (await admin.cluster_info()).broker_addr_table
     missing = [name for name in wanted if MASTER not in _addresses(table.get(name))]
@@ -132,7 +132,7 @@ def _addresses(data: object) -> dict[int, str]:
     return getattr(data, "broker_addrs", {})
 
 
-def _with_all(plan: Plan, masters: dict[str, Broker]) -> dict[str, MappedTopic]:
+def _with_all(plan: Plan, masters: dict[str, MasterBroker]) -> dict[str, MappedTopic]:
     """Return a plan's topics, with an empty mapping for each other broker of the cluster."""
     topics = dict(plan.topics)
     if missing := topics.keys() - masters.keys():
@@ -148,7 +148,7 @@ def _with_all(plan: Plan, masters: dict[str, Broker]) -> dict[str, MappedTopic]:
     return dict(sorted(topics.items()))
 
 
-async def _tell(admin: Admin, broker: Broker, planned: MappedTopic) -> None:
+async def _tell(admin: Admin, broker: MasterBroker, planned: MappedTopic) -> None:
     header = CreateTopicHeader(
         topic=planned.topic_name,
         read_queue_nums=planned.read_queue_nums,
@@ -164,7 +164,7 @@ async def _tell(admin: Admin, broker: Broker, planned: MappedTopic) -> None:
     await admin.ask(broker.address, RequestCode.UPDATE_AND_CREATE_STATIC_TOPIC, header, body)
 
 
-async def _ends(admin: Admin, broker: Broker, topic: str) -> dict[MessageQueue, int]:
+async def _ends(admin: Admin, broker: MasterBroker, topic: str) -> dict[MessageQueue, int]:
     header = TopicNameHeader(topic=topic)
     answer = await admin.ask(broker.address, RequestCode.GET_TOPIC_STATS_INFO, header)
     table = TopicStats.decode(answer.body).offset_table

@@ -16,7 +16,7 @@ from mqlake.protocol.header import Header
 from mqlake.protocol.headers.auth import ListUsersHeader, UserHeader
 
 
-class UserStatus(msgspec.Struct, rename="camel"):
+class UserAccount(msgspec.Struct, rename="camel"):
     """A user of a broker, without its password."""
 
     broker_name: str
@@ -55,9 +55,9 @@ async def delete(
 
 async def get(
     admin: Admin, username: str, cluster: str | None, broker: str | None
-) -> list[UserStatus]:
+) -> list[UserAccount]:
     """Return a user of each broker that has it."""
-    found: list[UserStatus] = []
+    found: list[UserAccount] = []
     header = UserHeader(username=username)
     for each in await admin.brokers(cluster, broker):
         answer = await admin.ask(each.address, RequestCode.AUTH_GET_USER, header)
@@ -68,7 +68,7 @@ async def get(
 
 async def listed(
     admin: Admin, text: str | None, cluster: str | None, broker: str | None
-) -> list[UserStatus]:
+) -> list[UserAccount]:
     """Return the users of each broker whose names contain a text."""
     return [
         _status(each.name, user)
@@ -125,5 +125,5 @@ async def _users(admin: Admin, address: str, text: str | None) -> list[UserInfo]
     return decode_answer(list[UserInfo], answer.body) if answer.body else []
 
 
-def _status(broker: str, user: UserInfo) -> UserStatus:
-    return UserStatus(broker, user.username or "", user.user_type or "", user.user_status or "")
+def _status(broker: str, user: UserInfo) -> UserAccount:
+    return UserAccount(broker, user.username or "", user.user_type or "", user.user_status or "")

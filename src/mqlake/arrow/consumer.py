@@ -12,9 +12,9 @@ from mqlake.arrow.record_run import RecordRun, read_run
 from mqlake.client.consumer.consumed import ConsumedMessage
 from mqlake.client.consumer.group_member import GroupMember
 from mqlake.client.consumer.ownership import Listener
-from mqlake.client.consumer.pulling import Decoded
+from mqlake.client.consumer.pulling import DecodedPull
 from mqlake.client.consumer.settings import ConsumerSettings
-from mqlake.client.consumer.subscriptions import Wanted
+from mqlake.client.consumer.subscriptions import SelectedTopic
 from mqlake.client.errors import ClientError
 from mqlake.client.identity import DEFAULT_INSTANCE
 from mqlake.protocol.bodies.message_queue import MessageQueue
@@ -153,9 +153,11 @@ class ArrowConsumer(GroupMember):
                 self._finishing.give_back(run)
         return ArrowBatch(runs[:most], *found)
 
-    def _decode(self, data: Body, queue: MessageQueue, wanted: Wanted, first: int) -> Decoded:
+    def _decode(
+        self, data: Body, queue: MessageQueue, wanted: SelectedTopic, first: int
+    ) -> DecodedPull:
         run, last = read_run(data, queue, wanted, first, self._namespace)
-        return Decoded((run,) if run else (), last)
+        return DecodedPull((run,) if run else (), last)
 
     async def _send_back(self, message: ConsumedMessage, level: int, most: int) -> None:
         """Have brokers redeliver each message of a run, except those that they already redeliver.

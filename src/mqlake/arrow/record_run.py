@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 
 from mqlake.client.consumer.consumed import ConsumedMessage
-from mqlake.client.consumer.subscriptions import Wanted
+from mqlake.client.consumer.subscriptions import SelectedTopic
 from mqlake.client.message import ReceivedMessage
 from mqlake.client.received import decode_messages
 from mqlake.dispatch.adjacent import (
@@ -71,7 +71,7 @@ class RecordRun(ConsumedMessage, eq=False):
 
 
 def read_run(
-    data: Body, queue: MessageQueue, wanted: Wanted, first: int, namespace: Namespace
+    data: Body, queue: MessageQueue, wanted: SelectedTopic, first: int, namespace: Namespace
 ) -> tuple[RecordRun | None, int | None]:
     """Return the selected records of a pull, or None without any; and where valid records end.
 
@@ -159,7 +159,7 @@ def _unwrapped(data: bytes, rows: Longs) -> bytes:
     return b"".join((*pieces, data[done:]))
 
 
-def _are_wanted(data: bytes, rows: Longs, wanted: Wanted) -> Flags:
+def _are_wanted(data: bytes, rows: Longs, wanted: SelectedTopic) -> Flags:
     tags = zip(rows[TAGS_AT].tolist(), rows[TAGS_LENGTH].tolist(), strict=True)
     found = [java_string.decode(data[at : at + length]) in wanted.tags for at, length in tags]
     return np.array(found, np.bool_)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 DEFAULT_MAX = 64
 
 
-class Options(NamedTuple):
+class QueryCommandOptions(NamedTuple):
     """The options of the command line; those that were not given are None."""
 
     topic: str | None = None
@@ -55,7 +55,7 @@ class Answer(NamedTuple):
     extra: dict[str, Any]
 
 
-class Question(NamedTuple):
+class QueryForm(NamedTuple):
     """One form of query: the options that ask it, those that it also needs, and those that narrow
     it.
     """
@@ -63,10 +63,10 @@ class Question(NamedTuple):
     marks: tuple[str, ...]
     needs: tuple[str, ...]
     optional: tuple[str, ...]
-    ask: Callable[[StoreReader, Options], Answer]
+    ask: Callable[[StoreReader, QueryCommandOptions], Answer]
 
 
-def choose(options: Options) -> Question:
+def choose(options: QueryCommandOptions) -> QueryForm:
     """Return the question that the options ask.
 
     Raises:
@@ -109,14 +109,14 @@ def _found(records: list[Record], truncated: bool = False, **extra: Any) -> Answ
     return Answer(records, truncated, bool(records), extra)
 
 
-def _by_id(reader: StoreReader, options: Options) -> Answer:
+def _by_id(reader: StoreReader, options: QueryCommandOptions) -> Answer:
     record = reader.by_message_id(options.id or "")
     if record is None or options.topic not in (None, record.topic):
         return _found([])
     return _found([record])
 
 
-def _by_key(reader: StoreReader, options: Options) -> Answer:
+def _by_key(reader: StoreReader, options: QueryCommandOptions) -> Answer:
     result = reader.by_key(
         options.topic or "",
         options.key or "",
@@ -128,12 +128,12 @@ def _by_key(reader: StoreReader, options: Options) -> Answer:
     return _found(result.records, result.truncated)
 
 
-def _by_unique_key(reader: StoreReader, options: Options) -> Answer:
+def _by_unique_key(reader: StoreReader, options: QueryCommandOptions) -> Answer:
     record = reader.by_unique_key(options.topic or "", options.unique_key or "")
     return _found([] if record is None else [record])
 
 
-def _by_offset(reader: StoreReader, options: Options) -> Answer:
+def _by_offset(reader: StoreReader, options: QueryCommandOptions) -> Answer:
     result = reader.get(
         options.topic or "", options.queue or 0, options.offset or 0, options.limit, options.tag
     )
@@ -147,7 +147,7 @@ def _by_offset(reader: StoreReader, options: Options) -> Answer:
     )
 
 
-def _by_time(reader: StoreReader, options: Options) -> Answer:
+def _by_time(reader: StoreReader, options: QueryCommandOptions) -> Answer:
     topic, queue = options.topic or "", options.queue or 0
     offset = reader.offset_by_time(topic, queue, options.time or 0, options.boundary)
     records = reader.get(topic, queue, offset, 1).records
@@ -155,7 +155,7 @@ def _by_time(reader: StoreReader, options: Options) -> Answer:
     return Answer(records, truncated=False, matched=exists, extra={"offset": offset})
 
 
-def _by_time_range(reader: StoreReader, options: Options) -> Answer:
+def _by_time_range(reader: StoreReader, options: QueryCommandOptions) -> Answer:
     result = reader.by_time_range(
         options.topic or "",
         options.begin or 0,
@@ -168,10 +168,10 @@ def _by_time_range(reader: StoreReader, options: Options) -> Answer:
 
 # The first question whose options are all given is the one that is asked.
 QUESTIONS = (
-    Question(("id",), (), ("topic",), _by_id),
-    Question(("key",), ("topic",), ("begin", "end", "max", "index_type"), _by_key),
-    Question(("unique_key",), ("topic",), (), _by_unique_key),
-    Question(("queue", "offset"), ("topic",), ("max", "tag"), _by_offset),
-    Question(("queue", "time"), ("topic",), ("boundary",), _by_time),
-    Question(("begin", "end"), ("topic",), ("max", "tag"), _by_time_range),
+    QueryForm(("id",), (), ("topic",), _by_id),
+    QueryForm(("key",), ("topic",), ("begin", "end", "max", "index_type"), _by_key),
+    QueryForm(("unique_key",), ("topic",), (), _by_unique_key),
+    QueryForm(("queue", "offset"), ("topic",), ("max", "tag"), _by_offset),
+    QueryForm(("queue", "time"), ("topic",), ("boundary",), _by_time),
+    QueryForm(("begin", "end"), ("topic",), ("max", "tag"), _by_time_range),
 )

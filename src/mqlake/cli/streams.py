@@ -58,7 +58,7 @@ Most = Annotated[
 ]
 
 
-class Rate:
+class RateReport:
     """Reports on stderr how many messages were sent or received.
 
     Args:
@@ -156,7 +156,7 @@ async def read_all_queues(
     settings: ConsumerSettings,
     most: int | None,
     told: asyncio.Event,
-    shown: Rate,
+    shown: RateReport,
     *,
     as_json: bool,
 ) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 
-from mqlake.client.members import ConsumerMember, Members
+from mqlake.client.members import ClientMembers, ConsumerMember
 from mqlake.client.message import ReceivedMessage
 from mqlake.client.received import decode_messages
 from mqlake.formats.properties import PGROUP
@@ -21,10 +21,10 @@ from mqlake.remoting.route import Handler
 _log = logging.getLogger(__name__)
 
 
-class BrokerRequests:
+class MemberRequests:
     """Serves the requests of brokers; each goes to the member that it concerns."""
 
-    def __init__(self, members: Members) -> None:
+    def __init__(self, members: ClientMembers) -> None:
         self._members = members
 
     def handlers(self) -> Mapping[int, Handler]:

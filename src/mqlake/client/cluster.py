@@ -31,7 +31,7 @@ _ROUTE_TIMEOUT = 3.0
 """Seconds within which each name server must return a topic's route, if all are asked."""
 
 
-class Broker:
+class MasterBroker:
     """A master: its name, its clusterand its address."""
 
     def __init__(self, name: str, cluster: str, address: str) -> None:
@@ -130,7 +130,9 @@ class Cluster:
         answer = await self.ask_names(RequestCode.GET_BROKER_CLUSTER_INFO)
         return decode_answer(ClusterInfo, answer.body)
 
-    async def brokers(self, cluster: str | None = None, broker: str | None = None) -> list[Broker]:
+    async def brokers(
+        self, cluster: str | None = None, broker: str | None = None
+    ) -> list[MasterBroker]:
         """Return the masters of one cluster, or of all, by name.
 
         Args:
@@ -140,10 +142,10 @@ class Cluster:
             MqlakeError: no broker of that name is registered.
         """
         if broker and ":" in broker:
-            return [Broker("", cluster or "", broker)]
+            return [MasterBroker("", cluster or "", broker)]
         table = (await self.cluster_info()).broker_addr_table
         found = [
-            Broker(data.broker_name, data.cluster, data.broker_addrs[MASTER])
+            MasterBroker(data.broker_name, data.cluster, data.broker_addrs[MASTER])
             for data in sorted(table.values(), key=_by_name)
             if MASTER in data.broker_addrs
             and cluster in (None, data.cluster)
@@ -154,7 +156,7 @@ class Cluster:
             raise MqlakeError(f"{';'.join(self.name_servers)}: no {wanted} is registered")
         return found
 
-    async def broker(self, name: str) -> Broker:
+    async def broker(self, name: str) -> MasterBroker:
         """Return one master by name or address."""
         return (await self.brokers(broker=name))[0]
 
@@ -183,7 +185,7 @@ class Cluster:
                 _log.debug("name server %s: no route of %s: %s", address, topic, error)
         return None
 
-    async def brokers_of(self, topic: str) -> list[Broker]:
+    async def brokers_of(self, topic: str) -> list[MasterBroker]:
         """Return the masters that have a topic, by name.
 
         Raises:
@@ -191,7 +193,7 @@ class Cluster:
         """
         route = await self.route(topic)
         return [
-            Broker(data.broker_name, data.cluster, data.broker_addrs[MASTER])
+            MasterBroker(data.broker_name, data.cluster, data.broker_addrs[MASTER])
             for data in sorted(route.broker_datas, key=_by_name)
             if MASTER in data.broker_addrs
         ]

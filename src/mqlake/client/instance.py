@@ -10,12 +10,12 @@ import logging
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from mqlake.client.broker_requests import BrokerRequests
+from mqlake.client.broker_requests import MemberRequests
 from mqlake.client.cluster import MASTER, Cluster
 from mqlake.client.errors import ClosedError
 from mqlake.client.identity import DEFAULT_INSTANCE, client_id
-from mqlake.client.members import ConsumerMember, Members, ProducerMember
-from mqlake.client.routes import Routes
+from mqlake.client.members import ClientMembers, ConsumerMember, ProducerMember
+from mqlake.client.routes import ClientRoutes
 from mqlake.client.timers import Timer
 from mqlake.errors import MqlakeError
 from mqlake.protocol.bodies.heartbeat import Heartbeat, ProducerData
@@ -66,15 +66,15 @@ class ClientInstance:
     def __init__(self, sharers: _Sharers) -> None:
         self.sharers = sharers
         self.client_id = client_id(sharers.instance, sharers.unit, is_stable=not sharers.is_unique)
-        self.members = Members()
+        self.members = ClientMembers()
         self.cluster = Cluster(
             sharers.name_servers,
-            BrokerRequests(self.members).handlers(),
+            MemberRequests(self.members).handlers(),
             self._connected,
             sharers.tls,
             sharers.credentials,
         )
-        self.routes = Routes(self.cluster)
+        self.routes = ClientRoutes(self.cluster)
         address = self.client_id.partition("@")[0]
         self.unique_keys = UniqueKeys(f"{address}:0", SystemClock())
         self.users = 0

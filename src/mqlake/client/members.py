@@ -85,7 +85,7 @@ class ConsumerMember(Protocol):
         ...
 
 
-class Members:
+class ClientMembers:
     """The users of a client instance.
 
     Attributes:

@@ -74,7 +74,7 @@ class TopicRoute:
                 yield MessageQueue(self.topic, row.broker_name, queue_id)
 
 
-class Routes:
+class ClientRoutes:
     """The routes of the topics that a client uses."""
 
     def __init__(self, cluster: Cluster) -> None:

@@ -15,7 +15,7 @@ from mqlake.store.log.segments import CommitLog, open_log
 from mqlake.store.snapshot import Snapshot
 
 
-class Source(NamedTuple):
+class StoreSource(NamedTuple):
     """A store directory, opened for reading."""
 
     directory: LocalDirectory
@@ -49,7 +49,7 @@ class Source(NamedTuple):
 
 
 @contextmanager
-def open_source(store: Path, dialect: Dialect | None = None) -> Generator[Source, None, None]:
+def open_source(store: Path, dialect: Dialect | None = None) -> Generator[StoreSource, None, None]:
     """Open a store directory for a job.
 
     Raises:
@@ -63,6 +63,6 @@ def open_source(store: Path, dialect: Dialect | None = None) -> Generator[Source
         )
     log = open_log(directory)
     try:
-        yield Source(directory, log, Snapshot(directory, log, dialect))
+        yield StoreSource(directory, log, Snapshot(directory, log, dialect))
     finally:
         log.close()

@@ -9,7 +9,7 @@ from mqlake.kafka.log.partition import Partition
 from mqlake.kafka.log.partition_path import PartitionPath
 
 
-class Found(msgspec.Struct, frozen=True, rename="camel"):
+class LookupResult(msgspec.Struct, frozen=True, rename="camel"):
     """A record (time in milliseconds; leader epoch -1 if unknown), and its batch (bytes)."""
 
     path: str
@@ -25,7 +25,9 @@ class Found(msgspec.Struct, frozen=True, rename="camel"):
     last_offset: int
 
 
-def by_offset(partition_path: PartitionPath, offset: int, isolation: Isolation) -> Found | None:
+def by_offset(
+    partition_path: PartitionPath, offset: int, isolation: Isolation
+) -> LookupResult | None:
     """Return the first record at an offset or later, or None if no record follows.
 
     Control records count.
@@ -44,7 +46,9 @@ def by_offset(partition_path: PartitionPath, offset: int, isolation: Isolation) 
         )
 
 
-def by_time(partition_path: PartitionPath, timestamp: int, isolation: Isolation) -> Found | None:
+def by_time(
+    partition_path: PartitionPath, timestamp: int, isolation: Isolation
+) -> LookupResult | None:
     """Return the first record at a time (milliseconds) or later, or None if no record follows.
 
     Raises:
@@ -60,9 +64,9 @@ def by_time(partition_path: PartitionPath, timestamp: int, isolation: Isolation)
 
 def _found(
     partition_path: PartitionPath, partition: Partition, offset: int, timestamp: int, epoch: int
-) -> Found:
+) -> LookupResult:
     segment, batch, _ = next(partition.batches(offset))
-    return Found(
+    return LookupResult(
         str(partition_path.path),
         partition_path.topic,
         None if partition_path.topic is None else partition_path.partition,

@@ -14,7 +14,7 @@ from mqlake.kafka.log.partition_path import PartitionPath, PartitionPaths
 from mqlake.kafka.log.segment import LogSegment
 
 
-class Epoch(msgspec.Struct, frozen=True, rename="camel"):
+class EpochSummary(msgspec.Struct, frozen=True, rename="camel"):
     """A leader, and the first offset that it wrote."""
 
     epoch: int
@@ -51,7 +51,7 @@ class PartitionSummary(msgspec.Struct, frozen=True, rename="camel"):
     log_end_offset: int
     high_watermark: int | None
     size: int
-    leader_epochs: list[Epoch]
+    leader_epochs: list[EpochSummary]
     segments: list[SegmentSummary]
     damage: list[Damage]
 
@@ -93,10 +93,10 @@ def _partition(partition_path: PartitionPath, partition: Partition) -> Partition
     def tell(file: str, error: FormatError | StoreError) -> None:
         damage.append(Damage(file, 0, 0, str(error)))
 
-    epochs: list[Epoch] = []
+    epochs: list[EpochSummary] = []
     topic_id = stable = None
     try:
-        epochs = [Epoch(*entry) for entry in partition.leader_epochs]
+        epochs = [EpochSummary(*entry) for entry in partition.leader_epochs]
     except (FormatError, StoreError) as error:
         tell(checkpoint_file.LEADER_EPOCHS, error)
     try:

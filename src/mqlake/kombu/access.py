@@ -8,7 +8,7 @@ from typing import Any, cast
 from urllib.parse import unquote
 
 from mqlake.client.access import Access
-from mqlake.kombu.border import Connection
+from mqlake.kombu.border import KombuConnection
 from mqlake.kombu.errors import ConfigurationError
 from mqlake.protocol.signature import Credentials
 from mqlake.remoting.tls.options import ClientTls, Verify
@@ -19,7 +19,7 @@ USER, PASSWORD = "access_key", "secret_key"
 _SSL = frozenset(("ca_certs", "certfile", "keyfile", "password", "cert_reqs", "check_hostname"))
 
 
-def access_of(connection: Connection, *, needs_tls: bool) -> Access:
+def access_of(connection: KombuConnection, *, needs_tls: bool) -> Access:
     """Return how a connection reaches its servers.
 
     Args:
@@ -38,7 +38,7 @@ def without_user(part: str) -> str:
     return scheme + separator + authority.rpartition("@")[2] + slash + path
 
 
-def _tls(connection: Connection, *, is_needed: bool) -> ClientTls | None:
+def _tls(connection: KombuConnection, *, is_needed: bool) -> ClientTls | None:
     """Read `broker_use_ssl`, which has the names of Python's `ssl`."""
     given = connection.ssl
     if not given:
@@ -61,7 +61,7 @@ def _tls(connection: Connection, *, is_needed: bool) -> ClientTls | None:
     )
 
 
-def _credentials(connection: Connection) -> Credentials | None:
+def _credentials(connection: KombuConnection) -> Credentials | None:
     """Return the user of the URL, or of the transport options."""
     options = connection.transport_options
     found = {

@@ -15,7 +15,7 @@ T = TypeVar("T")
 _BYTES = 1 << 16
 
 
-class Arrivals(Generic[T]):
+class WatchedQueue(Generic[T]):
     """A queue between two threads, which can be watched by a Celery worker's event loop."""
 
     def __init__(self) -> None:

@@ -14,7 +14,7 @@ BoundQueue = tuple[str, str | None, str]
 
 if TYPE_CHECKING:
 
-    class Connection:
+    class KombuConnection:
         """`kombu.Connection`."""
 
         hostname: str | None
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
             self, table: list[BoundQueue], exchange: str, routing_key: str, default: str | None
         ) -> set[str]: ...
 
-    class BrokerState:
+    class KombuBrokerState:
         """`kombu.transport.virtual.BrokerState`."""
 
         exchanges: dict[str, dict[str, Any]]
@@ -65,7 +65,7 @@ if TYPE_CHECKING:
 
         closed: bool
         qos: VirtualQoS
-        state: BrokerState
+        state: KombuBrokerState
         _consumers: set[str]
         _tag_to_queue: dict[str, str]
 
@@ -84,13 +84,13 @@ if TYPE_CHECKING:
     class VirtualTransport:
         """`kombu.transport.virtual.Transport`."""
 
-        client: Connection
-        state: BrokerState
+        client: KombuConnection
+        state: KombuBrokerState
         implements: Any
         connection_errors: tuple[type[BaseException], ...]
         channel_errors: tuple[type[BaseException], ...]
 
-        def __init__(self, client: Connection, **kwargs: Any) -> None: ...
+        def __init__(self, client: KombuConnection, **kwargs: Any) -> None: ...
         def establish_connection(self) -> object: ...
         def close_connection(self, connection: object) -> None: ...
 
@@ -115,7 +115,7 @@ else:
         raise MqlakeError("kombu is not installed: pip install 'mqlake[celery]'") from None
 
     # These names appear in annotations only.
-    Connection = ExchangeType = BrokerState = VirtualMessage = VirtualQoS = Hub = object
+    KombuConnection = ExchangeType = KombuBrokerState = VirtualMessage = VirtualQoS = Hub = object
 
 
 def register(scheme: str, transport: str) -> None:

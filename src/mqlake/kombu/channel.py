@@ -22,7 +22,7 @@ from mqlake.kombu.payloads import (
 )
 from mqlake.kombu.queues import QueueChannel
 from mqlake.kombu.routing import matcher
-from mqlake.kombu.session import Subscription
+from mqlake.kombu.session import ChannelConsumer
 from mqlake.storage.clock import SystemClock
 from mqlake.workqueue.deliveries import Delivery, log_failures
 
@@ -45,7 +45,7 @@ class Feed:
         self, channel: Channel, callback: Callable[[VirtualMessage], object], *, no_ack: bool
     ) -> None:
         self.channel, self.callback, self.no_ack = channel, callback, no_ack
-        self.subscription: Subscription | None = None
+        self.subscription: ChannelConsumer | None = None
         self.waiting: deque[tuple[Payload, Delivery | None]] = deque()
 
     async def stop(self) -> None:

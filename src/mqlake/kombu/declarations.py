@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mqlake.kombu.sources import Source
+from mqlake.kombu.sources import TopicSource
 from mqlake.protocol.bodies.message_queue import MessageQueue
 
 Offsets = dict[MessageQueue, int]
@@ -23,7 +23,7 @@ class Declarations:
         self._transient: dict[str, bool] = {}
         self._kept: set[str] = set()
         self.followed: dict[str, dict[str, Offsets]] = {}
-        self.shared: dict[str, dict[str, Source]] = {}
+        self.shared: dict[str, dict[str, TopicSource]] = {}
         self.temporary: set[str] = set()
 
     def declare(self, queue: str, *, durable: bool, auto_delete: bool, exclusive: bool) -> bool:

@@ -41,7 +41,7 @@ _STORED = frozenset(
 _log = logging.getLogger(__name__)
 
 
-class _Known(NamedTuple):
+class _KnownRoute(NamedTuple):
     """The route of a topic, and when it was requested."""
 
     route: TopicRoute
@@ -64,7 +64,7 @@ class DirectSender:
         keys = UniqueKeys(f"{local_address()}:0", clock)
         self._outgoings = Outgoings(keys, clock.milliseconds, Compression(), MAX_MESSAGE_SIZE)
         self._route_of, self._lock = route_of, Lock()
-        self._routes: dict[str, _Known] = {}
+        self._routes: dict[str, _KnownRoute] = {}
         self._connections: dict[str, BlockingConnection] = {}
         self._turn = random.randrange(1 << 16)  # noqa: S311 (senders begin at different queues)
 
@@ -108,7 +108,7 @@ class DirectSender:
         queue = queues[self._turn % len(queues)]
         return queue, known.route.addresses.get(queue.broker_name, {}).get(MASTER)
 
-    def _refreshed(self, topic: str, known: _Known | None) -> _Known:
+    def _refreshed(self, topic: str, known: _KnownRoute | None) -> _KnownRoute:
         try:
             route = self._route_of(topic)
         except MqlakeError:
@@ -117,7 +117,7 @@ class DirectSender:
             route = known.route  # Brokers may work while no name server does.
         if len(self._routes) >= _MOST_ROUTES:
             self._routes.clear()
-        self._routes[topic] = found = _Known(route, monotonic())
+        self._routes[topic] = found = _KnownRoute(route, monotonic())
         return found
 
     def _connection(self, address: str) -> BlockingConnection:

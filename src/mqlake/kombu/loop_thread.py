@@ -15,7 +15,7 @@ from mqlake.kombu.errors import UnavailableError, as_kombu_error
 T = TypeVar("T")
 
 
-class LoopThread:
+class KombuThread:
     """An event loop on a daemon thread; `acquire` shares it, `release` ends it."""
 
     def __init__(self) -> None:
@@ -77,17 +77,17 @@ class _SharedThread:
 
     def __init__(self) -> None:
         self._lock, self._users = Lock(), 0
-        self._thread: LoopThread | None = None
-        self._of_parents: list[LoopThread] = []
+        self._thread: KombuThread | None = None
+        self._of_parents: list[KombuThread] = []
 
-    def acquire(self) -> LoopThread:
+    def acquire(self) -> KombuThread:
         with self._lock:
             if self._thread is None:
-                self._thread = LoopThread()
+                self._thread = KombuThread()
             self._users += 1
             return self._thread
 
-    def release(self, thread: LoopThread) -> None:
+    def release(self, thread: KombuThread) -> None:
         with self._lock:
             if thread is not self._thread:
                 return

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from mqlake.kombu.border import VirtualChannel
 from mqlake.kombu.errors import RequestRefusedError
 from mqlake.kombu.names import exchange_topic, queue_topic
-from mqlake.kombu.sources import Source, fanout_source, own_source
+from mqlake.kombu.sources import TopicSource, fanout_source, own_source
 
 if TYPE_CHECKING:
     from mqlake.kombu.transport import Transport
@@ -115,7 +115,7 @@ class QueueChannel(VirtualChannel):
     def _topic(self, queue: str) -> str:
         return queue_topic(queue, self._settings.topic_prefix)
 
-    def _sources(self, queue: str) -> list[Source]:
+    def _sources(self, queue: str) -> list[TopicSource]:
         """Return what the consumers of a queue share, in all processes."""
         shared = self._transport.queues.shared.get(queue, {})
         return [own_source(queue, self._settings), *shared.values()]

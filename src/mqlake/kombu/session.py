@@ -19,7 +19,7 @@ from mqlake.kombu.border import Payload
 from mqlake.kombu.errors import UnavailableError
 from mqlake.kombu.readers import Arrive, ExchangeReader, QueueReader, ends_of
 from mqlake.kombu.settings import TransportSettings
-from mqlake.kombu.sources import Source, begin_at_end
+from mqlake.kombu.sources import TopicSource, begin_at_end
 from mqlake.protocol.bodies.message_queue import MessageQueue
 from mqlake.workqueue.deliveries import Delivery, PrefetchWindow, log_failures
 from mqlake.workqueue.extensions import keep_extended
@@ -35,7 +35,7 @@ _LAST_TRIES = 3.0
 _log = logging.getLogger(__name__)
 
 
-class Subscription:
+class ChannelConsumer:
     """One consumer of a channel: the tasks that read for it."""
 
     def __init__(self) -> None:
@@ -78,8 +78,8 @@ class BrokerSession:
         self._access = access
         self._admin = Admin(name_servers, tls=access.tls, credentials=access.credentials)
         self.topics = QueueTopics(self._admin, settings.group, settings.queues_per_topic)
-        self._consumers: dict[Source, SimpleConsumer] = {}
-        self._subscriptions: dict[PrefetchWindow, list[Subscription]] = {}
+        self._consumers: dict[TopicSource, SimpleConsumer] = {}
+        self._subscriptions: dict[PrefetchWindow, list[ChannelConsumer]] = {}
         self._stack = AsyncExitStack()
 
     @classmethod
@@ -162,14 +162,14 @@ class BrokerSession:
         await self.topics.ensure(message.topic, queues=1)
         await self.send(message)
 
-    async def get(self, source: Source, window: PrefetchWindow) -> Delivery | None:
+    async def get(self, source: TopicSource, window: PrefetchWindow) -> Delivery | None:
         """Return a message of a queue if it has one now."""
         await self.topics.ensure(source.topic)
         consumer = await self._consumer(source)
         found = await consumer.receive(1, _SOON)
         return Delivery(consumer, found[0], window) if found else None
 
-    async def purge(self, source: Source) -> int:
+    async def purge(self, source: TopicSource) -> int:
         """Acknowledge all messages that are ready; return how many."""
         consumer, count, empty = await self._consumer(source), 0, 0
         brokers = len(await self._admin.brokers_of(source.topic))
@@ -199,15 +199,19 @@ class BrokerSession:
         await log_failures(backs, "a message was not given back, and is redelivered later")
         await window.end(_LAST_TRIES)
 
-    def subscribe(self, window: PrefetchWindow) -> Subscription:
+    def subscribe(self, window: PrefetchWindow) -> ChannelConsumer:
         """Return a subscription for a channel, for which nothing reads yet."""
-        subscription = Subscription()
+        subscription = ChannelConsumer()
         others = [other for other in self._subscriptions[window] if not other.is_over]
         self._subscriptions[window] = [*others, subscription]
         return subscription
 
     async def read_queue(
-        self, subscription: Subscription, source: Source, window: PrefetchWindow, arrive: Arrive
+        self,
+        subscription: ChannelConsumer,
+        source: TopicSource,
+        window: PrefetchWindow,
+        arrive: Arrive,
     ) -> None:
         """Read the topic of a queue, which is created if missing."""
         await self.topics.ensure(source.topic)
@@ -217,7 +221,7 @@ class BrokerSession:
 
     async def follow_exchange(
         self,
-        subscription: Subscription,
+        subscription: ChannelConsumer,
         offsets: dict[MessageQueue, int],
         selects: Callable[[Payload], bool],
         arrive: Arrive,
@@ -233,7 +237,7 @@ class BrokerSession:
         await self.topics.ensure(topic, queues=1)
         return dict(await ends_of(self._offsets, topic))
 
-    async def begin(self, source: Source) -> None:
+    async def begin(self, source: TopicSource) -> None:
         """Have the consumption of an exchange by a durable queue begin now, unless it has begun."""
         ends = await self.ends_of(source.topic)
         await begin_at_end(self._admin, source, ends)
@@ -242,7 +246,7 @@ class BrokerSession:
 
     def _start(
         self,
-        subscription: Subscription,
+        subscription: ChannelConsumer,
         run: Callable[[], Coroutine[Any, Any, None]],
         stop: Callable[[], object] | None,
     ) -> None:
@@ -251,7 +255,7 @@ class BrokerSession:
         subscription.tasks.append(task)
         subscription.stops.append(stop or task.cancel)
 
-    async def _consumer(self, source: Source) -> SimpleConsumer:
+    async def _consumer(self, source: TopicSource) -> SimpleConsumer:
         found = self._consumers.get(source)
         if found is None:
             settings = self._settings

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import msgspec
 
 from mqlake.kombu.access import without_user
-from mqlake.kombu.border import Connection
+from mqlake.kombu.border import KombuConnection
 from mqlake.kombu.errors import ConfigurationError
 from mqlake.kombu.names import prefix_fault
 from mqlake.protocol.naming import group_fault
@@ -55,7 +55,7 @@ def transport_settings(options: Mapping[str, Any]) -> TransportSettings:
     return settings
 
 
-def name_servers(connection: Connection) -> str:
+def name_servers(connection: KombuConnection) -> str:
     """Return the name servers of a broker URL: "host:port", several separated by `;`.
 
     Raises:

@@ -18,19 +18,19 @@ from mqlake.protocol.headers.offsets import QueryConsumerOffsetHeader, UpdateCon
 from mqlake.protocol.naming import group_fault
 
 
-class Source(NamedTuple):
+class TopicSource(NamedTuple):
     """A topic, and the consumer group that shares its messages out."""
 
     topic: str
     group: str
 
 
-def own_source(queue: str, settings: TransportSettings) -> Source:
+def own_source(queue: str, settings: TransportSettings) -> TopicSource:
     """Return the topic and the group of messages that were sent to a queue itself."""
-    return Source(queue_topic(queue, settings.topic_prefix), settings.group)
+    return TopicSource(queue_topic(queue, settings.topic_prefix), settings.group)
 
 
-def fanout_source(queue: str, exchange: str, settings: TransportSettings) -> Source:
+def fanout_source(queue: str, exchange: str, settings: TransportSettings) -> TopicSource:
     """Return a durable queue's topic and group for a fanout exchange: each such queue has a group.
 
     Raises:
@@ -39,10 +39,10 @@ def fanout_source(queue: str, exchange: str, settings: TransportSettings) -> Sou
     group = f"{settings.group}%{queue_topic(queue)}"
     if fault := group_fault(group):
         raise ConfigurationError(f"queue {queue!r}: {fault}")
-    return Source(exchange_topic(exchange, settings.topic_prefix), group)
+    return TopicSource(exchange_topic(exchange, settings.topic_prefix), group)
 
 
-async def begin_at_end(admin: Admin, source: Source, ends: Mapping[MessageQueue, int]) -> None:
+async def begin_at_end(admin: Admin, source: TopicSource, ends: Mapping[MessageQueue, int]) -> None:
     """Have a group begin at these offsets, unless it has begun already."""
     brokers = await admin.brokers_of(source.topic)
     addresses = {broker.name: broker.address for broker in brokers}

@@ -13,13 +13,13 @@ from mqlake.client.message import Message
 from mqlake.errors import MqlakeError
 from mqlake.kombu import loop_thread
 from mqlake.kombu.access import access_of
-from mqlake.kombu.arrivals import Arrivals
-from mqlake.kombu.border import Connection, Hub, VirtualTransport
+from mqlake.kombu.arrivals import WatchedQueue
+from mqlake.kombu.border import KombuConnection, Hub, VirtualTransport
 from mqlake.kombu.channel import Channel, Feed
 from mqlake.kombu.declarations import Declarations
 from mqlake.kombu.direct_sender import DirectSender
 from mqlake.kombu.errors import RequestRefusedError, UnavailableError, as_kombu_error
-from mqlake.kombu.loop_thread import LoopThread
+from mqlake.kombu.loop_thread import KombuThread
 from mqlake.kombu.session import BrokerSession
 from mqlake.kombu.settings import DEFAULT_PORT, name_servers, transport_settings
 
@@ -53,12 +53,12 @@ class Transport(VirtualTransport):
     recoverable_connection_errors = (UnavailableError,)
     recoverable_channel_errors = ()
 
-    def __init__(self, client: Connection, **kwargs: Any) -> None:
+    def __init__(self, client: KombuConnection, **kwargs: Any) -> None:
         super().__init__(client, **kwargs)
         self.settings = transport_settings(client.transport_options)
         self._name_servers = name_servers(client)
         self._access = access_of(client, needs_tls=self.uses_tls)
-        self._thread: LoopThread | None = None
+        self._thread: KombuThread | None = None
         self._session: BrokerSession | None = None
         self._sender: DirectSender | None = None
         self._has_warned = False
@@ -66,7 +66,7 @@ class Transport(VirtualTransport):
 
     def _begin(self) -> None:
         """Forget the state of an earlier connection of this object."""
-        self.arrivals: Arrivals[Feed | BaseException] = Arrivals()
+        self.arrivals: WatchedQueue[Feed | BaseException] = WatchedQueue()
         self.queues = Declarations()
         # kombu skips declarations that it has noted, so they would never reach `queues`.
         self.state.clear()
@@ -76,7 +76,7 @@ class Transport(VirtualTransport):
         return mqlake.__version__
 
     @property
-    def thread(self) -> LoopThread:
+    def thread(self) -> KombuThread:
         """Return the thread of the event loop.
 
         Raises:

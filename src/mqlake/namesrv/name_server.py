@@ -18,7 +18,7 @@ from mqlake.namesrv.requests.brokers import BrokerRequests
 from mqlake.namesrv.requests.configuration import ConfigurationRequests
 from mqlake.namesrv.requests.topics import TopicRequests
 from mqlake.namesrv.settings import NamesrvSettings, make_namesrv_settings
-from mqlake.namesrv.state import State
+from mqlake.namesrv.state import NameServerState
 from mqlake.remoting.connection import Peer
 from mqlake.remoting.limits import Limits
 from mqlake.remoting.server import RemotingServer
@@ -59,7 +59,7 @@ class NameServer:
         settings: NamesrvSettings | Mapping[str, object] | str | os.PathLike[str] | None = None,
         clock: Clock | None = None,
     ) -> None:
-        self._state = state = State(make_namesrv_settings(settings), clock or SystemClock())
+        self._state = state = NameServerState(make_namesrv_settings(settings), clock or SystemClock())
         self._notices = SmallestIdNotices(
             client_tls(state.settings), state.settings.inner_credentials
         )

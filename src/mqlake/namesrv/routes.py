@@ -29,7 +29,7 @@ from mqlake.namesrv.broker_table import (
     Place,
 )
 from mqlake.namesrv.settings import NamesrvSettings
-from mqlake.namesrv.topic_table import TopicTable
+from mqlake.namesrv.topic_table import TopicQueueTable
 from mqlake.protocol.bodies.register import RegisterBody
 from mqlake.protocol.bodies.route import BrokerData, QueueData, TopicRouteData
 from mqlake.protocol.codes import ResponseCode
@@ -56,7 +56,7 @@ def owner_of_connection(connection: object) -> str:
     return owner_of(connection.address) if isinstance(connection, Peer) else "unknown"
 
 
-class Registration(NamedTuple):
+class RegistrationContent(NamedTuple):
     """The content of a registration. `acting_master`: None from releases before 5.
 
     Attributes:
@@ -80,7 +80,7 @@ class Master(NamedTuple):
     ha_address: str = ""
 
 
-class Routes:
+class RouteTable:
     """Everything that a name server knows about brokers and topics.
 
     Attributes:
@@ -91,7 +91,7 @@ class Routes:
     def __init__(self) -> None:
         self.on_smallest_id: Callable[[str, SmallestIdChange], object] = lambda _name, _change: None
         self.brokers = BrokerTable()
-        self.topics = TopicTable()
+        self.topics = TopicQueueTable()
         self._changes: deque[object] = deque()
 
     def _alone(self, change: Job[T]) -> Job[T]:
@@ -110,7 +110,7 @@ class Routes:
             self._changes.remove(ticket)
 
     def register(
-        self, new: Registration, settings: NamesrvSettings, now: int
+        self, new: RegistrationContent, settings: NamesrvSettings, now: int
     ) -> Job[Master | None]:
         """Register a broker, or its changes; return its master.
 
@@ -123,7 +123,7 @@ class Routes:
         return self._alone(self._register(new, settings, now))
 
     def _register(
-        self, new: Registration, settings: NamesrvSettings, now: int
+        self, new: RegistrationContent, settings: NamesrvSettings, now: int
     ) -> Job[Master | None]:
         place, topics = new.place, new.body.topic_config_serialize_wrapper
         yield from self._check(new, settings)
@@ -167,7 +167,7 @@ class Routes:
             self.on_smallest_id(name, after_registration(data, new.ha_address))
         return self._master(key, data) if broker_id != MASTER_ID else Master()
 
-    def _check(self, new: Registration, settings: NamesrvSettings) -> Job[None]:
+    def _check(self, new: RegistrationContent, settings: NamesrvSettings) -> Job[None]:
         """Refuse a registration that exceeds the limits, before any of it is applied."""
         key, name, _ = new.place
         live = self.brokers.live
@@ -305,7 +305,7 @@ class Routes:
 
     def _take_topics(
         self,
-        new: Registration,
+        new: RegistrationContent,
         settings: NamesrvSettings,
         registering: set[str],
         *,
@@ -326,7 +326,7 @@ class Routes:
                 self.topics.put_mapping(topic, mapping)
                 yield
 
-    def _forget_others(self, new: Registration, registering: set[str]) -> Job[None]:
+    def _forget_others(self, new: RegistrationContent, registering: set[str]) -> Job[None]:
         """Remove the topics that a broker no longer registers, once it has registered all."""
         topics = new.body.topic_config_serialize_wrapper
         if new.part is RegistrationPart.CHANGES:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from mqlake.namesrv.kv_config import KvConfig
-from mqlake.namesrv.routes import Routes
+from mqlake.namesrv.routes import RouteTable
 from mqlake.namesrv.settings import NamesrvSettings
 from mqlake.remoting.slices import Slices
 from mqlake.storage.clock import Clock
 
 
-class State:
+class NameServerState:
     """Settings, routes and KV configuration of one name server.
 
     Attributes:
@@ -21,7 +21,7 @@ class State:
     def __init__(self, settings: NamesrvSettings, clock: Clock) -> None:
         self.settings = settings
         self.clock = clock
-        self.routes = Routes()
+        self.routes = RouteTable()
         self.kv = KvConfig(settings.kv_config_path)
         self.started = clock.milliseconds()
 

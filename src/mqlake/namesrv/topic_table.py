@@ -15,7 +15,7 @@ UNIT_SUBSCRIPTION = 2
 """Bit of a topic's `topicSysFlag`."""
 
 
-class TopicTable:
+class TopicQueueTable:
     """Topics by name; for each, the queues by broker name."""
 
     def __init__(self) -> None:

@@ -20,8 +20,8 @@ from mqlake.broker.broker import FAMILIES
 from mqlake.broker.runtime import BrokerRuntime
 from mqlake.broker.settings import BrokerSettings
 from mqlake.broker.state.broker_state import BrokerState
-from mqlake.client.broker_requests import BrokerRequests
-from mqlake.client.members import Members
+from mqlake.client.broker_requests import MemberRequests
+from mqlake.client.members import ClientMembers
 from mqlake.namesrv.name_server import NameServer
 from mqlake.protocol.codes import RequestCode
 from mqlake.protocol.permission import Permission
@@ -111,8 +111,8 @@ def _owner(route: Route) -> type:
 
 
 def _client() -> Sequence[Served]:
-    handlers = BrokerRequests(Members()).handlers()
-    return [Served(RequestCode(code), BrokerRequests, each) for code, each in handlers.items()]
+    handlers = MemberRequests(ClientMembers()).handlers()
+    return [Served(RequestCode(code), MemberRequests, each) for code, each in handlers.items()]
 
 
 def _served(family: type, route: Route, rules: Mapping[int, Rule] = BROKER) -> Served:

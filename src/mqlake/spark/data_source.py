@@ -20,8 +20,8 @@ from pyspark.sql.types import StructType
 from mqlake.errors import FormatError
 from mqlake.query.live.options import is_live, live_options
 from mqlake.query.reading.log import tell_ignored
-from mqlake.query.reading.source import Query
-from mqlake.query.store.options import ReadOptions, is_union, read_options
+from mqlake.query.reading.source import BatchQuery
+from mqlake.query.store.options import StoreReadOptions, is_union, read_options
 from mqlake.query.stores.places import are_many, with_one_path
 from mqlake.spark.options.tables import keeps_options_in_tables
 from mqlake.spark.reading.readers import StreamReader, batch_reader
@@ -64,7 +64,7 @@ class RocketMQDataSource(DataSource):
         query = self._query(options, schema)
         return batch_reader(query, schema, options.push_filters, _OTHERWISE)
 
-    def _query(self, options: ReadOptions, schema: StructType) -> Query[Any]:
+    def _query(self, options: StoreReadOptions, schema: StructType) -> BatchQuery[Any]:
         """Return the batch query over store directories."""
         if options.table is not None:
             from mqlake.lake.union.batch import UnionQuery
@@ -133,7 +133,7 @@ def _of_union(given: Mapping[str, str]) -> dict[str, str]:
     return with_one_path(given)
 
 
-def _shared_options(given: Mapping[str, str], *, streaming: bool | None = None) -> ReadOptions:
+def _shared_options(given: Mapping[str, str], *, streaming: bool | None = None) -> StoreReadOptions:
     """Return the options that apply to each of the named stores."""
     if is_union(given):
         return read_options(_of_union(given), streaming=streaming)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-class Part(NamedTuple):
+class SegmentPart(NamedTuple):
     """The input of one task: a segment's file, up to the end of the log (physical offsets,
     bytes).
     """
@@ -52,7 +52,7 @@ def messages(
         raise JobError(f"a DataFrame of messages: {error}") from None
 
 
-def _parts(store: Path) -> list[Part]:
+def _parts(store: Path) -> list[SegmentPart]:
     from mqlake.storage.local import LocalDirectory
     from mqlake.store.log.segments import open_log
     from mqlake.store.reader import StoreReader
@@ -60,13 +60,13 @@ def _parts(store: Path) -> list[Part]:
     with StoreReader.open(store) as reader:
         end = reader.max_offset
     return [
-        Part(str(store), segment.path, segment.base, min(segment.end, end))
+        SegmentPart(str(store), segment.path, segment.base, min(segment.end, end))
         for segment in open_log(LocalDirectory(store)).segments
         if segment.base < end
     ]
 
 
-def _reader(parts: list[Part], schema: Any) -> Callable[[Iterator[Any]], Iterator[Any]]:
+def _reader(parts: list[SegmentPart], schema: Any) -> Callable[[Iterator[Any]], Iterator[Any]]:
     def read(batches: Iterator[Any]) -> Iterator[Any]:
         for batch in batches:
             numbers: list[int] = batch.column(0).to_pylist()
@@ -76,7 +76,7 @@ def _reader(parts: list[Part], schema: Any) -> Callable[[Iterator[Any]], Iterato
     return read
 
 
-def scan(part: Part, schema: Any) -> Iterator[Any]:
+def scan(part: SegmentPart, schema: Any) -> Iterator[Any]:
     """Yield the records of a part as Arrow record batches (in a task)."""
     from mqlake.dispatch.scan import SegmentScan, Want
     from mqlake.storage.local import LocalDirectory

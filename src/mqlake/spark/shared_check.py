@@ -28,7 +28,7 @@ not exist.
 
 
 @dataclass(frozen=True)
-class Look:
+class SharedCheck:
     """The input of a task of the check: it finds the driver's mark, leaves one, and finds the
     inputs.
     """
@@ -58,7 +58,7 @@ def check_shared(engine: Engine, directory: Path, *inputs: Path) -> None:
     token = uuid.uuid4().hex
     try:
         _leave(directory, token, "driver")
-        look = Look(str(directory), token, tuple(str(path.absolute()) for path in inputs))
+        look = SharedCheck(str(directory), token, tuple(str(path.absolute()) for path in inputs))
         # The first task makes a cluster start its executors; only then is the cluster's size known.
         engine.run(look_around, [look], "check the output directory")
         looks = [look] * (TASKS_A_SLOT * engine.parallelism)
@@ -73,7 +73,7 @@ def check_shared(engine: Engine, directory: Path, *inputs: Path) -> None:
             mark.unlink(missing_ok=True)
 
 
-def look_around(look: Look) -> Seen:
+def look_around(look: SharedCheck) -> Seen:
     """Return what this executor sees of the directory and the inputs (a task)."""
     host, mark = socket.gethostname(), uuid.uuid4().hex
     time.sleep(PAUSE)

@@ -10,14 +10,14 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
-from mqlake.query.store.plan import Task
+from mqlake.query.store.plan import StoreTask
 from mqlake.query.store.read import read
 
 _AHEAD = 2
 """Tasks that each thread reads before their batches are requested."""
 
 
-def read_tasks(tasks: Sequence[Task], schema: Any, keep: Any, threads: int) -> Iterator[Any]:
+def read_tasks(tasks: Sequence[StoreTask], schema: Any, keep: Any, threads: int) -> Iterator[Any]:
     """Yield the `pyarrow.RecordBatch`es of tasks.
 
     Memory is bounded by the batches of two tasks for each thread.
@@ -45,7 +45,7 @@ def read_tasks(tasks: Sequence[Task], schema: Any, keep: Any, threads: int) -> I
         pool.shutdown(wait=True, cancel_futures=True)
 
 
-def _read(task: Task, schema: Any, keep: Any) -> list[Any]:
+def _read(task: StoreTask, schema: Any, keep: Any) -> list[Any]:
     batches = read(task, schema)
     if keep is None:
         return list(batches)

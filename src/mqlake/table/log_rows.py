@@ -15,8 +15,8 @@ from mqlake.query.reading.conditions import Selection
 from mqlake.query.reading.directory import Location
 from mqlake.query.store.arrow_columns import arrow_schema
 from mqlake.query.store.columns import check_columns
-from mqlake.query.store.options import ReadOptions
-from mqlake.query.store.plan import Plan, plan_batch
+from mqlake.query.store.options import StoreReadOptions
+from mqlake.query.store.plan import StorePlan, plan_batch
 from mqlake.query.stores.plan import plan_stores
 from mqlake.table.batches import read_tasks
 from mqlake.table.where import Where
@@ -32,7 +32,7 @@ class LogRows:
     Each use reads the log again, up to its current end.
     """
 
-    def __init__(self, stores: tuple[ReadOptions, ...], where: Where, threads: int) -> None:
+    def __init__(self, stores: tuple[StoreReadOptions, ...], where: Where, threads: int) -> None:
         self._stores, self._where, self._threads = stores, where, threads
 
     @property
@@ -95,7 +95,7 @@ class LogRows:
             batches = (batch.select(list(columns)) for batch in batches)
         return pa.RecordBatchReader.from_batches(schema, batches)
 
-    def _plans(self, pushed: Selection) -> list[Plan]:
+    def _plans(self, pushed: Selection) -> list[StorePlan]:
         first, *others = self._stores
         if others:
             return plan_stores(self._stores, pushed, _TASK_BYTES)

@@ -44,7 +44,7 @@ _LAST_TRIES = 3.0
 _log = logging.getLogger(__name__)
 
 
-class _Options(msgspec.Struct, frozen=True):
+class _BrokerOptions(msgspec.Struct, frozen=True):
     """The options of a broker, which are checked when it is created."""
 
     visibility_timeout: Annotated[float, msgspec.Meta(ge=1, le=86_400)]
@@ -117,7 +117,7 @@ class RocketmqBroker(AsyncBroker):
             raise FormatError(fault)
         given = {"visibility_timeout": visibility_timeout, "prefetch": prefetch, "queues": queues}
         try:
-            self._options = msgspec.convert(given, _Options)
+            self._options = msgspec.convert(given, _BrokerOptions)
         except msgspec.ValidationError as error:
             raise FormatError(f"RocketmqBroker: {error}") from None
         self._name_servers, self._topic, self._group = name_servers, topic, group

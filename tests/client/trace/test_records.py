@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from mqlake.client.trace.records import (
+    ConsumeOutcome,
     MessageKind,
-    Outcome,
     Traced,
     handed_over,
     handled,
@@ -56,7 +56,7 @@ def test_a_message_that_was_handled() -> None:
     properties = {"MSG_REGION": "R", "KEYS": "k1"}
     before = handed_over("ID", properties, "G", "REQUEST", at=5, times=2)
     assert before.text == "SubBefore,5,R,G,REQUEST,ID,2,k1".replace(",", "\x01") + "\x02"
-    after = handled("ID", {}, "G", "REQUEST", Outcome.FAILED, at=9, took=4)
+    after = handled("ID", {}, "G", "REQUEST", ConsumeOutcome.FAILED, at=9, took=4)
     text = "SubAfter,REQUEST,ID,4,false,null,4,9,G"
     assert after.text == text.replace(",", "\x01") + "\x02"
 

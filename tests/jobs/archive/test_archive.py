@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from mqlake.errors import JobError, StoreError
-from mqlake.jobs.archive.check import CheckReport, check
+from mqlake.jobs.archive.check import ArchiveCheckReport, check
 from mqlake.jobs.archive.job import ArchiveReport, archive
 from mqlake.jobs.local import LocalEngine
 from mqlake.jobs.rebuild import rebuild
@@ -64,7 +64,7 @@ def archived(path: Path, to: Path) -> ArchiveReport:
     return archive(path, LocalTarget(to))
 
 
-def checked(to: Path) -> CheckReport:
+def checked(to: Path) -> ArchiveCheckReport:
     report = check(LocalDirectory(to), LocalEngine(1))
     assert report.damage == []
     return report

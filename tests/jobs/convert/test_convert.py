@@ -16,7 +16,7 @@ from mqlake.formats import sys_flag
 from mqlake.formats.kafka.record_batch import NewRecord
 from mqlake.jobs.convert import to_kafka as job_to_kafka
 from mqlake.jobs.convert.mapping import PREFIX
-from mqlake.jobs.convert.to_kafka import QueueJob, convert_queue, convert_to_kafka
+from mqlake.jobs.convert.to_kafka import ConvertQueueJob, convert_queue, convert_to_kafka
 from mqlake.jobs.convert.to_rocketmq import LogsJob, convert_to_rocketmq, write_store
 from mqlake.jobs.convert.topics import LeftOut, for_kafka, for_rocketmq
 from mqlake.jobs.local import LocalEngine
@@ -268,7 +268,7 @@ def test_a_failed_rename_leaves_nothing(
 
 
 def test_an_attempt_more_changes_nothing(tmp_path: Path) -> None:
-    job = QueueJob(str(store("rmq5-clean").path), "TopicA", 1, str(tmp_path))
+    job = ConvertQueueJob(str(store("rmq5-clean").path), "TopicA", 1, str(tmp_path))
     first = convert_queue(job)
     files = {path: path.read_bytes() for path in (tmp_path / "TopicA-1").iterdir()}
     assert convert_queue(job) == first

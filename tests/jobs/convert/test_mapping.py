@@ -13,7 +13,7 @@ from mqlake.jobs.convert.mapping import (
     LATEST_STORE_TIME,
     NOWHERE,
     PREFIX,
-    Message,
+    MappedMessage,
     Placed,
     store_time,
     to_kafka,
@@ -59,13 +59,13 @@ def test_any_record_of_kafka_comes_back(record: Record, queue_offset: int, time:
     back = to_kafka(message, queue_offset)
     expected = NewRecord(record.timestamp, record.key, record.value, list(record.headers))
     assert back == Placed(record.offset, expected)
-    fields = {name: getattr(message, name) for name in Message.__struct_fields__}
+    fields = {name: getattr(message, name) for name in MappedMessage.__struct_fields__}
     assert encode(topic="t", **fields)
 
 
 @given(
     st.builds(
-        Message,
+        MappedMessage,
         body=st.binary(max_size=20),
         properties=st.dictionaries(
             st.one_of(st.sampled_from(["KEYS", "TAGS", "UNIQ_KEY"]), TEXTS), TEXTS, max_size=5
@@ -82,7 +82,7 @@ def test_any_record_of_kafka_comes_back(record: Record, queue_offset: int, time:
     st.integers(0, 1 << 40),
 )
 @settings(max_examples=300)
-def test_any_message_of_rocketmq_comes_back(message: Message, offset: int) -> None:
+def test_any_message_of_rocketmq_comes_back(message: MappedMessage, offset: int) -> None:
     placed = to_kafka(message, offset)
     assert placed.offset == offset
     record = Record(
@@ -100,7 +100,7 @@ def test_any_message_of_rocketmq_comes_back(message: Message, offset: int) -> No
 
 
 def test_what_goes_where() -> None:
-    message = Message(
+    message = MappedMessage(
         b"body",
         {"KEYS": "k1 k2", "TAGS": "paid", "UNIQ_KEY": "0A"},
         born_timestamp=17,
@@ -126,7 +126,7 @@ def test_what_goes_where() -> None:
     record = Record(
         9, 17, TimestampType.CREATE_TIME, 0, b"\xff", None, (("a", b"1"), ("a", b"2"), ("b", None))
     )
-    assert to_rocketmq(record, 8, 17) == Message(
+    assert to_rocketmq(record, 8, 17) == MappedMessage(
         b"",
         {
             "a": "1",
@@ -140,5 +140,5 @@ def test_what_goes_where() -> None:
 
 def test_a_property_of_that_name_that_mqlake_has_not_written() -> None:
     for text in ("{", "7", '{"key":"not base64!"}'):
-        found = to_kafka(Message(b"b", {EXACTLY: text, "KEYS": "k"}, 1, 1), 4)
+        found = to_kafka(MappedMessage(b"b", {EXACTLY: text, "KEYS": "k"}, 1, 1), 4)
         assert found == Placed(4, NewRecord(1, b"k", b"b", []))

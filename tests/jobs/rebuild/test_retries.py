@@ -58,8 +58,8 @@ def test_attempts_that_die_leave_no_trace(
     threads: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     golden = store("rmq5-clean")
-    put = dying(queue_files.QueueFiles._put, 20)
-    monkeypatch.setattr(queue_files.QueueFiles, "_put", put)
+    put = dying(queue_files.QueueFileWriter._put, 20)
+    monkeypatch.setattr(queue_files.QueueFileWriter, "_put", put)
     monkeypatch.setattr(queue_files, "_HELD_BYTES", 1000)
     complete = dying(index_writer.IndexFileWriter.complete, 2)
     monkeypatch.setattr(index_writer.IndexFileWriter, "complete", complete)

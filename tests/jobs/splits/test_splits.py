@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from mqlake.dispatch.gap import Gap
 from mqlake.formats.record import Fault
 from mqlake.jobs.splits.sizes import LARGEST
-from mqlake.jobs.splits.splits import Scanned, Span, Split, clip, join_gaps, plan, stitch
+from mqlake.jobs.splits.splits import ScannedSplit, Span, Split, clip, join_gaps, plan, stitch
 
 MIB = 1 << 20
 SPANS = st.lists(st.integers(0, 40), min_size=1, max_size=8).map(
@@ -54,8 +54,8 @@ def test_about_one_task_a_core(sizes: list[int], parallelism: int, jobs: int) ->
 
 def scanned(
     start: int, end: int, first: int, stop: int, *gaps: Gap, exact: bool = False
-) -> Scanned:
-    return Scanned(Split(0, start, end, exact), first, stop, list(gaps))
+) -> ScannedSplit:
+    return ScannedSplit(Split(0, start, end, exact), first, stop, list(gaps))
 
 
 def test_splits_that_meet_need_no_other_pass() -> None:

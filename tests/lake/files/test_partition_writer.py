@@ -17,7 +17,7 @@ from pyarrow import parquet
 from mqlake.lake.files import partition_writer
 from mqlake.lake.files.data_file import FileWriter
 from mqlake.lake.files.lake_files import LakeFiles
-from mqlake.lake.files.partition_writer import PartitionWriter, Shape
+from mqlake.lake.files.partition_writer import FileShape, PartitionWriter
 from mqlake.lake.files.topic_shapes import TopicShapes
 from mqlake.lake.tables.evolution import table_schema
 from tests.lake.tables.tables import COLUMNS, batch, row
@@ -27,8 +27,8 @@ OTHERS = ((0, 0), (0, 1 << 20), (3000, 2000), (3000, 1 << 20), (1 << 20, 0), (1 
 """Values of GATHERED and LEAST; `make test` has each value of either once."""
 
 
-def shape(path: Path, target: int = 1 << 30) -> Shape:
-    return Shape(str(path), SCHEMA, False, "mqlake-test", target)
+def shape(path: Path, target: int = 1 << 30) -> FileShape:
+    return FileShape(str(path), SCHEMA, False, "mqlake-test", target)
 
 
 @pytest.mark.parametrize(

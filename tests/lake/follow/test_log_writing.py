@@ -10,14 +10,14 @@ from pyarrow import parquet
 from mqlake.dispatch.scan import SegmentScan, Want
 from mqlake.errors import StoreError
 from mqlake.jobs.local import LocalEngine
-from mqlake.lake.files.partition_writer import Shape, Written
+from mqlake.lake.files.partition_writer import FileShape, WrittenFiles
 from mqlake.lake.follow.log_positions import begin_of
 from mqlake.lake.follow.log_writing import LogWriting
 from mqlake.lake.options import Format, StoreQuery
 from mqlake.lake.tables.opening import open_table
 from mqlake.query.reading.conditions import TopicShare
 from mqlake.query.store.place import open_store
-from mqlake.query.store.position import Position
+from mqlake.query.store.position import StorePosition
 from mqlake.query.store.row_filter import RowFilter
 from tests.lake.tables.tables import FOLLOWER, options
 from tests.query.store.growing import GrowingStore
@@ -35,22 +35,22 @@ def filled(path: Path, topics: tuple[str, ...] = TOPICS, count: int = 400) -> Gr
     return store
 
 
-def stretch(query: StoreQuery) -> tuple[Position, Position]:
+def stretch(query: StoreQuery) -> tuple[StorePosition, StorePosition]:
     with open_store(str(query.store)) as store:
-        return Position.read(begin_of(query)), Position(store.snapshot.end.offset)
+        return StorePosition.read(begin_of(query)), StorePosition(store.snapshot.end.offset)
 
 
-def written(store: GrowingStore, out: Path, slots: int = 4, **source: str) -> list[Written]:
+def written(store: GrowingStore, out: Path, slots: int = 4, **source: str) -> list[WrittenFiles]:
     table = options(out, Format.DELTA, columns=COLUMNS)
     query = StoreQuery(
         store=store.path, checkpoint=out / "checkpoint", columns=COLUMNS, source=source
     )
     shape = open_table(table).shape(FOLLOWER, 0)
-    assert isinstance(shape, Shape)
+    assert isinstance(shape, FileShape)
     return LogWriting(query, LocalEngine(slots)).write(stretch(query), shape)
 
 
-def offsets(found: list[Written]) -> dict[str, list[list[int]]]:
+def offsets(found: list[WrittenFiles]) -> dict[str, list[list[int]]]:
     """Return the physical offsets in each file, by topic."""
     by_topic: dict[str, list[list[int]]] = {}
     for one in found:
@@ -60,7 +60,7 @@ def offsets(found: list[Written]) -> dict[str, list[list[int]]]:
     return by_topic
 
 
-def joined(found: list[Written]) -> dict[str, list[int]]:
+def joined(found: list[WrittenFiles]) -> dict[str, list[int]]:
     return {topic: [at for each in files for at in each] for topic, files in offsets(found).items()}
 
 

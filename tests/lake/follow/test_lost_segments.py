@@ -11,16 +11,16 @@ import pytest
 
 from mqlake.jobs.engine import J, R
 from mqlake.jobs.local import LocalEngine
-from mqlake.lake.files.partition_writer import Written
+from mqlake.lake.files.partition_writer import WrittenFiles
 from mqlake.lake.follow import log_writing
 from mqlake.lake.follow.damage import damage_of
-from mqlake.lake.follow.dead_letters import DeadLetters, options_of
+from mqlake.lake.follow.dead_letters import DeadLetterTable, options_of
 from mqlake.lake.follow.log_writing import WriteJob
 from mqlake.lake.options import FollowOptions, Format
 from mqlake.lake.tables.opening import open_table
 from mqlake.query.store.access.stretches import Stretch, common, without
 from mqlake.query.store.plan import plan_batch
-from mqlake.query.store.position import Position
+from mqlake.query.store.position import StorePosition
 from tests.lake.follow.test_log_writing import filled, joined, truth, written
 from tests.lake.tables.tables import FOLLOWER, options
 from tests.query.store.growing import GrowingStore
@@ -54,7 +54,7 @@ def test_a_task_loses_a_segment_that_another_one_read(
     lost, write = segments(store)[1], log_writing._write
     jobs: list[WriteJob] = []
 
-    def losing(job: WriteJob) -> Written:
+    def losing(job: WriteJob) -> WrittenFiles:
         jobs.append(job)
         if len(jobs) == 2:
             remove(store, lost)
@@ -89,17 +89,17 @@ def letters(given: FollowOptions) -> list[dict[str, Any]]:
 def test_a_segment_that_was_read_is_no_dead_letter(tmp_path: Path) -> None:
     store = filled(tmp_path / "store")
     first, second = segments(store)[:2]
-    end = Position(segments(store)[-1][0])
+    end = StorePosition(segments(store)[-1][0])
     given = msgspec.structs.replace(options(tmp_path / "table", Format.DELTA), store=store.path)
-    dead = DeadLetters(given, LocalEngine(1), FOLLOWER)
+    dead = DeadLetterTable(given, LocalEngine(1), FOLLOWER)
     remove(store, first)
     remove(store, second)
-    assert dead.take_damage(0, Position(0), end, []) == 0
+    assert dead.take_damage(0, StorePosition(0), end, []) == 0
     assert not dead.exists
-    assert dead.take_damage(1, Position(0), end, [second]) == 1
+    assert dead.take_damage(1, StorePosition(0), end, [second]) == 1
     expected = {"kind": "deleted", "physicalOffset": second[0], "length": second[1] - second[0]}
     assert letters(given) == [expected]
-    assert dead.take_damage(2, Position(0), end) == 1  # not known: more rather than less
+    assert dead.take_damage(2, StorePosition(0), end) == 1  # not known: more rather than less
     assert len(letters(given)) == 2
 
 

@@ -10,9 +10,15 @@ from pathlib import Path
 import msgspec
 
 from mqlake.lake.files.data_file import DataFile
-from mqlake.lake.follow.letter_replay import JOURNAL, Replay
+from mqlake.lake.follow.letter_replay import JOURNAL, LetterReplay
 from mqlake.lake.followers.follower_notes import FOLLOWERS
-from mqlake.lake.followers.identity import NAME, Follower, Identity, followers_of, identity_of
+from mqlake.lake.followers.identity import (
+    NAME,
+    CheckpointIdentity,
+    Follower,
+    followers_of,
+    identity_of,
+)
 from mqlake.lake.options import STATE
 
 IDENTITY = (
@@ -32,7 +38,7 @@ REPLAY = (
 def test_a_checkpoint_says_what_it_belongs_to(tmp_path: Path) -> None:
     (tmp_path / NAME).write_text(IDENTITY)
     source = {"subscribe": "orders"}
-    expected = Identity("0f", "/store", "delta:/table", {"physicalOffset": 0}, source)
+    expected = CheckpointIdentity("0f", "/store", "delta:/table", {"physicalOffset": 0}, source)
     assert NAME == "mqlake-follow.json"
     assert identity_of(tmp_path) == expected
     assert msgspec.json.encode(expected).decode() == IDENTITY
@@ -52,5 +58,5 @@ def test_a_table_says_who_follows(tmp_path: Path) -> None:
 def test_a_replay_that_was_begun_is_continued() -> None:
     file = DataFile("/t/a.parquet", "A", "2026-01-02", 2, 100, {"size": 1}, {"size": 9})
     assert JOURNAL == "mqlake-replay.json"
-    assert msgspec.json.decode(REPLAY, type=Replay) == Replay(3, [file])
-    assert msgspec.json.encode(Replay(3, [file])).decode() == REPLAY
+    assert msgspec.json.decode(REPLAY, type=LetterReplay) == LetterReplay(3, [file])
+    assert msgspec.json.encode(LetterReplay(3, [file])).decode() == REPLAY

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 
-from mqlake.lake.files.partition_writer import Shape
+from mqlake.lake.files.partition_writer import FileShape
 from mqlake.lake.options import Format
 from mqlake.lake.tables.delta_demands import FEATURES
 from mqlake.lake.tables.evolution import SchemaConflictError, UnwritableTableError
@@ -158,7 +158,7 @@ def test_rules_for_rows_become_checks(tmp_path: Path, name: str) -> None:
     change, sql = RULES[name]
     rewritten(tmp_path, change)
     shape = table.shape(FOLLOWER, 1)
-    assert isinstance(shape, Shape)
+    assert isinstance(shape, FileShape)
     assert shape.checks is not None
     assert [tuple(check) for check in shape.checks.checks] == [(name, sql)]
     assert str(tmp_path) in shape.checks.reason
@@ -168,12 +168,12 @@ def test_rules_that_delta_rs_adds_become_checks(tmp_path: Path) -> None:
     table = followed(tmp_path)
     DeltaTable(tmp_path).alter.add_constraint({"small": "queueOffset < 3"})
     shape = table.shape(FOLLOWER, 1)
-    assert isinstance(shape, Shape)
+    assert isinstance(shape, FileShape)
     assert shape.checks is not None
     assert [check.name for check in shape.checks.checks] == ["CHECK constraint small"]
     DeltaTable(tmp_path).alter.drop_constraint("small")
     shape = table.shape(FOLLOWER, 1)
-    assert isinstance(shape, Shape)
+    assert isinstance(shape, FileShape)
     assert shape.checks is None
 
 

@@ -17,7 +17,7 @@ from mqlake.lake.files.compaction import merge
 from mqlake.lake.files.field_ids import ids_of
 from mqlake.lake.files.iceberg_columns import COLUMNS as NOTED
 from mqlake.lake.files.iceberg_columns import NAME_MAPPING
-from mqlake.lake.files.partition_writer import Shape, write_all
+from mqlake.lake.files.partition_writer import FileShape, write_all
 from mqlake.lake.options import Format
 from mqlake.lake.tables import iceberg_table
 from mqlake.lake.tables.evolution import SchemaConflictError, UnwritableTableError
@@ -62,7 +62,7 @@ def add_as_before(
 ) -> None:
     """Commit a batch as an earlier version did: files without field ids, and a name mapping."""
     shape = table.shape(FOLLOWER, number)
-    assert isinstance(shape, Shape)
+    assert isinstance(shape, FileShape)
     plain = pa.schema([pa.field(one.name, _without_ids(one.type)) for one in shape.schema])
     files = write_all(replace(shape, schema=plain), [batch(rows, columns)])
     for file in files:

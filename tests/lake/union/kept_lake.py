@@ -7,7 +7,7 @@ from typing import Any
 
 from mqlake.lake.files.compaction import merge
 from mqlake.lake.files.partition_writer import write_all
-from mqlake.lake.followers.identity import Identity, note_query
+from mqlake.lake.followers.identity import CheckpointIdentity, note_query
 from mqlake.lake.options import PARTITIONS, FollowOptions, Format
 from mqlake.lake.tables.committed_end import CommittedEnd
 from mqlake.lake.tables.evolution import table_schema
@@ -65,7 +65,7 @@ class KeptLake:
             publish_after=1e9,
             partition_by=parts,
         )
-        note_query(self.options, Identity(FOLLOWER, str(self.store.path), "", begin))
+        note_query(self.options, CheckpointIdentity(FOLLOWER, str(self.store.path), "", begin))
         self.table: LakeTable = open_table(self.options)
         self.end, self.batch = 0, 0
 

@@ -14,7 +14,7 @@ from deltalake import DeltaTable
 
 from mqlake.errors import FormatError, JobError, StoreError
 from mqlake.jobs.archive.job import archive
-from mqlake.lake.followers.identity import Identity, note_query
+from mqlake.lake.followers.identity import CheckpointIdentity, note_query
 from mqlake.lake.options import Format
 from mqlake.lake.tables.committed_end import CommittedEnd
 from mqlake.lake.union import followed
@@ -204,7 +204,7 @@ def test_batches_that_brought_nothing(tmp_path: Path) -> None:
     checkpoint = lake.options.checkpoint
     for name in ("offsets", "commits"):
         (checkpoint / name).mkdir(parents=True)
-    identity = Identity(FOLLOWER, str(lake.store.path), "", {"physicalOffset": 0})
+    identity = CheckpointIdentity(FOLLOWER, str(lake.store.path), "", {"physicalOffset": 0})
     (checkpoint / "mqlake-follow.json").write_bytes(msgspec.json.encode(identity))
     end = max(lake.truth)
     (checkpoint / "offsets" / "3").write_text(f'v1\n{{}}\n{{"physicalOffset": {end}}}\n')
@@ -381,7 +381,7 @@ def test_topics_of_several_stores(tmp_path: Path, source: dict[str, str]) -> Non
     other = GrowingStore(tmp_path / "other", seed=5)
     other.grow(12, topics=("C",))
     second = msgspec.structs.replace(lake.options, store=other.path, source=source)
-    note_query(second, Identity("f" * 32, str(other.path), "", {"physicalOffset": 0}))
+    note_query(second, CheckpointIdentity("f" * 32, str(other.path), "", {"physicalOffset": 0}))
     given = {"table": str(lake.out), "columns": "topic,physicalOffset"}
     in_a = sum(row["topic"] == "A" for row in lake.expected())
     for topics, count in (("A", in_a), ("C", 12), ("A,C", in_a + 12)):

@@ -10,7 +10,7 @@ from typing import Any
 from mqlake.formats.kafka.record_batch import NewRecord
 from mqlake.kafka.settings import LogSettings
 from mqlake.kafka.write.owned_log_directory import OwnedLogDirectory
-from mqlake.query.kafka_log.options import ReadOptions
+from mqlake.query.kafka_log.options import KafkaLogReadOptions
 from mqlake.query.kafka_log.stream import KafkaStream
 from tests.query.kafka_log.rows import Row, task_rows
 
@@ -53,7 +53,7 @@ class GrowingLogs:
 class Engine:
     """Runs micro-batches with a checkpoint, as Spark does, down to the JSON in between."""
 
-    def __init__(self, options: ReadOptions) -> None:
+    def __init__(self, options: KafkaLogReadOptions) -> None:
         self._options = options
         self._offsets: list[str] = []
         self.sink: list[list[Row]] = []
@@ -62,7 +62,7 @@ class Engine:
     def _new_stream(self) -> KafkaStream:
         return KafkaStream(self._options)
 
-    def restart(self, options: ReadOptions | None = None) -> None:
+    def restart(self, options: KafkaLogReadOptions | None = None) -> None:
         """Start again from the checkpoint."""
         self._options = options or self._options
         self.stream = self._new_stream()

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from mqlake.query.kafka_log.options import ReadOptions, read_options
-from mqlake.query.kafka_log.plan import Task, plan_batch
+from mqlake.query.kafka_log.options import KafkaLogReadOptions, read_options
+from mqlake.query.kafka_log.plan import KafkaLogTask, plan_batch
 from mqlake.query.kafka_log.read import read
 from mqlake.query.reading.conditions import Selection
 from mqlake.spark.kafka_log.schema import spark_schema
@@ -20,7 +20,7 @@ Row = dict[str, Any]
 TYPES = {-1: "NoTimestampType", 0: "CreateTime", 1: "LogAppendTime"}
 
 
-def options_of(path: Path | str, *, streaming: bool = False, **options: Any) -> ReadOptions:
+def options_of(path: Path | str, *, streaming: bool = False, **options: Any) -> KafkaLogReadOptions:
     """Return the options of a query; an underscore stands for a dot."""
     given = {name.replace("_", "."): str(value) for name, value in options.items()}
     return read_options({"path": str(path), **given}, streaming=streaming)
@@ -33,7 +33,7 @@ def batch_rows(path: Path | str, pushed: Selection = (), **options: Any) -> list
     return in_order(row for task in tasks for row in task_rows(task, asked))
 
 
-def task_rows(task: Task, options: ReadOptions) -> Iterator[Row]:
+def task_rows(task: KafkaLogTask, options: KafkaLogReadOptions) -> Iterator[Row]:
     """Yield the rows of a task, their times in milliseconds."""
     schema = arrow_schema(spark_schema(options.columns))
     for batch in read(task, schema):

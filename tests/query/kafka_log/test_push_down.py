@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from mqlake.kafka.log import stretches
 from mqlake.kafka.log.log_directory import LogDirectory
-from mqlake.kafka.log.stretches import Stretch
+from mqlake.kafka.log.stretches import OffsetStretch
 from mqlake.query.kafka_log.plan import plan_batch
 from mqlake.query.reading.conditions import AnyNumber, AnyText, Between, Condition, Selection
 from mqlake.storage.local import LocalDirectory
@@ -122,7 +122,7 @@ def test_cuts_tile_a_stretch(size: int, tmp_path: Path) -> None:
         index.write_bytes(b"" if number % 2 else other.read_bytes())
     for directory in (golden_kafka.log_directory(), tmp_path):
         with LogDirectory(LocalDirectory(directory)).partition("seg-none", 0) as partition:
-            span = Stretch(3, partition.log_end_offset - 2)
+            span = OffsetStretch(3, partition.log_end_offset - 2)
             pieces = list(stretches.cut(partition, span, size))
         assert (pieces[0].start, pieces[-1].end) == (span.start, span.end)
         assert [piece.end for piece in pieces[:-1]] == [piece.start for piece in pieces[1:]]

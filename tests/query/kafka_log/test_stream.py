@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from mqlake.errors import StoreError
-from mqlake.query.kafka_log.position import Position
+from mqlake.query.kafka_log.position import KafkaLogPosition
 from mqlake.query.reading.triggers import share
 from tests import golden_kafka
 from tests.golden_kafka import GoldenPartition
@@ -189,7 +189,7 @@ def test_transactions() -> None:
 
 def test_a_checkpoint_of_something_else() -> None:
     with pytest.raises(StoreError, match="not one of this source"):
-        Position.read({"physicalOffset": 7})
+        KafkaLogPosition.read({"physicalOffset": 7})
 
 
 OLD_ID, NEW_ID = "4KRDEyi7T2mAUeIiUSxdHg", "uZ1lzC1hSLGzcMI2qVP6Ww"
@@ -256,4 +256,4 @@ def test_an_unreadable_id_is_none(logs: GrowingLogs) -> None:
 @pytest.mark.parametrize("ids", [{"a": 1}, [], "x", {"a": None}])
 def test_ids_that_are_none_are_refused(ids: object) -> None:
     with pytest.raises(StoreError, match="not one of this source"):
-        Position.read({"a": {"0": 1}, "#topicIds": ids})
+        KafkaLogPosition.read({"a": {"0": 1}, "#topicIds": ids})

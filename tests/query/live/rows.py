@@ -8,7 +8,7 @@ from typing import Any
 from mqlake.query.live.options import LiveOptions, live_options
 from mqlake.query.live.plan import plan_batch
 from mqlake.query.live.read import read
-from mqlake.query.live.task import Task
+from mqlake.query.live.task import LiveTask
 from mqlake.query.reading.conditions import Selection
 from mqlake.query.store.arrow_columns import arrow_schema
 from tests.query.store.rows import Row, as_recorded, in_order
@@ -26,7 +26,7 @@ def batch_rows(name_server: str, pushed: Selection = (), **options: Any) -> list
     return in_order(row for task in plan_batch(asked, pushed) for row in task_rows(task, asked))
 
 
-def task_rows(task: Task, options: LiveOptions) -> Iterator[Row]:
+def task_rows(task: LiveTask, options: LiveOptions) -> Iterator[Row]:
     """Yield the rows of a task, their times in milliseconds."""
     schema = arrow_schema(options.columns)
     for batch in read(task, schema):

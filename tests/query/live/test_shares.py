@@ -8,15 +8,15 @@ import pytest
 
 from mqlake.protocol.bodies.message_queue import MessageQueue
 from mqlake.query.live.shares import LARGE, SMALL, share
-from mqlake.query.live.task import Range
+from mqlake.query.live.task import OffsetRange
 from tests.query.live.rows import options_of
 
 CORES = len(os.sched_getaffinity(0))
 
 
-def ranges(*lengths: int) -> list[Range]:
+def ranges(*lengths: int) -> list[OffsetRange]:
     return [
-        Range(MessageQueue("T", "broker-a", number), 10, 10 + length)
+        OffsetRange(MessageQueue("T", "broker-a", number), 10, 10 + length)
         for number, length in enumerate(lengths)
     ]
 

@@ -10,7 +10,7 @@ import pytest
 
 from mqlake.admin import Admin, groups
 from mqlake.errors import StoreError
-from mqlake.query.live.position import Position
+from mqlake.query.live.position import LivePosition
 from mqlake.testing import RunningBroker
 from tests.query.live.engine import LiveEngine, asked
 from tests.query.live.topics import BROKER, NumberedTopic, wait_for_route
@@ -61,7 +61,7 @@ def test_the_checkpoint(running: RunningBroker, topic: NumberedTopic) -> None:
     assert start == {topic.name: {BROKER: {"0": 0, "1": 0}}}
     assert end[topic.name] == {BROKER: {"0": 15, "1": 15}}
     lasts = {row["queueId"]: row for rows in query.sink.values() for row in rows}
-    marks = Position.read(end).marks
+    marks = LivePosition.read(end).marks
     assert {queue.queue_id: mark.physical_offset for queue, mark in marks.items()} == {
         number: row["physicalOffset"] for number, row in lasts.items()
     }

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from mqlake.query.reading.source import Stream
-from mqlake.query.store.options import ReadOptions
+from mqlake.query.store.options import StoreReadOptions
 from mqlake.query.store.stream import LogStream
 from tests.query.store.rows import Row, in_order, task_rows
 from tests.store.make_store import START, StoreMaker
@@ -137,7 +137,7 @@ class BaseEngine(Generic[Options]):
         return [row["keys"][0] for row in in_order(rows)]
 
 
-class Engine(BaseEngine[ReadOptions]):
+class Engine(BaseEngine[StoreReadOptions]):
     """Runs micro-batches over a store directory."""
 
     def _new_stream(self) -> LogStream:

@@ -8,14 +8,14 @@ from typing import Any
 
 from mqlake.query.reading.conditions import Selection
 from mqlake.query.store.arrow_columns import arrow_schema
-from mqlake.query.store.options import ReadOptions, read_options
-from mqlake.query.store.plan import Task, plan_batch
+from mqlake.query.store.options import StoreReadOptions, read_options
+from mqlake.query.store.plan import StoreTask, plan_batch
 from mqlake.query.store.read import read
 
 Row = dict[str, Any]
 
 
-def options_of(path: Path | str, *, streaming: bool = False, **options: Any) -> ReadOptions:
+def options_of(path: Path | str, *, streaming: bool = False, **options: Any) -> StoreReadOptions:
     """Return the options of a query."""
     given = {name: str(value) for name, value in options.items()}
     return read_options({"path": str(path), **given}, streaming=streaming)
@@ -28,7 +28,7 @@ def batch_rows(path: Path | str, pushed: Selection = (), **options: Any) -> list
     return in_order(row for task in tasks for row in task_rows(task, asked))
 
 
-def task_rows(task: Task, options: ReadOptions) -> Iterator[Row]:
+def task_rows(task: StoreTask, options: StoreReadOptions) -> Iterator[Row]:
     """Yield the rows of a task, their times in milliseconds."""
     schema = arrow_schema(options.columns)
     for batch in read(task, schema):

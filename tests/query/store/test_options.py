@@ -7,16 +7,16 @@ import pytest
 from mqlake.errors import FormatError, StoreError
 from mqlake.query.reading.limits import Limit
 from mqlake.query.reading.queue_json import offsets, queues
-from mqlake.query.store.options import ReadOptions, read_options
+from mqlake.query.store.options import StoreReadOptions, read_options
 from tests.golden import store
 from tests.query.store.rows import batch_rows, options_of
 
 
-def batch(**options: str) -> ReadOptions:
+def batch(**options: str) -> StoreReadOptions:
     return read_options({"path": "store", **options}, streaming=False)
 
 
-def stream(**options: str) -> ReadOptions:
+def stream(**options: str) -> StoreReadOptions:
     return read_options({"path": "store", **options}, streaming=True)
 
 

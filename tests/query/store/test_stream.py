@@ -12,14 +12,14 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from mqlake.errors import StoreError
-from mqlake.query.store.options import ReadOptions
-from mqlake.query.store.position import Position
+from mqlake.query.store.options import StoreReadOptions
+from mqlake.query.store.position import StorePosition
 from tests.query.store.growing import Engine, GrowingStore, KilledError
 from tests.query.store.rows import options_of
 from tests.store.make_store import START
 
 
-def asked(store: GrowingStore, **options: Any) -> ReadOptions:
+def asked(store: GrowingStore, **options: Any) -> StoreReadOptions:
     given = {"startingOffsets": "earliest", "columns": "keys,topic,physicalOffset", **options}
     return options_of(store.path, streaming=True, **given)
 
@@ -174,7 +174,7 @@ def test_assigned_queues_start_near_their_first_message(growing: GrowingStore) -
         assign='{"A": [1]}',
         startingOffsets=f'{{"A": {{"1": {message.queue_offset}}}}}',
     )
-    first = Position.read(query.stream.position())
+    first = StorePosition.read(query.stream.position())
     query.run_all()
     assert first.physical_offset == message.physical_offset
     assert query.keys == [
@@ -259,7 +259,7 @@ def test_retention_that_overtakes_the_query(growing: GrowingStore) -> None:
     read = growing.keys
     growing.grow(100)
     kept = 0
-    while kept <= Position.read(query.stream.seen or {}).physical_offset:
+    while kept <= StorePosition.read(query.stream.seen or {}).physical_offset:
         kept = growing.drop_first_segment()
 
     with pytest.raises(StoreError, match=f"the log begins at {kept}; messages from"):

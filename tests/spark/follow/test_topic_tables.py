@@ -15,7 +15,7 @@ from mqlake.lake.files.compaction import merge
 from mqlake.lake.files.partition_writer import write_all
 from mqlake.lake.files.topic_shapes import directory_name, topic_of
 from mqlake.lake.follow.accounting import check
-from mqlake.lake.followers.identity import Identity, note_query
+from mqlake.lake.followers.identity import CheckpointIdentity, note_query
 from mqlake.lake.options import Format
 from mqlake.lake.tables.opening import open_table
 from mqlake.spark.classic import ClassicSession
@@ -32,7 +32,7 @@ TOPICS = ("Orders", "%RETRY%G", "支付.x", "_mqlake")
 
 def opened(path: Path, format_: Format, **others: Any) -> Any:
     given = options(path, format_, is_per_topic=True, **others)
-    note_query(given, Identity(FOLLOWER, "/store", "", {"physicalOffset": 0}))
+    note_query(given, CheckpointIdentity(FOLLOWER, "/store", "", {"physicalOffset": 0}))
     return open_table(given)
 
 

@@ -10,7 +10,7 @@ from pyspark.sql.datasource import EqualTo
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
 from mqlake.query.reading.conditions import AnyText, Selection
-from mqlake.query.reading.source import Query, Stream, Written
+from mqlake.query.reading.source import BatchQuery, Stream, Written
 from mqlake.spark.reading import push_down
 from mqlake.spark.reading.readers import PushingReader, StreamReader, batch_reader
 from mqlake.spark.source.schema import spark_schema
@@ -18,7 +18,7 @@ from mqlake.spark.source.schema import spark_schema
 SCHEMA = spark_schema(["topic"])
 
 
-class Numbers(Query[int]):
+class Numbers(BatchQuery[int]):
     """A query whose tasks are numbers, and whose rows say which task they are of."""
 
     def __init__(self, tasks: Sequence[int]) -> None:

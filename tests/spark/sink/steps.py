@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from mqlake.spark.sink import commit, roll_back
-from mqlake.spark.sink.commit import Epoch
+from mqlake.spark.sink.commit import SinkEpoch
 from mqlake.store.config_store import ConfigStore
 from mqlake.store.core.durability import Durability
 from mqlake.store.log.owned_log import OwnedCommitLog
@@ -70,4 +70,4 @@ def rows(epoch: int, task: int) -> Any:
 
 def write_epoch(path: Path, number: int) -> int:
     tasks = [rows(number, task) for task in range(2)]
-    return write(path, tasks, Epoch("query", number), topic="T", **SMALL)
+    return write(path, tasks, SinkEpoch("query", number), topic="T", **SMALL)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from mqlake.errors import StoreError
-from mqlake.spark.sink.commit import Epoch
+from mqlake.spark.sink.commit import SinkEpoch
 from mqlake.spark.sink.journal import Journal, read_journal
 from mqlake.storage import owner_lock
 from mqlake.storage.local import LocalDirectory
@@ -138,8 +138,8 @@ def test_what_others_have_written_since_is_not_taken_back(
 def test_epochs_of_other_queries(tmp_path: Path) -> None:
     path = tmp_path / "store"
     write_epoch(path, 0)
-    assert write(path, [rows(0, 0)], Epoch("other", 0), topic="T", **SMALL) == 30
-    assert write(path, [rows(0, 0)], Epoch("other", 0), topic="T", **SMALL) == 0
+    assert write(path, [rows(0, 0)], SinkEpoch("other", 0), topic="T", **SMALL) == 30
+    assert write(path, [rows(0, 0)], SinkEpoch("other", 0), topic="T", **SMALL) == 0
     assert write_epoch(path, 1) == 60
 
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from mqlake.spark.sink.commit import Epoch, commit
+from mqlake.spark.sink.commit import SinkEpoch, commit
 from mqlake.spark.sink.options import write_options
 from mqlake.spark.sink.stage import stage
-from mqlake.spark.sink.staged import Part
+from mqlake.spark.sink.staged import StagedFile
 from mqlake.spark.sink.target import largest_record
 from mqlake.storage.local_owned import LocalOwnedDirectory
 from mqlake.store.append.message import Message
@@ -68,7 +68,9 @@ def _row(message: Message) -> dict[str, Any]:
     }
 
 
-def stage_tasks(path: Path, staging: Path, tasks: Sequence[Any], **options: Any) -> list[Part]:
+def stage_tasks(
+    path: Path, staging: Path, tasks: Sequence[Any], **options: Any
+) -> list[StagedFile]:
     """Stage one batch for each task."""
     given = write_options({"path": str(path), **{k: str(v) for k, v in options.items()}})
     staging.mkdir(parents=True, exist_ok=True)
@@ -76,7 +78,7 @@ def stage_tasks(path: Path, staging: Path, tasks: Sequence[Any], **options: Any)
     return [stage([batch], staging, given, largest, n) for n, batch in enumerate(tasks)]
 
 
-def write(path: Path, tasks: Sequence[Any], epoch: Epoch | None = None, **options: Any) -> int:
+def write(path: Path, tasks: Sequence[Any], epoch: SinkEpoch | None = None, **options: Any) -> int:
     """Write one batch of rows for each task; return how many rows were added."""
     staging = path.parent / f"{path.name}-staging"
     parts = stage_tasks(path, staging, tasks, **options)

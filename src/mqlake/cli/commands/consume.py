@@ -19,7 +19,7 @@ from mqlake.cli.streams import (
     DEFAULT_NAMES,
     Most,
     Names,
-    Rate,
+    RateReport,
     Sql92,
     Tags,
     Topic,
@@ -78,7 +78,7 @@ def consume(
         raise UsageError("--tags and --sql cannot be combined")
     wanted = tags if sql is None else Sql(sql)
     settings = ConsumerSettings(consume_from=begin_at(begin))
-    shown = Rate("read", wanted=progress)
+    shown = RateReport("read", wanted=progress)
     access = chosen()
 
     async def work(told: asyncio.Event) -> None:
@@ -103,7 +103,7 @@ def consume(
 
 
 async def _read(
-    consumer: Consumer, most: int | None, told: asyncio.Event, shown: Rate, *, as_json: bool
+    consumer: Consumer, most: int | None, told: asyncio.Event, shown: RateReport, *, as_json: bool
 ) -> None:
     messages = aiter(consumer)
     while most is None or shown.count < most:

@@ -21,7 +21,7 @@ from mqlake.cli.access import chosen
 from mqlake.cli.lines import Lines, open_lines
 from mqlake.cli.options import Json, Progress, settings_given
 from mqlake.cli.output import write_json
-from mqlake.cli.streams import DEFAULT_NAMES, Names, Rate, Topic, or_told, run_until_told
+from mqlake.cli.streams import DEFAULT_NAMES, Names, RateReport, Topic, or_told, run_until_told
 from mqlake.errors import MqlakeError
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ def produce(
         message.properties = {**more, **message.properties}
         return message
 
-    shown = Rate("sent", wanted=progress)
+    shown = RateReport("sent", wanted=progress)
 
     async def work(told: asyncio.Event) -> None:
         with open_lines(file) as lines:
@@ -110,7 +110,7 @@ async def _send(
     lines: Lines,
     made: Callable[[bytes], Message],
     rate: float | None,
-    shown: Rate,
+    shown: RateReport,
     told: asyncio.Event,
 ) -> None:
     from mqlake.client import ClientError, Producer

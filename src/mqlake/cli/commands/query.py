@@ -24,7 +24,7 @@ import typer
 from mqlake.cli import options as shared
 from mqlake.cli.output import draw, write_json
 from mqlake.cli.places import open_place
-from mqlake.cli.questions import DEFAULT_MAX, Options, choose
+from mqlake.cli.questions import DEFAULT_MAX, QueryCommandOptions, choose
 
 EXAMPLES = (
     "mqlake query STORE --topic Orders --key order-4711",
@@ -99,7 +99,7 @@ def query(
     json: shared.Json = False,
 ) -> int:
     """Find messages by id, key, queue offset or time."""
-    asked = Options(
+    asked = QueryCommandOptions(
         topic=topic,
         key=key,
         index_type=index_type,

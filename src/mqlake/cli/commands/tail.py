@@ -16,7 +16,7 @@ from mqlake.cli.streams import (
     DEFAULT_NAMES,
     Most,
     Names,
-    Rate,
+    RateReport,
     Tags,
     Topic,
     begin_at,
@@ -52,7 +52,7 @@ def tail(
     from mqlake.client import ConsumerSettings
 
     settings = ConsumerSettings(consume_from=begin_at(begin))
-    shown = Rate("read", wanted=progress)
+    shown = RateReport("read", wanted=progress)
 
     async def work(told: asyncio.Event) -> None:
         await read_all_queues(names, topic, tags, settings, most, told, shown, as_json=json)

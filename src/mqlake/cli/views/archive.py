@@ -12,12 +12,12 @@ from mqlake.cli.views.tables import bad, good, named_values
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from mqlake.jobs.archive.check import CheckReport
+    from mqlake.jobs.archive.check import ArchiveCheckReport
     from mqlake.jobs.archive.job import ArchiveReport
 
 
 def view(
-    report: ArchiveReport, checked: CheckReport | None, seconds: float
+    report: ArchiveReport, checked: ArchiveCheckReport | None, seconds: float
 ) -> Iterator[RenderableType]:
     """Yield what the archive contains, what is missing, and what a check found."""
     copied = f"{count(report.new_segments, 'segment')}, {count(report.new_files, 'other file')}"

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from mqlake.client.consumer.consumed import ConsumedMessage
 from mqlake.client.trace import records
-from mqlake.client.trace.records import Outcome
+from mqlake.client.trace.records import ConsumeOutcome
 from mqlake.client.trace.tracer import Tracer
 from mqlake.protocol.bodies.message_queue import MessageQueue
 
@@ -55,7 +55,7 @@ class ConsumeTrace:
                 )
             )
 
-    def handled(self, message: ConsumedMessage, outcome: Outcome) -> None:
+    def handled(self, message: ConsumedMessage, outcome: ConsumeOutcome) -> None:
         """Record how the handling of a message ended."""
         begun = self._begun.pop((message.queue, message.queue_offset), None)
         if begun is None:

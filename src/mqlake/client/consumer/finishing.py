@@ -11,13 +11,13 @@ from collections.abc import Awaitable, Callable
 
 from mqlake.client.consumer.consume_trace import ConsumeTrace
 from mqlake.client.consumer.consumed import ConsumedMessage
-from mqlake.client.consumer.inbox import Inbox, Source
+from mqlake.client.consumer.inbox import Inbox, InboxQueue
 from mqlake.client.consumer.ownership import Ownership
 from mqlake.client.consumer.popping import Popping
 from mqlake.client.consumer.queue_messages import QueueMessages
 from mqlake.client.consumer.settings import ConsumerSettings
 from mqlake.client.consumer.statistics import Statistics
-from mqlake.client.trace.records import Outcome
+from mqlake.client.trace.records import ConsumeOutcome
 from mqlake.errors import MqlakeError
 
 _LATE_LEVEL = 3
@@ -44,7 +44,7 @@ class Finishing:
     def __init__(
         self,
         send_back: SendBack,
-        inbox: Inbox[Source],
+        inbox: Inbox[InboxQueue],
         settings: ConsumerSettings,
         ownership: Ownership,
         popping: Popping,
@@ -61,7 +61,7 @@ class Finishing:
         held = self._held_out(message)
         if held is None:
             return await self._popping.ack(message)
-        self._note(message, Outcome.SUCCESS)
+        self._note(message, ConsumeOutcome.SUCCESS)
         seconds = held.finish(message)
         self._statistics.finished(held.queue.topic, seconds, message.message_count())
         if self._settings.in_order:
@@ -73,7 +73,7 @@ class Finishing:
         held, settings = self._held_out(message), self._settings
         if held is None:
             return await self._popping.retry_later(message, delay_level)
-        self._note(message, Outcome.FAILED)
+        self._note(message, ConsumeOutcome.FAILED)
         self._statistics.failed(message.queue.topic, message.message_count())
         may_wait = delay_level >= 0 and message.reconsume_times < settings.retries
         if settings.in_order and may_wait:
@@ -104,10 +104,10 @@ class Finishing:
                 message.message_id,
                 self._settings.handling_timeout,
             )
-            self._note(message, Outcome.TOO_LATE)
+            self._note(message, ConsumeOutcome.TOO_LATE)
         await asyncio.gather(*(self.retry_later(message, _LATE_LEVEL) for message in late))
 
-    def _note(self, message: ConsumedMessage, outcome: Outcome) -> None:
+    def _note(self, message: ConsumedMessage, outcome: ConsumeOutcome) -> None:
         if self._trace is not None:
             self._trace.handled(message, outcome)
 

@@ -11,18 +11,18 @@ from mqlake.client.closing import Closing
 from mqlake.client.consumer.consumed import ConsumedMessage
 from mqlake.client.consumer.finishing import Finishing
 from mqlake.client.consumer.locks import INTERVAL
-from mqlake.client.consumer.operator_answers import OperatorAnswers
+from mqlake.client.consumer.operator_answers import ConsumerOperatorAnswers
 from mqlake.client.consumer.ownership import Listener, Ownership
 from mqlake.client.consumer.parts import make_parts
-from mqlake.client.consumer.pulling import Decoded
+from mqlake.client.consumer.pulling import DecodedPull
 from mqlake.client.consumer.queue_messages import QueueMessages
 from mqlake.client.consumer.settings import ConsumerSettings
-from mqlake.client.consumer.subscriptions import ALL, Wanted
+from mqlake.client.consumer.subscriptions import ALL, SelectedTopic
 from mqlake.client.consumer.workers import Workers
 from mqlake.client.errors import ClientError, ClosedError
 from mqlake.client.identity import DEFAULT_INSTANCE
 from mqlake.client.instance import ClientInstance, give_back, share_instance
-from mqlake.client.routes import Routes
+from mqlake.client.routes import ClientRoutes
 from mqlake.client.timers import Timer
 from mqlake.formats.topic_names import RETRY_PREFIX
 from mqlake.protocol.bodies.heartbeat import BROADCASTING, CLUSTERING, PASSIVE, ConsumerData
@@ -82,10 +82,10 @@ class GroupMember:
         self._listeners = on_assigned, on_revoked
         self._version = self._started = now = SystemClock().milliseconds()
         wishes = {self._namespace.wrap(name): wish for name, wish in _wishes(topics).items()}
-        self._wanted = {topic: Wanted(topic, wish, now) for topic, wish in wishes.items()}
+        self._wanted = {topic: SelectedTopic(topic, wish, now) for topic, wish in wishes.items()}
         if not self._settings.broadcasting:
             own = retry_topic(group)
-            self._wanted[own] = Wanted(own, ALL, now)
+            self._wanted[own] = SelectedTopic(own, ALL, now)
         self._instance: ClientInstance | None = None
         self._closing = Closing()
         self._jobs: set[asyncio.Task[None]] = set()
@@ -155,7 +155,7 @@ class GroupMember:
         for timer in self._timers:
             timer.start()
 
-    def _report_unknown(self, routes: Routes) -> None:
+    def _report_unknown(self, routes: ClientRoutes) -> None:
         """Log the topics without a route: the consumer waits for them."""
         for topic in self._wanted:
             if routes.known(topic) is None and not topic.startswith(RETRY_PREFIX):
@@ -254,9 +254,9 @@ class GroupMember:
         )
 
     @property
-    def operator_answers(self) -> OperatorAnswers:
+    def operator_answers(self) -> ConsumerOperatorAnswers:
         """Return the object that answers operators."""
-        return OperatorAnswers(
+        return ConsumerOperatorAnswers(
             self.data(),
             self._name_servers,
             self._settings,
@@ -292,10 +292,12 @@ class GroupMember:
 
     # How it hands over what it reads
 
-    def _decode(self, data: Body, queue: MessageQueue, wanted: Wanted, first: int) -> Decoded:
+    def _decode(
+        self, data: Body, queue: MessageQueue, wanted: SelectedTopic, first: int
+    ) -> DecodedPull:
         messages, is_cut = self._parts.calls.decode(data, queue, first)
         last = messages[-1].queue_offset if is_cut else None
-        return Decoded(wanted.choose(messages), last)
+        return DecodedPull(wanted.choose(messages), last)
 
     async def _send_back(self, message: ConsumedMessage, level: int, most: int) -> None:
         await self._parts.calls.send_back(message, level, most)

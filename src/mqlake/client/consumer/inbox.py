@@ -11,7 +11,7 @@ from mqlake.client.consumer.consume_trace import ConsumeTrace
 from mqlake.client.consumer.consumed import ConsumedMessage
 
 
-class Source(Protocol):
+class InboxQueue(Protocol):
     """The messages of one queue."""
 
     @property
@@ -24,7 +24,7 @@ class Source(Protocol):
         ...
 
 
-S = TypeVar("S", bound=Source)
+S = TypeVar("S", bound=InboxQueue)
 
 
 class Inbox(Generic[S]):

@@ -53,7 +53,7 @@ class Offsets(Protocol):
         ...
 
 
-class GroupOffsets:
+class BrokerOffsets:
     """Offsets that the brokers keep for the whole group."""
 
     def __init__(self, calls: BrokerCalls) -> None:

@@ -14,7 +14,7 @@ from mqlake.client.consumer.consumed import ConsumedMessage
 from mqlake.client.consumer.queue_messages import QueueMessages
 from mqlake.client.consumer.settings import ConsumerSettings
 from mqlake.client.consumer.statistics import Statistics
-from mqlake.client.consumer.subscriptions import Wanted
+from mqlake.client.consumer.subscriptions import SelectedTopic
 from mqlake.client.consumer.workers import Workers
 from mqlake.client.received import decode_messages
 from mqlake.protocol.bodies.heartbeat import ConsumerData
@@ -31,7 +31,7 @@ _MIB = 1 << 20
 
 
 @dataclass(frozen=True)
-class OperatorAnswers:
+class ConsumerOperatorAnswers:
     """Answers for one consumer, from its current state.
 
     Attributes:
@@ -42,7 +42,7 @@ class OperatorAnswers:
     name_servers: str
     settings: ConsumerSettings
     started: int
-    wanted: Sequence[Wanted]
+    wanted: Sequence[SelectedTopic]
     queues: Iterable[QueueMessages]
     statistics: Statistics
     workers: Workers

@@ -12,11 +12,11 @@ from collections.abc import Set as AbstractSet
 
 from mqlake.client.consumer.consumed import ConsumedMessage
 from mqlake.client.consumer.locks import FOREVER, LIFE
-from mqlake.client.consumer.parts import Parts
+from mqlake.client.consumer.parts import ConsumerParts
 from mqlake.client.consumer.pulling import log_failure
 from mqlake.client.consumer.queue_messages import QueueMessages
 from mqlake.client.consumer.rebalance import Share, share_of
-from mqlake.client.consumer.subscriptions import ALL, Wanted
+from mqlake.client.consumer.subscriptions import ALL, SelectedTopic
 from mqlake.errors import MqlakeError
 from mqlake.formats.topic_names import RETRY_PREFIX
 from mqlake.protocol.bodies.message_queue import MessageQueue
@@ -45,8 +45,8 @@ class Ownership:
 
     def __init__(
         self,
-        parts: Parts,
-        wanted: dict[str, Wanted],
+        parts: ConsumerParts,
+        wanted: dict[str, SelectedTopic],
         on_assigned: Listener | None,
         on_revoked: Listener | None,
     ) -> None:
@@ -146,7 +146,7 @@ class Ownership:
             is_retried = topic.startswith(RETRY_PREFIX)
             if share.is_assigned and share.queues and not share.popped and not is_retried:
                 name = pop_retry_topic(topic, self._parts.calls.group, is_v2=False)
-                self._wanted.setdefault(name, Wanted(name, ALL, self._wanted[topic].version))
+                self._wanted.setdefault(name, SelectedTopic(name, ALL, self._wanted[topic].version))
 
     async def note(self) -> None:
         """Send the offsets of all queues to the brokers, without waiting for their answers."""

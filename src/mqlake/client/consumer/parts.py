@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING
 from mqlake.client.consumer.broker_calls import BrokerCalls
 from mqlake.client.consumer.consume_trace import ConsumeTrace
 from mqlake.client.consumer.consumed import Finisher
-from mqlake.client.consumer.inbox import Inbox, Source
+from mqlake.client.consumer.inbox import Inbox, InboxQueue
 from mqlake.client.consumer.lock_calls import LockCalls
 from mqlake.client.consumer.locks import Locks
-from mqlake.client.consumer.offsets import GroupOffsets, Offsets
+from mqlake.client.consumer.offsets import BrokerOffsets, Offsets
 from mqlake.client.consumer.pop_calls import PopCalls
 from mqlake.client.consumer.popping import Popping
 from mqlake.client.consumer.pulling import Decode, Pulling
 from mqlake.client.consumer.queue_messages import QueueMessages
 from mqlake.client.consumer.settings import ConsumerSettings
 from mqlake.client.consumer.statistics import Statistics
-from mqlake.client.consumer.subscriptions import Wanted
+from mqlake.client.consumer.subscriptions import SelectedTopic
 from mqlake.client.instance import ClientInstance
 from mqlake.client.trace.opening import open_tracer
 from mqlake.protocol.namespace import Namespace
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 @dataclass
-class Parts:
+class ConsumerParts:
     """The parts of a started consumer, from the brokers to the inbox."""
 
     instance: ClientInstance
@@ -40,7 +40,7 @@ class Parts:
     offsets: Offsets
     statistics: Statistics
     trace: ConsumeTrace | None
-    inbox: Inbox[Source]
+    inbox: Inbox[InboxQueue]
     locks: Locks
     pulling: Pulling
     popping: Popping
@@ -52,11 +52,11 @@ def make_parts(
     settings: ConsumerSettings,
     instance: ClientInstance,
     namespace: Namespace,
-    wanted: Mapping[str, Wanted],
+    wanted: Mapping[str, SelectedTopic],
     home: Path | None,
     moved: Callable[[QueueMessages, int], None],
     decode: Decode,
-) -> Parts:
+) -> ConsumerParts:
     """Create the parts of a consumer.
 
     Args:
@@ -69,10 +69,10 @@ def make_parts(
     trace = _make_trace(instance, settings, namespace.unwrap(group))
     calls, inbox, statistics = (
         BrokerCalls(instance, group, namespace),
-        Inbox[Source](trace),
+        Inbox[InboxQueue](trace),
         Statistics(now),
     )
-    offsets = GroupOffsets(calls) if home is None else _local_offsets(instance, group, home)
+    offsets = BrokerOffsets(calls) if home is None else _local_offsets(instance, group, home)
     pulling = Pulling(
         group,
         calls,
@@ -97,7 +97,7 @@ def make_parts(
         trace,
     )
     locks = Locks(LockCalls(instance, group), now)
-    return Parts(
+    return ConsumerParts(
         instance, settings, calls, offsets, statistics, trace, inbox, locks, pulling, popping
     )
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple, TypeVar
 
-from mqlake.client.consumer.subscriptions import Wanted
+from mqlake.client.consumer.subscriptions import SelectedTopic
 from mqlake.client.errors import BrokerError, NoRouteError
 from mqlake.client.instance import ClientInstance
 from mqlake.client.message import ReceivedMessage
@@ -63,7 +63,7 @@ class PopCalls:
         self._instance, self._group = instance, group
 
     async def pop(
-        self, queue: MessageQueue, wanted: Wanted, wish: PopWish, kind: type[M]
+        self, queue: MessageQueue, wanted: SelectedTopic, wish: PopWish, kind: type[M]
     ) -> tuple[list[tuple[M, Receipt]], bool]:
         """Return messages with their receipts, and whether the broker was unable to hold the
         request.

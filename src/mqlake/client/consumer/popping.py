@@ -17,8 +17,8 @@ from mqlake.client.consumer.pop_calls import PopCalls, PopWish
 from mqlake.client.consumer.popped_messages import Popped, PoppedMessages
 from mqlake.client.consumer.settings import ConsumerSettings
 from mqlake.client.consumer.statistics import Statistics
-from mqlake.client.consumer.subscriptions import Wanted
-from mqlake.client.trace.records import Outcome
+from mqlake.client.consumer.subscriptions import SelectedTopic
+from mqlake.client.trace.records import ConsumeOutcome
 from mqlake.errors import MqlakeError
 from mqlake.protocol.bodies.message_queue import MessageQueue
 from mqlake.protocol.namespace import Namespace
@@ -51,7 +51,7 @@ class Popping:
         self,
         pops: PopCalls,
         calls: BrokerCalls,
-        wanted: Mapping[str, Wanted],
+        wanted: Mapping[str, SelectedTopic],
         offer: Callable[[PoppedMessages], None],
         settings: ConsumerSettings,
         finisher: Finisher,
@@ -111,7 +111,7 @@ class Popping:
         held, popped = found
         is_acked = await self._ack(message, popped)
         if is_acked:
-            self._note(message, Outcome.SUCCESS)
+            self._note(message, ConsumeOutcome.SUCCESS)
             seconds = self._loop.time() - popped.taken
             self._statistics.finished(held.queue.topic, seconds)
         return is_acked
@@ -122,7 +122,7 @@ class Popping:
         if found is None:
             return False
         held, popped = found
-        self._note(message, Outcome.FAILED)
+        self._note(message, ConsumeOutcome.FAILED)
         self._statistics.failed(held.queue.topic)
         is_dead = delay_level < 0 or message.reconsume_times >= self._settings.retries
         try:
@@ -156,7 +156,7 @@ class Popping:
         place = message.queue, message.queue_offset
         await self._pops.change_invisible(*place, popped.receipt, seconds)
 
-    def _note(self, message: ConsumedMessage, outcome: Outcome) -> None:
+    def _note(self, message: ConsumedMessage, outcome: ConsumeOutcome) -> None:
         if self._trace is not None:
             self._trace.handled(message, outcome)
 

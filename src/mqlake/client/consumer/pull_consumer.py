@@ -10,12 +10,12 @@ from mqlake.client.consumer.broker_calls import BrokerCalls
 from mqlake.client.consumer.consumed import ConsumedMessage
 from mqlake.client.consumer.inbox import Inbox
 from mqlake.client.consumer.locks import FOREVER
-from mqlake.client.consumer.offsets import GroupOffsets, NoOffsets, Offsets
-from mqlake.client.consumer.pulling import Decoded, Pulling, log_failure
+from mqlake.client.consumer.offsets import BrokerOffsets, NoOffsets, Offsets
+from mqlake.client.consumer.pulling import DecodedPull, Pulling, log_failure
 from mqlake.client.consumer.queue_messages import QueueMessages
 from mqlake.client.consumer.settings import ConsumerSettings
 from mqlake.client.consumer.statistics import Statistics
-from mqlake.client.consumer.subscriptions import ALL, Wanted
+from mqlake.client.consumer.subscriptions import ALL, SelectedTopic
 from mqlake.client.errors import ClientError, ClosedError
 from mqlake.client.identity import DEFAULT_INSTANCE
 from mqlake.client.instance import ClientInstance, give_back, share_instance
@@ -73,7 +73,7 @@ class PullConsumer:
         self._settings = settings or ConsumerSettings()
         self._instance_name = instance
         self._instance: ClientInstance | None = None
-        self._held: dict[MessageQueue, tuple[QueueMessages, Wanted, asyncio.Task[None]]] = {}
+        self._held: dict[MessageQueue, tuple[QueueMessages, SelectedTopic, asyncio.Task[None]]] = {}
         self._polled: dict[MessageQueue, int] = {}
 
     async def __aenter__(self) -> Self:
@@ -95,7 +95,7 @@ class PullConsumer:
         self._instance, self._inbox = instance, Inbox[QueueMessages]()
         group = self.group or _NOBODY
         self._calls = BrokerCalls(instance, group, self._namespace)
-        self._offsets: Offsets = GroupOffsets(self._calls) if self.group else NoOffsets()
+        self._offsets: Offsets = BrokerOffsets(self._calls) if self.group else NoOffsets()
         self._pulling = Pulling(
             group,
             self._calls,
@@ -149,7 +149,7 @@ class PullConsumer:
             self._drop(queue)
         version = SystemClock().milliseconds()
         for queue in wished:
-            wanted, found = Wanted(queue.topic, selection, version), self._held.get(queue)
+            wanted, found = SelectedTopic(queue.topic, selection, version), self._held.get(queue)
             if found is not None and found[1].is_same(wanted):
                 continue
             offset = None
@@ -234,14 +234,14 @@ class PullConsumer:
 
     # Internals
 
-    def _begin(self, queue: MessageQueue, wanted: Wanted, offset: int | None) -> None:
+    def _begin(self, queue: MessageQueue, wanted: SelectedTopic, offset: int | None) -> None:
         self._require_open()
         loop = asyncio.get_running_loop()
         held = QueueMessages(queue, loop.time, in_order=False)
         held.next_offset, held.locked_until = offset, FOREVER
         self._read(held, wanted)
 
-    def _read(self, held: QueueMessages, wanted: Wanted) -> None:
+    def _read(self, held: QueueMessages, wanted: SelectedTopic) -> None:
         loop = asyncio.get_running_loop()
         task = loop.create_task(self._pulling.run(held, wanted, 0.0))
         task.add_done_callback(log_failure)
@@ -253,10 +253,12 @@ class PullConsumer:
         task.cancel()
         self._polled.pop(queue, None)
 
-    def _decode(self, data: Body, queue: MessageQueue, wanted: Wanted, first: int) -> Decoded:
+    def _decode(
+        self, data: Body, queue: MessageQueue, wanted: SelectedTopic, first: int
+    ) -> DecodedPull:
         messages, is_cut = self._calls.decode(data, queue, first)
         last = messages[-1].queue_offset if is_cut else None
-        return Decoded(wanted.choose(messages), last)
+        return DecodedPull(wanted.choose(messages), last)
 
     def _moved(self, held: QueueMessages, offset: int) -> None:
         """Continue at the offset that the broker names.

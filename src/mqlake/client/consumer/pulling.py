@@ -16,7 +16,7 @@ from mqlake.client.consumer.offsets import Offsets
 from mqlake.client.consumer.queue_messages import QueueMessages
 from mqlake.client.consumer.settings import ConsumerSettings
 from mqlake.client.consumer.statistics import Statistics
-from mqlake.client.consumer.subscriptions import Wanted
+from mqlake.client.consumer.subscriptions import SelectedTopic
 from mqlake.client.errors import BrokerError
 from mqlake.errors import MqlakeError
 from mqlake.formats.topic_names import RETRY_PREFIX
@@ -34,7 +34,7 @@ _STALLED = 30.0
 """Seconds for which messages may be unfinished in a full queue before that is logged."""
 
 
-class Decoded(NamedTuple):
+class DecodedPull(NamedTuple):
     """The messages of a pull that are to be handed over.
 
     Attributes:
@@ -46,7 +46,7 @@ class Decoded(NamedTuple):
     last_offset: int | None = None
 
 
-Decode = Callable[[Body, MessageQueue, Wanted, int], Decoded]
+Decode = Callable[[Body, MessageQueue, SelectedTopic, int], DecodedPull]
 """Decodes a pull: its records, the subscription, and the offset of the pull.
 
 Raises `FormatError` if the first bytes are not a record.
@@ -57,14 +57,14 @@ _BUSY_CODES = frozenset((ResponseCode.FLOW_CONTROL, ResponseCode.SYSTEM_BUSY))
 _log = logging.getLogger(__name__)
 
 
-class _Reading:
+class _QueuePuller:
     """The state of reading one queue.
 
     Attributes:
         ahead: the pull that was sent before the last answer was decoded.
     """
 
-    def __init__(self, held: QueueMessages, wanted: Wanted) -> None:
+    def __init__(self, held: QueueMessages, wanted: SelectedTopic) -> None:
         self.held, self.wanted = held, wanted
         self.ahead: asyncio.Task[tuple[float, Pulled]] | None = None
 
@@ -123,20 +123,20 @@ class Pulling:
         self.paused: set[str] = set()
         self._stalled: set[MessageQueue] = set()
 
-    async def run(self, held: QueueMessages, wanted: Wanted, delay: float) -> None:
+    async def run(self, held: QueueMessages, wanted: SelectedTopic, delay: float) -> None:
         """Read a queue until it is dropped.
 
         Args:
             delay: seconds to wait first.
         """
         await asyncio.sleep(delay)
-        reading = _Reading(held, wanted)
+        reading = _QueuePuller(held, wanted)
         try:
             await self._read(reading)
         finally:
             reading.cancel()
 
-    async def _read(self, reading: _Reading) -> None:
+    async def _read(self, reading: _QueuePuller) -> None:
         held, is_failing = reading.held, False
         while not held.is_dropped:
             held.last_pull = self._loop.time()
@@ -179,13 +179,13 @@ class Pulling:
                 # A broker that does not hold requests must not keep this client busy.
                 await asyncio.sleep(_IDLE)
 
-    async def _pull(self, reading: _Reading, offset: int) -> tuple[float, Pulled]:
+    async def _pull(self, reading: _QueuePuller, offset: int) -> tuple[float, Pulled]:
         """Pull from an offset; also return when the request was sent, in seconds."""
         asked, held = self._loop.time(), reading.held
         header = self._header(held, reading.wanted, offset)
         return asked, await self._calls.pull(held.queue, header)
 
-    async def _read_ahead(self, reading: _Reading, pulled: Pulled) -> None:
+    async def _read_ahead(self, reading: _QueuePuller, pulled: Pulled) -> None:
         """Send the next pull, unless the pulled messages may fill the queue's limit."""
         held, settings, offset = reading.held, self._settings, pulled.next_offset
         if pulled.status is not PullStatus.FOUND or offset <= (held.next_offset or 0):
@@ -240,7 +240,7 @@ class Pulling:
             )
         return _FULL
 
-    def _header(self, held: QueueMessages, wanted: Wanted, offset: int) -> PullHeader:
+    def _header(self, held: QueueMessages, wanted: SelectedTopic, offset: int) -> PullHeader:
         committed = held.committed_offset or 0
         commits = committed > 0 and not self._settings.broadcasting
         flags = MAY_SUSPEND

@@ -14,7 +14,7 @@ from typing import Self
 
 from mqlake.client.cluster import MASTER
 from mqlake.client.consumer.pop_calls import PopCalls, PopWish
-from mqlake.client.consumer.subscriptions import ALL, Wanted
+from mqlake.client.consumer.subscriptions import ALL, SelectedTopic
 from mqlake.client.errors import ClientError, ClosedError, NoRouteError
 from mqlake.client.identity import DEFAULT_INSTANCE
 from mqlake.client.instance import ClientInstance, give_back, share_instance
@@ -97,7 +97,7 @@ class SimpleConsumer:
         self.group, self._name_servers, self._instance_name = group, name_servers, instance
         wishes = {topics: ALL} if isinstance(topics, str) else topics
         self._wanted = [
-            Wanted(self._namespace.wrap(topic), wish, 0) for topic, wish in wishes.items()
+            SelectedTopic(self._namespace.wrap(topic), wish, 0) for topic, wish in wishes.items()
         ]
         self._invisible, self._is_from_first = invisible, is_from_first
         self._turns = count()

@@ -14,7 +14,7 @@ _HOUR = 3600.0
 
 
 @dataclass
-class _Totals:
+class _TopicTotals:
     pulls: int = 0
     pull_seconds: float = 0.0
     pulled: int = 0
@@ -32,9 +32,9 @@ class Statistics:
 
     def __init__(self, now: Callable[[], float]) -> None:
         self._now = now
-        self._totals: dict[str, _Totals] = {}
+        self._totals: dict[str, _TopicTotals] = {}
         # One snapshot a minute, for an hour; the first one is of the start.
-        self._snapshots: deque[tuple[float, dict[str, _Totals]]] = deque([(now(), {})])
+        self._snapshots: deque[tuple[float, dict[str, _TopicTotals]]] = deque([(now(), {})])
 
     def pulled(self, topic: str, count: int, seconds: float) -> None:
         """Count a pull that took some seconds, and its messages."""
@@ -64,7 +64,7 @@ class Statistics:
 
     def status(self, topic: str) -> ConsumeStatus:
         """Return the rates of a topic."""
-        totals, nothing, now = self._of(topic), _Totals(), self._now()
+        totals, nothing, now = self._of(topic), _TopicTotals(), self._now()
         recent = next(
             (each for each in reversed(self._snapshots) if each[0] <= now - _MINUTE),
             self._snapshots[0],
@@ -81,8 +81,8 @@ class Statistics:
             consume_failed_msgs=totals.failed - self._snapshots[0][1].get(topic, nothing).failed,
         )
 
-    def _of(self, topic: str) -> _Totals:
+    def _of(self, topic: str) -> _TopicTotals:
         found = self._totals.get(topic)
         if found is None:
-            found = self._totals[topic] = _Totals()
+            found = self._totals[topic] = _TopicTotals()
         return found

@@ -20,7 +20,7 @@ class Sql(str):
     __slots__ = ()
 
 
-class Wanted:
+class SelectedTopic:
     """A topic, and which of its messages are selected.
 
     Attributes:
@@ -44,7 +44,7 @@ class Wanted:
         """Return the name that brokers have for the kind of expression."""
         return "SQL92" if self.is_sql else "TAG"
 
-    def is_same(self, other: Wanted) -> bool:
+    def is_same(self, other: SelectedTopic) -> bool:
         """Return whether another subscription selects the same messages of the same topic."""
         mine, others = (self.topic, self.expression), (other.topic, other.expression)
         return mine == others and self.is_sql == other.is_sql

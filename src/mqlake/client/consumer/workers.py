@@ -9,7 +9,7 @@ from typing import Any
 
 from mqlake.client.consumer.consumed import ConsumedMessage
 from mqlake.client.consumer.finishing import Finishing
-from mqlake.client.consumer.inbox import Inbox, Source
+from mqlake.client.consumer.inbox import Inbox, InboxQueue
 from mqlake.protocol.bodies.running_info import DirectResult
 from mqlake.protocol.codes import ResponseCode
 from mqlake.protocol.errors import RemotingError
@@ -29,7 +29,7 @@ class Workers:
         handling: the messages that handlers have now.
     """
 
-    def __init__(self, inbox: Inbox[Source], finishing: Finishing) -> None:
+    def __init__(self, inbox: Inbox[InboxQueue], finishing: Finishing) -> None:
         self._inbox, self._finishing = inbox, finishing
         self._tasks: set[asyncio.Task[None]] = set()
         self.handler: Handler | None = None

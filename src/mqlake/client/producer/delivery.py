@@ -12,13 +12,13 @@ from itertools import chain
 import msgspec
 
 from mqlake.client.message import Message
-from mqlake.client.producer.flow import InFlight
+from mqlake.client.producer.flow import FlowControl
 from mqlake.client.producer.outgoing import Outgoing, Outgoings
 from mqlake.client.producer.queue_choice import by_sharding_key, require_queues
 from mqlake.client.producer.result import SendResult
 from mqlake.client.producer.send_trace import SendTrace
 from mqlake.client.producer.sending import Sending
-from mqlake.client.routes import Routes
+from mqlake.client.routes import ClientRoutes
 from mqlake.protocol.bodies.message_queue import MessageQueue
 from mqlake.protocol.namespace import Namespace
 
@@ -26,7 +26,7 @@ ChooseQueue = Callable[[Sequence[MessageQueue]], MessageQueue]
 """Chooses one of the queues of a topic, which are sorted by broker name and queue id."""
 
 
-class Delivery:
+class MessageSender:
     """Sends messages whose topics have the cluster's names.
 
     Queues in arguments and results have the topics that the program uses, without the namespace.
@@ -37,11 +37,11 @@ class Delivery:
 
     def __init__(
         self,
-        routes: Routes,
+        routes: ClientRoutes,
         namespace: Namespace,
         outgoings: Outgoings,
         sending: Sending,
-        in_flight: InFlight,
+        in_flight: FlowControl,
         trace: SendTrace | None,
         timeout: float,
     ) -> None:

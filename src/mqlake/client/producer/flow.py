@@ -7,7 +7,7 @@ from collections import deque
 from contextlib import suppress
 
 
-class InFlight:
+class FlowControl:
     """Limits the messages and bytes in flight; a caller that exceeds a limit waits its turn.
 
     One message is always let through, however long it is.

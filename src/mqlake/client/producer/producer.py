@@ -17,11 +17,11 @@ from mqlake.client.errors import ClientError, ClosedError, NotStoredError
 from mqlake.client.identity import DEFAULT_INSTANCE
 from mqlake.client.instance import ClientInstance, give_back, share_instance
 from mqlake.client.message import Message, ReceivedMessage
-from mqlake.client.producer.delivery import ChooseQueue, Delivery
-from mqlake.client.producer.flow import InFlight
+from mqlake.client.producer.delivery import ChooseQueue, MessageSender
+from mqlake.client.producer.flow import FlowControl
 from mqlake.client.producer.outgoing import Compression, Outgoings
 from mqlake.client.producer.queue_choice import QueueChoice
-from mqlake.client.producer.replies import CORRELATION_ID, Replies, reply_to
+from mqlake.client.producer.replies import CORRELATION_ID, AwaitedReplies, reply_to
 from mqlake.client.producer.result import SendResult, SendStatus
 from mqlake.client.producer.send_trace import SendTrace
 from mqlake.client.producer.sending import Sending, Tries
@@ -127,12 +127,12 @@ class Producer:
         )
         choice = QueueChoice(clock.monotonic, avoids_slow_brokers=self._avoids_slow_brokers)
         sending = Sending(instance, self.group, choice, self._tries)
-        self._in_flight = InFlight(*self._most_in_flight)
+        self._in_flight = FlowControl(*self._most_in_flight)
         tracer = open_tracer(instance, self._wants_trace)
         self._trace = tracer and SendTrace(
             tracer, self.group, self._namespace, instance.routes.master, clock.milliseconds
         )
-        self._delivery = Delivery(
+        self._delivery = MessageSender(
             instance.routes,
             self._namespace,
             self._outgoings,
@@ -144,7 +144,7 @@ class Producer:
         self._checks = Checks(
             instance, self.group, self._namespace, self._check_handler, self._trace
         )
-        self._replies = Replies(instance.client_id)
+        self._replies = AwaitedReplies(instance.client_id)
         instance.members.add_producer(self)
 
     async def close(self) -> None:

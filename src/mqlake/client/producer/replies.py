@@ -24,7 +24,7 @@ _KIND = "MSG_TYPE"
 _REPLY = "reply"
 
 
-class Replies:
+class AwaitedReplies:
     """The replies that a client waits for.
 
     Args:

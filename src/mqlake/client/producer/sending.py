@@ -65,7 +65,7 @@ class Tries(msgspec.Struct, frozen=True):
     other_if_not_ok: bool = False
 
 
-class _Outcome:
+class _SendOutcome:
     """The results of all tries of a send.
 
     Attributes:
@@ -130,7 +130,7 @@ class Sending:
             SendError: no broker has acknowledged them.
             NoRouteError: no queue accepts them.
         """
-        outcome, broker, left = _Outcome(), None, seconds
+        outcome, broker, left = _SendOutcome(), None, seconds
         deadline = self._loop.time() + seconds
         for _ in range(1 + self._tries.retries):
             if left <= 0:

@@ -30,7 +30,7 @@ class MessageKind(IntEnum):
     ORDERED = 4
 
 
-class Outcome(IntEnum):
+class ConsumeOutcome(IntEnum):
     """How the handling of a message ended (upstream: `ConsumeReturnType`)."""
 
     SUCCESS = 0
@@ -115,13 +115,13 @@ def handled(
     properties: dict[str, str],
     group: str,
     request_id: str,
-    outcome: Outcome,
+    outcome: ConsumeOutcome,
     *,
     at: int,
     took: int,
 ) -> TraceRecord:
     """Return the record of a message that a consumer has handled; arguments as `handed_over`."""
-    keys, is_ok = properties.get(KEYS), outcome is Outcome.SUCCESS
+    keys, is_ok = properties.get(KEYS), outcome is ConsumeOutcome.SUCCESS
     fields = ("SubAfter", request_id, message_id, took, is_ok, keys, outcome.value, at, group)
     return _record(message_id, keys, *fields)
 

@@ -17,7 +17,7 @@ from mqlake.store.archive.archived import read_manifest
 _CHUNK = 4 << 20
 
 
-class CheckReport(msgspec.Struct, frozen=True, rename="camel"):
+class ArchiveCheckReport(msgspec.Struct, frozen=True, rename="camel"):
     """What was read of an archive, and which objects differ from the manifest."""
 
     archive: str
@@ -28,7 +28,7 @@ class CheckReport(msgspec.Struct, frozen=True, rename="camel"):
 
 
 @reports_disk_faults
-def check(directory: Directory, engine: Engine) -> CheckReport:
+def check(directory: Directory, engine: Engine) -> ArchiveCheckReport:
     """Read every object that the manifest names.
 
     Raises:
@@ -44,7 +44,7 @@ def check(directory: Directory, engine: Engine) -> CheckReport:
         return _check(directory, file)
 
     found = engine.run(task, manifest.all_files, "verify archive")
-    return CheckReport(
+    return ArchiveCheckReport(
         archive=directory.describe(),
         generation=manifest.generation,
         objects=len(manifest.all_files),

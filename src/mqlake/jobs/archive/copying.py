@@ -113,7 +113,7 @@ def _chunks(file: ReadableFile, stored: int) -> Iterator[bytes]:
         yield file.read(at, min(_CHUNK, stored - at))
 
 
-class _Look:
+class _SegmentContents:
     """What a scan over a segment found."""
 
     def __init__(self) -> None:
@@ -127,8 +127,8 @@ class _Look:
         self.records += records
 
 
-def _look_at(file: ReadableFile, segment: Segment) -> _Look:
-    found = _Look()
+def _look_at(file: ReadableFile, segment: Segment) -> _SegmentContents:
+    found = _SegmentContents()
     scan = SegmentScan(file, segment.base, segment.base, segment.end, exact=True, want=Want.LOCATE)
     for batch in scan:
         good = batch.records[batch.records["fault"] == Fault.GOOD]

@@ -26,7 +26,7 @@ _OTHER_QUEUES = ("consumequeue_ext", "batchconsumequeue")
 _DEPTH = 3
 
 
-class Derived(NamedTuple):
+class DerivedPart(NamedTuple):
     """A file, how many of its bytes belong to the archive, and whether they can still change."""
 
     path: str
@@ -34,7 +34,7 @@ class Derived(NamedTuple):
     is_final: bool
 
 
-def derived_files(directory: Directory, log_end: int) -> Iterator[Derived]:
+def derived_files(directory: Directory, log_end: int) -> Iterator[DerivedPart]:
     """Yield the derived files and settings of a store.
 
     Args:
@@ -50,7 +50,7 @@ def derived_files(directory: Directory, log_end: int) -> Iterator[Derived]:
     yield from _whole(directory, CHECKPOINT_NAME)
 
 
-def _queues(directory: Directory, log_end: int) -> Iterator[Derived]:
+def _queues(directory: Directory, log_end: int) -> Iterator[DerivedPart]:
     for topic in topic_names(directory):
         for queue_id in queue_ids(directory, topic):
             files = QueueFiles(directory, topic, queue_id)
@@ -59,10 +59,10 @@ def _queues(directory: Directory, log_end: int) -> Iterator[Derived]:
                 path = f"{queue_files.DIRECTORY}/{topic}/{queue_id}/{file.name}"
                 entries = min(end, file.end) - file.first
                 if entries > 0:
-                    yield Derived(path, entries * ENTRY_SIZE, is_final=end >= file.end)
+                    yield DerivedPart(path, entries * ENTRY_SIZE, is_final=end >= file.end)
 
 
-def _indexes(directory: Directory) -> Iterator[Derived]:
+def _indexes(directory: Directory) -> Iterator[DerivedPart]:
     for name in filter(is_index_name, directory.names(index_files.DIRECTORY)):
         found = open_index_file(directory, name)
         if found is None or isinstance(found, Damage):
@@ -70,10 +70,10 @@ def _indexes(directory: Directory) -> Iterator[Derived]:
         count, sizes = found.header.index_count, found.sizes
         used = index_file.entry_at(sizes.slots, min(count, sizes.max_entries))
         is_full = count >= sizes.max_entries
-        yield Derived(found.path, len(found.view) if is_full else used, is_final=is_full)
+        yield DerivedPart(found.path, len(found.view) if is_full else used, is_final=is_full)
 
 
-def _tree(directory: Directory, path: str, depth: int) -> Iterator[Derived]:
+def _tree(directory: Directory, path: str, depth: int) -> Iterator[DerivedPart]:
     for name in directory.names(path):
         below = f"{path}/{name}"
         if directory.is_directory(below):
@@ -83,10 +83,10 @@ def _tree(directory: Directory, path: str, depth: int) -> Iterator[Derived]:
             yield from _whole(directory, below)
 
 
-def _whole(directory: Directory, path: str) -> Iterator[Derived]:
+def _whole(directory: Directory, path: str) -> Iterator[DerivedPart]:
     try:
         size = directory.size(path)
     except StoreError as error:
         raise_passing(error)
         return  # The file was removed since it was listed.
-    yield Derived(path, size, is_final=False)
+    yield DerivedPart(path, size, is_final=False)

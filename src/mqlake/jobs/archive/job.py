@@ -22,7 +22,7 @@ from mqlake.jobs.archive.orphans import changing_directory, orphans
 from mqlake.jobs.archive.restarted import is_queue_file, without_change
 from mqlake.jobs.archive.watched import WatchedDirectory
 from mqlake.jobs.disk_faults import reports_disk_faults
-from mqlake.jobs.source import Source, open_source
+from mqlake.jobs.source import StoreSource, open_source
 from mqlake.storage.clock import SystemClock
 from mqlake.storage.memory import MemoryFile
 from mqlake.storage.object_target import Target
@@ -74,15 +74,15 @@ def archive(store: Path, target: Target, progress: Progress | None = None) -> Ar
         StoreError: the archive belongs to another store, or a file cannot be read or written.
     """
     with open_source(store) as source:
-        run = _Run(source, target, progress or _nothing)
+        run = _ArchiveRun(source, target, progress or _nothing)
         run.copy_segments()
         run.copy_derived()
         run.remove_orphans()
         return run.report()
 
 
-class _Run:
-    def __init__(self, source: Source, target: Target, progress: Progress) -> None:
+class _ArchiveRun:
+    def __init__(self, source: StoreSource, target: Target, progress: Progress) -> None:
         self._source, self._target, self._progress = source, target, progress
         self._name = target.directory.describe()
         self.before = read_manifest(target.directory) or Manifest()

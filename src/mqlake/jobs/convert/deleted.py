@@ -13,7 +13,7 @@ from mqlake.jobs.convert.topics import for_kafka
 from mqlake.jobs.disk_faults import reports_disk_faults
 from mqlake.jobs.engine import Engine
 from mqlake.jobs.queues.deletions import DeadRecords, living_mask
-from mqlake.jobs.source import Source
+from mqlake.jobs.source import StoreSource
 from mqlake.storage.local import LocalDirectory
 from mqlake.store.log.segments import Segment
 
@@ -28,7 +28,7 @@ class DeletedJob(msgspec.Struct, frozen=True):
     topics: tuple[str, ...]
 
 
-def count_deleted(source: Source, engine: Engine, topics: Sequence[str]) -> int:
+def count_deleted(source: StoreSource, engine: Engine, topics: Sequence[str]) -> int:
     """Return how many messages of deleted topics a conversion leaves out.
 
     Only the part of the log that contains such messages is read.

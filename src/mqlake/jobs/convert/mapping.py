@@ -40,7 +40,7 @@ _NUMBERS = {
 _HOSTS = ("bornHost", "storeHost")
 
 
-class Message(msgspec.Struct, frozen=True):
+class MappedMessage(msgspec.Struct, frozen=True):
     """The fields of a record of the commit log, without its position: see
     `formats.record.Record`.
     """
@@ -73,7 +73,7 @@ class _Exactly(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
     headers: list[tuple[str, bytes | None]] | msgspec.UnsetType = msgspec.UNSET
 
 
-def to_kafka(message: Message, queue_offset: int) -> Placed:
+def to_kafka(message: MappedMessage, queue_offset: int) -> Placed:
     """Return the record of a message at a queue offset.
 
     KEYS is the key, the body the value, the born timestamp the time. Other properties are headers,
@@ -97,7 +97,7 @@ def to_kafka(message: Message, queue_offset: int) -> Placed:
     return Placed(queue_offset if exactly.offset is None else exactly.offset, record)
 
 
-def to_rocketmq(record: KafkaRecord, queue_offset: int, store_timestamp: int) -> Message:
+def to_rocketmq(record: KafkaRecord, queue_offset: int, store_timestamp: int) -> MappedMessage:
     """Return the message of a record, which gets a queue offset and, if it has none, a store time.
 
     A header is a property of its name if both can be text; headers of `to_kafka` are restored.
@@ -113,7 +113,7 @@ def to_rocketmq(record: KafkaRecord, queue_offset: int, store_timestamp: int) ->
             others[known[0]] = known[1]
         elif value is not None and _is_name(name) and (text := _text(value)) is not None:
             properties.setdefault(name, text)
-    message = Message(record.value or b"", properties, record.timestamp, **others)
+    message = MappedMessage(record.value or b"", properties, record.timestamp, **others)
     exactly = _difference(record, to_kafka(message, queue_offset))
     if exactly == _Exactly():
         return message
@@ -130,7 +130,7 @@ def store_time(record: KafkaRecord) -> int | None:
     return None
 
 
-def _others(message: Message) -> dict[str, str]:
+def _others(message: MappedMessage) -> dict[str, str]:
     """Return the fields that differ from those of a message from Kafka."""
     usual = {
         "storeTimestamp": message.born_timestamp,

@@ -16,13 +16,13 @@ from mqlake.formats.kafka import record_batch
 from mqlake.formats.kafka.file_name import partition_name
 from mqlake.formats.record import Record
 from mqlake.jobs.convert.deleted import count_deleted
-from mqlake.jobs.convert.mapping import Message, Placed, to_kafka
+from mqlake.jobs.convert.mapping import MappedMessage, Placed, to_kafka
 from mqlake.jobs.convert.report import ConvertReport
 from mqlake.jobs.convert.target import attempt, written_beside
 from mqlake.jobs.convert.topics import choose, for_kafka
 from mqlake.jobs.disk_faults import reports_disk_faults
 from mqlake.jobs.engine import Engine
-from mqlake.jobs.source import Source, open_source
+from mqlake.jobs.source import StoreSource, open_source
 from mqlake.kafka.write.owned_log_directory import OwnedLogDirectory
 from mqlake.kafka.write.owned_partition import OwnedPartition
 from mqlake.store.log import segments
@@ -31,7 +31,7 @@ BATCH_BYTES = 64 << 10
 BATCH_RECORDS = 1000
 
 
-class QueueJob(msgspec.Struct, frozen=True):
+class ConvertQueueJob(msgspec.Struct, frozen=True):
     """One queue of a store, and the log directory that it is written to."""
 
     store: str
@@ -74,7 +74,7 @@ def convert_to_kafka(
         # stop, and no other process can own it.
         with OwnedLogDirectory(scratch) as logs:
             chosen_queues = [(topic, queue_id) for topic, queue_id in queues if topic in chosen]
-            jobs = [QueueJob(str(store), *queue, str(scratch)) for queue in chosen_queues]
+            jobs = [ConvertQueueJob(str(store), *queue, str(scratch)) for queue in chosen_queues]
             written = engine.run(convert_queue, jobs, "convert") if jobs else []
             for queue in chosen_queues:
                 logs.partition(*queue)
@@ -93,7 +93,7 @@ def convert_to_kafka(
 
 
 @reports_disk_faults
-def convert_queue(job: QueueJob) -> WrittenPartition:
+def convert_queue(job: ConvertQueueJob) -> WrittenPartition:
     """Write one queue as a partition; the task of `convert_to_kafka`."""
     damage: list[Damage] = []
     place = Path(job.directory) / partition_name(job.topic, job.queue_id)
@@ -113,7 +113,7 @@ def convert_queue(job: QueueJob) -> WrittenPartition:
     return WrittenPartition(count, size, damage)
 
 
-def _queues(source: Source) -> list[tuple[str, int]]:
+def _queues(source: StoreSource) -> list[tuple[str, int]]:
     found = {topic for topic, _ in source.snapshot.undispatched.bounds}
     found.update(source.snapshot.topics_with_files)
     return [
@@ -123,7 +123,7 @@ def _queues(source: Source) -> list[tuple[str, int]]:
     ]
 
 
-def _records(source: Source, job: QueueJob, damage: list[Damage]) -> Iterator[Placed]:
+def _records(source: StoreSource, job: ConvertQueueJob, damage: list[Damage]) -> Iterator[Placed]:
     view = source.snapshot.view(job.topic, job.queue_id)
     following = 0
     for offset, entry in view.entries(view.min_offset):
@@ -149,8 +149,8 @@ def _parts(found: Record) -> list[Record]:
         return [found]
 
 
-def _message(record: Record) -> Message:
-    return Message(
+def _message(record: Record) -> MappedMessage:
+    return MappedMessage(
         record.body,
         record.properties,
         record.born_timestamp,
@@ -164,7 +164,7 @@ def _message(record: Record) -> Message:
     )
 
 
-def _damage(source: Source, offset: int, physical_offset: int, size: int) -> Damage:
+def _damage(source: StoreSource, offset: int, physical_offset: int, size: int) -> Damage:
     segment = source.log.segment_at(physical_offset)
     base = segment.base if segment else 0
     file = source.directory.describe(f"{segments.DIRECTORY}/{segment_name(base)}")

@@ -20,7 +20,7 @@ from mqlake.formats import record
 from mqlake.formats.damage import Damage
 from mqlake.formats.kafka.batch import Record as KafkaRecord
 from mqlake.formats.kafka.file_name import PartitionName
-from mqlake.jobs.convert.mapping import LATEST_STORE_TIME, Message, store_time, to_rocketmq
+from mqlake.jobs.convert.mapping import LATEST_STORE_TIME, MappedMessage, store_time, to_rocketmq
 from mqlake.jobs.convert.report import ConvertReport
 from mqlake.jobs.convert.target import attempt, written_beside
 from mqlake.jobs.convert.topics import choose, for_rocketmq
@@ -192,7 +192,7 @@ def _write(store: OwnedStore, records: Iterator[_Next]) -> int:
 
 
 def _append(
-    store: OwnedStore, topic: str, queue_id: int, queue_offset: int, message: Message
+    store: OwnedStore, topic: str, queue_id: int, queue_offset: int, message: MappedMessage
 ) -> None:
     fields: dict[str, Any] = msgspec.structs.asdict(message) | {
         "topic": topic,

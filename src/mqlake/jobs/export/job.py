@@ -15,7 +15,7 @@ from mqlake.jobs.export.parquet import PartFile, write_part
 from mqlake.jobs.export.selection import Selection
 from mqlake.jobs.export.splits import ExportJob, ExportPart, export_splits
 from mqlake.jobs.queues.deletions import Deletions
-from mqlake.jobs.source import Source, open_source
+from mqlake.jobs.source import StoreSource, open_source
 from mqlake.jobs.splits.log_end import damage, log_end
 from mqlake.jobs.splits.splits import Job, clip, jobs_of, join_gaps, plan, run_until_met, spans
 from mqlake.jobs.swap import require_empty
@@ -94,7 +94,7 @@ def export(
 
 
 def _run(
-    engine: Engine, source: Source, template: ExportJob, out: Path, tasks: int | None
+    engine: Engine, source: StoreSource, template: ExportJob, out: Path, tasks: int | None
 ) -> ExportReport:
     def run(jobs: Sequence[Job]) -> list[ExportPart]:
         todo = [msgspec.structs.replace(template, splits=splits) for splits in jobs]

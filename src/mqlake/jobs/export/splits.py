@@ -16,7 +16,7 @@ from mqlake.jobs.disk_faults import reports_disk_faults
 from mqlake.jobs.export.parquet import PartFile, write_part
 from mqlake.jobs.export.selection import Selection
 from mqlake.jobs.queues.deletions import DeadRecords, living_mask
-from mqlake.jobs.splits.splits import Scanned, Split, scan_of
+from mqlake.jobs.splits.splits import ScannedSplit, Split, scan_of
 from mqlake.storage.local import LocalDirectory
 
 
@@ -38,7 +38,7 @@ class ExportPart(msgspec.Struct):
         dead: selected records of deleted topics, which are left out.
     """
 
-    scanned: list[Scanned]
+    scanned: list[ScannedSplit]
     files: list[PartFile]
     records: int = 0
     last_record: int = -1

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator
 
 from mqlake.dispatch.batch import Batch
 from mqlake.formats.batch_consume_queue import BatchQueueUnit
-from mqlake.jobs.queues.runs import Queue
+from mqlake.jobs.queues.runs import QueueName
 from mqlake.store.dispatch.batch_units import batch_unit
 
 _COLUMNS = [
@@ -22,7 +22,7 @@ _COLUMNS = [
 
 def units_of(
     batch: Batch, topics: Collection[str]
-) -> Iterator[tuple[Queue, Iterator[BatchQueueUnit]]]:
+) -> Iterator[tuple[QueueName, Iterator[BatchQueueUnit]]]:
     """Yield the units of each queue of some topics, in the order of the log.
 
     Args:
@@ -33,7 +33,7 @@ def units_of(
         if (topic := name.decode()) in topics:
             rows = batch.records[batch.records["queue"] == number][_COLUMNS].tolist()
             if rows:
-                yield Queue(topic, queue_id), (_unit(batch, *row) for row in rows)
+                yield QueueName(topic, queue_id), (_unit(batch, *row) for row in rows)
 
 
 def _unit(

@@ -12,21 +12,21 @@ import shutil
 from collections.abc import Collection
 from pathlib import Path
 
-from mqlake.jobs.queues.runs import Queue
-from mqlake.jobs.source import Source
+from mqlake.jobs.queues.runs import QueueName
+from mqlake.jobs.source import StoreSource
 from mqlake.store.queues.queue_files import QueueFiles, queue_ids, topic_names
 
 LIGHT_PREFIX = "%LMQ%"  # Upstream: MixAll.LMQ_PREFIX
 
 
-def carry_over(source: Source, new: Path, rebuilt: Collection[Queue]) -> int:
+def carry_over(source: StoreSource, new: Path, rebuilt: Collection[QueueName]) -> int:
     """Link the files of such queues into `new`, which is on the same disk; return the number of
     queues.
     """
     carried = 0
     for topic in topic_names(source.directory):
         for queue_id in queue_ids(source.directory, topic):
-            queue = Queue(topic, queue_id)
+            queue = QueueName(topic, queue_id)
             files = QueueFiles(source.directory, topic, queue_id)
             if queue not in rebuilt and files.files and _is_kept(source, topic, files):
                 carried += 1
@@ -37,7 +37,7 @@ def carry_over(source: Source, new: Path, rebuilt: Collection[Queue]) -> int:
     return carried
 
 
-def _is_kept(source: Source, topic: str, files: QueueFiles) -> bool:
+def _is_kept(source: StoreSource, topic: str, files: QueueFiles) -> bool:
     if topic.startswith(LIGHT_PREFIX):
         return True
     last = files.entry(files.end - 1)

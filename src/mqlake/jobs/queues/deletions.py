@@ -23,8 +23,8 @@ from mqlake.formats.config import Topics
 from mqlake.formats.config.topics import Topic
 from mqlake.formats.consume_queue import BLANK_ENTRY, ENTRY_SIZE
 from mqlake.formats.file_name import check_topic_name, segment_name
-from mqlake.jobs.queues.runs import Queue, Run, queues_of
-from mqlake.jobs.source import Source
+from mqlake.jobs.queues.runs import EntryRun, QueueName, queues_of
+from mqlake.jobs.source import StoreSource
 from mqlake.storage.clock import SystemClock
 from mqlake.storage.protocol import OwnedDirectory
 from mqlake.storage.read_file import read_file
@@ -87,7 +87,7 @@ class QueueTracer:
         """What was traced."""
         return self._tracer.traces
 
-    def living(self, run: Run) -> Run | None:
+    def living(self, run: EntryRun) -> EntryRun | None:
         """Trace a run; return its living records, None if all are dead."""
         entries = np.frombuffer(run.entries, _OFFSET)["physical_offset"]
         first, last = Position(int(entries[0]), run.first), Position(int(entries[-1]), run.end - 1)
@@ -98,9 +98,11 @@ class QueueTracer:
         dead = int(np.searchsorted(entries, before))
         self.dead_by_topic[run.queue.topic] += dead
         rest = run.entries[dead * ENTRY_SIZE :]
-        return Run(run.queue, run.first + dead, rest) if len(rest) else None
+        return EntryRun(run.queue, run.first + dead, rest) if len(rest) else None
 
-    def living_units(self, queue: Queue, units: Iterable[BatchQueueUnit]) -> list[BatchQueueUnit]:
+    def living_units(
+        self, queue: QueueName, units: Iterable[BatchQueueUnit]
+    ) -> list[BatchQueueUnit]:
         """Trace the units of records; return those of living records."""
         before = self._before(queue.topic)
         living: list[BatchQueueUnit] = []
@@ -129,7 +131,7 @@ class Deletions:
             as in recovery: a job that replaces the files would lose these records for ever.
     """
 
-    def __init__(self, source: Source, dispatched: int, *, is_strict: bool = False) -> None:
+    def __init__(self, source: StoreSource, dispatched: int, *, is_strict: bool = False) -> None:
         self._source = source
         self._dispatched, self._is_strict = dispatched, is_strict
         self._names: set[str] = set()
@@ -201,7 +203,7 @@ class Deletions:
     def _queue_counts(self) -> dict[str, int]:
         return {name: stated_queues(topic) for name, topic in (self._settings or {}).items()}
 
-    def _queues(self) -> dict[Queue, str]:
+    def _queues(self) -> dict[QueueName, str]:
         """Return the queues that have a directory, and its path."""
         directory = self._source.directory
         return {
@@ -226,7 +228,7 @@ class Deletions:
             if queue.topic in suspects and self._source.directory.names(path)
         }
 
-    def _begin(self, queue: Queue, trace: Trace | None) -> int | None:
+    def _begin(self, queue: QueueName, trace: Trace | None) -> int | None:
         known = {start.physical_offset for start in trace.starts} if trace else set[int]()
         for begin in (self._first_entry(queue), self._first_unit(queue)):
             is_expired = begin is not None and begin < self._source.log.min_offset

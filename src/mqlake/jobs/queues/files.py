@@ -14,7 +14,7 @@ from typing import Self
 
 from mqlake.formats.consume_queue import BLANK_ENTRY, ENTRY_SIZE, encode
 from mqlake.formats.file_name import segment_name
-from mqlake.jobs.queues.runs import Queue
+from mqlake.jobs.queues.runs import QueueName
 
 MAX_QUEUE_OFFSET = ((1 << 63) - 1) // ENTRY_SIZE
 """No entry has this queue offset or a higher one: its position would not fit into 63 bits."""
@@ -32,7 +32,7 @@ def file_size_for(size: int) -> int:
     return max(1, -(-size // ENTRY_SIZE)) * ENTRY_SIZE
 
 
-class QueueFiles:
+class QueueFileWriter:
     """Write stretches of entries below a directory, to `consumequeue/TOPIC/QUEUE/FILE`.
 
     Stretches are buffered up to a few megabytes, so that many small stretches of a queue become one
@@ -42,7 +42,7 @@ class QueueFiles:
     def __init__(self, root: Path, file_size: int) -> None:
         self._root = root
         self._file_size = file_size_for(file_size)
-        self._held: dict[Queue, list[tuple[int, bytes]]] = {}
+        self._held: dict[QueueName, list[tuple[int, bytes]]] = {}
         self._held_bytes = 0
         self._open: OrderedDict[Path, int] = OrderedDict()
 
@@ -58,7 +58,7 @@ class QueueFiles:
                 os.close(descriptor)
             self._open.clear()
 
-    def write(self, queue: Queue, first: int, entries: bytes) -> None:
+    def write(self, queue: QueueName, first: int, entries: bytes) -> None:
         """Write `entries` (20 bytes each) at queue offset `first` and following."""
         self._held.setdefault(queue, []).append((first * ENTRY_SIZE, entries))
         self._held_bytes += len(entries)
@@ -74,7 +74,7 @@ class QueueFiles:
         self._held.clear()
         self._held_bytes = 0
 
-    def write_blanks(self, queue: Queue, first: int, end: int) -> None:
+    def write_blanks(self, queue: QueueName, first: int, end: int) -> None:
         """Fill queue offsets [first, end) with blank entries."""
         step = len(_BLANKS) // ENTRY_SIZE
         for at in range(first, end, step):

@@ -11,9 +11,9 @@ import msgspec
 
 from mqlake.formats import consume_queue
 from mqlake.formats.consume_queue import ENTRY_SIZE
-from mqlake.jobs.queues.files import MAX_QUEUE_OFFSET, QueueFiles
+from mqlake.jobs.queues.files import MAX_QUEUE_OFFSET, QueueFileWriter
 from mqlake.jobs.queues.intervals import Interval, Intervals
-from mqlake.jobs.queues.runs import Queue, Run
+from mqlake.jobs.queues.runs import EntryRun, QueueName
 
 MOST_STRETCHES = 1 << 16
 """A queue's offsets are one stretch, or a few if records are lost; more are implausible."""
@@ -41,23 +41,23 @@ class OffsetAllocation:
 
     def __init__(
         self,
-        files: QueueFiles,
-        believable: Mapping[Queue, Interval],
-        taken: Mapping[Queue, Sequence[Interval]],
+        files: QueueFileWriter,
+        believable: Mapping[QueueName, Interval],
+        taken: Mapping[QueueName, Sequence[Interval]],
     ) -> None:
         self._files = files
         self._believable = believable
         self._taken = {queue: Intervals(stretches) for queue, stretches in taken.items()}
-        self._own: dict[Queue, Intervals] = {}
+        self._own: dict[QueueName, Intervals] = {}
         self.written = 0
         self.refused_count = 0
         self.refused: list[Refused] = []
 
-    def stated(self) -> dict[Queue, list[Interval]]:
+    def stated(self) -> dict[QueueName, list[Interval]]:
         """Return the plausible queue offsets in the records of this task."""
         return {queue: list(own) for queue, own in self._own.items() if len(own)}
 
-    def allocate(self, run: Run) -> None:
+    def allocate(self, run: EntryRun) -> None:
         """Write the entries of a run whose positions are free; refuse the others."""
         queue, first, end = run.queue, run.first, run.end
         own = self._own.get(queue)
@@ -69,7 +69,7 @@ class OffsetAllocation:
         else:
             self._allocate_some(run, own)
 
-    def _allocate_some(self, run: Run, own: Intervals) -> None:
+    def _allocate_some(self, run: EntryRun, own: Intervals) -> None:
         queue, first, end, entries = run.queue, run.first, run.end, run.entries
         low, high = self._believable.get(queue, (0, MAX_QUEUE_OFFSET))
         believed = len(own) < MOST_STRETCHES or first <= own.end
@@ -85,11 +85,11 @@ class OffsetAllocation:
             reason = TWICE if believed and low <= a < high else FAR
             self._refuse(_cut(entries, first, a, b), reason)
 
-    def _write(self, queue: Queue, first: int, end: int, entries: memoryview) -> None:
+    def _write(self, queue: QueueName, first: int, end: int, entries: memoryview) -> None:
         self._files.write(queue, first, bytes(entries))
         self.written += end - first
 
-    def _free(self, queue: Queue, own: Intervals, start: int, stop: int) -> Iterator[Interval]:
+    def _free(self, queue: QueueName, own: Intervals, start: int, stop: int) -> Iterator[Interval]:
         taken = self._taken.get(queue)
         for a, b in own.missing(start, stop):
             yield from taken.missing(a, b) if taken else ((a, b),)

@@ -17,7 +17,7 @@ from mqlake.store.queues.queue_files import queue_ids, topic_names
 from mqlake.store.queues.queue_kind import QueueKind
 
 
-class Queue(NamedTuple):
+class QueueName(NamedTuple):
     """The name of one consume queue."""
 
     topic: str
@@ -33,17 +33,17 @@ class Queue(NamedTuple):
         return f"consumequeue/{check_topic_name(self.topic)}/{self.queue_id}"
 
 
-def queues_of(directory: Directory, kind: QueueKind) -> Iterator[Queue]:
+def queues_of(directory: Directory, kind: QueueKind) -> Iterator[QueueName]:
     """Yield the queues of a kind that have files."""
     for topic in topic_names(directory, kind):
         for queue_id in queue_ids(directory, topic, kind):
-            yield Queue(topic, queue_id)
+            yield QueueName(topic, queue_id)
 
 
-class Run(NamedTuple):
+class EntryRun(NamedTuple):
     """Entries (20 bytes each) of one queue, the first of which has queue offset `first`."""
 
-    queue: Queue
+    queue: QueueName
     first: int
     entries: memoryview
 
@@ -59,17 +59,17 @@ class QueueNames:
     def __init__(self, table: QueueTable, left_out: Collection[str] = ()) -> None:
         self._table = table
         self._left_out = left_out
-        self._names: list[Queue | None] = []
+        self._names: list[QueueName | None] = []
 
-    def __getitem__(self, number: int) -> Queue | None:
+    def __getitem__(self, number: int) -> QueueName | None:
         while len(self._names) <= number:
             topic, queue_id = self._table[len(self._names)]
-            queue = Queue(topic.decode(), queue_id)
+            queue = QueueName(topic.decode(), queue_id)
             self._names.append(None if queue.topic in self._left_out else queue)
         return self._names[number]
 
 
-def runs(batch: Batch, names: QueueNames) -> Iterator[Run]:
+def runs(batch: Batch, names: QueueNames) -> Iterator[EntryRun]:
     """Yield each entry once of a batch that was scanned with `Want.DISPATCH`."""
     entries, starts, queue_offsets = group(batch)
     breaks = np.flatnonzero(np.diff(queue_offsets) != 1) + 1
@@ -80,4 +80,4 @@ def runs(batch: Batch, names: QueueNames) -> Iterator[Run]:
     for index, (number, first) in enumerate(zip(numbers.tolist(), firsts.tolist(), strict=True)):
         queue = names[number]
         if queue is not None:
-            yield Run(queue, first, data[edge[index] : edge[index + 1]])
+            yield EntryRun(queue, first, data[edge[index] : edge[index + 1]])

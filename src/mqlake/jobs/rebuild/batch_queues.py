@@ -20,8 +20,8 @@ from mqlake.formats.file_name import check_topic_name, parse_segment_name, segme
 from mqlake.jobs.queues.batch_units import units_of
 from mqlake.jobs.queues.carry_over import link
 from mqlake.jobs.queues.deletions import QueueTracer
-from mqlake.jobs.queues.runs import Queue, queues_of
-from mqlake.jobs.source import Source
+from mqlake.jobs.queues.runs import QueueName, queues_of
+from mqlake.jobs.source import StoreSource
 from mqlake.storage.read_file import read_file
 from mqlake.store.queues.owned_queue import MOST_BLANKS
 from mqlake.store.queues.queue_kind import BATCH
@@ -96,7 +96,7 @@ class BatchQueues(NamedTuple):
 
 
 def rebuild_batch_queues(
-    source: Source, pieces: Sequence[UnitPiece], new: Path, *, in_place: bool
+    source: StoreSource, pieces: Sequence[UnitPiece], new: Path, *, in_place: bool
 ) -> BatchQueues:
     """Write the files of all batch consume queues below `new`.
 
@@ -108,15 +108,15 @@ def rebuild_batch_queues(
         in_place: keep the queues whose records are all gone, because their files contain the next
             offset.
     """
-    by_queue: dict[Queue, list[UnitPiece]] = {}
+    by_queue: dict[QueueName, list[UnitPiece]] = {}
     for piece in pieces:
-        by_queue.setdefault(Queue(piece.topic, piece.queue_id), []).append(piece)
+        by_queue.setdefault(QueueName(piece.topic, piece.queue_id), []).append(piece)
     old = {queue: _OldFiles(source, *queue) for queue in queues_of(source.directory, BATCH)}
     sizes = (size for files in old.values() if (size := files.size))
     size = BATCH.file_size(next(sizes, DEFAULT_FILE_SIZE))
     units = refused = kept = 0
     for queue, parts in sorted(by_queue.items()):
-        files = _Files(new / _path(*queue), size)
+        files = _BatchQueueWriter(new / _path(*queue), size)
         with files:
             refused += files.write_all(_units(parts), old.get(queue))
         units += files.units
@@ -133,7 +133,7 @@ def _units(pieces: Sequence[UnitPiece]) -> Iterator[BatchQueueUnit]:
                 yield batch_consume_queue.decode(file.read(UNIT_SIZE))
 
 
-class _Files:
+class _BatchQueueWriter:
     """Writes the files of one queue in order."""
 
     def __init__(self, directory: Path, size: int) -> None:
@@ -187,7 +187,7 @@ def _path(topic: str, queue_id: int) -> str:
 class _OldFiles:
     """The files of a queue of the store."""
 
-    def __init__(self, source: Source, topic: str, queue_id: int) -> None:
+    def __init__(self, source: StoreSource, topic: str, queue_id: int) -> None:
         self._source, self._path = source, _path(topic, queue_id)
         found = ((parse_segment_name(name), name) for name in source.directory.names(self._path))
         self._names = sorted((base, name) for base, name in found if base is not None)

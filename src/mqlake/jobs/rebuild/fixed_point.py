@@ -21,9 +21,9 @@ from mqlake.formats.record import MIN_SIZE
 from mqlake.jobs.engine import Engine
 from mqlake.jobs.queues.deletions import Deletions
 from mqlake.jobs.queues.intervals import Interval, Intervals
-from mqlake.jobs.queues.runs import Queue
-from mqlake.jobs.rebuild.stage_queues import QueueJob, QueuePart, build_queues
-from mqlake.jobs.source import Source
+from mqlake.jobs.queues.runs import QueueName
+from mqlake.jobs.rebuild.stage_queues import QueuePart, RebuildQueueJob, build_queues
+from mqlake.jobs.source import StoreSource
 from mqlake.jobs.splits.log_end import log_end
 from mqlake.jobs.splits.splits import Job, clip, jobs_of, join_gaps, run_until_met
 from mqlake.store.log.segments import CommitLog
@@ -31,10 +31,10 @@ from mqlake.store.log.segments import CommitLog
 _TOLERATED = 1024
 """Queue offsets that a queue may lack although no record is lost."""
 
-Taken = dict[Queue, list[Interval]]
+Taken = dict[QueueName, list[Interval]]
 
 
-class Outcome(msgspec.Struct, frozen=True):
+class FixedPoint(msgspec.Struct, frozen=True):
     """The result of the last pass.
 
     Attributes:
@@ -55,8 +55,12 @@ class Outcome(msgspec.Struct, frozen=True):
 
 
 def run_to_fixed_point(
-    engine: Engine, source: Source, jobs: list[Job], template: QueueJob, deletions: Deletions
-) -> Outcome:
+    engine: Engine,
+    source: StoreSource,
+    jobs: list[Job],
+    template: RebuildQueueJob,
+    deletions: Deletions,
+) -> FixedPoint:
     """Run stage one until a pass confirms its assumptions.
 
     `template` is a job without splits, whose two directories exist and are empty.
@@ -78,11 +82,11 @@ def run_to_fixed_point(
     taken = _taken(parts)
     if any(taken):
         parts = stage.run(jobs, believable=believable, taken=taken)
-    return Outcome(parts, gaps, end, seen - _records(parts), lost, stage.passes)
+    return FixedPoint(parts, gaps, end, seen - _records(parts), lost, stage.passes)
 
 
 class _Stage:
-    def __init__(self, engine: Engine, template: QueueJob, deletions: Deletions) -> None:
+    def __init__(self, engine: Engine, template: RebuildQueueJob, deletions: Deletions) -> None:
         self._engine, self._template, self._deletions = engine, template, deletions
         self.passes = 0
 
@@ -90,7 +94,7 @@ class _Stage:
         self,
         jobs: Sequence[Job],
         *,
-        believable: dict[Queue, Interval] | None = None,
+        believable: dict[QueueName, Interval] | None = None,
         taken: Sequence[Taken] | None = None,
     ) -> list[QueuePart]:
         template = msgspec.structs.replace(
@@ -113,9 +117,9 @@ def _records(parts: Iterable[QueuePart]) -> int:
     return sum(part.records - part.damaged_bodies for part in parts)
 
 
-def queue_offsets(parts: Iterable[QueuePart]) -> dict[Queue, Intervals]:
+def queue_offsets(parts: Iterable[QueuePart]) -> dict[QueueName, Intervals]:
     """Return the queue offsets that the records of each queue state."""
-    stretches: dict[Queue, list[Interval]] = defaultdict(list)
+    stretches: dict[QueueName, list[Interval]] = defaultdict(list)
     for part in parts:
         for queue, stated in part.stated.items():
             stretches[queue] += stated
@@ -129,13 +133,13 @@ def _lost(log: CommitLog, gaps: Sequence[Gap], end: int) -> int:
     return (missing + damaged) // MIN_SIZE
 
 
-def _believable(parts: Sequence[QueuePart], lost: int) -> dict[Queue, Interval]:
+def _believable(parts: Sequence[QueuePart], lost: int) -> dict[QueueName, Interval]:
     """Return bounds for the queues whose offsets are too far apart to be all true.
 
     Nothing protects a queue offset against damage: the CRC covers only the body. A queue's offsets
     are consecutive except for lost records, so the bounds enclose most of them.
     """
-    bounds: dict[Queue, Interval] = {}
+    bounds: dict[QueueName, Interval] = {}
     for queue, stated in queue_offsets(parts).items():
         widest = 2 * stated.count + lost + _TOLERATED
         if stated.end - stated.first > widest:
@@ -159,7 +163,7 @@ def _densest(stretches: Sequence[Interval], width: int) -> Interval:
 
 def _taken(parts: Sequence[QueuePart]) -> list[Taken]:
     """Return, for each task, the queue offsets that tasks before it share with it."""
-    before: dict[Queue, Intervals] = {}
+    before: dict[QueueName, Intervals] = {}
     taken: list[Taken] = []
     for part in parts:
         taken.append({})

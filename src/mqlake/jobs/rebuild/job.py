@@ -22,14 +22,14 @@ from mqlake.jobs.engine import Engine
 from mqlake.jobs.linked_parts import link_scratch, linked_parts
 from mqlake.jobs.queues.carry_over import carry_over
 from mqlake.jobs.queues.deletions import Deletions
-from mqlake.jobs.queues.files import QueueFiles
+from mqlake.jobs.queues.files import QueueFileWriter
 from mqlake.jobs.rebuild import stage_index
 from mqlake.jobs.rebuild.batch_queues import rebuild_batch_queues
-from mqlake.jobs.rebuild.fixed_point import Outcome, queue_offsets, run_to_fixed_point
+from mqlake.jobs.rebuild.fixed_point import FixedPoint, queue_offsets, run_to_fixed_point
 from mqlake.jobs.rebuild.settings import Settings, settle
 from mqlake.jobs.rebuild.stage_index import IndexPart, build_index
-from mqlake.jobs.rebuild.stage_queues import QueueJob, QueuePart
-from mqlake.jobs.source import Source, open_source
+from mqlake.jobs.rebuild.stage_queues import QueuePart, RebuildQueueJob
+from mqlake.jobs.source import StoreSource, open_source
 from mqlake.jobs.splits.log_end import damage
 from mqlake.jobs.splits.splits import plan, spans
 from mqlake.jobs.swap import Exchange, require_empty
@@ -122,7 +122,7 @@ def rebuild(
         JobError: `out` is not empty, or the store cannot be rebuilt.
     """
 
-    def settings_of(source: Source) -> Settings:
+    def settings_of(source: StoreSource) -> Settings:
         return settle(
             source.snapshot,
             queue_file_size=queue_file_size,
@@ -154,7 +154,7 @@ def rebuild(
 
 def _build(
     engine: Engine,
-    source: Source,
+    source: StoreSource,
     settings: Settings,
     directory: LocalOwnedDirectory,
     tasks: int | None,
@@ -164,7 +164,7 @@ def _build(
     deletions = Deletions(source, source.undispatched_from, is_strict=True)
     keys.mkdir()
     covered = spans(source.log)
-    template = QueueJob(
+    template = RebuildQueueJob(
         source.path,
         (),
         str(new),
@@ -231,7 +231,7 @@ def _refused(log: CommitLog, parts: Sequence[QueuePart]) -> Iterator[Damage]:
             yield Damage(segment.path, at, 0, f"the record has no queue entry: {refused.reason}")
 
 
-def _fill(root: Path, file_size: int, outcome: Outcome) -> int:
+def _fill(root: Path, file_size: int, outcome: FixedPoint) -> int:
     """Write the blank entries: RocketMQ's own before a queue's first record, and for lost ones.
 
     RocketMQ's recovery would end a queue at a position without an entry.
@@ -245,7 +245,7 @@ def _fill(root: Path, file_size: int, outcome: Outcome) -> int:
             "lost; this commit log cannot be rebuilt"
         )
     count = 0
-    with QueueFiles(root, file_size) as files:
+    with QueueFileWriter(root, file_size) as files:
         for queue, offsets in queues.items():
             lead = (files.first_of_file(offsets.first), offsets.first)
             for start, end in (lead, *lost[queue]):

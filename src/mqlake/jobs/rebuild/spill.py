@@ -29,7 +29,7 @@ class Spill(msgspec.Struct, frozen=True):
     windows: list[int]
 
 
-class Piece(msgspec.Struct, frozen=True):
+class WindowKeys(msgspec.Struct, frozen=True):
     """`take` keys of one window, after its first `skip`; `position` in bytes, `keys` in all."""
 
     path: str
@@ -39,7 +39,7 @@ class Piece(msgspec.Struct, frozen=True):
     take: int
 
 
-class Keys(NamedTuple):
+class SpilledKeys(NamedTuple):
     """Some index keys in order: hashes, physical offsets (bytes), store times (milliseconds)."""
 
     hashes: Ints
@@ -63,7 +63,7 @@ class SpillWriter:
         if kind is not None:
             self._path.unlink(missing_ok=True)
 
-    def write(self, keys: Keys) -> None:
+    def write(self, keys: SpilledKeys) -> None:
         """Append one window."""
         if len(keys.hashes) == 0:
             return
@@ -77,9 +77,9 @@ class SpillWriter:
         return Spill(str(self._path), self._windows)
 
 
-def divide(spills: Sequence[Spill], share: int) -> list[list[Piece]]:
+def divide(spills: Sequence[Spill], share: int) -> list[list[WindowKeys]]:
     """Divide the keys of all spills, in order, into shares of `share` keys; the last has fewer."""
-    shares: list[list[Piece]] = []
+    shares: list[list[WindowKeys]] = []
     room = 0
     for spill in spills:
         position = 0
@@ -90,19 +90,19 @@ def divide(spills: Sequence[Spill], share: int) -> list[list[Piece]]:
                     shares.append([])
                     room = share
                 take = min(room, keys - skip)
-                shares[-1].append(Piece(spill.path, position, keys, skip, take))
+                shares[-1].append(WindowKeys(spill.path, position, keys, skip, take))
                 skip, room = skip + take, room - take
             position += keys * KEY_SIZE
     return shares
 
 
-def last_key(share: Sequence[Piece]) -> Piece:
+def last_key(share: Sequence[WindowKeys]) -> WindowKeys:
     """Return the last key of a share that is not empty."""
     last = share[-1]
-    return Piece(last.path, last.position, last.keys, last.skip + last.take - 1, 1)
+    return WindowKeys(last.path, last.position, last.keys, last.skip + last.take - 1, 1)
 
 
-def read(pieces: Sequence[Piece]) -> Iterator[Keys]:
+def read(pieces: Sequence[WindowKeys]) -> Iterator[SpilledKeys]:
     """Yield the keys of each piece."""
     for piece in pieces:
         descriptor = os.open(piece.path, os.O_RDONLY | os.O_CLOEXEC)
@@ -111,7 +111,7 @@ def read(pieces: Sequence[Piece]) -> Iterator[Keys]:
         finally:
             os.close(descriptor)
         chosen = slice(piece.skip, piece.skip + piece.take)
-        yield Keys(
+        yield SpilledKeys(
             _column(data, np.int32, piece.keys, 16 * piece.keys)[chosen],
             _column(data, np.int64, piece.keys, 0)[chosen],
             _column(data, np.int64, piece.keys, 8 * piece.keys)[chosen],

@@ -19,7 +19,7 @@ from mqlake.formats.index_file import IndexHeader
 from mqlake.jobs.disk_faults import reports_disk_faults
 from mqlake.jobs.rebuild import spill
 from mqlake.jobs.rebuild.index_writer import IndexFileWriter
-from mqlake.jobs.rebuild.spill import Piece, Spill
+from mqlake.jobs.rebuild.spill import Spill, WindowKeys
 
 _LATEST_NAME = 253_402_300_799_999 - 24 * 3600 * 1000
 """The latest time, in milliseconds, that can be a file name in any time zone: end of 9999."""
@@ -38,8 +38,8 @@ class IndexJob(msgspec.Struct, frozen=True):
     number: int
     slots: int
     max_entries: int
-    share: list[Piece]
-    before: Piece | None
+    share: list[WindowKeys]
+    before: WindowKeys | None
 
 
 class IndexPart(msgspec.Struct, frozen=True):

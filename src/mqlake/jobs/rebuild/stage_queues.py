@@ -12,18 +12,18 @@ from mqlake.formats.dialect import Dialect
 from mqlake.formats.record import Fault
 from mqlake.jobs.disk_faults import reports_disk_faults
 from mqlake.jobs.queues.deletions import DeadRecords, QueueTracer
-from mqlake.jobs.queues.files import QueueFiles
+from mqlake.jobs.queues.files import QueueFileWriter
 from mqlake.jobs.queues.intervals import Interval
 from mqlake.jobs.queues.offset_allocation import OffsetAllocation, Refused
-from mqlake.jobs.queues.runs import Queue, QueueNames, runs
+from mqlake.jobs.queues.runs import QueueName, QueueNames, runs
 from mqlake.jobs.rebuild.batch_queues import UnitPiece, UnitWriter
-from mqlake.jobs.rebuild.spill import Keys, Spill, SpillWriter
-from mqlake.jobs.splits.splits import Scanned, Split, scan_of
+from mqlake.jobs.rebuild.spill import Spill, SpilledKeys, SpillWriter
+from mqlake.jobs.splits.splits import ScannedSplit, Split, scan_of
 from mqlake.storage.local import LocalDirectory
 from mqlake.store.incarnations.restarts import Trace
 
 
-class QueueJob(msgspec.Struct, frozen=True):
+class RebuildQueueJob(msgspec.Struct, frozen=True):
     """The input of one task of stage one.
 
     Attributes:
@@ -45,8 +45,8 @@ class QueueJob(msgspec.Struct, frozen=True):
     delay_levels: tuple[int, ...]
     batch_topics: frozenset[str]
     dead: DeadRecords
-    believable: dict[Queue, Interval] = {}
-    taken: dict[Queue, list[Interval]] = {}
+    believable: dict[QueueName, Interval] = {}
+    taken: dict[QueueName, list[Interval]] = {}
 
 
 class QueuePart(msgspec.Struct):
@@ -59,9 +59,9 @@ class QueuePart(msgspec.Struct):
     last record that belongs to a queue, and of the last record with an index key.
     """
 
-    scanned: list[Scanned]
+    scanned: list[ScannedSplit]
     spill: Spill
-    stated: dict[Queue, list[Interval]]
+    stated: dict[QueueName, list[Interval]]
     records: int = 0
     damaged_bodies: int = 0
     entries: int = 0
@@ -79,12 +79,12 @@ class QueuePart(msgspec.Struct):
 
 
 @reports_disk_faults
-def build_queues(job: QueueJob) -> QueuePart:
+def build_queues(job: RebuildQueueJob) -> QueuePart:
     """Scan the splits; write queue entries to their positions, and keys to a scratch file."""
     store = LocalDirectory(job.store)
     with (
         SpillWriter(Path(job.keys)) as spill,
-        QueueFiles(Path(job.output), job.queue_file_size) as files,
+        QueueFileWriter(Path(job.output), job.queue_file_size) as files,
     ):
         tracer = QueueTracer(job.dead)
         units = UnitWriter(Path(job.keys), job.batch_topics, tracer)
@@ -118,7 +118,7 @@ def _take(batch: Batch, part: QueuePart, spill: SpillWriter) -> None:
     offsets, times, counts = (
         records[name] for name in ("physical_offset", "store_timestamp", "key_count")
     )
-    spill.write(Keys(keys["hash"], np.repeat(offsets, counts), np.repeat(times, counts)))
+    spill.write(SpilledKeys(keys["hash"], np.repeat(offsets, counts), np.repeat(times, counts)))
     part.records += len(records)
     part.damaged_bodies += int(np.count_nonzero(records["fault"] == Fault.CRC))
     part.keys += len(keys)

@@ -64,7 +64,7 @@ class Split(msgspec.Struct, frozen=True):
         return f"commitlog/{segment_name(self.segment)}"
 
 
-class Scanned(msgspec.Struct, frozen=True):
+class ScannedSplit(msgspec.Struct, frozen=True):
     """The result of scanning a split; physical offsets in bytes.
 
     It accounts for the bytes from `start`, its first record, to `stop`: each is in a record or in a
@@ -92,7 +92,7 @@ class Scanned(msgspec.Struct, frozen=True):
 def scan_of(
     store: Directory,
     split: Split,
-    scanned: list[Scanned],
+    scanned: list[ScannedSplit],
     *,
     want: Want = Want.DISPATCH,
     dialect: Dialect = Dialect.V5_5,
@@ -117,31 +117,31 @@ def scan_of(
         file.close()
 
 
-def _scanned(split: Split, scan: SegmentScan, file: ReadableFile) -> Scanned:
+def _scanned(split: Split, scan: SegmentScan, file: ReadableFile) -> ScannedSplit:
     if split.exact or scan.start < split.end:
-        return Scanned(split, scan.start, scan.stop, scan.gaps)
+        return ScannedSplit(split, scan.start, scan.stop, scan.gaps)
     # The bytes between the records may be the unwritten rest of a file that has no holes.
     again = SegmentScan(
         file, split.segment, split.start, split.end, exact=True, crc=False, want=Want.LOCATE
     )
     for _ in again:
         pass
-    return Scanned(split, scan.start, scan.stop, again.gaps)
+    return ScannedSplit(split, scan.start, scan.stop, again.gaps)
 
 
 Job = tuple[Split, ...]
 
 
-class Part(Protocol):
+class SplitResult(Protocol):
     """What a task over splits returns, besides its own result."""
 
     @property
-    def scanned(self) -> list[Scanned]:
+    def scanned(self) -> list[ScannedSplit]:
         """The results of its scans, in the order of its splits."""
         ...
 
 
-P = TypeVar("P", bound=Part)
+P = TypeVar("P", bound=SplitResult)
 
 
 def plan(spans: Sequence[Span], parallelism: int, count: int | None = None) -> list[Job]:
@@ -182,13 +182,13 @@ def clip(jobs: Sequence[Job], end: int) -> list[Job]:
     return [job for job in clipped if job]
 
 
-def stitch(jobs: Sequence[Sequence[Scanned]]) -> list[Job] | None:
+def stitch(jobs: Sequence[Sequence[ScannedSplit]]) -> list[Job] | None:
     """Return None if all splits met, otherwise the jobs for another pass. `jobs` are in log order.
 
     In the next pass, the first split of a segment that did not meet extends from the true boundary
     to the segment's end, so that nothing in this segment can fail to meet again.
     """
-    previous: dict[int, Scanned] = {}
+    previous: dict[int, ScannedSplit] = {}
     boundaries: dict[int, int] = {}
     broken: set[int] = set()
     fixed: list[list[Split]] = []
@@ -224,12 +224,12 @@ def run_until_met(run: Callable[[Sequence[Job]], list[P]], jobs: list[Job]) -> l
         jobs = fixed
 
 
-def jobs_of(parts: Sequence[Part]) -> list[Job]:
+def jobs_of(parts: Sequence[SplitResult]) -> list[Job]:
     """Return the jobs of a pass from the results of its tasks."""
     return [tuple(scanned.split for scanned in part.scanned) for part in parts]
 
 
-def _meets(before: Scanned | None, scanned: Scanned, boundary: int) -> bool:
+def _meets(before: ScannedSplit | None, scanned: ScannedSplit, boundary: int) -> bool:
     if before is not None and before.ends_in_gap:
         return True
     if not scanned.found:
@@ -238,7 +238,7 @@ def _meets(before: Scanned | None, scanned: Scanned, boundary: int) -> bool:
     return scanned.start == boundary
 
 
-def join_gaps(jobs: Sequence[Sequence[Scanned]]) -> list[Gap]:
+def join_gaps(jobs: Sequence[Sequence[ScannedSplit]]) -> list[Gap]:
     """Return the gaps of all splits, ascending; a gap that the end of a split has cut is joined
     again.
     """

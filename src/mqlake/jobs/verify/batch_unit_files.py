@@ -15,7 +15,7 @@ from mqlake.errors import StoreError, raise_passing
 from mqlake.formats import batch_consume_queue
 from mqlake.formats.batch_consume_queue import UNIT_SIZE, BatchQueueUnit
 from mqlake.formats.file_name import check_topic_name, parse_segment_name, segment_name
-from mqlake.jobs.queues.runs import Queue
+from mqlake.jobs.queues.runs import QueueName
 from mqlake.storage.protocol import Directory, ReadableFile
 from mqlake.store.queues.queue_kind import BATCH
 
@@ -41,7 +41,7 @@ class _Row(NamedTuple):
 class BatchUnitFiles:
     """The units of one queue, without those of holes."""
 
-    def __init__(self, store: Directory, queue: Queue) -> None:
+    def __init__(self, store: Directory, queue: QueueName) -> None:
         self._store = store
         self._path = f"{BATCH.directory}/{check_topic_name(queue.topic)}/{queue.queue_id}"
         self._open: tuple[str, ReadableFile] | None = None

@@ -14,7 +14,7 @@ from mqlake.jobs.disk_faults import reports_disk_faults
 from mqlake.jobs.queues.deletions import DeadRecords
 from mqlake.jobs.queues.intervals import Interval, Intervals
 from mqlake.jobs.queues.offset_allocation import MOST_STRETCHES
-from mqlake.jobs.queues.runs import Queue
+from mqlake.jobs.queues.runs import QueueName
 from mqlake.jobs.verify.batch_unit_files import BatchUnitFiles, UnitPosition
 from mqlake.jobs.verify.findings import EntryFindings
 from mqlake.jobs.verify.log_bounds import LogBounds
@@ -46,11 +46,11 @@ class UnitCheck:
     ) -> None:
         self._store, self._log, self._dead = store, log, dead
         self._undispatched_from, self._is_writing = undispatched_from, is_writing
-        self._files: OrderedDict[Queue, BatchUnitFiles] = OrderedDict()
-        self._stated: dict[Queue, Intervals] = {}
+        self._files: OrderedDict[QueueName, BatchUnitFiles] = OrderedDict()
+        self._stated: dict[QueueName, Intervals] = {}
         self.findings = EntryFindings()
 
-    def stated(self) -> dict[Queue, list[Interval]]:
+    def stated(self) -> dict[QueueName, list[Interval]]:
         """Return the queue offsets in the records."""
         return {queue: list(offsets) for queue, offsets in self._stated.items()}
 
@@ -60,7 +60,7 @@ class UnitCheck:
             files.close()
         self._files.clear()
 
-    def check(self, queue: Queue, units: Iterable[BatchQueueUnit]) -> None:
+    def check(self, queue: QueueName, units: Iterable[BatchQueueUnit]) -> None:
         """Compare units of a queue. Units of the next call must be later in the log."""
         stated = self._stated.setdefault(queue, Intervals())
         files = self._files_of(queue)
@@ -75,14 +75,14 @@ class UnitCheck:
                 stated.add(unit.base_offset, unit.end_offset)
                 self._check_one(queue, unit, files)
 
-    def _files_of(self, queue: Queue) -> BatchUnitFiles:
+    def _files_of(self, queue: QueueName) -> BatchUnitFiles:
         files = self._files.pop(queue, None) or BatchUnitFiles(self._store, queue)
         self._files[queue] = files
         if len(self._files) > _OPEN_QUEUES:
             self._files.popitem(last=False)[1].close()
         return files
 
-    def _check_one(self, queue: Queue, expected: BatchQueueUnit, files: BatchUnitFiles) -> None:
+    def _check_one(self, queue: QueueName, expected: BatchQueueUnit, files: BatchUnitFiles) -> None:
         findings, at = self.findings, expected.physical_offset
         place, actual = files.find(expected.base_offset)
         if actual == expected:
@@ -99,7 +99,7 @@ class UnitCheck:
             findings.wrong.add_at(*place, UNIT_SIZE, reason)
 
     def _is_repeated(
-        self, queue: Queue, expected: BatchQueueUnit, found: BatchQueueUnit | None
+        self, queue: QueueName, expected: BatchQueueUnit, found: BatchQueueUnit | None
     ) -> bool:
         """Return whether an earlier record with a unit contains these or later queue offsets."""
         if found is None:
@@ -163,7 +163,7 @@ def _sort_out(
             findings.dangling.add_at(*place, UNIT_SIZE, reason)
 
 
-def newest_unit(store: LocalDirectory, log: CommitLog, queues: Iterable[Queue]) -> int:
+def newest_unit(store: LocalDirectory, log: CommitLog, queues: Iterable[QueueName]) -> int:
     """Return the greatest physical offset that the last unit of a queue correctly names.
 
     -1 if no last unit is correct.

@@ -174,7 +174,7 @@ def _entries(view: memoryview, plan: IndexPlan) -> Entries:
     return np.frombuffer(view[start:end], _ENTRY)
 
 
-class _Part(NamedTuple):
+class _IndexEntries(NamedTuple):
     """Some consecutive entries of one file: the first has number `number`."""
 
     plan: IndexPlan
@@ -182,15 +182,15 @@ class _Part(NamedTuple):
     entries: Entries
 
 
-class _Keys(NamedTuple):
+class _ExpectedKeys(NamedTuple):
     """The index entries that some records should have, in order."""
 
     hashes: NDArray[np.int32]
     offsets: NDArray[np.int64]
     times: NDArray[np.int64]
 
-    def cut(self, start: int, end: int) -> _Keys:
-        return _Keys(self.hashes[start:end], self.offsets[start:end], self.times[start:end])
+    def cut(self, start: int, end: int) -> _ExpectedKeys:
+        return _ExpectedKeys(self.hashes[start:end], self.offsets[start:end], self.times[start:end])
 
 
 class KeyCheck:
@@ -226,19 +226,19 @@ class KeyCheck:
         else:
             self._compare(expected, parts, gaps)
 
-    def _parts(self, start: int, end: int) -> Iterator[_Part]:
+    def _parts(self, start: int, end: int) -> Iterator[_IndexEntries]:
         for plan, entries in zip(self._plans, self._entries, strict=True):
             offsets = entries["physical_offset"]
             if plan.ordered:
                 first = bisect_left(offsets, start)
                 last = bisect_left(offsets, end, first)
                 if first < last:
-                    yield _Part(plan, first + 1, entries[first:last])
+                    yield _IndexEntries(plan, first + 1, entries[first:last])
             else:
                 for row in np.flatnonzero((offsets >= start) & (offsets < end)).tolist():
-                    yield _Part(plan, row + 1, entries[row : row + 1])
+                    yield _IndexEntries(plan, row + 1, entries[row : row + 1])
 
-    def _all_equal(self, expected: _Keys, parts: Sequence[_Part]) -> bool:
+    def _all_equal(self, expected: _ExpectedKeys, parts: Sequence[_IndexEntries]) -> bool:
         if len(expected.hashes) != sum(len(part.entries) for part in parts):
             return False
         at = 0
@@ -249,7 +249,7 @@ class KeyCheck:
             at = end
         return True
 
-    def _report_missing(self, expected: _Keys) -> None:
+    def _report_missing(self, expected: _ExpectedKeys) -> None:
         due = expected.offsets < self._undispatched_from
         missing = np.flatnonzero(due)
         self.findings.undispatched += len(due) - len(missing)
@@ -264,7 +264,9 @@ class KeyCheck:
             at = offset - segment.base
             self.findings.missing.add_at(segment.path, at, 0, reason)
 
-    def _compare(self, expected: _Keys, parts: Sequence[_Part], gaps: Sequence[Gap]) -> None:
+    def _compare(
+        self, expected: _ExpectedKeys, parts: Sequence[_IndexEntries], gaps: Sequence[Gap]
+    ) -> None:
         columns = (column.tolist() for column in expected)
         times: dict[tuple[int, int], int] = {}
         due: Counter[tuple[int, int]] = Counter()
@@ -302,7 +304,7 @@ class KeyCheck:
                 else:
                     self._missing(offset, key_hash)
 
-    def _count(self, part: _Part, row: int, seconds: int, time: int) -> None:
+    def _count(self, part: _IndexEntries, row: int, seconds: int, time: int) -> None:
         number = part.number + row
         due = index_file.seconds_since(part.plan.begin_timestamp, time)
         if number == 1 or seconds == due:
@@ -313,17 +315,17 @@ class KeyCheck:
         self.findings.wrong.add_at(part.plan.path, at, ENTRY_SIZE, reason)
 
 
-def _keys(batch: Batch) -> _Keys:
+def _keys(batch: Batch) -> _ExpectedKeys:
     counts = batch.records["key_count"]
     offsets = np.repeat(batch.records["physical_offset"], counts)
     times = np.repeat(batch.records["store_timestamp"], counts)
-    return _Keys(batch.keys["hash"], offsets, times)
+    return _ExpectedKeys(batch.keys["hash"], offsets, times)
 
 
-_NO_KEYS = _Keys(np.zeros(0, np.int32), np.zeros(0, np.int64), np.zeros(0, np.int64))
+_NO_KEYS = _ExpectedKeys(np.zeros(0, np.int32), np.zeros(0, np.int64), np.zeros(0, np.int64))
 
 
-def _equal(expected: _Keys, part: _Part) -> bool:
+def _equal(expected: _ExpectedKeys, part: _IndexEntries) -> bool:
     entries, begin = part.entries, part.plan.begin_timestamp
     # RocketMQ counts the seconds of a file's first entry from the end of the previous file.
     first = 1 if part.number == 1 else 0

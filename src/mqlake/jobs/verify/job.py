@@ -21,8 +21,8 @@ from mqlake.jobs.engine import Engine
 from mqlake.jobs.queues.carry_over import LIGHT_PREFIX
 from mqlake.jobs.queues.deletions import Deletions
 from mqlake.jobs.queues.intervals import Interval, Intervals
-from mqlake.jobs.queues.runs import Queue, queues_of
-from mqlake.jobs.source import Source, open_source
+from mqlake.jobs.queues.runs import QueueName, queues_of
+from mqlake.jobs.source import StoreSource, open_source
 from mqlake.jobs.splits.log_end import damage, log_end
 from mqlake.jobs.splits.splits import Job, clip, jobs_of, join_gaps, plan, run_until_met, spans
 from mqlake.jobs.verify.batch_units import check_unit_files
@@ -109,7 +109,7 @@ def verify(
 
 
 class _Verification:
-    def __init__(self, engine: Engine, source: Source, delay_levels: tuple[int, ...]) -> None:
+    def __init__(self, engine: Engine, source: StoreSource, delay_levels: tuple[int, ...]) -> None:
         self._engine = engine
         self._source = source
         self._log = source.log
@@ -212,7 +212,7 @@ class _Verification:
             found += self._engine.run(check_unit_files, units, "batch consume queues")
         return len(simple) + len(batches), merged(found)
 
-    def _queues(self, kind: QueueKind) -> Iterator[Queue]:
+    def _queues(self, kind: QueueKind) -> Iterator[QueueName]:
         """Yield the queues that have files, without light ones."""
         return (
             queue
@@ -221,7 +221,7 @@ class _Verification:
         )
 
     def _queue_jobs(
-        self, queues: Sequence[tuple[Queue, list[Interval]]], damaged: list[Interval]
+        self, queues: Sequence[tuple[QueueName, list[Interval]]], damaged: list[Interval]
     ) -> list[QueueFilesJob]:
         share = -(-len(queues) // self._engine.parallelism) or 1
         log, dead = (self._log.min_offset, self._end), self._deletions.dead
@@ -239,10 +239,10 @@ class _Verification:
 
 
 def _stated(
-    queues: Iterable[Queue], parts: Iterable[Mapping[Queue, list[Interval]]]
-) -> list[tuple[Queue, list[Interval]]]:
+    queues: Iterable[QueueName], parts: Iterable[Mapping[QueueName, list[Interval]]]
+) -> list[tuple[QueueName, list[Interval]]]:
     """Return the queue offsets in records, also for queues that have only files."""
-    stated: dict[Queue, list[Interval]] = {queue: [] for queue in queues}
+    stated: dict[QueueName, list[Interval]] = {queue: [] for queue in queues}
     for part in parts:
         for queue, offsets in part.items():
             stated.setdefault(queue, []).extend(offsets)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from mqlake.errors import StoreError, raise_passing
 from mqlake.formats.consume_queue import ENTRY_SIZE
 from mqlake.formats.file_name import segment_name
-from mqlake.jobs.queues.runs import Queue
+from mqlake.jobs.queues.runs import QueueName
 from mqlake.storage.protocol import Directory, ReadableFile
 from mqlake.store.queues.queue_files import QueueFile, QueueFiles
 
@@ -17,15 +17,15 @@ _OPEN_QUEUES = 1024
 _OPEN_FILES = 64
 
 
-class QueueBytes:
+class QueueEntryReader:
     """The bytes of all queues of a store; bytes that are in no file are zero."""
 
     def __init__(self, store: Directory) -> None:
         self._store = store
-        self._queues: OrderedDict[Queue, list[QueueFile]] = OrderedDict()
+        self._queues: OrderedDict[QueueName, list[QueueFile]] = OrderedDict()
         self._files: OrderedDict[str, ReadableFile] = OrderedDict()
 
-    def files(self, queue: Queue) -> list[QueueFile]:
+    def files(self, queue: QueueName) -> list[QueueFile]:
         """Return the files of a queue, ascending."""
         files = self._queues.get(queue)
         if files is None:
@@ -34,7 +34,7 @@ class QueueBytes:
                 self._queues.popitem(last=False)
         return files
 
-    def read(self, queue: Queue, first: int, end: int) -> bytes:
+    def read(self, queue: QueueName, first: int, end: int) -> bytes:
         """Return the entries of queue offsets [first, end): 20 bytes each."""
         files = self.files(queue)
         parts: list[bytes] = []
@@ -52,7 +52,7 @@ class QueueBytes:
                 break
         return b"".join(parts).ljust((end - first) * ENTRY_SIZE, b"\0")
 
-    def written(self, queue: Queue) -> Iterator[tuple[int, int]]:
+    def written(self, queue: QueueName) -> Iterator[tuple[int, int]]:
         """Yield the stretches of queue offsets that are not holes of the files, ascending."""
         for file in self.files(queue):
             opened = self._open(queue, file)
@@ -63,7 +63,7 @@ class QueueBytes:
                 last = min(file.end, file.first - (-end // ENTRY_SIZE))
                 yield first, last
 
-    def place(self, queue: Queue, queue_offset: int) -> tuple[str, int]:
+    def place(self, queue: QueueName, queue_offset: int) -> tuple[str, int]:
         """Return the file that contains an entry or should contain it, and the position in it, in
         bytes.
         """
@@ -73,7 +73,7 @@ class QueueBytes:
         path = f"{queue.path}/{segment_name(first * ENTRY_SIZE)}"
         return path, (queue_offset - first) * ENTRY_SIZE
 
-    def _open(self, queue: Queue, file: QueueFile) -> ReadableFile | None:
+    def _open(self, queue: QueueName, file: QueueFile) -> ReadableFile | None:
         path = f"{queue.path}/{file.name}"
         opened = self._files.pop(path, None)
         if opened is None:

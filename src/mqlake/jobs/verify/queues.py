@@ -14,10 +14,10 @@ from mqlake.jobs.queues.deletions import DeadRecords
 from mqlake.jobs.queues.files import MAX_QUEUE_OFFSET
 from mqlake.jobs.queues.intervals import Interval, Intervals
 from mqlake.jobs.queues.offset_allocation import MOST_STRETCHES
-from mqlake.jobs.queues.runs import Queue, Run
+from mqlake.jobs.queues.runs import EntryRun, QueueName
 from mqlake.jobs.verify.findings import EntryFindings
 from mqlake.jobs.verify.log_bounds import LogBounds
-from mqlake.jobs.verify.queue_bytes import QueueBytes
+from mqlake.jobs.verify.queue_bytes import QueueEntryReader
 from mqlake.storage.local import LocalDirectory
 from mqlake.store.log.scan import head_at
 from mqlake.store.log.segments import CommitLog
@@ -44,17 +44,17 @@ class RunCheck:
         *,
         is_writing: bool,
     ) -> None:
-        self._bytes = QueueBytes(store)
+        self._bytes = QueueEntryReader(store)
         self._log, self._dead = log, dead
         self._undispatched_from, self._is_writing = undispatched_from, is_writing
-        self._stated: dict[Queue, Intervals] = {}
+        self._stated: dict[QueueName, Intervals] = {}
         self.findings = EntryFindings()
 
-    def stated(self) -> dict[Queue, list[Interval]]:
+    def stated(self) -> dict[QueueName, list[Interval]]:
         """Return the queue offsets in the records."""
         return {queue: list(offsets) for queue, offsets in self._stated.items()}
 
-    def check(self, run: Run) -> None:
+    def check(self, run: EntryRun) -> None:
         """Compare one run; it is counted entry by entry."""
         stated = self._stated.setdefault(run.queue, Intervals())
         is_far = len(stated) >= MOST_STRETCHES and run.first > stated.end
@@ -72,7 +72,7 @@ class RunCheck:
                 self._check_one(run.queue, run.first + number, expected, actual)
 
     def _check_one(
-        self, queue: Queue, queue_offset: int, expected: QueueEntry, actual: QueueEntry
+        self, queue: QueueName, queue_offset: int, expected: QueueEntry, actual: QueueEntry
     ) -> None:
         findings = self.findings
         if actual == expected or (actual[:2] == expected[:2] and is_address(actual.tags_code)):
@@ -95,7 +95,7 @@ class RunCheck:
             findings.wrong.add_at(*place, ENTRY_SIZE, reason)
 
     def _is_earlier_twin(
-        self, queue: Queue, queue_offset: int, expected: QueueEntry, actual: QueueEntry
+        self, queue: QueueName, queue_offset: int, expected: QueueEntry, actual: QueueEntry
     ) -> bool:
         """Return whether an earlier record contains the same queue offset, and therefore owns
         it.
@@ -110,7 +110,7 @@ class RunCheck:
             and head.size == actual.size
         )
 
-    def _refuse(self, run: Run) -> None:
+    def _refuse(self, run: EntryRun) -> None:
         for at in range(0, len(run.entries), ENTRY_SIZE):
             offset = consume_queue.decode(run.entries, at).physical_offset
             segment = self._log.segment_at(offset)
@@ -130,13 +130,13 @@ class QueueFilesJob(msgspec.Struct, frozen=True):
     log: Interval
     damaged: list[Interval]
     dead: DeadRecords
-    queues: list[tuple[Queue, list[Interval]]]
+    queues: list[tuple[QueueName, list[Interval]]]
 
 
 @reports_disk_faults
 def check_queue_files(job: QueueFilesJob) -> EntryFindings:
     """Find the entries of whole queues that belong to no record."""
-    source = QueueBytes(LocalDirectory(job.store))
+    source = QueueEntryReader(LocalDirectory(job.store))
     bounds = LogBounds(job.log, job.damaged)
     findings = EntryFindings()
     for queue, stated in job.queues:
@@ -151,11 +151,11 @@ def check_queue_files(job: QueueFilesJob) -> EntryFindings:
 
 
 def _sort_out(
-    queue: Queue,
+    queue: QueueName,
     first: int,
     entries: NDArray[np.void],
     bounds: LogBounds,
-    source: QueueBytes,
+    source: QueueEntryReader,
     findings: EntryFindings,
     dead_before: int,
 ) -> None:

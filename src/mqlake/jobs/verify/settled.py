@@ -14,7 +14,7 @@ from typing import NamedTuple, TypeVar
 from mqlake.formats.damage import Damage
 from mqlake.formats.file_name import parse_segment_name
 from mqlake.jobs.queues.runs import queues_of
-from mqlake.jobs.source import Source
+from mqlake.jobs.source import StoreSource
 from mqlake.jobs.verify.batch_units import newest_unit
 from mqlake.jobs.verify.index import IndexFileJob, plan_index
 from mqlake.store.log.segments import open_log
@@ -45,7 +45,7 @@ class Settled(NamedTuple):
         return [each for each in damage if _base(each) < self.end]
 
 
-def settle(source: Source) -> Settled:
+def settle(source: StoreSource) -> Settled:
     """Return what is complete in a store that has an owner, once it is.
 
     The newest entry of all queues may belong to a dispatch that is still running. The dispatch is
@@ -66,14 +66,14 @@ def settle(source: Source) -> Settled:
     return Settled(end, min(dispatched, end))
 
 
-def _newest(source: Source, snapshot: Snapshot) -> int:
+def _newest(source: StoreSource, snapshot: Snapshot) -> int:
     """Return the physical offset of the newest record with an entry, in queues of either kind."""
     simple = snapshot.walk_start if topic_names(source.directory) else snapshot.log.min_offset
     batches = queues_of(source.directory, BATCH)
     return max(simple, newest_unit(source.directory, snapshot.log, batches))
 
 
-def plan_live_index(source: Source) -> tuple[list[IndexFileJob], list[Damage]]:
+def plan_live_index(source: StoreSource) -> tuple[list[IndexFileJob], list[Damage]]:
     """Return the result of `plan_index`; the newest file is still being written.
 
     A file that the broker is creating looks damaged until it has its first entry.

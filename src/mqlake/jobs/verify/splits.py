@@ -15,8 +15,8 @@ from mqlake.jobs.disk_faults import reports_disk_faults
 from mqlake.jobs.queues.batch_units import units_of
 from mqlake.jobs.queues.deletions import DeadRecords, QueueTracer
 from mqlake.jobs.queues.intervals import Interval
-from mqlake.jobs.queues.runs import Queue, QueueNames, runs
-from mqlake.jobs.splits.splits import Scanned, Split, scan_of
+from mqlake.jobs.queues.runs import QueueName, QueueNames, runs
+from mqlake.jobs.splits.splits import ScannedSplit, Split, scan_of
 from mqlake.jobs.verify.batch_units import UnitCheck
 from mqlake.jobs.verify.findings import EntryFindings, merged
 from mqlake.jobs.verify.index import IndexPlan, KeyCheck
@@ -61,9 +61,9 @@ class VerifyPart(msgspec.Struct, frozen=True):
     bytes) whose checksum of all bytes is wrong although lengths and body are valid.
     """
 
-    scanned: list[Scanned]
-    stated: dict[Queue, list[Interval]]
-    stated_in_batches: dict[Queue, list[Interval]]
+    scanned: list[ScannedSplit]
+    stated: dict[QueueName, list[Interval]]
+    stated_in_batches: dict[QueueName, list[Interval]]
     queue_entries: EntryFindings
     index_entries: EntryFindings
     records: int
@@ -85,7 +85,7 @@ def verify_splits(job: VerifyJob) -> VerifyPart:
     units = UnitCheck(store, log, dispatched, dead, is_writing=job.is_live)
     keys = KeyCheck(store, log, job.index, job.undispatched_from)
     rule = job.checksummed and ChecksumRule(job.checksummed)
-    scanned: list[Scanned] = []
+    scanned: list[ScannedSplit] = []
     torn: list[tuple[int, int]] = []
     records = damaged = 0
     last = -1

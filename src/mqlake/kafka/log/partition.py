@@ -24,14 +24,14 @@ from mqlake.kafka.files.lazy_file import read_whole
 from mqlake.kafka.isolation import AbortedBatches, Isolation
 from mqlake.kafka.log.segment import LogSegment
 from mqlake.kafka.log.segment_files import sort_files
-from mqlake.kafka.log.transactions import Replay
+from mqlake.kafka.log.transactions import ProducerReplay
 from mqlake.kafka.state.producer_state import ProducerState
 from mqlake.storage.protocol import Directory
 
 OnDamage = Callable[[Damage], None]
 
 
-class _Walk(Protocol):
+class _DamageWalk(Protocol):
     @property
     def position(self) -> int: ...
 
@@ -39,7 +39,7 @@ class _Walk(Protocol):
     def fault(self) -> str | None: ...
 
 
-Walk = TypeVar("Walk", bound=_Walk)
+Walk = TypeVar("Walk", bound=_DamageWalk)
 
 
 class Partition:
@@ -287,9 +287,9 @@ class Partition:
         return self._bases[self._number(self._recovery_point)]
 
     @cached_property
-    def _replay(self) -> Replay:
+    def _replay(self) -> ProducerReplay:
         at_most = min(self._trusted_end, self.log_end_offset)
-        replay = Replay(self._snapshots, self._snapshot, at_most, self.log_start_offset)
+        replay = ProducerReplay(self._snapshots, self._snapshot, at_most, self.log_start_offset)
         number = self._number(replay.state.end_offset)
         replay.forward(self.segments[number:], self.log_end_offset)
         return replay
@@ -301,7 +301,7 @@ class Partition:
             FormatError: the end of a transaction cannot be read.
             TransactionStateError: the batches are in an order that no producer writes.
         """
-        replay = Replay(self._snapshots, self._snapshot, offset, self.log_start_offset)
+        replay = ProducerReplay(self._snapshots, self._snapshot, offset, self.log_start_offset)
         if replay.state.end_offset < offset:  # Otherwise the log's end need not be read.
             number = self._number(replay.state.end_offset)
             replay.forward(self.segments[number:], min(offset, self.log_end_offset))

@@ -15,7 +15,7 @@ from mqlake.kafka.log.partition import Partition
 from mqlake.kafka.log.segment import LogSegment
 
 
-class Stretch(NamedTuple):
+class OffsetStretch(NamedTuple):
     """The records from offset `start` to before `end`, which take about `size` bytes of log."""
 
     start: int
@@ -23,12 +23,12 @@ class Stretch(NamedTuple):
     size: int = 0
 
 
-def since(partition: Partition, stretch: Stretch, timestamp: int) -> list[Stretch]:
+def since(partition: Partition, stretch: OffsetStretch, timestamp: int) -> list[OffsetStretch]:
     """Return the parts of a stretch outside of which all records are before a time (ms).
 
     By the time indexes, as a broker would look for the time.
     """
-    found: list[Stretch] = []
+    found: list[OffsetStretch] = []
     for segment, start, end in _in_segments(partition, stretch):
         if segment.largest_timestamp() < timestamp:
             segment.close()
@@ -39,12 +39,12 @@ def since(partition: Partition, stretch: Stretch, timestamp: int) -> list[Stretc
         if found and found[-1].end == first:
             first = found.pop().start
         if first < end:
-            found.append(Stretch(first, end))
+            found.append(OffsetStretch(first, end))
         segment.close()
     return found
 
 
-def cut(partition: Partition, stretch: Stretch, size: int) -> Iterator[Stretch]:
+def cut(partition: Partition, stretch: OffsetStretch, size: int) -> Iterator[OffsetStretch]:
     """Yield a stretch in pieces of about `size` bytes, each within one segment."""
     for segment, start, end in _in_segments(partition, stretch):
         is_whole = end == partition.log_end_offset or end < stretch.end
@@ -55,16 +55,16 @@ def cut(partition: Partition, stretch: Stretch, size: int) -> Iterator[Stretch]:
 
 def _cut_segment(
     segment: LogSegment, start: int, end: int, last: int, size: int
-) -> Iterator[Stretch]:
+) -> Iterator[OffsetStretch]:
     position = 0 if start == segment.base_offset else segment.position_of(start)
     while last - position > size + size // 4:
         place = _boundary(segment, position + size)
         if place is None or not start < place[0] < end or not position < place[1] < last:
             break
         offset, at = place
-        yield Stretch(start, offset, at - position)
+        yield OffsetStretch(start, offset, at - position)
         start, position = offset, at
-    yield Stretch(start, end, last - position)
+    yield OffsetStretch(start, end, last - position)
 
 
 def _boundary(segment: LogSegment, position: int) -> tuple[int, int] | None:
@@ -79,7 +79,9 @@ def _boundary(segment: LogSegment, position: int) -> tuple[int, int] | None:
         return None
 
 
-def _in_segments(partition: Partition, stretch: Stretch) -> Iterator[tuple[LogSegment, int, int]]:
+def _in_segments(
+    partition: Partition, stretch: OffsetStretch
+) -> Iterator[tuple[LogSegment, int, int]]:
     """Yield each segment that has offsets of a stretch, and which ones."""
     segments = partition.segments
     bases = [segment.base_offset for segment in segments[1:]] + [stretch.end]

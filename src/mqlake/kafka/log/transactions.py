@@ -15,7 +15,7 @@ from mqlake.kafka.log.segment import LogSegment
 from mqlake.kafka.state.producer_state import ProducerState
 
 
-class Replay:
+class ProducerReplay:
     """The state of a partition's producers at an offset, and how to bring it forward.
 
     Attributes:

@@ -14,7 +14,7 @@ from mqlake.kafka.log.partition_path import PartitionPath
 from mqlake.kafka.verify.partition import PartitionReport, verify_partition
 
 
-class VerifyReport(msgspec.Struct, frozen=True, rename="camel"):
+class PartitionsReport(msgspec.Struct, frozen=True, rename="camel"):
     """What was seen: bytes of log, batches and records that are whole, and what is wrong."""
 
     path: str
@@ -27,7 +27,7 @@ class VerifyReport(msgspec.Struct, frozen=True, rename="camel"):
 
 def verify_partitions(
     path: str, paths: Sequence[PartitionPath], *, deep: bool = False
-) -> VerifyReport:
+) -> PartitionsReport:
     """Check partitions; what cannot be opened is damage. `deep` reads every record, too."""
     threads = os.cpu_count() or 1
     # One after the other, a partition's segments side by side; or many partitions side by side.
@@ -45,7 +45,7 @@ def verify_partitions(
     with ThreadPoolExecutor(1 if inner > 1 else threads) as pool:
         partitions = list(pool.map(check, paths))
     segments = [segment for partition in partitions for segment in partition.segments]
-    return VerifyReport(
+    return PartitionsReport(
         path,
         not any(partition.damage for partition in partitions),
         sum(segment.size for segment in segments),

@@ -18,7 +18,7 @@ from mqlake.formats.kafka.record_batch import NewRecord
 from mqlake.kafka.batches.walk import BatchWalk
 from mqlake.kafka.errors import CorruptIndexError, InvalidOffsetError
 from mqlake.kafka.log.segment import LogSegment
-from mqlake.kafka.log.transactions import Replay
+from mqlake.kafka.log.transactions import ProducerReplay
 from mqlake.kafka.settings import LogSettings
 from mqlake.kafka.state.leader_epochs import LeaderEpochs
 from mqlake.kafka.state.producer_state import ProducerState
@@ -290,7 +290,7 @@ class OwnedPartition:
 
     def _producers_at(self, offset: int, segments: Sequence[LogSegment]) -> ProducerState:
         files = self._files
-        replay = Replay(
+        replay = ProducerReplay(
             files.snapshots(), files.read_snapshot, at_most=offset, start=self.log_start_offset
         )
         replay.forward(segments, offset)

@@ -37,7 +37,7 @@ _NOTE = 128
 """Approximate bytes for noting where rows of a partition are: as much as a small row has."""
 
 
-class Written(msgspec.Struct, frozen=True):
+class WrittenFiles(msgspec.Struct, frozen=True):
     """The result of a task of a microbatch.
 
     Attributes:
@@ -51,7 +51,7 @@ class Written(msgspec.Struct, frozen=True):
 
 
 @dataclass(frozen=True)
-class Shape:
+class FileShape:
     """The form of the files of a table.
 
     Attributes:
@@ -73,7 +73,7 @@ class Shape:
     files: LakeFiles = LakeFiles()  # noqa: RUF009 (frozen)
     checks: RowChecks | None = None
 
-    def of(self, topic: str) -> Shape:  # noqa: ARG002 (`TopicShapes` has several)
+    def of(self, topic: str) -> FileShape:  # noqa: ARG002 (`TopicShapes` has several)
         """Return the shape of a topic's files."""
         return self
 
@@ -81,7 +81,7 @@ class Shape:
 class Shapes(Protocol):
     """The shapes of a batch's files, by topic."""
 
-    def of(self, topic: str) -> Shape:
+    def of(self, topic: str) -> FileShape:
         """Return the shape of a topic's files."""
         ...
 
@@ -246,7 +246,7 @@ def write_all(shape: Shapes, batches: Iterable[Any]) -> list[DataFile]:
         raise
 
 
-def write_counted(shape: Shapes, batches: Iterable[Any]) -> Written:
+def write_counted(shape: Shapes, batches: Iterable[Any]) -> WrittenFiles:
     """Write batches that have the column `size`."""
     log_bytes = 0
 
@@ -257,4 +257,4 @@ def write_counted(shape: Shapes, batches: Iterable[Any]) -> Written:
             yield batch
 
     files = write_all(shape, counted())
-    return Written(files, log_bytes)
+    return WrittenFiles(files, log_bytes)

@@ -6,7 +6,7 @@ import hashlib
 from dataclasses import dataclass, field, replace
 from urllib.parse import quote, unquote
 
-from mqlake.lake.files.partition_writer import Shape
+from mqlake.lake.files.partition_writer import FileShape
 
 _LONGEST_NAME = 200
 _DIGEST = 16
@@ -23,12 +23,12 @@ class TopicShapes:
         refused: topics whose tables do not accept the columns, with the reason.
     """
 
-    new: Shape
-    known: dict[str, Shape]
+    new: FileShape
+    known: dict[str, FileShape]
     refused: dict[str, str] = field(default_factory=dict[str, str])
     below: str = ""
 
-    def of(self, topic: str) -> Shape:
+    def of(self, topic: str) -> FileShape:
         """Return the shape of a topic's files."""
         known = self.known.get(topic)
         if known is not None:

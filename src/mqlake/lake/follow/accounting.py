@@ -23,9 +23,9 @@ from mqlake.jobs.engine import Engine
 from mqlake.lake.files.letters import DELETED, REFUSED, messages
 from mqlake.lake.follow.damage import damage_of
 from mqlake.lake.follow.dead_letters import options_of
-from mqlake.lake.follow.digest import COUNTED, Digest, digest
+from mqlake.lake.follow.digest import COUNTED, TableDigest, digest
 from mqlake.lake.follow.log_positions import LogPositions, read_options_of
-from mqlake.lake.followers.identity import Identity, alone, followers_of, known_followers
+from mqlake.lake.followers.identity import CheckpointIdentity, alone, followers_of, known_followers
 from mqlake.lake.options import FollowOptions, StoreQuery
 from mqlake.lake.tables.evolution import table_schema
 from mqlake.lake.tables.opening import open_table, table_exists
@@ -33,7 +33,7 @@ from mqlake.lake.tables.table import LakeTable
 from mqlake.query.store.access.boundaries import Boundaries
 from mqlake.query.store.offsets import subscription
 from mqlake.query.store.place import open_store
-from mqlake.query.store.plan import Task, plan_tasks
+from mqlake.query.store.plan import StoreTask, plan_tasks
 from mqlake.query.store.read import read
 
 POSITION = "physicalOffset"
@@ -53,9 +53,9 @@ class CheckReport(msgspec.Struct, frozen=True, rename="camel"):
     """
 
     output: str
-    records: Digest
-    rows: Digest
-    refused: Digest
+    records: TableDigest
+    rows: TableDigest
+    refused: TableDigest
     older: int
     damaged_bytes: int
     damaged_bytes_noted: int
@@ -70,7 +70,7 @@ class CheckReport(msgspec.Struct, frozen=True, rename="camel"):
         )
 
 
-class _Stretch(msgspec.Struct, frozen=True):
+class _ComparedRange(msgspec.Struct, frozen=True):
     """The part of a log that is compared: physical offsets [start, end)."""
 
     start: int
@@ -78,12 +78,12 @@ class _Stretch(msgspec.Struct, frozen=True):
 
 
 class _CountJob(msgspec.Struct, frozen=True):
-    task: Task
+    task: StoreTask
     columns: tuple[str, ...]
 
 
 class _Counted(msgspec.Struct, frozen=True):
-    records: Digest
+    records: TableDigest
     damaged: int
 
 
@@ -109,13 +109,13 @@ def check(options: FollowOptions, engine: Engine) -> CheckReport:
 
 
 def _check(
-    options: FollowOptions, engine: Engine, followers: list[tuple[Path, Identity]]
+    options: FollowOptions, engine: Engine, followers: list[tuple[Path, CheckpointIdentity]]
 ) -> CheckReport:
     table = open_table(options)
     there = table.column_names()
     columns = tuple(name for name in COUNTED if name in there)
-    records, damaged = Digest(), 0
-    stretches: list[_Stretch] = []
+    records, damaged = TableDigest(), 0
+    stretches: list[_ComparedRange] = []
     for checkpoint, identity in followers:
         query = StoreQuery(
             store=Path(identity.store), checkpoint=checkpoint, source=identity.source
@@ -131,8 +131,8 @@ def _check(
 
 
 def _jobs(
-    query: StoreQuery, identity: Identity, table: LakeTable, columns: tuple[str, ...]
-) -> tuple[_Stretch, list[_CountJob]]:
+    query: StoreQuery, identity: CheckpointIdentity, table: LakeTable, columns: tuple[str, ...]
+) -> tuple[_ComparedRange, list[_CountJob]]:
     positions = LogPositions(query.store, query.checkpoint, identity.begin)
     begin, end = positions.begin, positions.end_of(table.last_batch(identity.id))
     if begin is None or end is None:
@@ -140,7 +140,7 @@ def _jobs(
     options = read_options_of(query)
     with open_store(options.location) as store:
         start = max(begin.physical_offset, store.log.min_offset)
-        stretch = _Stretch(start, max(start, end.physical_offset))
+        stretch = _ComparedRange(start, max(start, end.physical_offset))
         if start >= stretch.end:
             return stretch, []
         selection = (*subscription(options), *begin.selection)
@@ -148,14 +148,14 @@ def _jobs(
         tasks = plan_tasks(store, boundaries, options, selection, [(start, stretch.end)])
     was_cut = start > begin.physical_offset
     return (
-        _Stretch(start if was_cut else -1, stretch.end),
+        _ComparedRange(start if was_cut else -1, stretch.end),
         [_CountJob(task, columns) for task in tasks],
     )
 
 
 def _whole(
-    options: FollowOptions, stretches: list[_Stretch], columns: list[str]
-) -> _Stretch | None:
+    options: FollowOptions, stretches: list[_ComparedRange], columns: list[str]
+) -> _ComparedRange | None:
     """Return the stretch to which rows are limited by physical offset; None to count all rows."""
     if len(stretches) == 1 and POSITION in columns:
         return stretches[0]
@@ -169,23 +169,23 @@ def _whole(
 
 def _count(job: _CountJob) -> _Counted:
     """Return the digest of the records of a task, and the number of bytes that are not a record."""
-    found = Digest()
+    found = TableDigest()
     for batch in read(job.task, table_schema(job.columns)):
         found += digest(batch, job.columns)
     return _Counted(found, sum(length for _, length, *_ in damage_of(job.task)))
 
 
 def _count_rows(
-    table: LakeTable, columns: tuple[str, ...], stretch: _Stretch | None
-) -> tuple[Digest, int]:
-    found, older = Digest(), 0
+    table: LakeTable, columns: tuple[str, ...], stretch: _ComparedRange | None
+) -> tuple[TableDigest, int]:
+    found, older = TableDigest(), 0
     for batch in table.scan(columns):
         wanted, before = _within(batch, stretch)
         found, older = found + digest(wanted, columns), older + before
     return found, older
 
 
-def _within(batch: Any, stretch: _Stretch | None) -> tuple[Any, int]:
+def _within(batch: Any, stretch: _ComparedRange | None) -> tuple[Any, int]:
     """Return the rows of a stretch, and how many are before it."""
     if stretch is None:
         return batch, 0
@@ -195,13 +195,13 @@ def _within(batch: Any, stretch: _Stretch | None) -> tuple[Any, int]:
 
 
 def _count_letters(
-    options: FollowOptions, columns: tuple[str, ...], stretch: _Stretch | None
-) -> tuple[Digest, int]:
+    options: FollowOptions, columns: tuple[str, ...], stretch: _ComparedRange | None
+) -> tuple[TableDigest, int]:
     own = options_of(options)
     if not table_exists(own):
-        return Digest(), 0
+        return TableDigest(), 0
     schema = table_schema(columns)
-    found, damaged = Digest(), 0
+    found, damaged = TableDigest(), 0
     for kind, offset, length, raw in _letters(open_table(own)):
         if stretch is not None and not stretch.start <= offset < stretch.end:
             continue

@@ -18,8 +18,8 @@ from mqlake.lake.files.letters import COLUMNS, DAMAGE, DELETED, without_record
 from mqlake.lake.files.partition_writer import Shapes, write_all
 from mqlake.lake.tables.evolution import table_schema
 from mqlake.query.reading.directory import open_location
-from mqlake.query.store.access.stretches import Piece, Stretch, common
-from mqlake.query.store.plan import Task
+from mqlake.query.store.access.stretches import SegmentStretch, Stretch, common
+from mqlake.query.store.plan import StoreTask
 from mqlake.storage.protocol import Directory
 
 CHUNK = 1 << 20
@@ -46,7 +46,7 @@ class DamageJob(msgspec.Struct, frozen=True):
             log that is deleted by now is lost.
     """
 
-    task: Task
+    task: StoreTask
     shape: Shapes | None
     found: int
     unread: tuple[Stretch, ...] | None = None
@@ -82,7 +82,7 @@ def _batches(found: Iterator[Found], at: int) -> Iterator[Any]:
         yield without_record(schema, [dict(zip(names, one, strict=True)) | {"found": at}])
 
 
-def damage_of(task: Task, unread: tuple[Stretch, ...] | None = None) -> Iterator[Found]:
+def damage_of(task: StoreTask, unread: tuple[Stretch, ...] | None = None) -> Iterator[Found]:
     """Yield the stretches of a task without a good record, in chunks."""
     directory = open_location(task.location)
     for piece in task.pieces:
@@ -90,7 +90,7 @@ def damage_of(task: Task, unread: tuple[Stretch, ...] | None = None) -> Iterator
 
 
 def _of_piece(
-    directory: Directory, piece: Piece, unread: tuple[Stretch, ...] | None
+    directory: Directory, piece: SegmentStretch, unread: tuple[Stretch, ...] | None
 ) -> Iterator[Found]:
     try:
         file = directory.open(piece.path)
@@ -123,7 +123,9 @@ def _of_piece(
         file.close()
 
 
-def _chunks(file: Any, piece: Piece, offset: int, length: int, fault: Any) -> Iterator[Found]:
+def _chunks(
+    file: Any, piece: SegmentStretch, offset: int, length: int, fault: Any
+) -> Iterator[Found]:
     for at in range(offset, offset + length, CHUNK):
         size = min(CHUNK, offset + length - at)
         raw = file.read(at - piece.base, size)

@@ -31,7 +31,7 @@ from mqlake.query.store.access.boundaries import Boundaries
 from mqlake.query.store.access.stretches import Stretch
 from mqlake.query.store.place import open_store
 from mqlake.query.store.plan import plan_tasks
-from mqlake.query.store.position import Position
+from mqlake.query.store.position import StorePosition
 from mqlake.storage.clock import SystemClock
 
 SUFFIX = "_dead_letters"
@@ -60,7 +60,7 @@ def options_of(options: FollowOptions) -> FollowOptions:
     )
 
 
-class DeadLetters:
+class DeadLetterTable:
     """The table of dead letters of a follower."""
 
     def __init__(self, options: FollowOptions, engine: Engine, follower: str) -> None:
@@ -93,8 +93,8 @@ class DeadLetters:
     def take_damage(
         self,
         batch: int,
-        start: Position,
-        end: Position,
+        start: StorePosition,
+        end: StorePosition,
         unread: Sequence[Stretch] | None = None,
     ) -> int:
         """Note each stretch of a batch without a good record; return how many there are.
@@ -140,7 +140,7 @@ class DeadLetters:
             self.table.replace([merge(job) for job in self.table.merges(is_last=is_last)])
 
     def _plan(
-        self, stretch: tuple[Position, Position], unread: Sequence[Stretch] | None
+        self, stretch: tuple[StorePosition, StorePosition], unread: Sequence[Stretch] | None
     ) -> tuple[list[Lost], list[DamageJob]]:
         first, last = (position.physical_offset for position in stretch)
         options = read_options_of(self._options)

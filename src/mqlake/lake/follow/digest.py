@@ -21,17 +21,17 @@ _MASK = (1 << 64) - 1
 Longs = npt.NDArray[np.uint64]
 
 
-class Digest(msgspec.Struct, frozen=True, rename="camel"):
+class TableDigest(msgspec.Struct, frozen=True, rename="camel"):
     """The number of messages, and the sum of their hashes modulo 2^64."""
 
     count: int = 0
     checksum: int = 0
 
-    def __add__(self, other: Digest) -> Digest:
-        return Digest(self.count + other.count, (self.checksum + other.checksum) & _MASK)
+    def __add__(self, other: TableDigest) -> TableDigest:
+        return TableDigest(self.count + other.count, (self.checksum + other.checksum) & _MASK)
 
 
-def digest(batch: Any, columns: tuple[str, ...]) -> Digest:
+def digest(batch: Any, columns: tuple[str, ...]) -> TableDigest:
     """Return the digest of the rows of an Arrow batch or table."""
     hashes = np.zeros(batch.num_rows, np.uint64)
     for name in columns:
@@ -39,7 +39,7 @@ def digest(batch: Any, columns: tuple[str, ...]) -> Digest:
         if isinstance(column, pa.ChunkedArray):
             column = column.combine_chunks()
         hashes = _mixed(hashes * np.uint64(31) + _hashes(column))
-    return Digest(batch.num_rows, int(hashes.sum(dtype=np.uint64)) & _MASK)
+    return TableDigest(batch.num_rows, int(hashes.sum(dtype=np.uint64)) & _MASK)
 
 
 def _hashes(column: Any) -> Longs:

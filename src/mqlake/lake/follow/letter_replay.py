@@ -21,7 +21,7 @@ from mqlake.errors import JobError
 from mqlake.lake.files.data_file import DataFile
 from mqlake.lake.files.lake_files import LakeFiles
 from mqlake.lake.files.letters import COLUMNS, NO_TOPIC, messages
-from mqlake.lake.files.partition_writer import Shape, Shapes, write_all
+from mqlake.lake.files.partition_writer import FileShape, Shapes, write_all
 from mqlake.lake.files.topic_shapes import TopicShapes
 from mqlake.lake.follow.dead_letters import options_of
 from mqlake.lake.followers.identity import held
@@ -48,7 +48,7 @@ class ReplayReport(msgspec.Struct, frozen=True, rename="camel"):
     left: int
 
 
-class Replay(msgspec.Struct, frozen=True):
+class LetterReplay(msgspec.Struct, frozen=True):
     """A replay that has begun: its number, and its files of dead letters."""
 
     number: int
@@ -111,13 +111,13 @@ def replay_letters(
         table, letters = open_table(options), open_table(own)
         begun = _begun(options)
         if begun is None or letters.last_batch(follower) >= begun.number:
-            begun = Replay(letters.last_batch(follower) + 1, letters.files())
+            begun = LetterReplay(letters.last_batch(follower) + 1, letters.files())
             _note(options, begun)
         return _take(decoder, begun, follower, table, letters)
 
 
 def _take(
-    decoder: Decoder, begun: Replay, follower: str, table: LakeTable, letters: LakeTable
+    decoder: Decoder, begun: LetterReplay, follower: str, table: LakeTable, letters: LakeTable
 ) -> ReplayReport:
     options = decoder.options
     shape = table.shape(follower, begun.number)
@@ -153,7 +153,9 @@ def _take(
 def _refuse_checks(options: FollowOptions, shapes: Shapes) -> None:
     """Raise if rows would have to be checked, which only Spark can do."""
     known = shapes.known.values() if isinstance(shapes, TopicShapes) else (shapes,)
-    found = [shape.checks.reason for shape in known if isinstance(shape, Shape) and shape.checks]
+    found = [
+        shape.checks.reason for shape in known if isinstance(shape, FileShape) and shape.checks
+    ]
     if found:
         raise JobError(
             f"{options.place}: dead letters are replayed into tables without rules for rows only: "
@@ -179,16 +181,16 @@ def _rows(lake: LakeFiles, files: list[DataFile]) -> Iterator[pa.RecordBatch]:
                 yield pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
-def _begun(options: FollowOptions) -> Replay | None:
+def _begun(options: FollowOptions) -> LetterReplay | None:
     path = options.checkpoint / JOURNAL
     try:
-        return msgspec.json.decode(path.read_bytes(), type=Replay)
+        return msgspec.json.decode(path.read_bytes(), type=LetterReplay)
     except FileNotFoundError:
         return None
     except msgspec.MsgspecError as error:
         raise JobError(f"{path}: damaged: {error}") from None
 
 
-def _note(options: FollowOptions, begun: Replay) -> None:
+def _note(options: FollowOptions, begun: LetterReplay) -> None:
     directory = LocalOwnedDirectory.make(options.checkpoint)
     replace_file(directory, JOURNAL, msgspec.json.encode(begun) + b"\n")

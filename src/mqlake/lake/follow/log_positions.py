@@ -11,12 +11,12 @@ import msgspec
 from mqlake.errors import JobError, StoreError
 from mqlake.lake.options import StoreQuery
 from mqlake.query.store.fingerprint import fingerprint
-from mqlake.query.store.options import ReadOptions, read_options
+from mqlake.query.store.options import StoreReadOptions, read_options
 from mqlake.query.store.place import open_store
-from mqlake.query.store.position import Position
+from mqlake.query.store.position import StorePosition
 from mqlake.query.store.starting import starting_position
 from mqlake.query.store.subscribed import described
-from mqlake.query.store.tail import Tail
+from mqlake.query.store.tail import LogTail
 
 
 class LogPositions:
@@ -28,9 +28,9 @@ class LogPositions:
 
     def __init__(self, store: Path, checkpoint: Path, begin: dict[str, Any] | None) -> None:
         self._store, self._checkpoint = store, checkpoint
-        self.begin = None if begin is None else Position.read(begin)
+        self.begin = None if begin is None else StorePosition.read(begin)
 
-    def end_of(self, batch: int) -> Position | None:
+    def end_of(self, batch: int) -> StorePosition | None:
         """Return where a batch ended (-1: where the first one begins); None if unknown.
 
         Raises:
@@ -41,7 +41,7 @@ class LogPositions:
         path = self._checkpoint / "offsets" / str(batch)
         try:
             lines = path.read_text().strip().splitlines()
-            return Position.read(json.loads(lines[-1]))
+            return StorePosition.read(json.loads(lines[-1]))
         except FileNotFoundError:
             return None
         except (OSError, ValueError, IndexError, StoreError) as error:
@@ -52,7 +52,7 @@ class LogPositions:
         names = [path.name for path in (self._checkpoint / "commits").glob("[0-9]*")]
         return max((int(name) for name in names if name.isdigit()), default=-1)
 
-    def stretch(self, batch: int) -> tuple[Position, Position] | None:
+    def stretch(self, batch: int) -> tuple[StorePosition, StorePosition] | None:
         """Return where a batch begins and ends; None if unknown.
 
         Raises:
@@ -89,13 +89,13 @@ def committed_offset(query: StoreQuery) -> int:
     return 0 if end is None else end.physical_offset
 
 
-def read_options_of(query: StoreQuery) -> ReadOptions:
+def read_options_of(query: StoreQuery) -> StoreReadOptions:
     """Return the options with which a query reads its store, tolerating damage."""
     query = msgspec.structs.replace(query, source={**query.source, "failOnDataLoss": "false"})
     return stream_options_of(query)
 
 
-def stream_options_of(query: StoreQuery) -> ReadOptions:
+def stream_options_of(query: StoreQuery) -> StoreReadOptions:
     """Return the options with which a query reads its store."""
     given = {"startingOffsets": "earliest", **query.source, "path": str(query.store)}
     return read_options(given, streaming=True)
@@ -108,7 +108,7 @@ def begin_of(query: StoreQuery) -> dict[str, Any]:
         StoreError, FormatError: the errors of the source.
     """
     options = stream_options_of(query)
-    with Tail(options.location).look() as (store, end):
+    with LogTail(options.location).look() as (store, end):
         found = starting_position(store, end, options)
         first = found.physical_offset
         position = found.at(first, fingerprint(store.log, first), described(options))

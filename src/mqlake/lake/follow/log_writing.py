@@ -16,15 +16,15 @@ import msgspec
 
 from mqlake.jobs.disk_faults import reports_disk_faults
 from mqlake.jobs.engine import Engine
-from mqlake.lake.files.partition_writer import Shapes, Written, write_counted
+from mqlake.lake.files.partition_writer import Shapes, WrittenFiles, write_counted
 from mqlake.lake.follow.log_positions import stream_options_of
 from mqlake.lake.follow.topic_groups import topic_groups
 from mqlake.lake.options import StoreQuery
 from mqlake.query.reading.conditions import TopicShare
 from mqlake.query.store.access.stretches import Stretch, without
 from mqlake.query.store.arrow_columns import arrow_schema
-from mqlake.query.store.plan import Task
-from mqlake.query.store.position import Position
+from mqlake.query.store.plan import StoreTask
+from mqlake.query.store.position import StorePosition
 from mqlake.query.store.stream import LogStream
 
 SHARED = 4
@@ -39,7 +39,7 @@ class WriteJob(msgspec.Struct, frozen=True):
         schema: Arrow schema of the rows.
     """
 
-    task: Task
+    task: StoreTask
     schema: Any
     shape: Shapes
 
@@ -56,7 +56,9 @@ class LogWriting:
         self._schema = arrow_schema(query.columns)
         self._stream = LogStream(stream_options_of(query))
 
-    def write(self, stretch: tuple[Position, Position], shape: Shapes) -> list[Written]:
+    def write(
+        self, stretch: tuple[StorePosition, StorePosition], shape: Shapes
+    ) -> list[WrittenFiles]:
         """Write the messages of a stretch; return what each task wrote.
 
         What no task was to read, as no file had it, is the `unread` of an additional one.
@@ -71,9 +73,9 @@ class LogWriting:
         first, last = (position.physical_offset for position in stretch)
         planned = [(piece.start, piece.end) for task in tasks for piece in task.pieces]
         absent = without([(first, last)], planned)
-        return [*written, Written([], 0, absent)] if absent else written
+        return [*written, WrittenFiles([], 0, absent)] if absent else written
 
-    def _by_topics(self, tasks: Sequence[Task]) -> Iterator[Task]:
+    def _by_topics(self, tasks: Sequence[StoreTask]) -> Iterator[StoreTask]:
         """Yield tasks that share the topics of a few parts of the log, instead of the parts.
 
         A topic then has one file instead of one for each part. If a topic has more messages than
@@ -95,7 +97,7 @@ class LogWriting:
 
 
 @reports_disk_faults
-def _write(job: WriteJob) -> Written:
+def _write(job: WriteJob) -> WrittenFiles:
     """Write the files of one task."""
     from mqlake.query.store.read import read
 

@@ -12,7 +12,7 @@ from mqlake.dispatch.scan import SegmentScan, Want
 from mqlake.errors import StoreError
 from mqlake.formats import java_string
 from mqlake.query.reading.directory import open_location
-from mqlake.query.store.plan import Task
+from mqlake.query.store.plan import StoreTask
 
 SAMPLE = 1 << 20
 """Bytes of the log that are sampled for each task."""
@@ -21,7 +21,7 @@ UNEVEN = 1.3
 """Maximum size of the largest group, as a multiple of the mean."""
 
 
-def topic_groups(tasks: Sequence[Task], count: int) -> dict[str, int] | None:
+def topic_groups(tasks: Sequence[StoreTask], count: int) -> dict[str, int] | None:
     """Return a group, from 0 on, for each topic at the beginning of the tasks' parts of the log.
 
     None if no distribution is even, or if a sample cannot be read.
@@ -46,7 +46,7 @@ def _dealt_out(sizes: Mapping[str, int], count: int) -> dict[str, int] | None:
     return groups if max(loads) * count <= UNEVEN * sum(loads) else None
 
 
-def _sample(task: Task) -> Counter[str]:
+def _sample(task: StoreTask) -> Counter[str]:
     """Return how many bytes each topic has at the beginning of a task's part of the log."""
     sizes: Counter[str] = Counter()
     if not task.pieces:

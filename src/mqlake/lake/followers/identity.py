@@ -27,7 +27,7 @@ S = TypeVar("S")
 _LOCAL = LakeFiles()
 
 
-class Identity(msgspec.Struct, frozen=True):
+class CheckpointIdentity(msgspec.Struct, frozen=True):
     """What a checkpoint belongs to. A checkpoint counts batches of one store into one table.
 
     Attributes:
@@ -59,7 +59,7 @@ class Follower(msgspec.Struct, frozen=True):
 
 
 @contextmanager
-def held(options: FollowOptions) -> Generator[Identity]:
+def held(options: FollowOptions) -> Generator[CheckpointIdentity]:
     """Hold a checkpoint exclusively, and yield its identity; it may be new.
 
     Raises:
@@ -71,14 +71,16 @@ def held(options: FollowOptions) -> Generator[Identity]:
         yield _identity(options)
 
 
-def begin_at(options: StoreQuery, identity: Identity, begin: dict[str, Any]) -> Identity:
+def begin_at(
+    options: StoreQuery, identity: CheckpointIdentity, begin: dict[str, Any]
+) -> CheckpointIdentity:
     """Note where a new checkpoint's first batch begins; return the completed identity."""
     found = msgspec.structs.replace(identity, begin=begin, source=options.source)
     _write(options.checkpoint / NAME, found)
     return found
 
 
-def note_query(options: FollowOptions, identity: Identity) -> None:
+def note_query(options: FollowOptions, identity: CheckpointIdentity) -> None:
     """Note in the table what is read of the store, for readers of both the table and the log."""
     checkpoint = str(options.checkpoint.resolve())
     known = Follower(identity.store, checkpoint, identity.begin, options.source, options.upsert_by)
@@ -109,19 +111,19 @@ def followers_of(table: str, files: LakeFiles = _LOCAL) -> dict[str, Follower]:
     return found
 
 
-def identity_of(checkpoint: Path) -> Identity | None:
+def identity_of(checkpoint: Path) -> CheckpointIdentity | None:
     """Return what a checkpoint belongs to; None if it is not a checkpoint of `follow`."""
-    return _read(checkpoint / NAME, Identity)
+    return _read(checkpoint / NAME, CheckpointIdentity)
 
 
-def known_followers(options: FollowOptions) -> list[tuple[Path, Identity]]:
+def known_followers(options: FollowOptions) -> list[tuple[Path, CheckpointIdentity]]:
     """Return the checkpoints that have written messages into a table, and their identities.
 
     Raises:
         JobError: a checkpoint is lost.
     """
     fetch_notes(options)
-    found: list[tuple[Path, Identity]] = []
+    found: list[tuple[Path, CheckpointIdentity]] = []
     for path in sorted((options.out / STATE / FOLLOWERS).glob("*.json")):
         known = _read(path, Follower)
         identity = known and identity_of(Path(known.checkpoint))
@@ -150,14 +152,14 @@ def in_use(directory: Path) -> Generator[None]:
         yield
 
 
-def _identity(options: FollowOptions) -> Identity:
+def _identity(options: FollowOptions) -> CheckpointIdentity:
     path, followers = options.checkpoint / NAME, options.out / STATE / FOLLOWERS
     kind = "tables by topic" if options.is_per_topic else "table"
     if options.upsert_by is not None:
         kind = f"{kind} by key ({options.upsert_by})"
     target = f"{options.format} {kind} {options.table or options.url or options.out.resolve()}"
-    new = Identity(uuid.uuid4().hex, str(options.store.resolve()), target)
-    found = _read(path, Identity)
+    new = CheckpointIdentity(uuid.uuid4().hex, str(options.store.resolve()), target)
+    found = _read(path, CheckpointIdentity)
     if found is None:
         if (options.checkpoint / "offsets").exists():
             raise JobError(f"{options.checkpoint}: this is the checkpoint of another query")

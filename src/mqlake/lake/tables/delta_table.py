@@ -22,7 +22,7 @@ import pyarrow as pa
 from mqlake.errors import JobError
 from mqlake.lake.files.compaction import Merge, Merged, small_files, utc_day
 from mqlake.lake.files.data_file import DataFile
-from mqlake.lake.files.partition_writer import Shape
+from mqlake.lake.files.partition_writer import FileShape
 from mqlake.lake.files.row_checks import RowChecks
 from mqlake.lake.options import FollowOptions
 from mqlake.lake.tables.committed_end import CommittedEnd
@@ -79,7 +79,7 @@ class DeltaLakeTable:
         found = self._table.transaction_version(application(follower))
         return -1 if found is None else found
 
-    def shape(self, follower: str, batch: int) -> Shape:
+    def shape(self, follower: str, batch: int) -> FileShape:
         self._table.update_incremental()
         check_protocol(self._table, self._root)
         if self._replaces:
@@ -92,7 +92,7 @@ class DeltaLakeTable:
             self._table.alter.add_columns([Field.from_arrow(field) for field in missing])
         in_files = pa.schema([field for field in schema if field.name not in self._parts])
         stem = stem_of(follower, batch)
-        return Shape(self._root, in_files, False, stem, self._target, self._lake, checks)
+        return FileShape(self._root, in_files, False, stem, self._target, self._lake, checks)
 
     def _checks(self) -> RowChecks | None:
         """Return what the table demands of rows; None if that is nothing."""

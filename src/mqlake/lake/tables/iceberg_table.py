@@ -31,7 +31,7 @@ from mqlake.lake.files.iceberg_columns import (
     names_there,
     note_columns,
 )
-from mqlake.lake.files.partition_writer import Shape
+from mqlake.lake.files.partition_writer import FileShape
 from mqlake.lake.options import STATE, FollowOptions
 from mqlake.lake.tables.committed_end import CommittedEnd
 from mqlake.lake.tables.evolution import UnwritableTableError, fit, wanted_schema
@@ -124,7 +124,7 @@ class IcebergTable:
         self._table.refresh()
         return int(self._table.properties.get(batch_property(follower), -1))
 
-    def shape(self, follower: str, batch: int) -> Shape:
+    def shape(self, follower: str, batch: int) -> FileShape:
         self._table.refresh()
         self._check_version()
         self._check_partitions()
@@ -140,7 +140,7 @@ class IcebergTable:
         ids = column_ids(metadata, self._wanted.names)
         schema = file_schema(schema, metadata.schema(), ids)
         directory, stem = f"{self._root}/data", stem_of(follower, batch)
-        return Shape(directory, schema, False, stem, self._target, self._files_of)
+        return FileShape(directory, schema, False, stem, self._target, self._files_of)
 
     def _check_version(self) -> None:
         """Raise if PyIceberg cannot write what the table's format demands."""

@@ -29,7 +29,7 @@ from mqlake.lake.files.compaction import Merge, Merged
 from mqlake.lake.files.data_file import DataFile
 from mqlake.lake.files.lake_files import sync_directory
 from mqlake.lake.files.partition_paths import path_of
-from mqlake.lake.files.partition_writer import Shape
+from mqlake.lake.files.partition_writer import FileShape
 from mqlake.lake.options import PARTITIONS, STATE, FollowOptions
 from mqlake.lake.tables.committed_end import CommittedEnd
 from mqlake.lake.tables.evolution import fit, wanted_schema
@@ -43,14 +43,14 @@ LINGER = 3600.0
 """Seconds for which files that waited stay readable after their rows are in other files."""
 
 
-class Staged(msgspec.Struct, frozen=True):
+class WaitingFile(msgspec.Struct, frozen=True):
     """A committed file that waits, and since when (seconds since 1970)."""
 
     file: DataFile
     since: float
 
 
-class State(msgspec.Struct, rename="camel"):
+class ParquetTableState(msgspec.Struct, rename="camel"):
     """The content of the table's log.
 
     Attributes:
@@ -67,8 +67,8 @@ class State(msgspec.Struct, rename="camel"):
     columns: str = ""
     batches: dict[str, int] = {}
     ends: dict[str, CommittedEnd] = {}
-    staged: list[Staged] = []
-    replaced: list[Staged] = []
+    staged: list[WaitingFile] = []
+    replaced: list[WaitingFile] = []
     moving: list[tuple[str, str]] = []
     topics: dict[str, str] = {}
 
@@ -98,16 +98,16 @@ class ParquetTable:
         self._remove_replaced()
         self._remove_remains()
 
-    def _load(self) -> State:
+    def _load(self) -> ParquetTableState:
         try:
-            return msgspec.json.decode(self._state_file.read_bytes(), type=State)
+            return msgspec.json.decode(self._state_file.read_bytes(), type=ParquetTableState)
         except FileNotFoundError:
             pass
         except msgspec.MsgspecError as error:
             raise JobError(f"{self._state_file}: damaged: {error}") from None
         if any(not path.name.startswith(("_", ".")) for path in self._root.iterdir()):
             raise JobError(f"{self._root}: the directory is not empty, and not a table of mqlake")
-        return State()
+        return ParquetTableState()
 
     def _save(self) -> None:
         directory = LocalOwnedDirectory(self._state_file.parent)
@@ -124,7 +124,7 @@ class ParquetTable:
     def last_batch(self, follower: str) -> int:
         return self._state.batches.get(follower, -1)
 
-    def shape(self, follower: str, batch: int) -> Shape:
+    def shape(self, follower: str, batch: int) -> FileShape:
         wanted = pa.schema([field for field in self._wanted if field.name not in PARTITION])
         there = pa.schema([])
         if self._state.columns:
@@ -132,7 +132,7 @@ class ParquetTable:
         schema, missing = fit(there, wanted, str(self._root))
         if missing:
             self._write_columns(pa.schema([*there, *missing]))
-        return Shape(str(self._staging), schema, True, stem_of(follower, batch), self._target)
+        return FileShape(str(self._staging), schema, True, stem_of(follower, batch), self._target)
 
     def _write_columns(self, schema: pa.Schema) -> None:
         name = f"columns-{uuid.uuid4().hex}"
@@ -153,7 +153,7 @@ class ParquetTable:
             name, _ = path_of(file.topic, file.day, is_hive=True)
             if unquote(name) != f"topic={file.topic}":
                 self._state.topics[name] = file.topic
-        self._state.staged.extend(Staged(file, now) for file in files)
+        self._state.staged.extend(WaitingFile(file, now) for file in files)
         self._state.batches[follower] = batch
         if end is not None:
             self._state.ends[follower] = end
@@ -201,7 +201,7 @@ class ParquetTable:
         return [*PARTITION, *parquet.read_schema(self._root / STATE / self._state.columns).names]
 
     def merges(self, *, is_last: bool) -> list[Merge]:
-        partitions: dict[tuple[str, str], list[Staged]] = {}
+        partitions: dict[tuple[str, str], list[WaitingFile]] = {}
         for staged in self._state.staged:
             partitions.setdefault((staged.file.topic, staged.file.day), []).append(staged)
         old = _now() - self._wait
@@ -225,7 +225,7 @@ class ParquetTable:
                 self._state.moving.append((file.path, str(directory / Path(file.path).name)))
         moved = {old for old, _ in self._state.moving}
         waited = [one.file for one in self._state.staged if one.file.path in gone - moved]
-        self._state.replaced += [Staged(file, now) for file in waited]
+        self._state.replaced += [WaitingFile(file, now) for file in waited]
         self._state.staged = [one for one in self._state.staged if one.file.path not in gone]
         self._save()
         self._finish_moving()

@@ -17,7 +17,7 @@ import msgspec
 from mqlake.errors import JobError
 from mqlake.lake.files.compaction import Merge, Merged
 from mqlake.lake.files.data_file import DataFile
-from mqlake.lake.files.partition_writer import Shape
+from mqlake.lake.files.partition_writer import FileShape
 from mqlake.lake.files.topic_shapes import TopicShapes, directory_name, topic_of
 from mqlake.lake.followers.follower_notes import FOLLOWERS, put_note
 from mqlake.lake.followers.identity import Follower, followers_of, note_follower
@@ -61,7 +61,7 @@ class TopicTables:
 
     def shape(self, follower: str, batch: int) -> TopicShapes:
         """Return the forms of files by topic; rows of refused topics become dead letters."""
-        known: dict[str, Shape] = {}
+        known: dict[str, FileShape] = {}
         refused: dict[str, str] = {}
         for topic, table in self._tables.items():
             try:
@@ -71,7 +71,7 @@ class TopicTables:
         below = "data" if self._options.format is Format.ICEBERG else ""
         return TopicShapes(self._new(follower, batch), known, refused, below)
 
-    def _new(self, follower: str, batch: int) -> Shape:
+    def _new(self, follower: str, batch: int) -> FileShape:
         """Return the form of the first files of a table."""
         schema: Any = wanted_schema(self._options)
         if self._options.format is Format.DELTA:
@@ -80,7 +80,7 @@ class TopicTables:
                     schema = schema.remove(schema.get_field_index(name))
         target = self._options.target_file_size
         stem, files = stem_of(follower, batch), self._options.files
-        return Shape(self._options.place, schema, False, stem, target, files)
+        return FileShape(self._options.place, schema, False, stem, target, files)
 
     def commit(
         self,

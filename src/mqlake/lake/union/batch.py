@@ -8,14 +8,14 @@ from typing import Any
 from mqlake.lake.union.plan import UnionTask, plan_union
 from mqlake.lake.union.read import LakeTask
 from mqlake.query.reading.conditions import Selection
-from mqlake.query.reading.source import Query
-from mqlake.query.store.options import ReadOptions
+from mqlake.query.reading.source import BatchQuery
+from mqlake.query.store.options import StoreReadOptions
 
 
-class UnionQuery(Query[UnionTask]):
+class UnionQuery(BatchQuery[UnionTask]):
     """Reads a table, and the log after it."""
 
-    def __init__(self, options: ReadOptions, columns: Sequence[str]) -> None:
+    def __init__(self, options: StoreReadOptions, columns: Sequence[str]) -> None:
         self._options, self._columns = options, tuple(columns)
 
     def plan(self, pushed: Selection) -> Sequence[UnionTask]:

@@ -16,11 +16,11 @@ from mqlake.lake.union.opening import open_lake
 from mqlake.query.reading.conditions import Between, Selection
 from mqlake.query.reading.directory import Location
 from mqlake.query.store.offsets import subscription
-from mqlake.query.store.options import ReadOptions, read_options
-from mqlake.query.store.position import Position
+from mqlake.query.store.options import StoreReadOptions, read_options
+from mqlake.query.store.position import StorePosition
 
 
-class Followed(msgspec.Struct, frozen=True):
+class FollowedStore(msgspec.Struct, frozen=True):
     """A store that a table follows.
 
     Attributes:
@@ -53,7 +53,7 @@ class _Done(msgspec.Struct, frozen=True):
     end: CommittedEnd
 
 
-def open_followed(options: ReadOptions) -> tuple[Lake, list[Followed]]:
+def open_followed(options: StoreReadOptions) -> tuple[Lake, list[FollowedStore]]:
     """Open the newest version of the table of a query; return it with the stores that it follows.
 
     Raises:
@@ -83,13 +83,13 @@ def open_followed(options: ReadOptions) -> tuple[Lake, list[Followed]]:
     return lake, stores
 
 
-def open_table(options: ReadOptions) -> Lake:
+def open_table(options: StoreReadOptions) -> Lake:
     """Open the newest version of the table of a query."""
     assert options.table is not None
     return open_lake(options.table, options.catalog, options.catalog_name, lake_files(options))
 
 
-def lake_files(options: ReadOptions) -> LakeFiles:
+def lake_files(options: StoreReadOptions) -> LakeFiles:
     """Return what reads the files of the table of a query."""
     return LakeFiles(options.location.settings)
 
@@ -107,14 +107,14 @@ def _newest_done(id_: str, follower: Follower) -> _Done | None:
 
 
 def _followed(
-    lake: Lake, options: ReadOptions, id_: str, follower: Follower, done: _Done | None
-) -> Followed:
-    begin = None if follower.begin is None else Position.read(follower.begin)
+    lake: Lake, options: StoreReadOptions, id_: str, follower: Follower, done: _Done | None
+) -> FollowedStore:
+    begin = None if follower.begin is None else StorePosition.read(follower.begin)
     is_ahead = done is not None and done.batch > lake.last_batch(id_)
     end = done.end if done is not None and is_ahead else _end(lake, id_, follower)
     given = {"startingOffsets": "earliest", **(follower.source or {}), "path": follower.store}
     query = read_options(given, streaming=True)
-    return Followed(
+    return FollowedStore(
         options.location
         if options.path
         else msgspec.structs.replace(options.location, path=follower.store),

@@ -8,11 +8,11 @@ from __future__ import annotations
 from mqlake.errors import FormatError
 from mqlake.query.reading.conditions import MOST, Between, InQueues, Interval, Selection
 from mqlake.query.reading.queue_json import EARLIEST, LATEST
-from mqlake.query.store.options import ReadOptions
+from mqlake.query.store.options import StoreReadOptions
 from mqlake.store.log.scan import Queue
 
 
-def limits(options: ReadOptions) -> Selection:
+def limits(options: StoreReadOptions) -> Selection:
     """Return the condition of starting and ending options; () without such options.
 
     Raises:

@@ -23,7 +23,7 @@ from mqlake.errors import JobError
 from mqlake.lake.files.partition_paths import path_of
 from mqlake.lake.options import STATE
 from mqlake.lake.tables.committed_end import CommittedEnd
-from mqlake.lake.tables.parquet_table import PARTITION, State
+from mqlake.lake.tables.parquet_table import PARTITION, ParquetTableState
 from mqlake.lake.union.lake import LakeFile
 from mqlake.lake.union.pruning import wanted_files
 from mqlake.query.reading.conditions import Selection
@@ -64,10 +64,10 @@ class ParquetLake:
         return topic in self._files.column("topic").to_pylist()
 
 
-def _one_moment(root: Path) -> tuple[State, Any]:
+def _one_moment(root: Path) -> tuple[ParquetTableState, Any]:
     before = _state_text(root)
     for _ in range(_MOST_LOOKS):
-        state = msgspec.json.decode(before, type=State)
+        state = msgspec.json.decode(before, type=ParquetTableState)
         shown = root.glob("topic=*/day=*/*.parquet")
         files = {path.name: _shown(state, path) for path in shown}
         after = _state_text(root)
@@ -81,11 +81,11 @@ def _state_text(root: Path) -> bytes:
     return (root / STATE / "state.json").read_bytes()
 
 
-def _shown(state: State, path: Path) -> dict[str, Any]:
+def _shown(state: ParquetTableState, path: Path) -> dict[str, Any]:
     return _row(str(path), path.stat().st_size, *state.partition_of(path), None)
 
 
-def _waiting(root: Path, state: State) -> dict[str, dict[str, Any]]:
+def _waiting(root: Path, state: ParquetTableState) -> dict[str, dict[str, Any]]:
     """Return the files that readers of the directory do not see yet; such a file moves later."""
     found: dict[str, dict[str, Any]] = {}
     for one in state.staged:
@@ -95,7 +95,9 @@ def _waiting(root: Path, state: State) -> dict[str, dict[str, Any]]:
     return found
 
 
-def _moving(state: State, shown: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+def _moving(
+    state: ParquetTableState, shown: dict[str, dict[str, Any]]
+) -> dict[str, dict[str, Any]]:
     """Return the files that are being moved to their final paths, and are not listed there yet."""
     found: dict[str, dict[str, Any]] = {}
     for old, new in state.moving:

@@ -13,7 +13,7 @@ import msgspec
 
 from mqlake.errors import FormatError, StoreError
 from mqlake.jobs.local import cores
-from mqlake.lake.union.followed import Followed, lake_files, open_followed
+from mqlake.lake.union.followed import FollowedStore, lake_files, open_followed
 from mqlake.lake.union.lake import Lake, LakeFile
 from mqlake.lake.union.limits import limits
 from mqlake.lake.union.read import LakeTask
@@ -27,10 +27,10 @@ from mqlake.query.store.asked import missing
 from mqlake.query.store.fingerprint import fingerprint
 from mqlake.query.store.living import living
 from mqlake.query.store.offsets import subscription
-from mqlake.query.store.options import ReadOptions
+from mqlake.query.store.options import StoreReadOptions
 from mqlake.query.store.place import OpenStore
-from mqlake.query.store.plan import Task, plan_tasks
-from mqlake.query.store.tail import Tail
+from mqlake.query.store.plan import StoreTask, plan_tasks
+from mqlake.query.store.tail import LogTail
 
 log = logger()
 
@@ -39,7 +39,7 @@ _MOST_LOOKS = 10
 planning.
 """
 
-UnionTask = LakeTask | Task
+UnionTask = LakeTask | StoreTask
 
 
 class _LogDeletedError(Exception):
@@ -47,7 +47,7 @@ class _LogDeletedError(Exception):
 
 
 def plan_union(
-    options: ReadOptions, columns: Sequence[str], pushed: Selection = ()
+    options: StoreReadOptions, columns: Sequence[str], pushed: Selection = ()
 ) -> list[UnionTask]:
     """Plan a batch query.
 
@@ -74,8 +74,8 @@ def plan_union(
 
 def _plan(
     lake: Lake,
-    stores: list[Followed],
-    options: ReadOptions,
+    stores: list[FollowedStore],
+    options: StoreReadOptions,
     columns: Sequence[str],
     pushed: Selection,
     *,
@@ -89,7 +89,7 @@ def _plan(
     absent: list[set[str]] = []
     for one in stores:
         own = msgspec.structs.replace(options, location=one.location, broker_name=one.broker_name)
-        tail = Tail(one.location)
+        tail = LogTail(one.location)
         tail.known = one.start
         with tail.look() as (store, end):
             _check_log(store, one, end)
@@ -115,7 +115,9 @@ def _check_columns(lake: Lake, columns: Sequence[str], selection: Selection) -> 
             raise FormatError(f"{lake.root}: the table has no column {name}")
 
 
-def _shares(files: list[LakeFile], options: ReadOptions, selection: Selection) -> list[LakeTask]:
+def _shares(
+    files: list[LakeFile], options: StoreReadOptions, selection: Selection
+) -> list[LakeTask]:
     """Share files among tasks by their sizes."""
     total = sum(file.size for file in files)
     count = share_count(total, cores(), options.min_partitions)
@@ -133,15 +135,15 @@ def _shares(files: list[LakeFile], options: ReadOptions, selection: Selection) -
 
 
 def _log_tasks(
-    store: OpenStore, end: int, options: ReadOptions, selection: Selection
-) -> list[Task]:
+    store: OpenStore, end: int, options: StoreReadOptions, selection: Selection
+) -> list[StoreTask]:
     boundaries = Boundaries(store, end)
     found = access.choose(store, boundaries, selection, options.access_path)
     selection = (*selection, *living(store))
     return plan_tasks(store, boundaries, options, selection, found.stretches)
 
 
-def _check_log(store: OpenStore, one: Followed, end: int) -> None:
+def _check_log(store: OpenStore, one: FollowedStore, end: int) -> None:
     if end < one.start:
         raise StoreError(
             f"{one.store}: the log ends at {end}, but the table has it up to {one.start}: the "
@@ -156,7 +158,7 @@ def _check_log(store: OpenStore, one: Followed, end: int) -> None:
         )
 
 
-def _tell_loss(options: ReadOptions, one: Followed, begin: int) -> None:
+def _tell_loss(options: StoreReadOptions, one: FollowedStore, begin: int) -> None:
     data_loss(
         options,
         f"{one.store}: the log begins at {begin}, but the table has it up to {one.start}: the "
@@ -164,7 +166,7 @@ def _tell_loss(options: ReadOptions, one: Followed, begin: int) -> None:
     )
 
 
-def _check_followed(lake: Lake, stores: list[Followed], options: ReadOptions) -> None:
+def _check_followed(lake: Lake, stores: list[FollowedStore], options: StoreReadOptions) -> None:
     """Check that the table follows the topics that a query names in one of its stores.
 
     Raises:
@@ -177,7 +179,7 @@ def _check_followed(lake: Lake, stores: list[Followed], options: ReadOptions) ->
 
 
 def _missing(
-    lake: Lake, files: list[LakeFile], store: OpenStore, options: ReadOptions
+    lake: Lake, files: list[LakeFile], store: OpenStore, options: StoreReadOptions
 ) -> Iterator[str]:
     """Yield what options name but neither the table nor a store has."""
     named = {*(options.topics or ()), *(topic for topic, _ in options.queues or ())}

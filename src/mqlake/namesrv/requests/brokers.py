@@ -8,8 +8,8 @@ from typing import Any
 from mqlake.formats.config import DataVersion
 from mqlake.namesrv.broker_table import BrokerKey, Place
 from mqlake.namesrv.kv_config import ORDERED_TOPICS
-from mqlake.namesrv.routes import Registration
-from mqlake.namesrv.state import State
+from mqlake.namesrv.routes import RegistrationContent
+from mqlake.namesrv.state import NameServerState
 from mqlake.protocol.bodies.register import RegisterBody, TopicConfigs, decode_register, has_crc
 from mqlake.protocol.bodies.route import (
     BrokerMemberGroup,
@@ -51,7 +51,7 @@ _V3_0_11 = 37
 class BrokerRequests:
     """Serves brokers, and requests about them."""
 
-    def __init__(self, state: State) -> None:
+    def __init__(self, state: NameServerState) -> None:
         self._state = state
         self._routes = state.routes
         self._connections: set[Peer] = set()
@@ -79,7 +79,7 @@ class BrokerRequests:
         if crc and not (yield from has_crc(request.body, crc)):
             raise RemotingError(ResponseCode.SYSTEM_ERROR, "crc32 not match")
         key = BrokerKey(header.cluster_name, header.broker_addr)
-        new = Registration(
+        new = RegistrationContent(
             Place(key, header.broker_name, header.broker_id),
             header.ha_server_addr,
             request.fields.get(_ZONE),

@@ -11,7 +11,7 @@ from typing import Final
 from mqlake.errors import FormatError, StoreError
 from mqlake.namesrv.kv_config import keep
 from mqlake.namesrv.settings import FIXED, NamesrvSettings, as_properties, changed
-from mqlake.namesrv.state import State
+from mqlake.namesrv.state import NameServerState
 from mqlake.protocol.bodies.route import KVTable
 from mqlake.protocol.body import encode_body
 from mqlake.protocol.codes import RequestCode, ResponseCode
@@ -35,7 +35,7 @@ _log: Final = logging.getLogger("mqlake.namesrv")
 class ConfigurationRequests:
     """Serves the settings of administrators."""
 
-    def __init__(self, state: State) -> None:
+    def __init__(self, state: NameServerState) -> None:
         self._state = state
         self._kv = state.kv
         self._writing = asyncio.Lock()

@@ -9,7 +9,7 @@ from msgspec import UNSET
 
 from mqlake.namesrv.kv_config import ORDERED_TOPICS
 from mqlake.namesrv.routes import LONGEST_TOPIC
-from mqlake.namesrv.state import State
+from mqlake.namesrv.state import NameServerState
 from mqlake.namesrv.topic_table import UNIT, UNIT_SUBSCRIPTION
 from mqlake.protocol.bodies.route import TopicList, TopicRouteData
 from mqlake.protocol.body import decode_body, encode_body, encode_unquoted
@@ -45,7 +45,7 @@ _PIECE = 1000
 class TopicRequests:
     """Serves requests about topics."""
 
-    def __init__(self, state: State) -> None:
+    def __init__(self, state: NameServerState) -> None:
         self._state = state
         self._routes = state.routes
         self._topics = state.routes.topics

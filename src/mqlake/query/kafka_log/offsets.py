@@ -6,14 +6,14 @@ from collections.abc import Iterable
 
 from mqlake.errors import FormatError, StoreError
 from mqlake.kafka.log.partition import Partition
-from mqlake.query.kafka_log.options import ReadOptions, TopicPartition
+from mqlake.query.kafka_log.options import KafkaLogReadOptions, TopicPartition
 from mqlake.query.reading.limits import LATEST, Limit
 from mqlake.query.reading.losses import data_loss
 from mqlake.query.reading.queue_json import EARLIEST as EARLIEST_OFFSET
 from mqlake.query.reading.queue_json import LATEST as LATEST_OFFSET
 
 
-def start_of(partition: Partition, name: TopicPartition, options: ReadOptions) -> int:
+def start_of(partition: Partition, name: TopicPartition, options: KafkaLogReadOptions) -> int:
     """Return the offset at which a query starts in a partition.
 
     Raises:
@@ -38,7 +38,7 @@ def start_of(partition: Partition, name: TopicPartition, options: ReadOptions) -
     return _in_range(options, name, limit.offsets[name], (earliest, latest), "starting")
 
 
-def end_of(partition: Partition, name: TopicPartition, options: ReadOptions) -> int:
+def end_of(partition: Partition, name: TopicPartition, options: KafkaLogReadOptions) -> int:
     """Return the offset before which a batch query ends in a partition.
 
     Raises:
@@ -76,7 +76,11 @@ def _time(limit: Limit[TopicPartition], name: TopicPartition) -> int | None:
 
 
 def _in_range(
-    options: ReadOptions, name: TopicPartition, offset: int, span: tuple[int, int], side: str
+    options: KafkaLogReadOptions,
+    name: TopicPartition,
+    offset: int,
+    span: tuple[int, int],
+    side: str,
 ) -> int:
     low, high = span
     if offset == LATEST_OFFSET:

@@ -16,7 +16,7 @@ from mqlake.query.reading.query_options import QueryOptions, of_other_queries, s
 TopicPartition = tuple[str, int]
 
 
-class ReadOptions(QueryOptions[TopicPartition], frozen=True, kw_only=True):
+class KafkaLogReadOptions(QueryOptions[TopicPartition], frozen=True, kw_only=True):
     """The options of a query; names as in `option_table`, None if an option has no value."""
 
     location: Location
@@ -29,7 +29,7 @@ class ReadOptions(QueryOptions[TopicPartition], frozen=True, kw_only=True):
         return self.location.name
 
 
-def read_options(given: Mapping[str, str], *, streaming: bool | None = None) -> ReadOptions:
+def read_options(given: Mapping[str, str], *, streaming: bool | None = None) -> KafkaLogReadOptions:
     """Parse the options of a query; without `streaming`, those that both kinds of query share.
 
     Raises:
@@ -40,7 +40,7 @@ def read_options(given: Mapping[str, str], *, streaming: bool | None = None) -> 
     values = parse_options(SOURCE_OPTIONS, given)
     if values["path"] is None:
         raise FormatError("option path is missing: Kafka's log directory (log.dir), or its URL")
-    return ReadOptions(
+    return KafkaLogReadOptions(
         **shared(values, given, streaming=streaming),
         location=Location(values["path"], settings=settings_of(values)),
         partitions=values["assign"],

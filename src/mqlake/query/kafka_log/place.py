@@ -8,7 +8,7 @@ from mqlake.errors import StoreError
 from mqlake.formats.kafka import checkpoint_file
 from mqlake.formats.kafka.file_name import INTERNAL_TOPICS, META_PROPERTIES
 from mqlake.kafka.log.log_directory import LogDirectory
-from mqlake.query.kafka_log.options import ReadOptions, TopicPartition
+from mqlake.query.kafka_log.options import KafkaLogReadOptions, TopicPartition
 from mqlake.query.reading.directory import Location, open_directory
 
 _MARKS = (META_PROPERTIES, checkpoint_file.RECOVERY_POINTS)
@@ -29,13 +29,13 @@ def open_logs(location: Location) -> LogDirectory:
     return logs
 
 
-def wanted_partitions(logs: LogDirectory, options: ReadOptions) -> list[TopicPartition]:
+def wanted_partitions(logs: LogDirectory, options: KafkaLogReadOptions) -> list[TopicPartition]:
     """Return the existing partitions that options select, by topic and number."""
     found = [(name.topic, name.partition) for name in logs.partitions()]
     return [name for name in found if is_wanted(name, options)]
 
 
-def check_asked(found: list[TopicPartition], options: ReadOptions) -> None:
+def check_asked(found: list[TopicPartition], options: KafkaLogReadOptions) -> None:
     """Check that the topics and partitions that a batch query names exist.
 
     Raises:
@@ -50,7 +50,7 @@ def check_asked(found: list[TopicPartition], options: ReadOptions) -> None:
             raise StoreError(f"{options.path}: partition {topic}-{partition} does not exist")
 
 
-def is_wanted(name: TopicPartition, options: ReadOptions) -> bool:
+def is_wanted(name: TopicPartition, options: KafkaLogReadOptions) -> bool:
     """Return whether options select a partition."""
     topic, _ = name
     if options.partitions is not None:

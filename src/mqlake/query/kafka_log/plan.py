@@ -11,9 +11,9 @@ from mqlake.jobs.local import cores
 from mqlake.kafka.isolation import Isolation
 from mqlake.kafka.log.log_directory import LogDirectory
 from mqlake.kafka.log.partition import Partition
-from mqlake.kafka.log.stretches import Stretch, cut, since
+from mqlake.kafka.log.stretches import OffsetStretch, cut, since
 from mqlake.query.kafka_log.offsets import check_named, end_of, start_of
-from mqlake.query.kafka_log.options import ReadOptions, TopicPartition
+from mqlake.query.kafka_log.options import KafkaLogReadOptions, TopicPartition
 from mqlake.query.kafka_log.place import check_asked, open_logs, wanted_partitions
 from mqlake.query.reading.conditions import (
     MOST,
@@ -33,7 +33,7 @@ _PIECES = 4
 """Pieces that a task's share of bytes consists of, so that shares are about equal."""
 
 
-class Range(msgspec.Struct, frozen=True):
+class PartitionRange(msgspec.Struct, frozen=True):
     """Offsets [start, end) of a partition, approximately `size` bytes."""
 
     topic: str
@@ -43,21 +43,21 @@ class Range(msgspec.Struct, frozen=True):
     size: int = 0
 
 
-class Task(msgspec.Struct, frozen=True):
+class KafkaLogTask(msgspec.Struct, frozen=True):
     """The input of one task: offsets in their order, limited to the times (ms) in [first, last]."""
 
     location: Location
-    ranges: tuple[Range, ...]
+    ranges: tuple[PartitionRange, ...]
     isolation: Isolation
     fail_on_data_loss: bool
     times: Interval = (-MOST, MOST)
 
 
 @dataclass(frozen=True)
-class Plan:
+class KafkaLogPlan:
     """The tasks of a query; the bytes of log that they read, and that the partitions have."""
 
-    tasks: list[Task]
+    tasks: list[KafkaLogTask]
     log_bytes: int
 
     def explain(self) -> str:
@@ -67,7 +67,7 @@ class Plan:
         return f"{read} of {self.log_bytes} bytes of log, {len(self.tasks)} tasks"
 
 
-def plan_batch(options: ReadOptions, pushed: Selection = ()) -> Plan:
+def plan_batch(options: KafkaLogReadOptions, pushed: Selection = ()) -> KafkaLogPlan:
     """Plan a batch query; `pushed` are conditions from Spark's filters.
 
     Raises:
@@ -81,25 +81,27 @@ def plan_batch(options: ReadOptions, pushed: Selection = ()) -> Plan:
     check_named(names, options.starting, "starting")
     check_named(names, options.ending, "ending")
     times = interval(pushed, "timestamp")
-    ranges: list[Range] = []
+    ranges: list[PartitionRange] = []
     total = 0
     for name in names:
         with logs.partition(*name) as partition:
-            span = Stretch(start_of(partition, name, options), end_of(partition, name, options))
+            span = OffsetStretch(
+                start_of(partition, name, options), end_of(partition, name, options)
+            )
             total += sum(segment.size for segment in partition.segments)
             parts = _narrowed(partition, name, span, pushed)
-            ranges += [Range(*name, part.start, part.end) for part in parts]
-    plan = Plan(plan_tasks(logs, options, ranges, times), total)
+            ranges += [PartitionRange(*name, part.start, part.end) for part in parts]
+    plan = KafkaLogPlan(plan_tasks(logs, options, ranges, times), total)
     log.info("%s: %s", options.path, plan.explain())
     return plan
 
 
 def plan_tasks(
     logs: LogDirectory,
-    options: ReadOptions,
-    ranges: Sequence[Range],
+    options: KafkaLogReadOptions,
+    ranges: Sequence[PartitionRange],
     times: Interval = (-MOST, MOST),
-) -> list[Task]:
+) -> list[KafkaLogTask]:
     """Share ranges among tasks of about equal size."""
     pieces = list(_pieces(logs, ranges, 1 << 62))
     total = sum(piece.size for piece in pieces)
@@ -111,14 +113,16 @@ def plan_tasks(
         pieces = list(_by_count(pieces, options.max_records_per_partition))
     shares = _shares(pieces, goal, options.max_records_per_partition or MOST)
     return [
-        Task(options.location, tuple(share), options.isolation, options.fail_on_data_loss, times)
+        KafkaLogTask(
+            options.location, tuple(share), options.isolation, options.fail_on_data_loss, times
+        )
         for share in shares
     ]
 
 
 def _narrowed(
-    partition: Partition, name: TopicPartition, span: Stretch, pushed: Selection
-) -> list[Stretch]:
+    partition: Partition, name: TopicPartition, span: OffsetStretch, pushed: Selection
+) -> list[OffsetStretch]:
     """Return the parts of a stretch that filters leave."""
     low, high = interval(pushed, "partition")
     listed = numbers(pushed, "partition")
@@ -127,33 +131,35 @@ def _narrowed(
     if listed is not None and name[1] not in listed:
         return []
     first, last = interval(pushed, "offset")
-    span = Stretch(max(span.start, first), min(span.end, min(last, MOST - 1) + 1))
+    span = OffsetStretch(max(span.start, first), min(span.end, min(last, MOST - 1) + 1))
     begin, end = interval(pushed, "timestamp")
     if span.start >= span.end or begin > end:
         return []
     return since(partition, span, begin) if begin > 0 else [span]
 
 
-def _pieces(logs: LogDirectory, ranges: Iterable[Range], size: int) -> Iterator[Range]:
+def _pieces(
+    logs: LogDirectory, ranges: Iterable[PartitionRange], size: int
+) -> Iterator[PartitionRange]:
     for one in ranges:
         with logs.partition(one.topic, one.partition) as partition:
-            for part in cut(partition, Stretch(one.start, one.end), size):
-                yield Range(one.topic, one.partition, *part)
+            for part in cut(partition, OffsetStretch(one.start, one.end), size):
+                yield PartitionRange(one.topic, one.partition, *part)
 
 
-def _by_count(pieces: Iterable[Range], most: int) -> Iterator[Range]:
+def _by_count(pieces: Iterable[PartitionRange], most: int) -> Iterator[PartitionRange]:
     for piece in pieces:
         count = piece.end - piece.start
         for start in range(piece.start, piece.end, most):
             end = min(start + most, piece.end)
-            yield Range(
+            yield PartitionRange(
                 piece.topic, piece.partition, start, end, piece.size * (end - start) // count
             )
 
 
-def _shares(pieces: Iterable[Range], goal: int, most: int) -> list[list[Range]]:
+def _shares(pieces: Iterable[PartitionRange], goal: int, most: int) -> list[list[PartitionRange]]:
     """Distribute pieces in their order; neighbours become one range."""
-    shares: list[list[Range]] = []
+    shares: list[list[PartitionRange]] = []
     size = count = 0
     for piece in pieces:
         offsets = piece.end - piece.start
@@ -171,5 +177,5 @@ def _shares(pieces: Iterable[Range], goal: int, most: int) -> list[list[Range]]:
     return shares
 
 
-def _are_neighbours(one: Range, other: Range) -> bool:
+def _are_neighbours(one: PartitionRange, other: PartitionRange) -> bool:
     return (one.topic, one.partition, one.end) == (other.topic, other.partition, other.start)

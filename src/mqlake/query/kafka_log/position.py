@@ -25,14 +25,14 @@ TopicIds = dict[str, str]
 _TOPIC_IDS = "#topicIds"
 
 
-class Position(msgspec.Struct, frozen=True):
+class KafkaLogPosition(msgspec.Struct, frozen=True):
     """The offsets of a query, and the ids of their topics."""
 
     offsets: Offsets
     topic_ids: TopicIds = {}
 
     @classmethod
-    def read(cls, written: dict[str, Any]) -> Position:
+    def read(cls, written: dict[str, Any]) -> KafkaLogPosition:
         """Return the position of a checkpoint.
 
         Raises:

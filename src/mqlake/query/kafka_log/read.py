@@ -15,7 +15,7 @@ from mqlake.kafka.log.log_directory import LogDirectory
 from mqlake.kafka.log.partition import Partition
 from mqlake.kafka.records.arrow import times, to_arrow
 from mqlake.kafka.records.scan import Records, RecordScan
-from mqlake.query.kafka_log.plan import Range, Task
+from mqlake.query.kafka_log.plan import KafkaLogTask, PartitionRange
 from mqlake.query.reading.directory import open_directory
 from mqlake.query.reading.joining import put_together
 from mqlake.query.reading.log import logger
@@ -24,7 +24,7 @@ from mqlake.query.reading.memory import keep_freed_memory
 log = logger()
 
 
-def read(task: Task, schema: Any) -> Iterator[Any]:
+def read(task: KafkaLogTask, schema: Any) -> Iterator[Any]:
     """Yield the records of a task as `pyarrow.RecordBatch`es of an Arrow schema.
 
     Raises:
@@ -32,13 +32,13 @@ def read(task: Task, schema: Any) -> Iterator[Any]:
             that is tolerated.
     """
     keep_freed_memory()
-    losses = _Losses(task)
+    losses = _KafkaLogLosses(task)
     for batch in put_together(_batches(task, schema.names, losses)):
         yield batch.cast(schema) if batch.schema != schema else batch
     losses.report()
 
 
-def _batches(task: Task, columns: list[str], losses: _Losses) -> Iterator[Any]:
+def _batches(task: KafkaLogTask, columns: list[str], losses: _KafkaLogLosses) -> Iterator[Any]:
     logs = LogDirectory(open_directory(task.location.path, task.location.settings))
     with ExitStack() as stack:
         opened: tuple[str, int] | None = None
@@ -53,7 +53,9 @@ def _batches(task: Task, columns: list[str], losses: _Losses) -> Iterator[Any]:
                     yield to_arrow(records, one.topic, one.partition, columns)
 
 
-def _open(logs: LogDirectory, one: Range, losses: _Losses, stack: ExitStack) -> Partition | None:
+def _open(
+    logs: LogDirectory, one: PartitionRange, losses: _KafkaLogLosses, stack: ExitStack
+) -> Partition | None:
     try:
         return stack.enter_context(logs.partition(one.topic, one.partition))
     except StoreError as error:
@@ -61,7 +63,9 @@ def _open(logs: LogDirectory, one: Range, losses: _Losses, stack: ExitStack) -> 
         return None
 
 
-def _scan(partition: Partition, one: Range, task: Task, losses: _Losses) -> Iterator[Records]:
+def _scan(
+    partition: Partition, one: PartitionRange, task: KafkaLogTask, losses: _KafkaLogLosses
+) -> Iterator[Records]:
     start, end = partition.visible(one.start, one.end, isolation=task.isolation)
     if (start, end) != (one.start, one.end):
         losses.lost(
@@ -80,10 +84,10 @@ def _scan(partition: Partition, one: Range, task: Task, losses: _Losses) -> Iter
             yield records._replace(rows=records.rows[inside])
 
 
-class _Losses:
+class _KafkaLogLosses:
     """What a task could not read: it raises an error, or is logged."""
 
-    def __init__(self, task: Task) -> None:
+    def __init__(self, task: KafkaLogTask) -> None:
         self._fails = task.fail_on_data_loss
         self._count = 0
         self._first = ""

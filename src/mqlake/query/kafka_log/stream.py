@@ -10,10 +10,10 @@ from mqlake.formats.kafka.partition_metadata import encode_topic_id
 from mqlake.kafka.log.log_directory import LogDirectory
 from mqlake.kafka.log.partition import Partition
 from mqlake.query.kafka_log.offsets import start_of
-from mqlake.query.kafka_log.options import ReadOptions, TopicPartition
+from mqlake.query.kafka_log.options import KafkaLogReadOptions, TopicPartition
 from mqlake.query.kafka_log.place import is_wanted, open_logs, wanted_partitions
-from mqlake.query.kafka_log.plan import Range, Task, plan_tasks
-from mqlake.query.kafka_log.position import Offsets, Position, TopicIds
+from mqlake.query.kafka_log.plan import KafkaLogTask, PartitionRange, plan_tasks
+from mqlake.query.kafka_log.position import KafkaLogPosition, Offsets, TopicIds
 from mqlake.query.reading.log import logger
 from mqlake.query.reading.losses import data_loss
 from mqlake.query.reading.source import Stream, Written, most_of
@@ -22,10 +22,10 @@ from mqlake.query.reading.triggers import Trigger
 log = logger()
 
 
-class KafkaStream(Stream[Task]):
+class KafkaStream(Stream[KafkaLogTask]):
     """Reads what was appended to the partitions since the last microbatch."""
 
-    def __init__(self, options: ReadOptions) -> None:
+    def __init__(self, options: KafkaLogReadOptions) -> None:
         self._options = options
         self._target: Offsets | None = None
         self._seen: Offsets | None = None
@@ -39,7 +39,7 @@ class KafkaStream(Stream[Task]):
     @property
     def seen(self) -> Written | None:
         """The ends of the partitions."""
-        return None if self._seen is None else Position(self._seen).write()
+        return None if self._seen is None else KafkaLogPosition(self._seen).write()
 
     def stop_at_end(self) -> None:
         """Let the query end at the current ends of the partitions."""
@@ -62,10 +62,10 @@ class KafkaStream(Stream[Task]):
             with logs.partition(*name) as partition:
                 starts[name] = start_of(partition, name, self._options)
                 ids |= _id_of(partition, name)
-        return Position(starts, ids).write()
+        return KafkaLogPosition(starts, ids).write()
 
     def _next(self, start: Written, *, is_limited: bool) -> Written:
-        before = Position.read(start)
+        before = KafkaLogPosition.read(start)
         there, ids = self._look()
         position = self._still_valid(before, ids)
         starts = {name: position.get(name, first) for name, (first, _) in there.items()}
@@ -84,7 +84,7 @@ class KafkaStream(Stream[Task]):
         known = {name: end for name, end in ends.items() if name in position or end > starts[name]}
         if before.offsets == position | known:
             return start
-        return Position(position | known, before.topic_ids | ids).write()
+        return KafkaLogPosition(position | known, before.topic_ids | ids).write()
 
     def _look(self) -> tuple[dict[tuple[str, int], tuple[int, int]], TopicIds]:
         """Return the first offset and the end offset of the existing partitions.
@@ -101,7 +101,7 @@ class KafkaStream(Stream[Task]):
         self._seen = {name: end for name, (_, end) in found.items()}
         return found, ids
 
-    def _still_valid(self, position: Position, found: TopicIds) -> Offsets:
+    def _still_valid(self, position: KafkaLogPosition, found: TopicIds) -> Offsets:
         """Return the offsets of topics that are still those that were read.
 
         The other topics are read from their first record, if losses are tolerated.
@@ -137,10 +137,10 @@ class KafkaStream(Stream[Task]):
                     "the log was cut, or is another one",
                 )
 
-    def plan(self, start: Written, end: Written) -> Sequence[Task]:
+    def plan(self, start: Written, end: Written) -> Sequence[KafkaLogTask]:
         """Return the tasks of a microbatch, with the same offsets whenever it is planned."""
-        planned = Position.read(end)
-        starts = self._still_valid(Position.read(start), planned.topic_ids)
+        planned = KafkaLogPosition.read(end)
+        starts = self._still_valid(KafkaLogPosition.read(start), planned.topic_ids)
         logs = open_logs(self._options.location)
         ranges = [
             one
@@ -153,8 +153,8 @@ class KafkaStream(Stream[Task]):
         return tasks
 
     def _range(
-        self, logs: LogDirectory, name: tuple[str, int], starts: Offsets, planned: Position
-    ) -> Range | None:
+        self, logs: LogDirectory, name: tuple[str, int], starts: Offsets, planned: KafkaLogPosition
+    ) -> PartitionRange | None:
         """Return the part of a microbatch that exists in a partition."""
         if not is_wanted(name, self._options):
             data_loss(
@@ -170,7 +170,7 @@ class KafkaStream(Stream[Task]):
         with logs.partition(*name) as partition:
             first, found = partition.log_start_offset, _id_of(partition, name)
         end = planned.offsets[name]
-        if not self._still_valid(Position({name: end}, planned.topic_ids), found):
+        if not self._still_valid(KafkaLogPosition({name: end}, planned.topic_ids), found):
             return None  # The topic was created again since the microbatch was planned.
         # A new partition is read from its first record.
         start = starts.get(name, first)
@@ -180,9 +180,9 @@ class KafkaStream(Stream[Task]):
                 f"{name[0]}-{name[1]} begins at offset {first}; records from {start} on were "
                 "deleted before the query read them",
             )
-        return Range(*name, max(start, first), end) if max(start, first) < end else None
+        return PartitionRange(*name, max(start, first), end) if max(start, first) < end else None
 
-    def read(self, task: Task, schema: Any) -> Iterator[Any]:
+    def read(self, task: KafkaLogTask, schema: Any) -> Iterator[Any]:
         """Read the records of one task, as Arrow batches."""
         from mqlake.query.kafka_log.read import read
 

@@ -25,7 +25,7 @@ class Cluster(Protocol):
     def access(self) -> Access: ...
 
 
-class Connection:
+class LiveConnection:
     """A client instance on its own thread, with one connection to each server.
 
     Attributes:
@@ -56,11 +56,11 @@ async def _open(name_servers: str, access: Access) -> ClientInstance:
     )
 
 
-_open_ones: dict[tuple[int, str, Access], Connection] = {}
+_open_ones: dict[tuple[int, str, Access], LiveConnection] = {}
 _opening = Lock()
 
 
-def connection(cluster: Cluster) -> Connection:
+def connection(cluster: Cluster) -> LiveConnection:
     """Return this process's connection to a cluster; it stays open for later tasks.
 
     Spark's workers are forked, so a connection belongs to the process that opened it.
@@ -68,7 +68,7 @@ def connection(cluster: Cluster) -> Connection:
     key = os.getpid(), cluster.name_servers, cluster.access
     with _opening:
         if key not in _open_ones:
-            _open_ones[key] = Connection(cluster.name_servers, cluster.access)
+            _open_ones[key] = LiveConnection(cluster.name_servers, cluster.access)
         return _open_ones[key]
 
 

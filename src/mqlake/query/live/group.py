@@ -23,7 +23,7 @@ _TIMEOUT = 5.0
 """Seconds."""
 
 
-class GroupOffsets:
+class CommittedOffsets:
     """The offsets of a group at the brokers.
 
     A failure is logged and not raised: the query continues from its checkpoint, and the next

@@ -23,7 +23,7 @@ from mqlake.formats.consume_queue import ENTRY, ENTRY_SIZE
 from mqlake.formats.record import MIN_SIZE, PHYSICAL_OFFSET_AT, check
 from mqlake.protocol.bodies.message_queue import MessageQueue
 from mqlake.query.live.brokers import Brokers, Mark
-from mqlake.query.live.task import Range
+from mqlake.query.live.task import OffsetRange
 from mqlake.query.reading.conditions import MOST
 from mqlake.storage.local import LocalDirectory
 from mqlake.store.log.segments import open_log
@@ -106,7 +106,9 @@ class LocalQueue:
         return Mark(*_LONG.unpack_from(data, PHYSICAL_OFFSET_AT), *times)
 
 
-async def find_local_queue(brokers: Brokers, paths: Iterable[str], one: Range) -> LocalQueue | None:
+async def find_local_queue(
+    brokers: Brokers, paths: Iterable[str], one: OffsetRange
+) -> LocalQueue | None:
     """Return the queue of a range in the first directory that has the broker's records of it.
 
     Hosts may have other stores at the same path, and a broker that was the master may have records

@@ -10,7 +10,7 @@ from mqlake.query.reading.log import logger
 log = logger()
 
 
-class Losses:
+class LiveLosses:
     """Messages that are missing in a task.
 
     Args:

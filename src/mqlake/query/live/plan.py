@@ -11,7 +11,7 @@ from mqlake.query.live.connection import connection
 from mqlake.query.live.options import LiveOptions
 from mqlake.query.live.scope import Spans, ends_of, starts_of, wanted_queues
 from mqlake.query.live.shares import share
-from mqlake.query.live.task import Range, Task
+from mqlake.query.live.task import LiveTask, OffsetRange
 from mqlake.query.reading.conditions import MOST, Interval, Selection, interval, offsets_in, texts
 from mqlake.query.reading.log import logger
 from mqlake.query.reading.losses import data_loss
@@ -29,7 +29,7 @@ def brokers_of(options: LiveOptions) -> Brokers:
     return Brokers(connection(options).instance, options.retry_timeout / 1000)
 
 
-def plan_batch(options: LiveOptions, pushed: Selection = ()) -> list[Task]:
+def plan_batch(options: LiveOptions, pushed: Selection = ()) -> list[LiveTask]:
     """Plan a batch query; `pushed` are conditions from Spark's filters.
 
     Raises:
@@ -49,7 +49,7 @@ def plan_batch(options: LiveOptions, pushed: Selection = ()) -> list[Task]:
     return tasks
 
 
-async def _batch_ranges(options: LiveOptions, pushed: Selection) -> list[Range]:
+async def _batch_ranges(options: LiveOptions, pushed: Selection) -> list[OffsetRange]:
     brokers = brokers_of(options)
     queues = await wanted_queues(brokers, options, lambda what: data_loss(options, what))
     spans = reached(options, await brokers.spans(queues))
@@ -57,7 +57,7 @@ async def _batch_ranges(options: LiveOptions, pushed: Selection) -> list[Range]:
     ends = await ends_of(brokers, options, spans)
     wished = {queue: (starts[queue], ends[queue]) for queue in spans}
     narrow = await _narrowed(brokers, wished, pushed)
-    return [Range(queue, *span) for queue, span in narrow.items() if span[0] < span[1]]
+    return [OffsetRange(queue, *span) for queue, span in narrow.items() if span[0] < span[1]]
 
 
 def reached(
@@ -105,14 +105,16 @@ async def _narrowed(
     return found
 
 
-def plan_tasks(options: LiveOptions, ranges: list[Range], pushed: Selection = ()) -> list[Task]:
+def plan_tasks(
+    options: LiveOptions, ranges: list[OffsetRange], pushed: Selection = ()
+) -> list[LiveTask]:
     """Share ranges among tasks."""
     tags = texts(pushed, "tags")
     if options.tags is not None:
         tags = frozenset(options.tags) & (tags if tags is not None else frozenset(options.tags))
     expression = _expression(tags)
     return [
-        Task(
+        LiveTask(
             options.name_servers,
             options.access,
             ranges,

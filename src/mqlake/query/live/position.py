@@ -30,14 +30,14 @@ V = TypeVar("V")
 _Tree = dict[str, dict[str, dict[int, V]]]
 
 
-class Position(msgspec.Struct, frozen=True):
+class LivePosition(msgspec.Struct, frozen=True):
     """The next offsets of a query, and the marks of the messages before them, if known."""
 
     offsets: Offsets
     marks: Marks = {}
 
     @classmethod
-    def read(cls, written: dict[str, Any]) -> Position:
+    def read(cls, written: dict[str, Any]) -> LivePosition:
         """Return the position of a checkpoint.
 
         Raises:

@@ -18,8 +18,8 @@ from mqlake.dispatch.batch import Longs
 from mqlake.formats.record import FAULT_REASONS, Fault
 from mqlake.query.live.brokers import ALL, Brokers, Mark, name_of
 from mqlake.query.live.local_queue import LocalQueue, find_local_queue
-from mqlake.query.live.losses import Losses
-from mqlake.query.live.task import Range, Task
+from mqlake.query.live.losses import LiveLosses
+from mqlake.query.live.task import LiveTask, OffsetRange
 
 CHUNK = 4 << 20
 """Bytes of records that are returned together, plus one pull at most."""
@@ -48,7 +48,9 @@ class Pulls:
         queue: the queue.
     """
 
-    def __init__(self, brokers: Brokers, task: Task, one: Range, losses: Losses) -> None:
+    def __init__(
+        self, brokers: Brokers, task: LiveTask, one: OffsetRange, losses: LiveLosses
+    ) -> None:
         self._brokers, self._task, self._range, self._losses = brokers, task, one, losses
         self.queue = one.queue
         self._local: LocalQueue | None = None

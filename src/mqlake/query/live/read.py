@@ -17,9 +17,9 @@ from mqlake.dispatch.adjacent import located
 from mqlake.dispatch.arrow import to_arrow
 from mqlake.query.live.brokers import Brokers
 from mqlake.query.live.connection import connection
-from mqlake.query.live.losses import Losses
+from mqlake.query.live.losses import LiveLosses
 from mqlake.query.live.pulls import Chunk, Pulls
-from mqlake.query.live.task import Task
+from mqlake.query.live.task import LiveTask
 from mqlake.query.reading.joining import put_together
 from mqlake.query.reading.memory import keep_freed_memory
 from mqlake.query.store.columns import TIMES, fitted, stored_columns
@@ -28,7 +28,7 @@ _AT_ONCE = 4
 """Queues that a task pulls at the same time, because each pull waits for its broker."""
 
 
-def read(task: Task, schema: Any) -> Iterator[Any]:
+def read(task: LiveTask, schema: Any) -> Iterator[Any]:
     """Yield the messages of a task as `pyarrow.RecordBatch`es of an Arrow schema.
 
     Raises:
@@ -36,7 +36,7 @@ def read(task: Task, schema: Any) -> Iterator[Any]:
         StoreError: messages are lost, unless that is tolerated.
     """
     keep_freed_memory()
-    losses = Losses(fail=task.fail_on_data_loss)
+    losses = LiveLosses(fail=task.fail_on_data_loss)
     needed = _needed(task, schema)
     made = (
         fitted(columns, schema, broker_name)
@@ -47,7 +47,7 @@ def read(task: Task, schema: Any) -> Iterator[Any]:
     losses.report()
 
 
-def _chunks(task: Task, losses: Losses) -> Iterator[tuple[str, Chunk]]:
+def _chunks(task: LiveTask, losses: LiveLosses) -> Iterator[tuple[str, Chunk]]:
     """Yield the messages of a task's ranges, each with its broker's name.
 
     A few queues are pulled at the same time, also while the caller uses what is yielded.
@@ -76,7 +76,7 @@ def _chunks(task: Task, losses: Losses) -> Iterator[tuple[str, Chunk]]:
             pulls.close()
 
 
-def _columns(chunk: Chunk, task: Task, columns: Sequence[str]) -> Any:
+def _columns(chunk: Chunk, task: LiveTask, columns: Sequence[str]) -> Any:
     """Return columns of the selected records as a batch."""
     made = to_arrow(located(chunk.data, chunk.at), columns, times=TIMES)
     if task.tags is not None:
@@ -86,7 +86,7 @@ def _columns(chunk: Chunk, task: Task, columns: Sequence[str]) -> Any:
     return made
 
 
-def _needed(task: Task, schema: Any) -> list[str]:
+def _needed(task: LiveTask, schema: Any) -> list[str]:
     """Return the columns of a schema, and those by which a task selects messages."""
     names = {*stored_columns(schema.names)}
     if task.tags is not None:

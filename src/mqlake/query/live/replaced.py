@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from mqlake.protocol.bodies.message_queue import MessageQueue
 from mqlake.query.live.brokers import Brokers, Mark, name_of
-from mqlake.query.live.position import Position
+from mqlake.query.live.position import LivePosition
 from mqlake.query.reading.conditions import Interval
 
 
@@ -41,7 +41,7 @@ class Replaced(NamedTuple):
 
 
 async def replaced_queues(
-    brokers: Brokers, before: Position, spans: Mapping[MessageQueue, Interval]
+    brokers: Brokers, before: LivePosition, spans: Mapping[MessageQueue, Interval]
 ) -> dict[MessageQueue, Replaced]:
     """Return the queues that were replaced since a position of the query."""
     grown = {

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from mqlake.jobs.local import cores
 from mqlake.query.live.options import LiveOptions
-from mqlake.query.live.task import Range
+from mqlake.query.live.task import OffsetRange
 from mqlake.query.reading.conditions import MOST
 
 LARGE = 1 << 18
@@ -16,11 +16,11 @@ LARGE = 1 << 18
 SMALL = 1 << 10
 """Offsets below which a task is not worth another core."""
 
-Share = tuple[Range, ...]
+Share = tuple[OffsetRange, ...]
 """The input of one task."""
 
 
-def share(ranges: Sequence[Range], options: LiveOptions) -> list[Share]:
+def share(ranges: Sequence[OffsetRange], options: LiveOptions) -> list[Share]:
     """Share ranges among tasks; split long ranges if options ask for more or smaller tasks."""
     pieces = list(_split(ranges, options))
     if options.max_records_per_partition is not None:
@@ -28,7 +28,7 @@ def share(ranges: Sequence[Range], options: LiveOptions) -> list[Share]:
     return _balanced(pieces, _count(pieces, options))
 
 
-def _count(pieces: Sequence[Range], options: LiveOptions) -> int:
+def _count(pieces: Sequence[OffsetRange], options: LiveOptions) -> int:
     """Return the number of tasks: never more than there are pieces.
 
     The number of executors is unknown here, so that long queues have a task each.
@@ -38,7 +38,7 @@ def _count(pieces: Sequence[Range], options: LiveOptions) -> int:
     return min(wanted, len(pieces))
 
 
-def _balanced(pieces: Sequence[Range], count: int) -> list[Share]:
+def _balanced(pieces: Sequence[OffsetRange], count: int) -> list[Share]:
     """Share pieces so that tasks have similar numbers of offsets; they keep their order."""
     lengths = [0] * count
     chosen: list[list[int]] = [[] for _ in range(count)]
@@ -49,7 +49,7 @@ def _balanced(pieces: Sequence[Range], count: int) -> list[Share]:
     return [tuple(pieces[number] for number in sorted(one)) for one in chosen]
 
 
-def _split(ranges: Sequence[Range], options: LiveOptions) -> Iterator[Range]:
+def _split(ranges: Sequence[OffsetRange], options: LiveOptions) -> Iterator[OffsetRange]:
     """Split ranges, with at most so many offsets each, into the requested number of pieces."""
     most = options.max_records_per_partition or MOST
     if options.min_partitions is not None and options.min_partitions > len(ranges):
@@ -59,7 +59,7 @@ def _split(ranges: Sequence[Range], options: LiveOptions) -> Iterator[Range]:
         count = -(-_length(one) // most) or 1
         bounds = [one.start + _length(one) * number // count for number in range(count + 1)]
         for start, end in pairwise(bounds):
-            yield Range(
+            yield OffsetRange(
                 one.queue,
                 start,
                 end,
@@ -68,5 +68,5 @@ def _split(ranges: Sequence[Range], options: LiveOptions) -> Iterator[Range]:
             )
 
 
-def _length(one: Range) -> int:
+def _length(one: OffsetRange) -> int:
     return one.end - one.start

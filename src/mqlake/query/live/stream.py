@@ -9,13 +9,13 @@ from typing import Any
 from mqlake.protocol.bodies.message_queue import MessageQueue
 from mqlake.query.live.brokers import Brokers, name_of
 from mqlake.query.live.connection import connection
-from mqlake.query.live.group import GroupOffsets
+from mqlake.query.live.group import CommittedOffsets
 from mqlake.query.live.options import LiveOptions
 from mqlake.query.live.plan import brokers_of, plan_tasks, reached
-from mqlake.query.live.position import Offsets, Position
+from mqlake.query.live.position import Offsets, LivePosition
 from mqlake.query.live.replaced import replaced_queues
 from mqlake.query.live.scope import Spans, starts_of, wanted_queues
-from mqlake.query.live.task import Range, Task
+from mqlake.query.live.task import OffsetRange, LiveTask
 from mqlake.query.reading.conditions import MOST
 from mqlake.query.reading.log import logger
 from mqlake.query.reading.losses import data_loss
@@ -28,7 +28,7 @@ _LOOK_AGAIN = 1.0
 """Seconds after which name servers are asked again for a queue that is not in its topic's route."""
 
 
-class LiveStream(Stream[Task]):
+class LiveStream(Stream[LiveTask]):
     """Reads what brokers have stored since the last microbatch."""
 
     def __init__(self, options: LiveOptions) -> None:
@@ -36,7 +36,7 @@ class LiveStream(Stream[Task]):
         self._trigger = Trigger(options)
         self._target: Offsets | None = None
         self._seen: Offsets | None = None
-        self._group: GroupOffsets | None = None
+        self._group: CommittedOffsets | None = None
 
     @property
     def most(self) -> int | None:
@@ -46,7 +46,7 @@ class LiveStream(Stream[Task]):
     @property
     def seen(self) -> Written | None:
         """The ends of the queues."""
-        return None if self._seen is None else Position(self._seen).write()
+        return None if self._seen is None else LivePosition(self._seen).write()
 
     def stop_at_end(self) -> None:
         """Let the query end at the current ends of the queues."""
@@ -64,16 +64,16 @@ class LiveStream(Stream[Task]):
             return connection(self._options).run(self._initial()).write()
         return self._next(after, is_limited=most is not None)
 
-    async def _initial(self) -> Position:
+    async def _initial(self) -> LivePosition:
         brokers, options = brokers_of(self._options), self._options
         queues = await wanted_queues(brokers, options, log.warning)
         spans = reached(options, await brokers.spans(queues))
         starts = await starts_of(brokers, options, spans)
         befores = {queue: start - 1 for queue, start in starts.items() if start > spans[queue][0]}
-        return Position(starts, await brokers.marks(befores))
+        return LivePosition(starts, await brokers.marks(befores))
 
     def _next(self, start: Written, *, is_limited: bool) -> Written:
-        before = Position.read(start)
+        before = LivePosition.read(start)
         self._commit(before.offsets)
         after = connection(self._options).run(self._latest(before, is_limited=is_limited))
         if after.offsets == before.offsets:
@@ -81,7 +81,7 @@ class LiveStream(Stream[Task]):
         self._trigger.began()
         return after.write()
 
-    async def _latest(self, before: Position, *, is_limited: bool) -> Position:
+    async def _latest(self, before: LivePosition, *, is_limited: bool) -> LivePosition:
         brokers = brokers_of(self._options)
         spans = await self._look(brokers, before.offsets)
         self._seen = {queue: end for queue, (_, end) in spans.items()}
@@ -97,9 +97,9 @@ class LiveStream(Stream[Task]):
         moved = {queue: end for queue, end in ends.items() if end != before.offsets.get(queue)}
         new = await brokers.marks({queue: end - 1 for queue, end in moved.items() if end > 0})
         kept = {queue: mark for queue, mark in before.marks.items() if queue not in moved}
-        return Position({**before.offsets, **moved}, {**kept, **new})
+        return LivePosition({**before.offsets, **moved}, {**kept, **new})
 
-    def _ends(self, before: Position, starts: Offsets, spans: Spans) -> dict[MessageQueue, int]:
+    def _ends(self, before: LivePosition, starts: Offsets, spans: Spans) -> dict[MessageQueue, int]:
         """Return the latest possible end of the microbatch in each queue."""
         ends: dict[MessageQueue, int] = {}
         for queue, (_, end) in spans.items():
@@ -140,14 +140,14 @@ class LiveStream(Stream[Task]):
             )
         return reached(self._options, await brokers.spans(queues))
 
-    def plan(self, start: Written, end: Written) -> Sequence[Task]:
+    def plan(self, start: Written, end: Written) -> Sequence[LiveTask]:
         """Return the tasks of a microbatch, with the same offsets whenever it is planned."""
-        before, after = Position.read(start), Position.read(end)
+        before, after = LivePosition.read(start), LivePosition.read(end)
         moved = [
             queue for queue, last in after.offsets.items() if last > before.offsets.get(queue, MOST)
         ]
         ranges = [
-            Range(
+            OffsetRange(
                 queue,
                 before.offsets[queue],
                 after.offsets[queue],
@@ -163,7 +163,7 @@ class LiveStream(Stream[Task]):
         )
         return tasks
 
-    def read(self, task: Task, schema: Any) -> Iterator[Any]:
+    def read(self, task: LiveTask, schema: Any) -> Iterator[Any]:
         """Read the messages of one task, as Arrow batches."""
         from mqlake.query.live.read import read
 
@@ -171,7 +171,7 @@ class LiveStream(Stream[Task]):
 
     def done(self, end: Written) -> None:
         """Commit the offsets of the group: the engine has finished all microbatches before."""
-        self._commit(Position.read(end).offsets)
+        self._commit(LivePosition.read(end).offsets)
 
     def _commit(self, offsets: Offsets) -> None:
         """Commit the offsets of the group, unless they are already committed.
@@ -183,5 +183,5 @@ class LiveStream(Stream[Task]):
             return
         if self._group is None:
             instance = connection(self._options).instance
-            self._group = GroupOffsets(instance, self._options.group)
+            self._group = CommittedOffsets(instance, self._options.group)
         connection(self._options).run(self._group.commit(offsets))

@@ -9,7 +9,7 @@ from mqlake.protocol.bodies.message_queue import MessageQueue
 from mqlake.query.live.brokers import Mark
 
 
-class Range(msgspec.Struct, frozen=True):
+class OffsetRange(msgspec.Struct, frozen=True):
     """Queue offsets [start, end) of one queue.
 
     Attributes:
@@ -24,7 +24,7 @@ class Range(msgspec.Struct, frozen=True):
     last: Mark | None = None
 
 
-class Task(msgspec.Struct, frozen=True):
+class LiveTask(msgspec.Struct, frozen=True):
     """What one task reads.
 
     Attributes:
@@ -37,7 +37,7 @@ class Task(msgspec.Struct, frozen=True):
 
     name_servers: str
     access: Access
-    ranges: tuple[Range, ...]
+    ranges: tuple[OffsetRange, ...]
     expression: str
     tags: tuple[str, ...] | None
     keys: tuple[str, ...] | None

@@ -22,7 +22,7 @@ from mqlake.query.reading.conditions import (
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-class Known(NamedTuple):
+class ConditionColumns(NamedTuple):
     """The columns of conditions: texts, integers, and a time."""
 
     texts: Collection[str]
@@ -30,12 +30,12 @@ class Known(NamedTuple):
     time: str
 
 
-MESSAGES: Final = Known(
+MESSAGES: Final = ConditionColumns(
     TEXTS, [name for name in NUMBERS if name != "storeTimestamp"], "storeTimestamp"
 )
 
 
-def any_of(known: Known, path: tuple[str, ...], values: list[Any]) -> Condition | None:
+def any_of(known: ConditionColumns, path: tuple[str, ...], values: list[Any]) -> Condition | None:
     """Return the condition that a column has one of some values; None if no condition expresses
     it.
     """
@@ -51,7 +51,7 @@ def any_of(known: Known, path: tuple[str, ...], values: list[Any]) -> Condition 
 
 
 def between(
-    known: Known,
+    known: ConditionColumns,
     path: tuple[str, ...],
     low: Any = None,
     high: Any = None,

@@ -10,14 +10,14 @@ from mqlake.query.reading.log import logger
 log = logger()
 
 
-class _Options(Protocol):
+class _LossOptions(Protocol):
     @property
     def fail_on_data_loss(self) -> bool:
         """Return whether a query fails if messages are lost."""
         ...
 
 
-def data_loss(options: _Options, what: str) -> None:
+def data_loss(options: _LossOptions, what: str) -> None:
     """Raise an error about missing messages, or log it if losses are tolerated.
 
     Raises:

@@ -16,7 +16,7 @@ Written = dict[str, Any]
 """A position as JSON, as it is in checkpoints."""
 
 
-class Query(Protocol[T]):
+class BatchQuery(Protocol[T]):
     """A batch query. It is pickled for tasks."""
 
     def plan(self, pushed: Selection) -> Sequence[T]:

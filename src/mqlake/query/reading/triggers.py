@@ -10,7 +10,7 @@ from mqlake.storage.clock import SystemClock
 Q = TypeVar("Q")
 
 
-class _Options(Protocol):
+class _TriggerOptions(Protocol):
     @property
     def max_offsets_per_trigger(self) -> int | None: ...
     @property
@@ -22,7 +22,7 @@ class _Options(Protocol):
 class Trigger:
     """Decides where microbatches end, by the options of a query."""
 
-    def __init__(self, options: _Options) -> None:
+    def __init__(self, options: _TriggerOptions) -> None:
         self._options = options
         self._last_batch = 0.0
 

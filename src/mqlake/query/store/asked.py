@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from mqlake.query.reading.losses import data_loss
-from mqlake.query.store.options import ReadOptions
+from mqlake.query.store.options import StoreReadOptions
 from mqlake.query.store.place import OpenStore
 from mqlake.store.queues.queue_files import topic_names
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from mqlake.formats.config import Topics
 
 
-def check_asked(store: OpenStore, options: ReadOptions) -> None:
+def check_asked(store: OpenStore, options: StoreReadOptions) -> None:
     """Check that a store has the topics and queues that options name.
 
     Raises:
@@ -25,7 +25,7 @@ def check_asked(store: OpenStore, options: ReadOptions) -> None:
         data_loss(options, f"{options.path}: {what}")
 
 
-def missing(store: OpenStore, options: ReadOptions) -> Iterator[str]:
+def missing(store: OpenStore, options: StoreReadOptions) -> Iterator[str]:
     """Yield what options name but a store lacks: topics, queues, and patterns that match no topic.
 
     A topic exists if it has settings, queue files, or messages.

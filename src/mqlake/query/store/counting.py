@@ -13,7 +13,7 @@ from mqlake.dispatch.batch import Batch
 from mqlake.dispatch.kernel import Kernel, load
 from mqlake.dispatch.scan import SegmentScan, Want
 from mqlake.kernels.choice import chosen
-from mqlake.query.store.access.stretches import Piece, Stretch, in_segments
+from mqlake.query.store.access.stretches import SegmentStretch, Stretch, in_segments
 from mqlake.query.store.row_filter import RowFilter
 from mqlake.store.log.segments import CommitLog, Segment
 
@@ -23,7 +23,7 @@ FEW = 1 << 20
 _KERNELS = "mqlake.dispatch.compiled.calls"
 
 
-class _Walked:
+class _WalkedBytes:
     """How many bytes of the log this process has walked in plain Python."""
 
     bytes = 0
@@ -73,13 +73,15 @@ def boundary_by_walk(log: CommitLog, start: int, position: int) -> int | None:
     return None
 
 
-def _batches(log: CommitLog, piece: Piece, want: Want) -> Iterator[Batch]:
+def _batches(log: CommitLog, piece: SegmentStretch, want: Want) -> Iterator[Batch]:
     scan = _scan(log, piece, want, limit=piece.end)
     if scan is not None:
         yield from scan
 
 
-def _scan(log: CommitLog, piece: Piece, want: Want, limit: int | None = None) -> SegmentScan | None:
+def _scan(
+    log: CommitLog, piece: SegmentStretch, want: Want, limit: int | None = None
+) -> SegmentScan | None:
     """Return a scan of a piece that does not check bodies; None if its file is gone."""
     file = log.file(_segment(log, piece))
     if file is None:
@@ -101,11 +103,11 @@ def _kernel(size: int) -> Kernel | None:
     """Return the kernels in plain Python while few bytes were walked, else None for the default."""
     if chosen() is not None or _KERNELS in sys.modules:
         return None
-    _Walked.bytes += size
-    return load("reference") if _Walked.bytes <= FEW else None
+    _WalkedBytes.bytes += size
+    return load("reference") if _WalkedBytes.bytes <= FEW else None
 
 
-def _segment(log: CommitLog, piece: Piece) -> Segment:
+def _segment(log: CommitLog, piece: SegmentStretch) -> Segment:
     segment = log.segment_at(piece.start)
     assert segment is not None
     return segment

@@ -16,13 +16,13 @@ from mqlake.query.reading.conditions import (
 from mqlake.query.reading.limits import Limit
 from mqlake.query.reading.losses import data_loss
 from mqlake.query.reading.queue_json import EARLIEST, LATEST, Numbers
-from mqlake.query.store.options import ReadOptions
+from mqlake.query.store.options import StoreReadOptions
 from mqlake.query.store.place import OpenStore
 from mqlake.store.log.scan import Queue
 from mqlake.store.queues.time_search import Boundary, offset_by_time
 
 
-def subscription(options: ReadOptions) -> Selection:
+def subscription(options: StoreReadOptions) -> Selection:
     """Return the conditions of options on messages, except where queues start and end."""
     found: list[AnyText | TopicMatches | InQueues | HasKey] = []
     if options.topics is not None:
@@ -38,7 +38,7 @@ def subscription(options: ReadOptions) -> Selection:
     return tuple(found)
 
 
-def batch_ranges(store: OpenStore, options: ReadOptions) -> Selection:
+def batch_ranges(store: OpenStore, options: StoreReadOptions) -> Selection:
     """Return the condition of the starting and ending options of a batch query, or ().
 
     Raises:
@@ -54,7 +54,9 @@ def batch_ranges(store: OpenStore, options: ReadOptions) -> Selection:
     return (InQueues(ranges, others=True),) if ranges else ()
 
 
-def offsets_of(store: OpenStore, options: ReadOptions, limit: Limit[Queue], side: str) -> Numbers:
+def offsets_of(
+    store: OpenStore, options: StoreReadOptions, limit: Limit[Queue], side: str
+) -> Numbers:
     """Return a queue offset for each queue that has a limit other than its start or end."""
     _check_subscribed(options, limit, side)
     if limit.timestamp is not None:
@@ -71,7 +73,7 @@ def offsets_of(store: OpenStore, options: ReadOptions, limit: Limit[Queue], side
     return found
 
 
-def _by_time(store: OpenStore, options: ReadOptions, times: Numbers, side: str) -> Numbers:
+def _by_time(store: OpenStore, options: StoreReadOptions, times: Numbers, side: str) -> Numbers:
     found: Numbers = {}
     for queue, time in times.items():
         view = store.snapshot.view(*queue)
@@ -88,12 +90,14 @@ def _by_time(store: OpenStore, options: ReadOptions, times: Numbers, side: str) 
     return found
 
 
-def _is_named(options: ReadOptions) -> bool:
+def _is_named(options: StoreReadOptions) -> bool:
     """Return whether a query names its topics. Some of all topics may be idle for a long time."""
     return (options.topics, options.topic_pattern, options.queues) != (None, None, None)
 
 
-def _in_range(store: OpenStore, options: ReadOptions, queue: Queue, offset: int, side: str) -> int:
+def _in_range(
+    store: OpenStore, options: StoreReadOptions, queue: Queue, offset: int, side: str
+) -> int:
     low, high = store.snapshot.queue_range(*queue)
     if not low <= offset <= high:
         data_loss(
@@ -103,7 +107,7 @@ def _in_range(store: OpenStore, options: ReadOptions, queue: Queue, offset: int,
     return min(max(offset, low), high)
 
 
-def _check_subscribed(options: ReadOptions, limit: Limit[Queue], side: str) -> None:
+def _check_subscribed(options: StoreReadOptions, limit: Limit[Queue], side: str) -> None:
     subscribed = subscription(options)
     for queue in limit.queues:
         is_assigned = options.queues is None or queue in options.queues
@@ -113,7 +117,7 @@ def _check_subscribed(options: ReadOptions, limit: Limit[Queue], side: str) -> N
             )
 
 
-def _subscribed(store: OpenStore, options: ReadOptions) -> list[Queue]:
+def _subscribed(store: OpenStore, options: StoreReadOptions) -> list[Queue]:
     if options.queues is not None:
         return list(options.queues)
     subscribed = subscription(options)

@@ -15,7 +15,7 @@ from mqlake.storage.object_stores import SETTINGS
 from mqlake.store.log.scan import Queue
 
 
-class ReadOptions(QueryOptions[Queue], frozen=True, kw_only=True):
+class StoreReadOptions(QueryOptions[Queue], frozen=True, kw_only=True):
     """The options of a query; names as in `option_table`, None if an option has no value."""
 
     location: Location
@@ -38,7 +38,7 @@ class ReadOptions(QueryOptions[Queue], frozen=True, kw_only=True):
         return self.location.name
 
 
-def read_options(given: Mapping[str, str], *, streaming: bool | None = None) -> ReadOptions:
+def read_options(given: Mapping[str, str], *, streaming: bool | None = None) -> StoreReadOptions:
     """Parse the options of a query; without `streaming`, those that both kinds of query share.
 
     Raises:
@@ -52,7 +52,7 @@ def read_options(given: Mapping[str, str], *, streaming: bool | None = None) -> 
             "option path is missing: the store directory, or its URL; or give nameServer, the name "
             "servers of a running cluster"
         )
-    return ReadOptions(
+    return StoreReadOptions(
         **shared(values, given, streaming=streaming),
         location=_location(values),
         table=values["table"],

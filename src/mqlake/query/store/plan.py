@@ -14,13 +14,13 @@ from mqlake.query.reading.log import logger
 from mqlake.query.reading.losses import data_loss
 from mqlake.query.reading.shares import share_count
 from mqlake.query.store.access import access, stretches
-from mqlake.query.store.access.access import Access
+from mqlake.query.store.access.access import AccessPath
 from mqlake.query.store.access.boundaries import Boundaries
 from mqlake.query.store.access.stretches import Share, Stretch
 from mqlake.query.store.asked import check_asked
 from mqlake.query.store.living import living
 from mqlake.query.store.offsets import batch_ranges, subscription
-from mqlake.query.store.options import ReadOptions
+from mqlake.query.store.options import StoreReadOptions
 from mqlake.query.store.place import OpenStore, open_store
 from mqlake.store.log.segments import CommitLog
 
@@ -30,7 +30,7 @@ _MOST_TASKS = 4096
 """Tasks into which a log is split by size."""
 
 
-class Task(msgspec.Struct, frozen=True):
+class StoreTask(msgspec.Struct, frozen=True):
     """The input of one task."""
 
     location: Location
@@ -45,11 +45,11 @@ class Task(msgspec.Struct, frozen=True):
         return self.location.name
 
 
-class Plan(msgspec.Struct, frozen=True):
+class StorePlan(msgspec.Struct, frozen=True):
     """The tasks of a query, and how its messages are found."""
 
-    tasks: list[Task]
-    access: Access
+    tasks: list[StoreTask]
+    access: AccessPath
 
     def explain(self) -> str:
         """Describe in one line how messages are found."""
@@ -57,12 +57,12 @@ class Plan(msgspec.Struct, frozen=True):
 
 
 def plan_batch(
-    options: ReadOptions,
+    options: StoreReadOptions,
     pushed: Selection = (),
     task_bytes: int | None = None,
     *,
     is_checked: bool = True,
-) -> Plan:
+) -> StorePlan:
     """Plan a batch query.
 
     Args:
@@ -82,7 +82,7 @@ def plan_batch(
         found = access.choose(store, boundaries, selection, options.access_path)
         selection = (*selection, *living(store))
         tasks = plan_tasks(store, boundaries, options, selection, found.stretches, task_bytes)
-        plan = Plan(tasks, found)
+        plan = StorePlan(tasks, found)
     log.info("%s: %s", options.path, plan.explain())
     return plan
 
@@ -90,17 +90,17 @@ def plan_batch(
 def plan_tasks(
     store: OpenStore,
     boundaries: Boundaries,
-    options: ReadOptions,
+    options: StoreReadOptions,
     selection: Selection,
     found: Sequence[Stretch],
     task_bytes: int | None = None,
-) -> list[Task]:
+) -> list[StoreTask]:
     """Share stretches among tasks; report parts that are in no file."""
     for start, end in stretches.missing(store.log, found):
         data_loss(options, f"{options.path}: the log lacks {end - start} bytes from {start} on")
     shares = _shares(store, boundaries, options, selection, found, task_bytes)
     return [
-        Task(
+        StoreTask(
             options.location,
             tuple(stretches.in_segments(store.log, share)),
             selection,
@@ -114,7 +114,7 @@ def plan_tasks(
 def _shares(
     store: OpenStore,
     boundaries: Boundaries,
-    options: ReadOptions,
+    options: StoreReadOptions,
     selection: Selection,
     found: Sequence[Stretch],
     task_bytes: int | None,

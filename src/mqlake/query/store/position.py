@@ -23,7 +23,9 @@ from mqlake.query.reading.conditions import MOST, InQueues, Living, Selection
 from mqlake.query.reading.queue_json import Numbers
 
 
-class _Written(msgspec.Struct, rename="camel", forbid_unknown_fields=True, omit_defaults=True):
+class _StorePositionJson(
+    msgspec.Struct, rename="camel", forbid_unknown_fields=True, omit_defaults=True
+):
     physical_offset: int
     fingerprint: int | None = None
     starts: dict[str, dict[int, int]] = {}
@@ -33,7 +35,7 @@ class _Written(msgspec.Struct, rename="camel", forbid_unknown_fields=True, omit_
     others_dead_before: int = 0
 
 
-class Position(msgspec.Struct, frozen=True):
+class StorePosition(msgspec.Struct, frozen=True):
     """A physical offset, which is a boundary, and starts of queues while they have an effect.
 
     Attributes:
@@ -50,14 +52,14 @@ class Position(msgspec.Struct, frozen=True):
     living: Living | None = None
 
     @classmethod
-    def read(cls, written: dict[str, Any]) -> Position:
+    def read(cls, written: dict[str, Any]) -> StorePosition:
         """Return the position of a checkpoint.
 
         Raises:
             StoreError: the checkpoint is not one of this source.
         """
         try:
-            found = msgspec.convert(written, _Written, strict=False)
+            found = msgspec.convert(written, _StorePositionJson, strict=False)
         except msgspec.ValidationError as error:
             raise StoreError(f"the checkpoint is not one of this source: {error}") from None
         starts = {
@@ -81,7 +83,7 @@ class Position(msgspec.Struct, frozen=True):
         for (topic, queue_id), offset in sorted(self.starts.items()):
             starts.setdefault(topic, {})[queue_id] = offset
         living = self.living or Living({})
-        written = _Written(
+        written = _StorePositionJson(
             self.physical_offset,
             self.fingerprint,
             starts,
@@ -94,12 +96,12 @@ class Position(msgspec.Struct, frozen=True):
 
     def at(
         self, physical_offset: int, fingerprint: int | None, subscription: str | None
-    ) -> Position:
+    ) -> StorePosition:
         """Return the position at another physical offset, without what no longer matters."""
         is_past = physical_offset >= self.starts_end
         starts, starts_end = ({}, 0) if is_past else (self.starts, self.starts_end)
         living = self.living if self.living and physical_offset < self.living.end else None
-        return Position(physical_offset, starts, starts_end, fingerprint, subscription, living)
+        return StorePosition(physical_offset, starts, starts_end, fingerprint, subscription, living)
 
     @property
     def selection(self) -> Selection:
@@ -112,6 +114,6 @@ class Position(msgspec.Struct, frozen=True):
 def parse_position(text: str) -> dict[str, Any]:
     """Return the position in JSON; raise ValueError if it is not a position."""
     try:
-        return Position.read(msgspec.json.decode(text)).write()
+        return StorePosition.read(msgspec.json.decode(text)).write()
     except (msgspec.MsgspecError, StoreError):
         raise ValueError('a position as JSON, such as {"physicalOffset": 4096}') from None

@@ -19,9 +19,9 @@ from mqlake.query.reading.directory import open_location
 from mqlake.query.reading.joining import put_together
 from mqlake.query.reading.log import logger
 from mqlake.query.reading.memory import keep_freed_memory
-from mqlake.query.store.access.stretches import Piece, Stretch, join
+from mqlake.query.store.access.stretches import SegmentStretch, Stretch, join
 from mqlake.query.store.columns import to_batch
-from mqlake.query.store.plan import Task
+from mqlake.query.store.plan import StoreTask
 from mqlake.query.store.row_filter import RowFilter
 from mqlake.storage.protocol import Directory
 
@@ -35,7 +35,7 @@ gains.
 """
 
 
-def read(task: Task, schema: Any, unread: list[Stretch] | None = None) -> Iterator[Any]:
+def read(task: StoreTask, schema: Any, unread: list[Stretch] | None = None) -> Iterator[Any]:
     """Yield the messages of a task as `pyarrow.RecordBatch`es of an Arrow schema.
 
     Args:
@@ -46,7 +46,7 @@ def read(task: Task, schema: Any, unread: list[Stretch] | None = None) -> Iterat
     """
     keep_freed_memory()
     tell_first_use(log.warning)
-    losses = _Losses(task)
+    losses = _StoreLosses(task)
     row_filter = RowFilter(task.selection)
     directory = open_location(task.location)
     made = (
@@ -63,7 +63,9 @@ def read(task: Task, schema: Any, unread: list[Stretch] | None = None) -> Iterat
         unread += losses.unread
 
 
-def _scan(directory: Directory, piece: Piece, want: Want, losses: _Losses) -> Iterator[Batch]:
+def _scan(
+    directory: Directory, piece: SegmentStretch, want: Want, losses: _StoreLosses
+) -> Iterator[Batch]:
     try:
         file = directory.open(piece.path)
     except StoreError as error:
@@ -95,17 +97,17 @@ def _window(length: int) -> int:
     return min(WINDOW, 1 << max(16, (length - 1).bit_length()))
 
 
-class _Losses:
+class _StoreLosses:
     """What a task could not read: it raises an error, or is counted and logged."""
 
-    def __init__(self, task: Task) -> None:
+    def __init__(self, task: StoreTask) -> None:
         self._task = task
         self._seen: dict[tuple[int, int], int] = {}
         self._bytes = 0
         self._first = ""
         self._gaps: dict[int, int] = {}
 
-    def damaged(self, piece: Piece, gaps: list[Gap]) -> None:
+    def damaged(self, piece: SegmentStretch, gaps: list[Gap]) -> None:
         """Report the findings of a scan; gaps that were reported before count once."""
         seen = self._seen.get((piece.base, piece.start), 0)
         self._seen[piece.base, piece.start] = len(gaps)
@@ -115,15 +117,15 @@ class _Losses:
             offset = gap.physical_offset
             self._lost(piece, offset, gap.length, FAULT_REASONS[gap.fault])
 
-    def deleted(self, piece: Piece, error: StoreError) -> None:
+    def deleted(self, piece: SegmentStretch, error: StoreError) -> None:
         """Report a file that no longer exists."""
         self._lost(piece, piece.start, piece.end - piece.start, f"not read: {error}")
 
-    def cut(self, piece: Piece, stop: int) -> None:
+    def cut(self, piece: SegmentStretch, stop: int) -> None:
         """Report a file that has become shorter."""
         self._lost(piece, stop, piece.end - stop, "the file has become shorter")
 
-    def _lost(self, piece: Piece, offset: int, length: int, reason: str) -> None:
+    def _lost(self, piece: SegmentStretch, offset: int, length: int, reason: str) -> None:
         what = f"{self._task.store}/{piece.path}: {length} bytes at {offset - piece.base}: {reason}"
         if self._task.fail_on_data_loss:
             raise StoreError(f"{what}; set failOnDataLoss to false to skip the damage")

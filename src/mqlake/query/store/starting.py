@@ -8,12 +8,12 @@ from mqlake.query.reading.limits import LATEST
 from mqlake.query.store.access.boundaries import Boundaries
 from mqlake.query.store.living import living
 from mqlake.query.store.offsets import offsets_of
-from mqlake.query.store.options import ReadOptions
+from mqlake.query.store.options import StoreReadOptions
 from mqlake.query.store.place import OpenStore
-from mqlake.query.store.position import Position
+from mqlake.query.store.position import StorePosition
 
 
-def starting_position(store: OpenStore, end: int, options: ReadOptions) -> Position:
+def starting_position(store: OpenStore, end: int, options: StoreReadOptions) -> StorePosition:
     """Return where a query starts on a log that now ends at a physical offset.
 
     Raises:
@@ -24,22 +24,22 @@ def starting_position(store: OpenStore, end: int, options: ReadOptions) -> Posit
     return msgspec.structs.replace(found, living=condition)
 
 
-def _start(store: OpenStore, end: int, options: ReadOptions) -> Position:
+def _start(store: OpenStore, end: int, options: StoreReadOptions) -> StorePosition:
     limit, first = options.starting, store.log.min_offset
     starts = offsets_of(store, options, limit, "starting")
     if not starts:
         is_latest = limit.word == LATEST and limit.offsets is None and limit.timestamps is None
-        return Position(end if is_latest else first)
+        return StorePosition(end if is_latest else first)
     if limit.timestamp is not None or _are_all(options, list(starts)):
         # Queues that do not exist yet begin after the end.
         boundaries = Boundaries(store, end)
         first = min(
             _place(store, boundaries, queue, offset, first, end) for queue, offset in starts.items()
         )
-    return Position(first, starts, end)
+    return StorePosition(first, starts, end)
 
 
-def _are_all(options: ReadOptions, queues: list[tuple[str, int]]) -> bool:
+def _are_all(options: StoreReadOptions, queues: list[tuple[str, int]]) -> bool:
     return options.queues is not None and set(options.queues) <= set(queues)
 
 

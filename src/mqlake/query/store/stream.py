@@ -12,31 +12,31 @@ from mqlake.query.reading.source import Stream, Written, most_of
 from mqlake.query.store.access.boundaries import Boundaries
 from mqlake.query.store.fingerprint import fingerprint
 from mqlake.query.store.offsets import subscription
-from mqlake.query.store.options import ReadOptions
+from mqlake.query.store.options import StoreReadOptions
 from mqlake.query.store.place import OpenStore
-from mqlake.query.store.plan import Task, boundary_near, plan_tasks
-from mqlake.query.store.position import Position
+from mqlake.query.store.plan import StoreTask, boundary_near, plan_tasks
+from mqlake.query.store.position import StorePosition
 from mqlake.query.store.starting import starting_position
 from mqlake.query.store.subscribed import check_subscription, described
-from mqlake.query.store.tail import Tail
+from mqlake.query.store.tail import LogTail
 from mqlake.storage.clock import SystemClock
 
 log = logger()
 
 
-class LogStream(Stream[Task]):
+class LogStream(Stream[StoreTask]):
     """Reads what was appended to the log since the last microbatch."""
 
-    def __init__(self, options: ReadOptions) -> None:
+    def __init__(self, options: StoreReadOptions) -> None:
         self._options = options
-        self._tail = Tail(options.location)
+        self._tail = LogTail(options.location)
         self._subscription = described(options)
         self._is_subscription_checked = False
         self._target: int | None = None
         self._last_batch = 0.0
 
     @property
-    def options(self) -> ReadOptions:
+    def options(self) -> StoreReadOptions:
         """The options of the query."""
         return self._options
 
@@ -53,7 +53,7 @@ class LogStream(Stream[Task]):
     @property
     def seen(self) -> Written | None:
         """The log's end."""
-        return None if self._tail.known is None else Position(self._tail.known).write()
+        return None if self._tail.known is None else StorePosition(self._tail.known).write()
 
     def stop_at_end(self) -> None:
         """Let the query end at the log's current end."""
@@ -77,7 +77,7 @@ class LogStream(Stream[Task]):
             return self._at(store, found, found.physical_offset)
 
     def _next(self, start: Written, most: int | None) -> Written:
-        position = Position.read(start)
+        position = StorePosition.read(start)
         self._check_subscription(position)
         with self._tail.look() as (store, end):
             if end < position.physical_offset:
@@ -97,11 +97,11 @@ class LogStream(Stream[Task]):
             self._last_batch = SystemClock().monotonic()
             return self._at(store, position, end)
 
-    def _at(self, store: OpenStore, position: Position, end: int) -> Written:
+    def _at(self, store: OpenStore, position: StorePosition, end: int) -> Written:
         """Return the text for Spark's checkpoint at a physical offset."""
         return position.at(end, fingerprint(store.log, end), self._subscription).write()
 
-    def _check_subscription(self, position: Position) -> None:
+    def _check_subscription(self, position: StorePosition) -> None:
         """Check the first position, which comes from Spark's checkpoint; later ones are the
         reader's own.
         """
@@ -109,7 +109,7 @@ class LogStream(Stream[Task]):
             check_subscription(self._options, position)
             self._is_subscription_checked = True
 
-    def _check_log(self, store: OpenStore, position: Position) -> None:
+    def _check_log(self, store: OpenStore, position: StorePosition) -> None:
         """Raise, or warn if losses are tolerated, if the log is not the one that was read."""
         expected, at = position.fingerprint, position.physical_offset
         if expected is None:
@@ -124,7 +124,7 @@ class LogStream(Stream[Task]):
                 "from its beginning",
             )
 
-    def _admitted(self, store: OpenStore, position: Position, end: int, most: int) -> int:
+    def _admitted(self, store: OpenStore, position: StorePosition, end: int, most: int) -> int:
         """Return where the options end the next micro-batch."""
         from mqlake.query.store import counting
         from mqlake.query.store.row_filter import RowFilter
@@ -154,17 +154,17 @@ class LogStream(Stream[Task]):
         waited = (SystemClock().monotonic() - self._last_batch) * 1000
         return not self._last_batch or waited >= self._options.max_trigger_delay
 
-    def _selection(self, position: Position) -> Selection:
+    def _selection(self, position: StorePosition) -> Selection:
         return (*subscription(self._options), *position.selection)
 
-    def plan(self, start: Written, end: Written) -> Sequence[Task]:
+    def plan(self, start: Written, end: Written) -> Sequence[StoreTask]:
         """Return the tasks of a microbatch, the same ones whenever it is planned.
 
         Raises:
             StoreError: the log is not the one that was read, or messages were deleted, unless that
                 is tolerated.
         """
-        position, until = Position.read(start), Position.read(end)
+        position, until = StorePosition.read(start), StorePosition.read(end)
         self._check_subscription(position)
         first, last = position.physical_offset, until.physical_offset
         if first >= last:
@@ -191,7 +191,7 @@ class LogStream(Stream[Task]):
         )
         return tasks
 
-    def read(self, task: Task, schema: Any) -> Iterator[Any]:
+    def read(self, task: StoreTask, schema: Any) -> Iterator[Any]:
         """Read the messages of one task, as Arrow batches."""
         from mqlake.query.store.read import read
 

@@ -11,13 +11,13 @@ import msgspec
 from mqlake.errors import StoreError
 from mqlake.query.reading.log import logger
 from mqlake.query.reading.queue_json import by_topic
-from mqlake.query.store.options import ReadOptions
-from mqlake.query.store.position import Position
+from mqlake.query.store.options import StoreReadOptions
+from mqlake.query.store.position import StorePosition
 
 log = logger()
 
 
-def described(options: ReadOptions) -> str:
+def described(options: StoreReadOptions) -> str:
     """Return the options that select messages as JSON; equal choices give equal texts."""
     chosen = {
         "subscribe": sorted(set(options.topics)) if options.topics is not None else None,
@@ -30,7 +30,7 @@ def described(options: ReadOptions) -> str:
     return msgspec.json.encode(given, order="sorted").decode()
 
 
-def check_subscription(options: ReadOptions, position: Position) -> None:
+def check_subscription(options: StoreReadOptions, position: StorePosition) -> None:
     """Compare a checkpoint's subscription with the query's; older checkpoints have none.
 
     Raises:

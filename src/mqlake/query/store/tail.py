@@ -13,7 +13,7 @@ from mqlake.store.log.end import find_end
 _NOTHING_YET = (Fault.UNWRITTEN, Fault.SHORT, Fault.BLANK)
 
 
-class Tail:
+class LogTail:
     """The end of a store's log, searched from where it was last seen."""
 
     def __init__(self, location: Location | str) -> None:

@@ -7,15 +7,15 @@ from collections.abc import Sequence
 from mqlake.query.reading.conditions import Selection
 from mqlake.query.reading.losses import data_loss
 from mqlake.query.store.asked import missing
-from mqlake.query.store.options import ReadOptions
+from mqlake.query.store.options import StoreReadOptions
 from mqlake.query.store.place import open_store
-from mqlake.query.store.plan import Plan, plan_batch
+from mqlake.query.store.plan import StorePlan, plan_batch
 from mqlake.query.stores.stores import check_distinct
 
 
 def plan_stores(
-    stores: Sequence[ReadOptions], pushed: Selection = (), task_bytes: int | None = None
-) -> list[Plan]:
+    stores: Sequence[StoreReadOptions], pushed: Selection = (), task_bytes: int | None = None
+) -> list[StorePlan]:
     """Plan a batch query over several stores.
 
     Args:
@@ -29,7 +29,7 @@ def plan_stores(
     return [plan_batch(one, pushed, task_bytes, is_checked=False) for one in stores]
 
 
-def _check_asked(stores: Sequence[ReadOptions]) -> None:
+def _check_asked(stores: Sequence[StoreReadOptions]) -> None:
     """Check that each topic and queue that options name is in one of the stores."""
     common: list[str] | None = None
     for options in stores:

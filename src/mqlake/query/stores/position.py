@@ -18,7 +18,7 @@ Positions = dict[str, dict[str, Any]]
 """The checkpoint of the reader of each store, by broker."""
 
 
-class _Written(msgspec.Struct, forbid_unknown_fields=True):
+class _StoresPositionJson(msgspec.Struct, forbid_unknown_fields=True):
     stores: Positions
 
 
@@ -29,7 +29,7 @@ def read_positions(written: dict[str, Any]) -> Positions:
         StoreError: the checkpoint is not one over several stores.
     """
     try:
-        return msgspec.convert(written, _Written).stores
+        return msgspec.convert(written, _StoresPositionJson).stores
     except msgspec.ValidationError:
         raise StoreError(
             "the checkpoint is not one over several stores: start a query over other paths with "

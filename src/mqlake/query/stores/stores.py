@@ -11,7 +11,7 @@ from mqlake.errors import FormatError, StoreError
 from mqlake.query.reading import queue_json
 from mqlake.query.reading.directory import Location, open_location
 from mqlake.query.reading.queue_json import BrokerNumbers, BrokerQueue
-from mqlake.query.store.options import ReadOptions, location_of, read_options
+from mqlake.query.store.options import StoreReadOptions, location_of, read_options
 from mqlake.query.store.place import open_store
 from mqlake.query.stores.places import find_places, with_one_path
 from mqlake.storage.read_file import read_file
@@ -35,7 +35,7 @@ class Stores(NamedTuple):
     later.
     """
 
-    options: dict[str, ReadOptions]
+    options: dict[str, StoreReadOptions]
     has_pattern: bool
 
 
@@ -109,7 +109,7 @@ def broker_name(given: Mapping[str, str]) -> str:
     return parts[-1] if parts else location.name
 
 
-def check_distinct(stores: Iterable[ReadOptions]) -> None:
+def check_distinct(stores: Iterable[StoreReadOptions]) -> None:
     """Check that no store is named twice, for example through a link or as a copy.
 
     Raises:
@@ -136,7 +136,7 @@ def check_distinct(stores: Iterable[ReadOptions]) -> None:
                     )
 
 
-def _log_start(options: ReadOptions) -> int:
+def _log_start(options: StoreReadOptions) -> int:
     with open_store(options.location) as store:
         return store.log.min_offset
 

@@ -10,10 +10,10 @@ from mqlake.query.reading.log import logger
 from mqlake.query.reading.losses import data_loss
 from mqlake.query.reading.source import Stream, Written, most_of
 from mqlake.query.store.fingerprint import fingerprint
-from mqlake.query.store.options import ReadOptions
+from mqlake.query.store.options import StoreReadOptions
 from mqlake.query.store.place import open_store
-from mqlake.query.store.plan import Task
-from mqlake.query.store.position import Position
+from mqlake.query.store.plan import StoreTask
+from mqlake.query.store.position import StorePosition
 from mqlake.query.store.stream import LogStream
 from mqlake.query.stores.position import Positions, read_positions, write_positions
 from mqlake.query.stores.stores import Stores, check_distinct, find_stores
@@ -21,7 +21,7 @@ from mqlake.query.stores.stores import Stores, check_distinct, find_stores
 log = logger()
 
 
-class StoresStream(Stream[Task]):
+class StoresStream(Stream[StoreTask]):
     """Reads what was appended to the logs of several stores since the last micro-batch.
 
     Args:
@@ -29,7 +29,7 @@ class StoresStream(Stream[Task]):
         template: the options that all stores share.
     """
 
-    def __init__(self, given: Mapping[str, str], template: ReadOptions) -> None:
+    def __init__(self, given: Mapping[str, str], template: StoreReadOptions) -> None:
         self._given, self._options = dict(given), template
         self._streams: dict[str, LogStream] = {}
         self._has_pattern = True
@@ -114,7 +114,7 @@ class StoresStream(Stream[Task]):
         """Return the name under which this query has read a store, if its broker was renamed."""
         with open_store(self._stream(name).options.location) as store:
             for former, written in gone.items():
-                position = Position.read(written)
+                position = StorePosition.read(written)
                 mark = position.fingerprint
                 if mark is not None and fingerprint(store.log, position.physical_offset) == mark:
                     log.warning("broker %s: its name is %s now", former, name)
@@ -126,7 +126,7 @@ class StoresStream(Stream[Task]):
         options = self._stream(name).options
         log.info("broker %s: found the store %s", name, options.path)
         with open_store(options.location) as store:
-            return Position(store.log.min_offset).write()
+            return StorePosition(store.log.min_offset).write()
 
     def _find(self) -> None:
         """Find the stores; a query over a fixed list does so once."""
@@ -146,13 +146,13 @@ class StoresStream(Stream[Task]):
             self._find()
         return self._streams[name]
 
-    def plan(self, start: Written, end: Written) -> Sequence[Task]:
+    def plan(self, start: Written, end: Written) -> Sequence[StoreTask]:
         """Return the tasks of a microbatch, the same ones whenever it is planned."""
         before, after = read_positions(start), read_positions(end)
         moved = [name for name in after if name in before and before[name] != after[name]]
         if moved and not self._streams:
             self._find()
-        tasks: list[Task] = []
+        tasks: list[StoreTask] = []
         for name in moved:
             if name in self._streams:
                 tasks += self._streams[name].plan(before[name], after[name])
@@ -164,7 +164,7 @@ class StoresStream(Stream[Task]):
                 )
         return tasks
 
-    def read(self, task: Task, schema: Any) -> Iterator[Any]:
+    def read(self, task: StoreTask, schema: Any) -> Iterator[Any]:
         """Read the messages of one task, as Arrow batches."""
         from mqlake.query.store.read import read
 

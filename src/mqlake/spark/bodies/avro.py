@@ -11,7 +11,7 @@ from mqlake.query.bodies.avro_schema import parse_schema
 from mqlake.query.bodies.registry import Registry
 from mqlake.spark.bodies import rows
 from mqlake.spark.bodies.avro_columns import avro_columns
-from mqlake.spark.bodies.decoded import Decoded
+from mqlake.spark.bodies.decoded import DecodedBody
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
@@ -33,7 +33,7 @@ def decoded(
     registry: str | None,
     subject: str | None,
     framing: str,
-) -> Decoded:
+) -> DecodedBody:
     """Return the decoded Avro of a column of bodies."""
     fastavro_library()
     if registry and framing == "none":

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from mqlake.errors import FormatError
 from mqlake.spark.bodies import json_bodies
-from mqlake.spark.bodies.decoded import Decoded
+from mqlake.spark.bodies.decoded import DecodedBody
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -26,7 +26,7 @@ _OF_KAFKA = "ce_"
 
 def decoded(
     frame: DataFrame, body: Column, schema: str | None, framed: bool, sample_size: int
-) -> Decoded:
+) -> DecodedBody:
     """Return the events of messages; their data has columns if `schema` is given.
 
     The struct has the attributes, `time` as a timestamp, `extensions` (a map), and `data`: binary,
@@ -66,7 +66,7 @@ def decoded(
     time = sql.try_to_timestamp(attributes["time"]).alias("time")
     extensions = sql.map_filter(attributes, lambda key, _: ~key.isin(*_NOT_EXTENSIONS))
     event = sql.struct(*fields, time, extensions.alias("extensions"), data.alias("data"))
-    return Decoded(sql.when(_all_present(attributes), event), fault)
+    return DecodedBody(sql.when(_all_present(attributes), event), fault)
 
 
 def _properties(frame: DataFrame) -> tuple[Column, str]:

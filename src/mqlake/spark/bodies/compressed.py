@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from mqlake.client.bodies import MAX_BODY, decompress
 from mqlake.errors import FormatError, JobError
 from mqlake.formats.sys_flag import COMPRESSED
-from mqlake.spark.bodies.decoded import Decoded
+from mqlake.spark.bodies.decoded import DecodedBody
 from mqlake.spark.bodies.rows import arrow_function
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ MOST_OF_A_BATCH = 1 << 30
 """Maximum bytes of the decompressed bodies of one Arrow batch."""
 
 
-def decompressed(frame: DataFrame, source: str) -> Decoded:
+def decompressed(frame: DataFrame, source: str) -> DecodedBody:
     """Return the bodies of a column, decompressed if the column `sysFlag` says that they are
     compressed.
 
@@ -31,7 +31,7 @@ def decompressed(frame: DataFrame, source: str) -> Decoded:
 
     body = sql.col(source)
     if SYS_FLAG not in frame.columns:
-        return Decoded(body, sql.lit(None).cast("string"))
+        return DecodedBody(body, sql.lit(None).cast("string"))
     flag = sql.col(SYS_FLAG)
     is_compressed = flag.bitwiseAND(COMPRESSED) != 0
 
@@ -41,7 +41,7 @@ def decompressed(frame: DataFrame, source: str) -> Decoded:
     found = arrow_function(decompress_batch, "value binary, fault string")(
         sql.when(is_compressed, body), flag
     )
-    return Decoded(sql.when(is_compressed, found["value"]).otherwise(body), found["fault"])
+    return DecodedBody(sql.when(is_compressed, found["value"]).otherwise(body), found["fault"])
 
 
 def decompress_all(bodies: Any, flags: Any, most: int = MOST_OF_A_BATCH) -> Any:

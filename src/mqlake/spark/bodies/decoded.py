@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column
 
 
-class Decoded(NamedTuple):
+class DecodedBody(NamedTuple):
     """The result for one message.
 
     Attributes:

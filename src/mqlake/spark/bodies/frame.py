@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from mqlake.errors import FormatError
 from mqlake.query.reading.parsing import nearest
-from mqlake.spark.bodies.decoded import Decoded
+from mqlake.spark.bodies.decoded import DecodedBody
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -94,12 +94,12 @@ def decode(
         from mqlake.spark.bodies import protobuf
 
         decoded = protobuf.decoded(plain.value, schema, message, framing)
-    decoded = Decoded(decoded.value, sql.coalesce(plain.fault, decoded.fault))
+    decoded = DecodedBody(decoded.value, sql.coalesce(plain.fault, decoded.fault))
     return _with_columns(frame, source, decoded, (into, corrupt), mode.upper() == "FAILFAST")
 
 
 def _with_columns(
-    frame: DataFrame, source: str, decoded: Decoded, names: tuple[str, str], failfast: bool
+    frame: DataFrame, source: str, decoded: DecodedBody, names: tuple[str, str], failfast: bool
 ) -> DataFrame:
     from pyspark.sql import functions as sql
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 
 from mqlake.errors import FormatError
 from mqlake.query.bodies.framing import PREFIX
-from mqlake.spark.bodies.decoded import Decoded
+from mqlake.spark.bodies.decoded import DecodedBody
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -27,14 +27,14 @@ def ddl(schema: str | bytes | Path | None) -> str | None:
 
 def decoded(
     frame: DataFrame, body: Column, schema: str | None, framed: bool, sample_size: int
-) -> Decoded:
+) -> DecodedBody:
     """Return the decoded JSON of a column of bodies."""
     from pyspark.sql import functions as sql
 
     payload, fault = unframed(body, framed)
     columns = infer(frame, payload, sample_size) if schema is None else schema
     value, wrong = parsed(payload, columns)
-    return Decoded(value, sql.coalesce(fault, wrong))
+    return DecodedBody(value, sql.coalesce(fault, wrong))
 
 
 def unframed(body: Column, framed: bool) -> tuple[Column, Column]:

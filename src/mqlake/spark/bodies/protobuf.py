@@ -21,7 +21,7 @@ from mqlake.query.bodies.protobuf import (
 )
 from mqlake.spark.bodies import rows
 from mqlake.spark.bodies.column_types import simple_type
-from mqlake.spark.bodies.decoded import Decoded
+from mqlake.spark.bodies.decoded import DecodedBody
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
@@ -45,7 +45,7 @@ class ProtobufRecipe(ProtobufBodies):
 
 def decoded(
     body: Column, schema: str | bytes | Path | None, message: str | None, framing: str
-) -> Decoded:
+) -> DecodedBody:
     """Return the decoded messages of a column of bodies."""
     check_library()
     if schema is None or message is None:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol
 
 from mqlake.errors import FormatError
-from mqlake.spark.bodies.decoded import Decoded
+from mqlake.spark.bodies.decoded import DecodedBody
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
@@ -33,7 +33,7 @@ class Recipe(Protocol):
         ...
 
 
-def decoded(body: Column, recipe: Recipe) -> Decoded:
+def decoded(body: Column, recipe: Recipe) -> DecodedBody:
     """Return the decoded bodies of a binary column."""
     from pyspark.sql.types import StringType, StructField, StructType
 
@@ -44,7 +44,7 @@ def decoded(body: Column, recipe: Recipe) -> Decoded:
         return decode_all(bodies, recipe, columns)
 
     both = arrow_function(decode, found)(body)
-    return Decoded(both[_VALUE], both[_FAULT])
+    return DecodedBody(both[_VALUE], both[_FAULT])
 
 
 def arrow_function(function: Callable[..., Any], returns: StructType | str) -> Any:

@@ -19,7 +19,7 @@ from mqlake.jobs.local import Progress
 from mqlake.jobs.rebuild.job import rebuild
 from mqlake.lake.followers.identity import in_use
 from mqlake.lake.options import ENOUGH, StoreQuery
-from mqlake.spark.follow.query import Query, require_classic
+from mqlake.spark.follow.query import MicroBatchQuery, require_classic
 from mqlake.spark.session import Session
 from mqlake.storage.local_owned import LocalOwnedDirectory
 from mqlake.store.derivation import Derivation
@@ -67,10 +67,12 @@ def dispatch(
     with in_use(query.checkpoint):
         is_rebuilt = _rebuild_if_missing(query.store, session.engine)
         with Derivation.open(LocalOwnedDirectory(query.store)) as derivation:
-            batches = _Batches(derivation)
+            batches = _DerivedBatches(derivation)
             source = {"maxOffsetsPerTrigger": str(ENOUGH), **query.source}
             query = msgspec.structs.replace(query, columns=COLUMNS, source=source)
-            Query(session.spark, query, batches.take, stop or threading.Event(), progress).run()
+            MicroBatchQuery(
+                session.spark, query, batches.take, stop or threading.Event(), progress
+            ).run()
             return DispatchReport(
                 str(query.store),
                 str(query.checkpoint),
@@ -89,7 +91,7 @@ def _rebuild_if_missing(store: Path, engine: Engine) -> bool:
     return True
 
 
-class _Batches:
+class _DerivedBatches:
     def __init__(self, derivation: Derivation) -> None:
         self.count = self.records = 0
         self._derivation = derivation

@@ -13,12 +13,12 @@ import msgspec
 from mqlake.jobs.disk_faults import reports_disk_faults
 from mqlake.jobs.local import Progress
 from mqlake.lake.body_format import NEEDED as NEEDED_OF_BODIES
-from mqlake.lake.follow.dead_letters import NEEDED, DeadLetters
+from mqlake.lake.follow.dead_letters import NEEDED, DeadLetterTable
 from mqlake.lake.follow.log_positions import LogPositions, begin_of
 from mqlake.lake.follow.log_writing import LogWriting
 from mqlake.lake.follow.upserts import NEEDED as NEEDED_OF_UPSERTS
 from mqlake.lake.follow.upserts import Upserting, check_upsert
-from mqlake.lake.followers.identity import Identity, begin_at, held, note_query
+from mqlake.lake.followers.identity import CheckpointIdentity, begin_at, held, note_query
 from mqlake.lake.options import BATCH_BYTES, ENOUGH, FollowOptions, Format
 from mqlake.lake.tables.opening import open_table
 from mqlake.query.store.columns import COLUMNS
@@ -26,7 +26,7 @@ from mqlake.spark.failure import failures
 from mqlake.spark.follow.body_columns import body_fields, typed
 from mqlake.spark.follow.maintenance import Maintenance
 from mqlake.spark.follow.micro_batch import MicroBatches
-from mqlake.spark.follow.query import TITLE, Query, require_classic
+from mqlake.spark.follow.query import TITLE, MicroBatchQuery, require_classic
 from mqlake.spark.session import Session
 
 _Arguments = ParamSpec("_Arguments")
@@ -84,7 +84,7 @@ def follow(
         identity = _with_begin(options, identity)
         note_query(options, identity)
         query = _query_of(options, identity)
-        dead_letters = DeadLetters(options, session.engine, identity.id)
+        dead_letters = DeadLetterTable(options, session.engine, identity.id)
         turn = turn or nullcontext()
         with turn:
             table = open_table(options)
@@ -102,7 +102,7 @@ def follow(
         maintenance = Maintenance(batches, options)
         take, idle = _in_turn(turn, maintenance.take), _in_turn(turn, maintenance.while_idle)
         prepare = None if options.body is None else partial(typed, body=options.body)
-        Query(session.spark, query, take, stop, progress, idle, prepare).run()
+        MicroBatchQuery(session.spark, query, take, stop, progress, idle, prepare).run()
         with turn:
             if waits or (options.once and every):
                 batches.compact(is_last=True)
@@ -142,7 +142,7 @@ def with_body_fields(session: Session, options: FollowOptions) -> FollowOptions:
     return msgspec.structs.replace(options, body_fields=fields)
 
 
-def _with_begin(options: FollowOptions, identity: Identity) -> Identity:
+def _with_begin(options: FollowOptions, identity: CheckpointIdentity) -> CheckpointIdentity:
     """Return what a checkpoint belongs to, including where its first batch begins."""
     if identity.begin is not None or (options.checkpoint / "offsets").exists():
         return identity
@@ -154,7 +154,7 @@ def _is_direct(options: FollowOptions) -> bool:
     return options.body is None and options.upsert_by is None
 
 
-def _query_of(options: FollowOptions, identity: Identity) -> FollowOptions:
+def _query_of(options: FollowOptions, identity: CheckpointIdentity) -> FollowOptions:
     """Return the query with all columns that the table and its dead letters need."""
     most = options.source.get("maxOffsetsPerTrigger")
     source = {

@@ -10,8 +10,8 @@ import msgspec
 from mqlake.jobs.engine import Engine
 from mqlake.lake.files.compaction import merge
 from mqlake.lake.files.data_file import DataFile
-from mqlake.lake.files.partition_writer import Shapes, Written, write_counted
-from mqlake.lake.follow.dead_letters import DeadLetters
+from mqlake.lake.files.partition_writer import Shapes, WrittenFiles, write_counted
+from mqlake.lake.follow.dead_letters import DeadLetterTable
 from mqlake.lake.follow.log_positions import LogPositions
 from mqlake.lake.follow.log_writing import LogWriting
 from mqlake.lake.follow.upserts import Upserting
@@ -19,9 +19,9 @@ from mqlake.lake.tables.committed_end import CommittedEnd
 from mqlake.lake.tables.evolution import SchemaConflictError, UnwritableTableError
 from mqlake.lake.tables.table import LakeTable
 from mqlake.query.store.access.stretches import join
-from mqlake.query.store.position import Position
+from mqlake.query.store.position import StorePosition
 from mqlake.spark.follow.newest_rows import keys_of, newest, to_write
-from mqlake.spark.follow.refusals import Refusal, refusal_of, set_aside
+from mqlake.spark.follow.refusals import DividedRows, refusal_of, set_aside
 from mqlake.spark.follow.row_writing import write_rows
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ LATEST = 2
 they are merged while no batch waits."""
 
 
-class Totals(msgspec.Struct):
+class FollowTotals(msgspec.Struct):
     """What was done since the start."""
 
     batches: int = 0
@@ -62,11 +62,11 @@ class MicroBatches:
         follower: str,
         compact_every: int,
         positions: LogPositions,
-        dead_letters: DeadLetters | None,
+        dead_letters: DeadLetterTable | None,
         log: LogWriting | None,
         upserting: Upserting | None = None,
     ) -> None:
-        self.totals = Totals()
+        self.totals = FollowTotals()
         self._table, self._engine, self._follower = table, engine, follower
         self._compact_every = compact_every
         self._positions, self._dead_letters = positions, dead_letters
@@ -124,14 +124,14 @@ class MicroBatches:
         return 0 < self._compact_every <= self._since_merge
 
     def _write(
-        self, rows: DataFrame, shape: Shapes, stretch: tuple[Position, Position] | None
-    ) -> list[Written]:
+        self, rows: DataFrame, shape: Shapes, stretch: tuple[StorePosition, StorePosition] | None
+    ) -> list[WrittenFiles]:
         """Write rows; if they are all messages of a stretch, the writing tasks read them."""
         if self._log is None or stretch is None:
             return write_rows(rows, shape, write_counted)
         return self._log.write(stretch, shape)
 
-    def _set_refused_aside(self, number: int, refusal: Refusal) -> DataFrame:
+    def _set_refused_aside(self, number: int, refusal: DividedRows) -> DataFrame:
         """Store rows that their tables refuse as dead letters; return the other rows."""
         if self._dead_letters is not None:
             self.totals.dead_letters += set_aside(
@@ -149,8 +149,8 @@ class MicroBatches:
     def _note_damage(
         self,
         number: int,
-        stretch: tuple[Position, Position] | None,
-        written: Sequence[Written] | None,
+        stretch: tuple[StorePosition, StorePosition] | None,
+        written: Sequence[WrittenFiles] | None,
     ) -> bool:
         """Store the damage in a batch's stretch of the log; return whether there is any.
 

@@ -36,7 +36,7 @@ class _StoppedError(Exception):
     """The query was stopped; the batch is left to the next start."""
 
 
-class Query:
+class MicroBatchQuery:
     """Runs `take` on each microbatch of a store's messages, in order, until it is stopped.
 
     Args:

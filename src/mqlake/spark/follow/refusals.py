@@ -11,10 +11,10 @@ from functools import partial, reduce
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mqlake.lake.files.letters import COLUMNS, from_rows
-from mqlake.lake.files.partition_writer import Shape, Shapes, Written, write_all
+from mqlake.lake.files.partition_writer import FileShape, Shapes, WrittenFiles, write_all
 from mqlake.lake.files.row_checks import RowChecks
 from mqlake.lake.files.topic_shapes import TopicShapes
-from mqlake.lake.follow.dead_letters import DeadLetters
+from mqlake.lake.follow.dead_letters import DeadLetterTable
 from mqlake.lake.tables.evolution import table_schema
 from mqlake.spark.follow.row_writing import write_rows
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _ROW = "mqlake_row"
 
 
-class Refusal(NamedTuple):
+class DividedRows(NamedTuple):
     """The rows of a batch, divided.
 
     Attributes:
@@ -36,7 +36,7 @@ class Refusal(NamedTuple):
     reason: str
 
 
-def refusal_of(rows: DataFrame, shapes: Shapes) -> Refusal | None:
+def refusal_of(rows: DataFrame, shapes: Shapes) -> DividedRows | None:
     """Divide rows into those that their tables take, and those that they refuse.
 
     Returns:
@@ -44,12 +44,12 @@ def refusal_of(rows: DataFrame, shapes: Shapes) -> Refusal | None:
     """
     if isinstance(shapes, TopicShapes):
         return _by_topic(rows, shapes)
-    if isinstance(shapes, Shape) and shapes.checks is not None:
-        return Refusal(*split(shapes.checks, rows), shapes.checks.reason)
+    if isinstance(shapes, FileShape) and shapes.checks is not None:
+        return DividedRows(*split(shapes.checks, rows), shapes.checks.reason)
     return None
 
 
-def _by_topic(rows: DataFrame, shapes: TopicShapes) -> Refusal | None:
+def _by_topic(rows: DataFrame, shapes: TopicShapes) -> DividedRows | None:
     from pyspark.sql import functions as sql
 
     checks = {topic: shape.checks for topic, shape in shapes.known.items() if shape.checks}
@@ -62,7 +62,7 @@ def _by_topic(rows: DataFrame, shapes: TopicShapes) -> Refusal | None:
     for name, one in checks.items():
         good, bad = split(one, rows.where(topic == name))
         taken, refused = taken.unionByName(good), refused.unionByName(bad)
-    return Refusal(taken, refused, "; ".join(reasons))
+    return DividedRows(taken, refused, "; ".join(reasons))
 
 
 def split(checks: RowChecks, rows: DataFrame) -> tuple[DataFrame, DataFrame]:
@@ -98,7 +98,7 @@ def _columns(checks: RowChecks, rows: DataFrame) -> Sequence[Column]:
     return made
 
 
-def set_aside(dead_letters: DeadLetters, batch: int, rows: DataFrame, reason: str) -> int:
+def set_aside(dead_letters: DeadLetterTable, batch: int, rows: DataFrame, reason: str) -> int:
     """Store rows of a batch that the table refuses; return how many there are."""
     shape = dead_letters.refused_shape(batch)
     if shape is None:
@@ -109,7 +109,9 @@ def set_aside(dead_letters: DeadLetters, batch: int, rows: DataFrame, reason: st
     return sum(file.rows for file in files)
 
 
-def _write_letters(shape: Shapes, batches: Iterator[Any], *, store: str, reason: str) -> Written:
+def _write_letters(
+    shape: Shapes, batches: Iterator[Any], *, store: str, reason: str
+) -> WrittenFiles:
     schema = table_schema(COLUMNS)
     letters = (from_rows(batch, store=store, reason=reason, schema=schema) for batch in batches)
-    return Written(write_all(shape, letters), 0)
+    return WrittenFiles(write_all(shape, letters), 0)

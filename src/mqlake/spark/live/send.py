@@ -41,7 +41,7 @@ def send_rows(batches: Iterable[Any], options: LiveWriteOptions) -> int:
             how many messages of the task were stored before.
     """
     shared = connection(options)
-    sender = _Sender(options)
+    sender = _RetryingSender(options)
     shared.run(sender.start())
     try:
         for batch in batches:
@@ -76,7 +76,7 @@ def _together(all_of: Iterator[Message]) -> Iterator[list[Message]]:
         yield some
 
 
-class _Sender:
+class _RetryingSender:
     """Sends messages, and retries if no broker acknowledges them.
 
     Attributes:

@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from mqlake.query.reading.bounds import MESSAGES, Known, any_of, between
+from mqlake.query.reading.bounds import MESSAGES, ConditionColumns, any_of, between
 from mqlake.query.reading.conditions import Condition, Selection
 
 if TYPE_CHECKING:
     from pyspark.sql.datasource import Filter
 
 
-def conditions(filters: Iterable[Filter], known: Known = MESSAGES) -> Selection:
+def conditions(filters: Iterable[Filter], known: ConditionColumns = MESSAGES) -> Selection:
     """Return the conditions that limit what is read among filters that must all hold; times are in
     milliseconds.
     """
@@ -23,7 +23,7 @@ def conditions(filters: Iterable[Filter], known: Known = MESSAGES) -> Selection:
     return tuple(one for one in found if one is not None)
 
 
-def _condition(one: Filter, known: Known) -> Condition | None:
+def _condition(one: Filter, known: ConditionColumns) -> Condition | None:
     from pyspark.sql import datasource as spark
 
     if isinstance(one, spark.EqualTo | spark.EqualNullSafe):

@@ -13,9 +13,9 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
-from mqlake.query.reading.bounds import MESSAGES, Known
+from mqlake.query.reading.bounds import MESSAGES, ConditionColumns
 from mqlake.query.reading.conditions import Selection
-from mqlake.query.reading.source import Query, Stream, Written
+from mqlake.query.reading.source import BatchQuery, Stream, Written
 from mqlake.spark.reading import push_down
 from mqlake.spark.reading.hang_up import expect_hang_up
 from mqlake.spark.reading.schema import arrow_schema
@@ -35,7 +35,7 @@ class TaskPartition(InputPartition):
 class BatchReader(DataSourceReader):
     """Reads the messages of a batch query."""
 
-    def __init__(self, query: Query[Any], schema: StructType) -> None:
+    def __init__(self, query: BatchQuery[Any], schema: StructType) -> None:
         self._query, self._schema = query, schema
         self._pushed: Selection = ()
 
@@ -54,7 +54,7 @@ class PushingReader(BatchReader):
     Spark refuses a reader with `pushFilters` while spark.sql.python.filterPushdown.enabled is off.
     """
 
-    def __init__(self, query: Query[Any], schema: StructType, known: Known) -> None:
+    def __init__(self, query: BatchQuery[Any], schema: StructType, known: ConditionColumns) -> None:
         super().__init__(query, schema)
         self._known = known
 
@@ -67,11 +67,11 @@ class PushingReader(BatchReader):
 
 
 def batch_reader(
-    query: Query[Any],
+    query: BatchQuery[Any],
     schema: StructType,
     push_filters: str,
     otherwise: str,
-    known: Known = MESSAGES,
+    known: ConditionColumns = MESSAGES,
 ) -> BatchReader:
     """Return the reader that Spark accepts in this process.
 
@@ -129,7 +129,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 
 def _rows(
-    source: Query[Any] | Stream[Any], partition: InputPartition, schema: StructType
+    source: BatchQuery[Any] | Stream[Any], partition: InputPartition, schema: StructType
 ) -> Iterator[Any]:
     if partition.value is None:
         return iter(())

@@ -29,7 +29,7 @@ from mqlake.spark.sink.journal import (
     write_journal,
 )
 from mqlake.spark.sink.roll_back import roll_back
-from mqlake.spark.sink.staged import Frame, Part, read_frames
+from mqlake.spark.sink.staged import Frame, StagedFile, read_frames
 from mqlake.storage.clock import Clock, SystemClock
 from mqlake.storage.protocol import OwnedDirectory
 from mqlake.store.owned_store import OwnedStore
@@ -40,7 +40,7 @@ _SYSTEM_TOPICS = "RMQ_SYS_"
 _log = logging.getLogger(__name__)
 
 
-class Epoch(NamedTuple):
+class SinkEpoch(NamedTuple):
     """A microbatch: the id of the query, and the batch's number."""
 
     query: str
@@ -51,8 +51,8 @@ def commit(
     directory: OwnedDirectory,
     settings: StoreSettings,
     staged: Path,
-    parts: Sequence[Part],
-    epoch: Epoch | None,
+    parts: Sequence[StagedFile],
+    epoch: SinkEpoch | None,
     clock: Clock | None = None,
 ) -> int:
     """Append the records of all parts to the store; return how many.
@@ -104,8 +104,8 @@ def _add_once(
     directory: OwnedDirectory,
     store: OwnedStore,
     staged: Path,
-    parts: Sequence[Part],
-    epoch: Epoch | None,
+    parts: Sequence[StagedFile],
+    epoch: SinkEpoch | None,
 ) -> int:
     journal = read_journal(directory)  # No other process writes the store from here on.
     if journal.adding is not None:
@@ -121,8 +121,8 @@ def _add(
     store: OwnedStore,
     journal: Journal,
     staged: Path,
-    parts: Sequence[Part],
-    epoch: Epoch | None,
+    parts: Sequence[StagedFile],
+    epoch: SinkEpoch | None,
 ) -> int:
     adding = Adding(store.log.end, store.clock.milliseconds())
     begun = Journal(journal.epochs, adding)
@@ -159,7 +159,7 @@ def _restore(directory: OwnedDirectory, begun: Journal, reason: DiskError) -> No
         ) from reason
 
 
-def _append_part(store: OwnedStore, staged: Path, part: Part, now: int) -> None:
+def _append_part(store: OwnedStore, staged: Path, part: StagedFile, now: int) -> None:
     first = np.array([store.offsets.next(*queue[:2]) for queue in part.queues], np.int64)
     for frame in read_frames(staged, part):
         _append(store, frame, first, now)
@@ -200,7 +200,7 @@ def _set(data: Bytes, at: Longs, numbers: Longs) -> None:
     data[at[:, None] + np.arange(8)] = numbers.astype(">i8").view(np.uint8).reshape(-1, 8)
 
 
-def _name_topics(store: OwnedStore, part: Part) -> None:
+def _name_topics(store: OwnedStore, part: StagedFile) -> None:
     """Make the topics known to a broker, with as many queues as they have."""
     topics = store.config.topics
     for name, queue_id, _ in part.queues:

@@ -43,7 +43,7 @@ class Laid(NamedTuple):
     queues: list[tuple[str, int]]
 
 
-class Layout:
+class BatchEncoder:
     """Creates the drafts of batches of one task, one batch after another.
 
     Args:

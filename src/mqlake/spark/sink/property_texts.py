@@ -35,7 +35,7 @@ def property_texts(columns: dict[str, Any], count: int) -> tuple[Any, Any]:
     delayed = np.zeros(count, bool)
     parts: list[Any] = []
     if "properties" in columns:
-        pairs = _Pairs(columns["properties"])
+        pairs = _MapEntries(columns["properties"])
         pairs.check()
         pairs.drop(CRC32, np.ones(count, bool))
         for name, value in values.items():
@@ -82,7 +82,7 @@ def _texts(name: str, values: Any, present: Any) -> Any:
     return pc.if_else(pa.array(present), pairs, "")
 
 
-class _Pairs:
+class _MapEntries:
     """The names and values of a map column, without those of null maps."""
 
     def __init__(self, maps: Any) -> None:

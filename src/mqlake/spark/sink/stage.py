@@ -18,9 +18,9 @@ from mqlake.dispatch.kernel import load
 from mqlake.errors import FormatError, StoreError
 from mqlake.formats import record, record_crc, sys_flag
 from mqlake.formats.host import V4_SIZE, V6_SIZE
-from mqlake.spark.sink.drafts import Laid, Layout
+from mqlake.spark.sink.drafts import BatchEncoder, Laid
 from mqlake.spark.sink.options import WriteOptions
-from mqlake.spark.sink.staged import STAGED, Frame, Part, write_frame
+from mqlake.spark.sink.staged import STAGED, Frame, StagedFile, write_frame
 
 FRAME_SIZE = 8 << 20
 """Bytes of records in a frame; a single record may exceed it."""
@@ -30,7 +30,7 @@ _BATCH_SIZE = 16 << 20
 
 def stage(
     batches: Iterable[Any], directory: Path, options: WriteOptions, largest_record: int, task: int
-) -> Part:
+) -> StagedFile:
     """Write the rows of a task to its own file in an existing directory.
 
     Args:
@@ -48,7 +48,7 @@ def stage(
         with path.open("xb", buffering=0) as file:
             append_crc = options.settings.enabled_append_prop_crc
             staging = _Staging(file, largest_record, append_crc=append_crc)
-            layout = Layout(options, largest_record, task)
+            layout = BatchEncoder(options, largest_record, task)
             for batch in _slices(batches):
                 staging.add(layout.lay_out(batch))
     except BaseException as error:
@@ -78,10 +78,10 @@ class _Staging:
         self._counts: list[int] = []
         self._size = self._rows = 0
 
-    def part(self, name: str) -> Part:
+    def part(self, name: str) -> StagedFile:
         """Return the description of the file for the commit."""
         queues = [(*queue, self._counts[number]) for queue, number in self._numbers.items()]
-        return Part(name, self._size, self._rows, queues)
+        return StagedFile(name, self._size, self._rows, queues)
 
     def add(self, laid: Laid) -> None:
         """Write all rows of a batch."""

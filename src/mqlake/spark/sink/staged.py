@@ -23,7 +23,7 @@ STAGED = np.dtype(
     [
         ("queue_offset", "i8"),  # counted from the task's first message of the queue
         ("size", "i4"),
-        ("queue", "i4"),  # number in Part.queues; -1: in no queue (PREPARED, ROLLBACK)
+        ("queue", "i4"),  # number in StagedFile.queues; -1: in no queue (PREPARED, ROLLBACK)
         ("store_timestamp_at", "i4"),  # position in the record
         ("reserved", "i4"),
     ]
@@ -32,7 +32,7 @@ STAGED = np.dtype(
 _HEAD = Struct("<II")
 
 
-class Part(msgspec.Struct, frozen=True):
+class StagedFile(msgspec.Struct, frozen=True):
     """The description of a staged file for the commit.
 
     Attributes:
@@ -61,7 +61,7 @@ def write_frame(file: BinaryIO, frame: Frame) -> int:
     return len(head) + frame.rows.nbytes + len(frame.data)
 
 
-def read_frames(directory: Path, part: Part) -> Iterator[Frame]:
+def read_frames(directory: Path, part: StagedFile) -> Iterator[Frame]:
     """Yield the frames of a staged file.
 
     Raises:

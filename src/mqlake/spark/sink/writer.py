@@ -20,7 +20,7 @@ from mqlake.errors import StoreError
 from mqlake.spark.sink.columns import check_schema
 from mqlake.spark.sink.journal import DIRECTORY
 from mqlake.spark.sink.options import WriteOptions
-from mqlake.spark.sink.staged import Part
+from mqlake.spark.sink.staged import StagedFile
 from mqlake.spark.sink.target import check_target, largest_record
 from mqlake.storage.local_owned import LocalOwnedDirectory
 
@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 _QUERY, _EPOCH = "sql.streaming.queryId", "streaming.sql.batchId"
 
 
-class Staged(WriterCommitMessage):
+class StagedTask(WriterCommitMessage):
     """The result of a task: a part, in a directory below `.mqlake-sink`, and its query."""
 
-    def __init__(self, place: str, query: str | None, part: Part) -> None:
+    def __init__(self, place: str, query: str | None, part: StagedFile) -> None:
         self.place, self.query, self.part = place, query, part
 
 
@@ -52,7 +52,7 @@ class _Writer:
         self._largest_record = largest_record(options.path, options.settings)
         self.staging = LocalOwnedDirectory.make(options.path / DIRECTORY).root
 
-    def stage(self, batches: Iterator[Any], place: str, query: str | None, task: int) -> Staged:
+    def stage(self, batches: Iterator[Any], place: str, query: str | None, task: int) -> StagedTask:
         """Stage the rows of a task in a directory of this name."""
         from mqlake.spark.sink.stage import stage
 
@@ -61,17 +61,17 @@ class _Writer:
         directory = self.staging / place
         directory.mkdir(exist_ok=True)
         part = stage(batches, directory, self.options, self._largest_record, task)
-        return Staged(place, query, part)
+        return StagedTask(place, query, part)
 
     def add(self, messages: Sequence[WriterCommitMessage | None], epoch: int | None) -> None:
         """Append what tasks have staged."""
-        from mqlake.spark.sink.commit import Epoch, commit
+        from mqlake.spark.sink.commit import SinkEpoch, commit
 
-        staged = [message for message in messages if isinstance(message, Staged)]
+        staged = [message for message in messages if isinstance(message, StagedTask)]
         parts = [message.part for message in staged if message.part.rows]
         if parts:
             query = staged[0].query
-            of = None if epoch is None or query is None else Epoch(query, epoch)
+            of = None if epoch is None or query is None else SinkEpoch(query, epoch)
             place = self.staging / staged[0].place
             directory = LocalOwnedDirectory.make(self.options.path)
             commit(directory, self.options.settings, place, parts, of)
@@ -89,7 +89,7 @@ class BatchWriter(_Writer, DataSourceArrowWriter):
         super().__init__(options, schema, overwrite=overwrite)
         self._place = f"batch-{uuid4().hex}"
 
-    def write(self, iterator: Iterator[Any]) -> Staged:
+    def write(self, iterator: Iterator[Any]) -> StagedTask:
         """Stage the rows of a task."""
         return self.stage(iterator, self._place, None, _task().partitionId())
 
@@ -109,7 +109,7 @@ class BatchWriter(_Writer, DataSourceArrowWriter):
 class StreamWriter(_Writer, DataSourceStreamArrowWriter):
     """Adds the rows of each microbatch to a store exactly once, however often it runs."""
 
-    def write(self, iterator: Iterator[Any]) -> Staged:
+    def write(self, iterator: Iterator[Any]) -> StagedTask:
         """Stage the rows of a task."""
         task = _task()
         query, epoch = task.getLocalProperty(_QUERY), task.getLocalProperty(_EPOCH)
@@ -123,12 +123,12 @@ class StreamWriter(_Writer, DataSourceStreamArrowWriter):
         """Append the rows of all tasks, unless the store already has this microbatch."""
         self.add(messages, batchId)
         # What was staged before a driver was killed is removed, too.
-        queries = {message.query for message in messages if isinstance(message, Staged)}
+        queries = {message.query for message in messages if isinstance(message, StagedTask)}
         self.clear({left.name for query in queries for left in self.staging.glob(f"{query}-*")})
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: ARG002, N803
         """Remove what was staged; the next commit removes what was appended."""
-        self.clear({message.place for message in messages if isinstance(message, Staged)})
+        self.clear({message.place for message in messages if isinstance(message, StagedTask)})
 
 
 def _task() -> Any:

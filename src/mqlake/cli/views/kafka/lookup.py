@@ -11,10 +11,10 @@ from mqlake.cli.views.tables import NUMBER, TEXT, named_values, note, rows
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from mqlake.kafka.lookup import Found
+    from mqlake.kafka.lookup import LookupResult
 
 
-def view(found: Sequence[Found]) -> Iterator[RenderableType]:
+def view(found: Sequence[LookupResult]) -> Iterator[RenderableType]:
     """Yield all about the only record, or a table of several."""
     if not found:
         yield note("Nothing matched.")
@@ -24,7 +24,7 @@ def view(found: Sequence[Found]) -> Iterator[RenderableType]:
         yield _several(found)
 
 
-def _one(one: Found) -> RenderableType:
+def _one(one: LookupResult) -> RenderableType:
     return named_values(
         [
             ("offset", f"{one.offset:,}"),
@@ -37,12 +37,12 @@ def _one(one: Found) -> RenderableType:
     )
 
 
-def _several(found: Sequence[Found]) -> RenderableType:
+def _several(found: Sequence[LookupResult]) -> RenderableType:
     columns = [
         ("partition", TEXT), ("offset", NUMBER), ("time", TEXT), ("file", TEXT),
         ("batch at", NUMBER), ("bytes", NUMBER),
     ]  # fmt: skip
-    table = rows("Found", columns)
+    table = rows("LookupResult", columns)
     for one in found:
         table.add_row(
             printable(f"{one.topic}-{one.partition}"),
@@ -55,5 +55,5 @@ def _several(found: Sequence[Found]) -> RenderableType:
     return table
 
 
-def _time(one: Found) -> str:
+def _time(one: LookupResult) -> str:
     return "-" if one.timestamp < 0 else time_and_milliseconds(one.timestamp)

@@ -12,10 +12,10 @@ from mqlake.cli.views.tables import bad, good, named_values
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from mqlake.kafka.verify.partitions import VerifyReport
+    from mqlake.kafka.verify.partitions import PartitionsReport
 
 
-def view(report: VerifyReport, seconds: float) -> Iterator[RenderableType]:
+def view(report: PartitionsReport, seconds: float) -> Iterator[RenderableType]:
     """Yield what was read and compared, then the damage and the verdict."""
     segments = [segment for partition in report.partitions for segment in partition.segments]
     entries = sum(segment.index_entries + segment.time_index_entries for segment in segments)

@@ -25,7 +25,7 @@ _SEEK = 256 << 10
 """Bytes that could be read in the time that one more position costs."""
 
 
-class Access(msgspec.Struct, frozen=True):
+class AccessPath(msgspec.Struct, frozen=True):
     """How messages are found.
 
     Attributes:
@@ -56,7 +56,7 @@ class Access(msgspec.Struct, frozen=True):
 
 def choose(
     store: OpenStore, boundaries: Boundaries, selection: Selection, asked: str = "auto"
-) -> Access:
+) -> AccessPath:
     """Return the cheapest access to the messages of a selection, or the requested one.
 
     Raises:
@@ -79,7 +79,7 @@ def choose(
         raise StoreError(_impossible(asked))
     path = min(ways, key=lambda path: ways[path][1] + _SEEK * len(ways[path][0]))
     considered = {path: read for path, (_, read) in ways.items()}
-    return Access(path, ways[path][0], ways[path][1], considered, log)
+    return AccessPath(path, ways[path][0], ways[path][1], considered, log)
 
 
 def narrow(store: OpenStore, boundaries: Boundaries, selection: Selection) -> Stretch:

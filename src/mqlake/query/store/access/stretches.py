@@ -15,7 +15,7 @@ Stretch = tuple[int, int]
 """Physical offsets [start, end): a record starts at `start`, and none extends beyond `end`."""
 
 
-class Piece(msgspec.Struct, frozen=True):
+class SegmentStretch(msgspec.Struct, frozen=True):
     """A stretch within one segment, whose file begins at physical offset `base`."""
 
     base: int
@@ -28,7 +28,7 @@ class Piece(msgspec.Struct, frozen=True):
         return f"{segments.DIRECTORY}/{segment_name(self.base)}"
 
 
-Share = tuple[Piece, ...]
+Share = tuple[SegmentStretch, ...]
 """The input of one task, in log order."""
 
 
@@ -98,11 +98,11 @@ def share(
     return [one for one in shares if one]
 
 
-def in_segments(log: CommitLog, stretches: Iterable[Stretch]) -> Iterator[Piece]:
+def in_segments(log: CommitLog, stretches: Iterable[Stretch]) -> Iterator[SegmentStretch]:
     """Yield the pieces of stretches; bytes between two files are left out."""
     for start, end in stretches:
         for segment, first, last in pieces(log, start, end):
-            yield Piece(segment.base, first, last)
+            yield SegmentStretch(segment.base, first, last)
 
 
 def missing(log: CommitLog, stretches: Iterable[Stretch]) -> list[Stretch]:
