@@ -39,12 +39,12 @@ class Rig:
         self.is_broken = False
         ownership = cast("Ownership", self)
         self.finishing = Finishing(
-            self.send_back,
-            self.inbox,
-            settings,
-            ownership,
-            cast("Popping", self),
-            Statistics(time.monotonic),
+            send_back=self.send_back,
+            inbox=self.inbox,
+            settings=settings,
+            ownership=ownership,
+            popping=cast("Popping", self),
+            statistics=Statistics(time.monotonic),
         )
         self.workers = Workers(self.inbox, self.finishing)
 

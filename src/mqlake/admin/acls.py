@@ -129,13 +129,13 @@ async def _acls(
 def _entries(broker: str, acl: AclInfo) -> list[AclEntry]:
     return [
         AclEntry(
-            broker,
-            acl.subject or "",
-            policy.policy_type or "",
-            entry.resource or "",
-            ",".join(entry.actions),
-            ",".join(entry.source_ips),
-            entry.decision or "",
+            broker_name=broker,
+            subject=acl.subject or "",
+            policy_type=policy.policy_type or "",
+            resource=entry.resource or "",
+            actions=",".join(entry.actions),
+            source_ips=",".join(entry.source_ips),
+            decision=entry.decision or "",
         )
         for policy in acl.policies
         for entry in policy.entries

@@ -63,17 +63,17 @@ async def clusters(admin: Admin) -> list[BrokerRow]:
                 facts = dict[str, str]()  # The other brokers are shown all the same.
             found.append(
                 BrokerRow(
-                    data.cluster,
-                    data.broker_name,
-                    broker_id,
-                    address,
-                    facts.get("brokerVersionDesc", ""),
-                    _first_rate(facts.get("putTps")),
-                    _first_rate(facts.get("getTransferredTps")),
-                    int(facts.get("msgPutTotalTodayNow", 0)),
-                    int(facts.get("msgGetTotalTodayNow", 0)),
-                    round(100 * float(facts.get("commitLogDiskRatio", 0)), 1),
-                    facts.get("brokerActive") == "true",
+                    cluster=data.cluster,
+                    broker_name=data.broker_name,
+                    broker_id=broker_id,
+                    address=address,
+                    version=facts.get("brokerVersionDesc", ""),
+                    in_tps=_first_rate(facts.get("putTps")),
+                    out_tps=_first_rate(facts.get("getTransferredTps")),
+                    in_total=int(facts.get("msgPutTotalTodayNow", 0)),
+                    out_total=int(facts.get("msgGetTotalTodayNow", 0)),
+                    disk_percent=round(100 * float(facts.get("commitLogDiskRatio", 0)), 1),
+                    activated=facts.get("brokerActive") == "true",
                 )
             )
     return found

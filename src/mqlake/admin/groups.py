@@ -124,14 +124,14 @@ async def progress_on(admin: Admin, group: str, topic: str | None = None) -> lis
 def progress_in(queue: MessageQueue, at: OffsetWrapper) -> QueueProgress:
     """Return a group's offset in a queue, as the broker reports it."""
     return QueueProgress(
-        queue.topic,
-        queue.broker_name,
-        queue.queue_id,
-        at.broker_offset,
-        at.consumer_offset,
-        at.lag,
-        at.in_flight,
-        at.last_timestamp,
+        topic=queue.topic,
+        broker_name=queue.broker_name,
+        queue_id=queue.queue_id,
+        broker_offset=at.broker_offset,
+        consumer_offset=at.consumer_offset,
+        lag=at.lag,
+        in_flight=at.in_flight,
+        last_consumed=at.last_timestamp,
     )
 
 

@@ -96,6 +96,7 @@ async def by_key(
     most: int = 64,
     begin: int = 0,
     end: int = _FOREVER,
+    *,
     index_type: str = _KEY,
 ) -> list[Record]:
     """Return the messages of a topic with a key, oldest first.
@@ -138,6 +139,7 @@ async def read(
     queue_id: int,
     offset: int,
     most: int,
+    *,
     tags: str = "*",
 ) -> list[Record]:
     """Return messages of a queue from a queue offset on, up to a maximum."""
@@ -186,6 +188,7 @@ async def of_queues(
     queue_id: int | None,
     offset: int,
     most: int,
+    *,
     tags: str = "*",
 ) -> list[Record]:
     """Return messages of all queues of a topic from an offset on, up to a maximum for each queue.
@@ -198,7 +201,7 @@ async def of_queues(
         if broker in (None, queue.broker_name) and queue_id in (None, queue.queue_id):
             at = await admin.broker(queue.broker_name)
             start = max(offset, queue.min_offset)
-            found += await read(admin, at, topic, queue.queue_id, start, most, tags)
+            found += await read(admin, at, topic, queue.queue_id, start, most, tags=tags)
     return found
 
 
@@ -219,7 +222,9 @@ async def of_topic(
             answer = await admin.ask(at.address, RequestCode.SEARCH_OFFSET_BY_TIMESTAMP, header)
             offset = answer.header(OffsetHeader).offset
         rest = most - len(found)
-        records = await read(admin, at, topic, queue.queue_id, offset, rest, tags) if rest else []
+        records: list[Record] = []
+        if rest:
+            records = await read(admin, at, topic, queue.queue_id, offset, rest, tags=tags)
         found += [each for each in records if end is None or each.store_timestamp <= end]
     return found
 

@@ -97,19 +97,19 @@ def read_run(
     start = int(at[0])
     head = HEADS[data[start + SYS_FLAG_AT + 3] >> 4 & 3].unpack_from(data, start)
     run = RecordRun(
-        namespace.unwrap(queue.topic),
-        data,
-        queue,
-        int(rows[QUEUE_OFFSET].min()),
-        head[6],  # physical offset
-        b"",
-        head[4],  # flag
-        0,  # sys flag: the body is not a message's
-        head[8],  # born timestamp
-        head[9],  # born host
-        head[10],  # store timestamp
-        head[11],  # store host
-        head[12],  # reconsume times
+        topic=namespace.unwrap(queue.topic),
+        body=data,
+        queue=queue,
+        queue_offset=int(rows[QUEUE_OFFSET].min()),
+        physical_offset=head[6],
+        encoded_properties=b"",
+        flag=head[4],
+        sys_flag=0,  # The body is not that of a message.
+        born_timestamp=head[8],
+        born_address=head[9],
+        store_timestamp=head[10],
+        store_address=head[11],
+        reconsume_times=head[12],
         at=at,
         sizes=sizes,
         faults=dict.fromkeys(np.flatnonzero(rows[FAULT]).tolist(), FAULT_REASONS[Fault.CRC]),

@@ -7,9 +7,11 @@ Upstream: `DefaultMessageStore.queryMessage`, `getMessage`, `getOffsetInQueueByT
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
-from mqlake.cli.options import LONGEST_TIME, UsageError
+import typer
+
+from mqlake.cli.options import LONGEST_TIME, Begin, End, UsageError
 
 if TYPE_CHECKING:
     from mqlake.formats.record import Record
@@ -21,19 +23,60 @@ DEFAULT_MAX = 64
 class QueryCommandOptions(NamedTuple):
     """The options of the command line; those that were not given are None."""
 
-    topic: str | None = None
-    key: str | None = None
-    index_type: Literal["K", "T"] | None = None
-    unique_key: str | None = None
-    id: str | None = None
-    queue: int | None = None
-    offset: int | None = None
-    time: int | None = None
-    boundary: Literal["lower", "upper", "nearest"] | None = None
-    begin: int | None = None
-    end: int | None = None
-    tag: str | None = None
-    max: int | None = None
+    topic: Annotated[str | None, typer.Option(help="Topic; required except with --id.")] = None
+    key: Annotated[
+        str | None, typer.Option(metavar="K", help="Messages with this key or unique key.")
+    ] = None
+    index_type: Annotated[
+        Literal["K", "T"] | None,
+        typer.Option(
+            help="Whether --key is a key (K) or a tag (T), which only RocketMQ 5.5 indexes."
+        ),
+    ] = None
+    unique_key: Annotated[
+        str | None,
+        typer.Option(metavar="K", help="The message with this unique key, as clients print it."),
+    ] = None
+    id: Annotated[
+        str | None,
+        typer.Option("--id", metavar="ID", help="The message with this offset message id."),
+    ] = None
+    queue: Annotated[int | None, typer.Option(metavar="Q", min=0, help="Queue id.")] = None
+    offset: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            min=0,
+            max=LONGEST_TIME,
+            help="Messages of --queue, starting at this queue offset.",
+        ),
+    ] = None
+    time: Annotated[
+        int | None,
+        typer.Option(
+            metavar="MS",
+            min=0,
+            max=LONGEST_TIME,
+            help="The message of --queue at this store time, in milliseconds since 1970.",
+        ),
+    ] = None
+    boundary: Annotated[
+        Literal["lower", "upper", "nearest"] | None,
+        typer.Option(
+            help="Which message --time finds: the first at or after it (lower), the last at or"
+            " before it (upper), or the nearest; default: nearest in a store of RocketMQ 4.9,"
+            " otherwise lower."
+        ),
+    ] = None
+    begin: Begin = None
+    end: End = None
+    tag: Annotated[str | None, typer.Option(help="Only messages with this tag.")] = None
+    max: Annotated[
+        int | None,
+        typer.Option(
+            "--max", metavar="N", min=1, help=f"Maximum number of messages; default: {DEFAULT_MAX}."
+        ),
+    ] = None
 
     @property
     def limit(self) -> int:

@@ -154,10 +154,10 @@ async def read_all_queues(
     topic: str,
     wanted: str,
     settings: ConsumerSettings,
+    *,
     most: int | None,
     told: asyncio.Event,
     shown: RateReport,
-    *,
     as_json: bool,
 ) -> None:
     """Write the messages of all queues of a topic; nothing is committed.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import typer
 
@@ -161,3 +161,32 @@ PublishAfter = Annotated[
         " them (parquet).",
     ),
 ]
+
+# Together
+
+
+class TablePlace(NamedTuple):
+    """Where the table is, and the checkpoint of the query that writes it."""
+
+    out: Out = None
+    checkpoint: Checkpoint = None
+
+
+class TableOptions(NamedTuple):
+    """How the table's files are kept, its catalog, and the rows that it contains."""
+
+    target_file_size: TargetFileSize = 128 << 20
+    compact_every: CompactEvery = 10
+    keep_versions: KeepVersions = 168.0
+    expire: Expire = True
+    publish_after: PublishAfter = 60.0
+    storage_option: StorageOption = None
+    catalog: Catalog = None
+    catalog_name: CatalogName = "default"
+    catalog_option: CatalogOption = None
+    table: Table = None
+    decode: Decode = None
+    decode_option: DecodeOption = None
+    upsert_by: UpsertBy = None
+    partition_by: PartitionBy = "topic,day"
+    table_per_topic: TablePerTopic = False

@@ -67,15 +67,15 @@ def _found(
 ) -> LookupResult:
     segment, batch, _ = next(partition.batches(offset))
     return LookupResult(
-        str(partition_path.path),
-        partition_path.topic,
-        None if partition_path.topic is None else partition_path.partition,
-        offset,
-        timestamp,
-        epoch,
-        segment.log.name,
-        batch.position,
-        batch.size,
-        segment.log.first_offset(batch),
-        batch.last_offset,
+        path=str(partition_path.path),
+        topic=partition_path.topic,
+        partition=None if partition_path.topic is None else partition_path.partition,
+        offset=offset,
+        timestamp=timestamp,
+        leader_epoch=epoch,
+        file=segment.log.name,
+        position=batch.position,
+        size=batch.size,
+        base_offset=segment.log.first_offset(batch),
+        last_offset=batch.last_offset,
     )

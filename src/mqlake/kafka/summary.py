@@ -120,29 +120,29 @@ def _partition(partition_path: PartitionPath, partition: Partition) -> Partition
         segments.append(_segment(segment))
         segment.close()
     return PartitionSummary(
-        str(partition_path.path),
-        partition_path.topic,
-        None if partition_path.topic is None else partition_path.partition,
-        topic_id,
-        partition.log_start_offset,
-        stable,
-        partition.log_end_offset,
-        marks.get((partition_path.topic or "", partition_path.partition)),
-        sum(segment.size for segment in segments),
-        epochs,
-        segments,
-        damage,
+        path=str(partition_path.path),
+        topic=partition_path.topic,
+        partition=None if partition_path.topic is None else partition_path.partition,
+        topic_id=topic_id,
+        log_start_offset=partition.log_start_offset,
+        last_stable_offset=stable,
+        log_end_offset=partition.log_end_offset,
+        high_watermark=marks.get((partition_path.topic or "", partition_path.partition)),
+        size=sum(segment.size for segment in segments),
+        leader_epochs=epochs,
+        segments=segments,
+        damage=damage,
     )
 
 
 def _segment(segment: LogSegment) -> SegmentSummary:
     return SegmentSummary(
-        segment.log.name,
-        segment.base_offset,
-        segment.next_offset(),
-        segment.size,
-        segment.largest_timestamp(),
-        segment.offset_index.entries,
-        segment.time_index.entries,
-        len(segment.transaction_index.entries),
+        file=segment.log.name,
+        base_offset=segment.base_offset,
+        next_offset=segment.next_offset(),
+        size=segment.size,
+        largest_timestamp=segment.largest_timestamp(),
+        index_entries=segment.offset_index.entries,
+        time_index_entries=segment.time_index.entries,
+        aborted_transactions=len(segment.transaction_index.entries),
     )

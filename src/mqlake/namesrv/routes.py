@@ -155,13 +155,13 @@ class RouteTable:
                 "broker %s registered: %s, id %d, %s", name, key.address, broker_id, key.cluster
             )
         self.brokers.live[key] = LiveBroker(
-            now,
-            HEARTBEAT_TIMEOUT if new.timeout is None else new.timeout,
-            topics.data_version,
-            new.connection,
-            new.ha_address,
-            new.body.filter_server_list,
-            registering,
+            last_heard=now,
+            timeout=HEARTBEAT_TIMEOUT if new.timeout is None else new.timeout,
+            data_version=topics.data_version,
+            connection=new.connection,
+            ha_address=new.ha_address,
+            filter_servers=new.body.filter_server_list,
+            registering=registering,
         )
         if broker_id < smallest and data.enable_acting_master and len(data.broker_addrs) > 1:
             self.on_smallest_id(name, after_registration(data, new.ha_address))

@@ -83,7 +83,9 @@ def consume(
 
     async def work(told: asyncio.Event) -> None:
         if group is None:
-            await read_all_queues(names, topic, wanted, settings, most, told, shown, as_json=json)
+            await read_all_queues(
+                names, topic, wanted, settings, most=most, told=told, shown=shown, as_json=json
+            )
             return
         async with Consumer(
             names,

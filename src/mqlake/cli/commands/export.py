@@ -15,12 +15,13 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import typer
 
 from mqlake.cli import options as shared
 from mqlake.cli.engines import open_engine
+from mqlake.cli.option_groups import grouped
 from mqlake.cli.output import draw, timed, write_json
 
 EXAMPLES = (
@@ -30,30 +31,45 @@ EXAMPLES = (
 )
 
 
+class SelectionOptions(NamedTuple):
+    """Which messages are exported."""
+
+    topic: Annotated[
+        list[str] | None, typer.Option(help="Only messages of this topic; may be repeated.")
+    ] = None
+    tag: Annotated[str | None, typer.Option(help="Only messages with this tag.")] = None
+    key: Annotated[
+        str | None, typer.Option(metavar="K", help="Only messages with this key or unique key.")
+    ] = None
+    begin: shared.Begin = None
+    end: shared.End = None
+
+
+@grouped
 def export(
     store: shared.Store,
     out: Annotated[Path, typer.Option(metavar="DIR", help="New or empty directory for the files.")],
-    topic: Annotated[
-        list[str] | None, typer.Option(help="Only messages of this topic; may be repeated.")
-    ] = None,
-    tag: Annotated[str | None, typer.Option(help="Only messages with this tag.")] = None,
-    key: Annotated[
-        str | None, typer.Option(metavar="K", help="Only messages with this key or unique key.")
-    ] = None,
-    begin: shared.Begin = None,
-    end: shared.End = None,
+    *,
+    chosen: SelectionOptions,
     engine: shared.Engine = "spark",
     master: shared.Master = None,
     progress: shared.Progress = None,
     json: shared.Json = False,
 ) -> int:
     """Export all messages, or those that match filters, to Parquet files."""
-    with open_engine(engine, master, progress, reads=store, writes=out) as chosen:
+    with open_engine(engine, master, progress, reads=store, writes=out) as opened:
         from mqlake.jobs.export.job import export as run
 
         start = time.perf_counter()
         report = run(
-            store, chosen, out=out, topics=topic or (), tag=tag, key=key, begin=begin, end=end
+            store,
+            opened,
+            out=out,
+            topics=chosen.topic or (),
+            tag=chosen.tag,
+            key=chosen.key,
+            begin=chosen.begin,
+            end=chosen.end,
         )
         seconds = time.perf_counter() - start
     if json:

@@ -38,17 +38,23 @@ first), `batches`, `records` (dispatched), `logEnd` (physical offset), `seconds`
 from __future__ import annotations
 
 import time
-from typing import Annotated, Literal
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from mqlake.cli import options as shared
-from mqlake.cli import table_options as lake
 from mqlake.cli.combinations import check_combination, named_values
+from mqlake.cli.follow_options import PaceOptions, ReplicaOfOptions, RunOptions, SourceOptions
+from mqlake.cli.option_groups import grouped
 from mqlake.cli.options import UsageError
 from mqlake.cli.output import draw, timed, write_json
-from mqlake.cli.replicating import Masters, follow_masters
-from mqlake.cli.streams import DEFAULT_NAMES, Names
+from mqlake.cli.replicating import follow_masters
+from mqlake.cli.table_options import TableOptions, TablePlace
+
+if TYPE_CHECKING:
+    from mqlake.lake.options import FollowOptions, StoreQuery
+    from mqlake.spark.follow import DispatchReport, FollowReport
 
 EXAMPLES = (
     "mqlake follow /data/rocketmq/store --to delta --out /lake/messages --once",
@@ -61,6 +67,7 @@ EXAMPLES = (
 )
 
 
+@grouped
 def follow(
     store: shared.Store,
     to: Annotated[
@@ -72,205 +79,146 @@ def follow(
             show_default=False,
         ),
     ],
-    out: lake.Out = None,
-    checkpoint: lake.Checkpoint = None,
-    once: Annotated[
-        bool, typer.Option("--once", help="Stop when all current messages are written.")
-    ] = False,
-    target_lag: Annotated[
-        float,
-        typer.Option(
-            metavar="SECONDS",
-            min=0,
-            help="Maximum time that messages wait for a micro-batch to fill.",
-        ),
-    ] = 60.0,
-    processing_time: Annotated[
-        str, typer.Option(metavar="INTERVAL", help="Minimum time between two checks of the log.")
-    ] = "1 second",
-    max_offsets_per_trigger: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N",
-            min=1,
-            help="Maximum number of messages in a micro-batch; default: 4 GiB of the log, or"
-            " 500,000 messages with --decode or --upsert-by.",
-        ),
-    ] = None,
-    subscribe: Annotated[
-        str | None, typer.Option(metavar="TOPICS", help="Only these topics, separated by commas.")
-    ] = None,
-    subscribe_pattern: Annotated[
-        str | None,
-        typer.Option(
-            metavar="REGEX", help="Only topics whose whole name matches this regular expression."
-        ),
-    ] = None,
-    starting_offsets: Annotated[
-        str,
-        typer.Option(metavar="WHERE", help="Where a new query starts: earliest, latest, or JSON."),
-    ] = "earliest",
-    columns: lake.Columns = None,
-    fail_on_data_loss: Annotated[
-        bool,
-        typer.Option(
-            "--fail-on-data-loss/--no-fail-on-data-loss",
-            help="Fail at damage, at messages deleted before they were read, and at messages that"
-            " the table refuses, instead of writing dead letters.",
-        ),
-    ] = False,
+    *,
+    place: TablePlace,
+    pace: PaceOptions,
+    source: SourceOptions,
     check: Annotated[
         bool, typer.Option("--check", help="Compare the table with the log, then stop.")
     ] = False,
     replay: Annotated[
         bool, typer.Option("--replay", help="Move dead letters into the table, then stop.")
     ] = False,
-    target_file_size: lake.TargetFileSize = 128 << 20,
-    compact_every: lake.CompactEvery = 10,
-    keep_versions: lake.KeepVersions = 168.0,
-    expire: lake.Expire = True,
-    publish_after: lake.PublishAfter = 60.0,
-    storage_option: lake.StorageOption = None,
-    catalog: lake.Catalog = None,
-    catalog_name: lake.CatalogName = "default",
-    catalog_option: lake.CatalogOption = None,
-    table: lake.Table = None,
-    decode: lake.Decode = None,
-    decode_option: lake.DecodeOption = None,
-    upsert_by: lake.UpsertBy = None,
-    partition_by: lake.PartitionBy = "topic,day",
-    table_per_topic: lake.TablePerTopic = False,
-    replica_of: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="MASTER",
-            help="Copy this running master (broker name or host:port) to STORE; may be repeated:"
-            " each master then has a directory in STORE.",
-        ),
-    ] = None,
-    replica_of_cluster: Annotated[
-        str | None,
-        typer.Option(
-            metavar="CLUSTER", help="Copy all masters of this cluster, each to STORE/brokerName."
-        ),
-    ] = None,
-    names: Names = DEFAULT_NAMES,
-    ha_tls: shared.HaTls = True,
-    keep_hours: shared.KeepHours = None,
-    keep_bytes: shared.KeepBytes = None,
-    master: shared.Master = None,
-    progress: shared.Progress = None,
-    json: shared.Json = False,
+    files: TableOptions,
+    copied: ReplicaOfOptions,
+    run: RunOptions,
 ) -> int:
     """Write a store's messages to a lake table as they arrive."""
     check_combination(
         to,
         {
-            "--out": out,
-            "--subscribe": subscribe,
-            "--subscribe-pattern": subscribe_pattern,
-            "--starting-offsets": starting_offsets if starting_offsets != "earliest" else None,
-            "--columns": columns,
+            "--out": place.out,
+            "--subscribe": source.subscribe,
+            "--subscribe-pattern": source.subscribe_pattern,
+            "--starting-offsets": (
+                source.starting_offsets if source.starting_offsets != "earliest" else None
+            ),
+            "--columns": source.columns,
             "--check": check,
             "--replay": replay,
-            "--catalog": catalog,
-            "--catalog-option": catalog_option,
-            "--table": table,
-            "--decode": decode,
-            "--decode-option": decode_option,
-            "--upsert-by": upsert_by,
-            "--table-per-topic": table_per_topic,
-            "--replica-of": replica_of,
-            "--replica-of-cluster": replica_of_cluster,
-            "--no-ha-tls": not ha_tls,
-            "--keep-hours": keep_hours,
-            "--keep-bytes": keep_bytes,
+            "--catalog": files.catalog,
+            "--catalog-option": files.catalog_option,
+            "--table": files.table,
+            "--decode": files.decode,
+            "--decode-option": files.decode_option,
+            "--upsert-by": files.upsert_by,
+            "--table-per-topic": files.table_per_topic,
+            "--replica-of": copied.replica_of,
+            "--replica-of-cluster": copied.replica_of_cluster,
+            "--no-ha-tls": not copied.ha_tls,
+            "--keep-hours": copied.keep_hours,
+            "--keep-bytes": copied.keep_bytes,
         },
     )
-    masters = Masters(
-        tuple(replica_of or ()), replica_of_cluster, names, keep_hours, keep_bytes, ha_tls
-    )
-    settings = _storage_settings(storage_option, out)
-    source = {
-        "startingOffsets": starting_offsets,
-        "failOnDataLoss": str(fail_on_data_loss).lower(),
-        **(
-            {"maxOffsetsPerTrigger": str(max_offsets_per_trigger)}
-            if max_offsets_per_trigger is not None
-            else {}
-        ),
-        **({"subscribe": subscribe} if subscribe is not None else {}),
-        **({"subscribePattern": subscribe_pattern} if subscribe_pattern is not None else {}),
-    }
+    masters = copied.masters()
+    settings = _storage_settings(files.storage_option, place.out)
 
-    from mqlake.cli.following import beside, open_spark, stop_on_signals
-    from mqlake.lake.options import (
-        STATE,
-        FollowOptions,
-        Format,
-        StoreQuery,
-        chosen_columns,
-        partition_parts,
-        target_of,
-    )
-    from mqlake.spark.follow.body_columns import parse_format
+    from mqlake.cli.following import beside
+    from mqlake.lake.options import STATE, StoreQuery, chosen_columns, target_of
 
-    target, url = target_of(out or str(store.absolute()), checkpoint, to)
+    target, url = target_of(place.out or str(store.absolute()), place.checkpoint, to)
     query = StoreQuery(
         store=store.absolute(),
-        checkpoint=(checkpoint or target / STATE / "checkpoint").absolute(),
-        source=source,
-        columns=chosen_columns(columns),
-        once=once,
-        processing_time=processing_time,
+        checkpoint=(place.checkpoint or target / STATE / "checkpoint").absolute(),
+        source=source.query_options(pace.max_offsets_per_trigger),
+        columns=chosen_columns(source.columns),
+        once=pace.once,
+        processing_time=pace.processing_time,
     )
-    options = None
-    if to != "store":
-        options = FollowOptions(
-            **query.members(),
-            format=Format(to),
-            out=target,
-            url=url,
-            storage=settings,
-            target_file_size=target_file_size,
-            target_lag=target_lag,
-            compact_every=compact_every,
-            keep_versions=keep_versions * 3600 if expire else None,
-            publish_after=publish_after,
-            catalog=catalog,
-            catalog_name=catalog_name,
-            catalog_options=named_values(catalog_option, "--catalog-option"),
-            table=table,
-            is_per_topic=table_per_topic,
-            upsert_by=upsert_by,
-            partition_by=partition_parts(partition_by),
-            body=parse_format(decode, named_values(decode_option, "--decode-option")),
-        )
-    if options is not None and (check or replay or masters):
-        if masters:
-            return follow_masters(options, masters, master, progress, json=json)
-        return beside(options, master, is_check=check, json=json)
+    if to == "store":
+        return _dispatch(query, target, run)
+    options = _follow_options(to, query, target, url, settings, files=files, pace=pace)
+    if masters:
+        return follow_masters(options, masters, run.master, run.progress, json=run.json)
+    if check or replay:
+        return beside(options, run.master, is_check=check, json=run.json)
+    return _follow(options, target, run)
+
+
+def _follow_options(
+    to: str,
+    query: StoreQuery,
+    target: Path,
+    url: str | None,
+    storage: dict[str, str],
+    *,
+    files: TableOptions,
+    pace: PaceOptions,
+) -> FollowOptions:
+    from mqlake.lake.options import FollowOptions, Format, partition_parts
+    from mqlake.spark.follow.body_columns import parse_format
+
+    return FollowOptions(
+        **query.members(),
+        format=Format(to),
+        out=target,
+        url=url,
+        storage=storage,
+        target_file_size=files.target_file_size,
+        target_lag=pace.target_lag,
+        compact_every=files.compact_every,
+        keep_versions=files.keep_versions * 3600 if files.expire else None,
+        publish_after=files.publish_after,
+        catalog=files.catalog,
+        catalog_name=files.catalog_name,
+        catalog_options=named_values(files.catalog_option, "--catalog-option"),
+        table=files.table,
+        is_per_topic=files.table_per_topic,
+        upsert_by=files.upsert_by,
+        partition_by=partition_parts(files.partition_by),
+        body=parse_format(files.decode, named_values(files.decode_option, "--decode-option")),
+    )
+
+
+def _dispatch(query: StoreQuery, target: Path, run: RunOptions) -> int:
+    """Keep the derived files of the store up to date."""
+    from mqlake.cli.following import open_spark, stop_on_signals
+
     start = time.perf_counter()
     with (
         stop_on_signals() as stop,
-        open_spark(master, progress, store, target) as (session, report),
+        open_spark(run.master, run.progress, query.store, target) as (session, report),
     ):
-        if options is None:
-            from mqlake.spark.follow.derived_files import dispatch
+        from mqlake.spark.follow.derived_files import dispatch
 
-            found = dispatch(session, query, stop, report)
-        else:
-            from mqlake.spark.follow.job import follow as run
-
-            found = run(session, options, stop, report)
-    seconds = time.perf_counter() - start
-    if json:
-        write_json(timed(found, seconds))
-    else:
-        from mqlake.cli.views.follow import view
-
-        draw(view(found, seconds))
+        found = dispatch(session, query, stop, report)
+    _show(found, time.perf_counter() - start, as_json=run.json)
     return 0
+
+
+def _follow(options: FollowOptions, target: Path, run: RunOptions) -> int:
+    """Write messages to the table."""
+    from mqlake.cli.following import open_spark, stop_on_signals
+
+    start = time.perf_counter()
+    with (
+        stop_on_signals() as stop,
+        open_spark(run.master, run.progress, options.store, target) as (session, report),
+    ):
+        from mqlake.spark.follow.job import follow as follow_store
+
+        found = follow_store(session, options, stop, report)
+    _show(found, time.perf_counter() - start, as_json=run.json)
+    return 0
+
+
+def _show(found: FollowReport | DispatchReport, seconds: float, *, as_json: bool) -> None:
+    if as_json:
+        write_json(timed(found, seconds))
+        return
+    from mqlake.cli.views.follow import view
+
+    draw(view(found, seconds))
 
 
 def _storage_settings(given: list[str] | None, out: str | None) -> dict[str, str]:

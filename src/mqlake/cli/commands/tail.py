@@ -55,7 +55,9 @@ def tail(
     shown = RateReport("read", wanted=progress)
 
     async def work(told: asyncio.Event) -> None:
-        await read_all_queues(names, topic, tags, settings, most, told, shown, as_json=json)
+        await read_all_queues(
+            names, topic, tags, settings, most=most, told=told, shown=shown, as_json=json
+        )
 
     try:
         run_until_told(work)

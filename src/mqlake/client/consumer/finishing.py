@@ -43,6 +43,7 @@ class Finishing:
 
     def __init__(
         self,
+        *,
         send_back: SendBack,
         inbox: Inbox[InboxQueue],
         settings: ConsumerSettings,

@@ -123,25 +123,25 @@ class GroupMember:
             raise
         self._instance = instance
         self._parts = parts = make_parts(
-            self,
-            self.group,
-            settings,
-            instance,
-            self._namespace,
-            self._wanted,
-            home,
-            self._moved,
-            self._decode,
+            consumer=self,
+            group=self.group,
+            settings=settings,
+            instance=instance,
+            namespace=self._namespace,
+            wanted=self._wanted,
+            home=home,
+            moved=self._moved,
+            decode=self._decode,
         )
         self._ownership = Ownership(self._parts, self._wanted, *self._listeners)
         self._finishing = Finishing(
-            self._send_back,
-            parts.inbox,
-            settings,
-            self._ownership,
-            parts.popping,
-            parts.statistics,
-            parts.trace,
+            send_back=self._send_back,
+            inbox=parts.inbox,
+            settings=settings,
+            ownership=self._ownership,
+            popping=parts.popping,
+            statistics=parts.statistics,
+            trace=parts.trace,
         )
         self._workers = Workers(self._parts.inbox, self._finishing)
         try:
@@ -257,15 +257,15 @@ class GroupMember:
     def operator_answers(self) -> ConsumerOperatorAnswers:
         """Return the object that answers operators."""
         return ConsumerOperatorAnswers(
-            self.data(),
-            self._name_servers,
-            self._settings,
-            self._started,
-            tuple(self._wanted.values()),
-            self._ownership,
-            self._parts.statistics,
-            self._workers,
-            self._namespace,
+            data=self.data(),
+            name_servers=self._name_servers,
+            settings=self._settings,
+            started=self._started,
+            wanted=tuple(self._wanted.values()),
+            queues=self._ownership,
+            statistics=self._parts.statistics,
+            workers=self._workers,
+            namespace=self._namespace,
         )
 
     def rebalance_soon(self) -> None:

@@ -47,6 +47,7 @@ class ConsumerParts:
 
 
 def make_parts(
+    *,
     consumer: Finisher,
     group: str,
     settings: ConsumerSettings,
@@ -74,31 +75,40 @@ def make_parts(
     )
     offsets = BrokerOffsets(calls) if home is None else _local_offsets(instance, group, home)
     pulling = Pulling(
-        group,
-        calls,
-        offsets,
-        inbox.offer,
-        settings,
-        consumer,
-        statistics,
-        moved,
-        decode,
+        group=group,
+        calls=calls,
+        offsets=offsets,
+        offer=inbox.offer,
+        settings=settings,
+        finisher=consumer,
+        statistics=statistics,
+        moved=moved,
+        decode=decode,
     )
     popping = Popping(
-        PopCalls(instance, group),
-        calls,
-        wanted,
-        inbox.offer,
-        settings,
-        consumer,
-        statistics,
-        pulling.paused,
-        namespace,
-        trace,
+        pops=PopCalls(instance, group),
+        calls=calls,
+        wanted=wanted,
+        offer=inbox.offer,
+        settings=settings,
+        finisher=consumer,
+        statistics=statistics,
+        paused=pulling.paused,
+        namespace=namespace,
+        trace=trace,
     )
     locks = Locks(LockCalls(instance, group), now)
     return ConsumerParts(
-        instance, settings, calls, offsets, statistics, trace, inbox, locks, pulling, popping
+        instance=instance,
+        settings=settings,
+        calls=calls,
+        offsets=offsets,
+        statistics=statistics,
+        trace=trace,
+        inbox=inbox,
+        locks=locks,
+        pulling=pulling,
+        popping=popping,
     )
 
 

@@ -171,14 +171,14 @@ def _with_receipts(
         yield (
             message,
             Receipt(
-                starts.get((mark, str(queue.queue_id)), message.queue_offset),
-                header.pop_time,
-                header.invisible_time,
-                header.revive_qid,
-                mark,
-                broker_name,
-                queue.queue_id,
-                message.queue_offset,
+                start_offset=starts.get((mark, str(queue.queue_id)), message.queue_offset),
+                pop_time=header.pop_time,
+                invisible_time=header.invisible_time,
+                revive_queue_id=header.revive_qid,
+                mark=mark,
+                broker_name=broker_name,
+                queue_id=queue.queue_id,
+                queue_offset=message.queue_offset,
             ),
         )
 

@@ -49,6 +49,7 @@ class Popping:
 
     def __init__(
         self,
+        *,
         pops: PopCalls,
         calls: BrokerCalls,
         wanted: Mapping[str, SelectedTopic],

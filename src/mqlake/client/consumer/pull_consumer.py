@@ -97,15 +97,15 @@ class PullConsumer:
         self._calls = BrokerCalls(instance, group, self._namespace)
         self._offsets: Offsets = BrokerOffsets(self._calls) if self.group else NoOffsets()
         self._pulling = Pulling(
-            group,
-            self._calls,
-            self._offsets,
-            self._inbox.offer,
-            self._settings,
-            self,
-            Statistics(asyncio.get_running_loop().time),
-            self._moved,
-            self._decode,
+            group=group,
+            calls=self._calls,
+            offsets=self._offsets,
+            offer=self._inbox.offer,
+            settings=self._settings,
+            finisher=self,
+            statistics=Statistics(asyncio.get_running_loop().time),
+            moved=self._moved,
+            decode=self._decode,
             states_subscription=True,
         )
 

@@ -102,6 +102,7 @@ class Pulling:
 
     def __init__(
         self,
+        *,
         group: str,
         calls: BrokerCalls,
         offsets: Offsets,
@@ -111,7 +112,6 @@ class Pulling:
         statistics: Statistics,
         moved: Callable[[QueueMessages, int], None],
         decode: Decode,
-        *,
         states_subscription: bool = False,
     ) -> None:
         self._group, self._calls, self._offsets = group, calls, offsets

@@ -37,6 +37,7 @@ class MessageSender:
 
     def __init__(
         self,
+        *,
         routes: ClientRoutes,
         namespace: Namespace,
         outgoings: Outgoings,

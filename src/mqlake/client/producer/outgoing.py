@@ -142,13 +142,13 @@ class Outgoings:
             body, bits = compress(body, found.codec, found.level)
             sys_flag |= bits
         return Outgoing(
-            message.topic,
-            body,
-            _text(properties),
-            sys_flag,
-            message.flag,
-            self._now(),
-            (key,),
+            topic=message.topic,
+            body=body,
+            properties=_text(properties),
+            sys_flag=sys_flag,
+            flag=message.flag,
+            born_timestamp=self._now(),
+            message_ids=(key,),
         )
 
     def batch(self, messages: Sequence[Message]) -> Outgoing:
@@ -230,13 +230,13 @@ class Outgoings:
         # RocketMQ 4.9 gives each message the batch's properties, too: hence no key here, unlike
         # upstream.
         return Outgoing(
-            topic,
-            body,
-            _WAITS[batch.first.waits_for_store],
-            0,
-            0,
-            self._now(),
-            MessageIds(batch.properties),
+            topic=topic,
+            body=body,
+            properties=_WAITS[batch.first.waits_for_store],
+            sys_flag=0,
+            flag=0,
+            born_timestamp=self._now(),
+            message_ids=MessageIds(batch.properties),
             is_batch=True,
             code=RequestCode.SEND_BATCH_MESSAGE,
         )

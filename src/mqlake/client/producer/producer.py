@@ -133,13 +133,13 @@ class Producer:
             tracer, self.group, self._namespace, instance.routes.master, clock.milliseconds
         )
         self._delivery = MessageSender(
-            instance.routes,
-            self._namespace,
-            self._outgoings,
-            sending,
-            self._in_flight,
-            self._trace,
-            self._timeout,
+            routes=instance.routes,
+            namespace=self._namespace,
+            outgoings=self._outgoings,
+            sending=sending,
+            in_flight=self._in_flight,
+            trace=self._trace,
+            timeout=self._timeout,
         )
         self._checks = Checks(
             instance, self.group, self._namespace, self._check_handler, self._trace

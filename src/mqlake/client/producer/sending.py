@@ -238,15 +238,15 @@ def _results(outgoing: Outgoing, queue: MessageQueue, answer: Command) -> Sequen
     if header.queue_id != queue.queue_id or outgoing.topic != queue.topic:
         stored_in = MessageQueue(outgoing.topic, queue.broker_name, header.queue_id)
     first = SendResult(
-        status,
-        keys[0],
-        header.msg_id,
-        stored_in,
-        header.queue_offset,
-        header.transaction_id,
-        header.recall_handle,
-        header.region or DEFAULT_REGION,
-        header.trace_on is not False,
+        status=status,
+        message_id=keys[0],
+        offset_message_id=header.msg_id,
+        queue=stored_in,
+        queue_offset=header.queue_offset,
+        transaction_id=header.transaction_id,
+        recall_handle=header.recall_handle,
+        region=header.region or DEFAULT_REGION,
+        is_traced=header.trace_on is not False,
     )
     if len(keys) == 1:
         return (first,)

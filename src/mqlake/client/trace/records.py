@@ -136,9 +136,10 @@ def transaction_ended(
         is_check: whether the broker had asked.
     """
     topic, message_id, tags, keys, broker = message
-    fields = ("EndTransaction", at, DEFAULT_REGION, group, topic, message_id, tags, keys, broker)
-    kind = MessageKind.COMMIT.value
-    return _record(message_id, keys, *fields, kind, transaction_id, state, is_check)
+    about = (topic, message_id, tags, keys, broker)
+    end = (MessageKind.COMMIT.value, transaction_id, state, is_check)
+    fields = ("EndTransaction", at, DEFAULT_REGION, group, *about, *end)
+    return _record(message_id, keys, *fields)
 
 
 def is_wanted(properties: dict[str, str]) -> bool:

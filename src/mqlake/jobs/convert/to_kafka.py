@@ -151,16 +151,16 @@ def _parts(found: Record) -> list[Record]:
 
 def _message(record: Record) -> MappedMessage:
     return MappedMessage(
-        record.body,
-        record.properties,
-        record.born_timestamp,
-        record.store_timestamp,
-        record.born_host,
-        record.store_host,
-        record.flag,
-        record.sys_flag,
-        record.reconsume_times,
-        record.prepared_transaction_offset,
+        body=record.body,
+        properties=record.properties,
+        born_timestamp=record.born_timestamp,
+        store_timestamp=record.store_timestamp,
+        born_host=record.born_host,
+        store_host=record.store_host,
+        flag=record.flag,
+        sys_flag=record.sys_flag,
+        reconsume_times=record.reconsume_times,
+        prepared_transaction_offset=record.prepared_transaction_offset,
     )
 
 

@@ -33,19 +33,12 @@ def units_of(
         if (topic := name.decode()) in topics:
             rows = batch.records[batch.records["queue"] == number][_COLUMNS].tolist()
             if rows:
-                yield QueueName(topic, queue_id), (_unit(batch, *row) for row in rows)
+                yield QueueName(topic, queue_id), (_unit(batch, row) for row in rows)
 
 
-def _unit(
-    batch: Batch,
-    physical_offset: int,
-    size: int,
-    tags_code: int,
-    store_timestamp: int,
-    queue_offset: int,
-    properties_at: int,
-    properties_length: int,
-) -> BatchQueueUnit:
+def _unit(batch: Batch, row: tuple[int, ...]) -> BatchQueueUnit:
+    """Return the unit of a record, given its `_COLUMNS`."""
+    *entry, store_timestamp, queue_offset, properties_at, properties_length = row
     properties = batch.buffer[properties_at : properties_at + properties_length].tobytes()
-    entry = physical_offset, size, tags_code
-    return batch_unit(entry, store_timestamp, queue_offset, properties)
+    physical_offset, size, tags_code = entry
+    return batch_unit((physical_offset, size, tags_code), store_timestamp, queue_offset, properties)

@@ -165,15 +165,15 @@ def _build(
     keys.mkdir()
     covered = spans(source.log)
     template = RebuildQueueJob(
-        source.path,
-        (),
-        str(new),
-        str(keys),
-        settings.queue_file_size,
-        settings.dialect,
-        settings.delay_levels,
-        source.batch_topics,
-        deletions.dead,
+        store=source.path,
+        splits=(),
+        output=str(new),
+        keys=str(keys),
+        queue_file_size=settings.queue_file_size,
+        dialect=settings.dialect,
+        delay_levels=settings.delay_levels,
+        batch_topics=source.batch_topics,
+        dead=deletions.dead,
     )
     jobs = plan(covered, engine.parallelism, tasks)
     outcome = run_to_fixed_point(engine, source, jobs, template, deletions)

@@ -183,16 +183,16 @@ class _Verification:
         source, snapshot = self._source, self._source.snapshot
         tasks = [
             VerifyJob(
-                self._source.path,
-                splits,
-                snapshot.detected.dialect,
-                self._delay_levels,
-                source.batch_topics,
-                self._index,
-                self._dispatched,
-                snapshot.checksummed,
-                self._settled is not None,
-                self._deletions.dead,
+                store=self._source.path,
+                splits=splits,
+                dialect=snapshot.detected.dialect,
+                delay_levels=self._delay_levels,
+                batch_topics=source.batch_topics,
+                index=self._index,
+                undispatched_from=self._dispatched,
+                checksummed=snapshot.checksummed,
+                is_live=self._settled is not None,
+                dead=self._deletions.dead,
             )
             for splits in jobs
         ]

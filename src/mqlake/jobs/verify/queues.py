@@ -146,7 +146,15 @@ def check_queue_files(job: QueueFilesJob) -> EntryFindings:
                 for at in range(first, end, _AT_ONCE):
                     data = source.read(queue, at, min(end, at + _AT_ONCE))
                     entries = np.frombuffer(data, _ENTRY)
-                    _sort_out(queue, at, entries, bounds, source, findings, dead_before)
+                    _sort_out(
+                        queue,
+                        at,
+                        entries,
+                        bounds=bounds,
+                        source=source,
+                        findings=findings,
+                        dead_before=dead_before,
+                    )
     return findings
 
 
@@ -154,6 +162,7 @@ def _sort_out(
     queue: QueueName,
     first: int,
     entries: NDArray[np.void],
+    *,
     bounds: LogBounds,
     source: QueueEntryReader,
     findings: EntryFindings,

@@ -111,17 +111,17 @@ def verify_splits(job: VerifyJob) -> VerifyPart:
     units.close()
     log.close()
     return VerifyPart(
-        scanned,
-        queues.stated(),
-        units.stated(),
-        merged((queues.findings, units.findings)),
-        keys.findings,
-        records,
-        damaged,
-        last,
-        torn,
-        tracer.traces,
-        tracer.dead,
+        scanned=scanned,
+        stated=queues.stated(),
+        stated_in_batches=units.stated(),
+        queue_entries=merged((queues.findings, units.findings)),
+        index_entries=keys.findings,
+        records=records,
+        damaged_bodies=damaged,
+        last_record=last,
+        torn=torn,
+        traces=tracer.traces,
+        dead=tracer.dead,
     )
 
 

@@ -162,14 +162,14 @@ def _rebuild(
     finally:
         _remove(directory, scratch)
     return RebuiltSegment(
-        segment.log.name,
-        base,
-        segment.size,
-        recovery.valid,
-        offsets.entries,
-        times.entries,
-        len(transactions.entries),
-        _damage(segment, recovery, is_active=is_active),
+        file=segment.log.name,
+        base_offset=base,
+        size=segment.size,
+        indexed=recovery.valid,
+        index_entries=offsets.entries,
+        time_index_entries=times.entries,
+        aborted_transactions=len(transactions.entries),
+        damage=_damage(segment, recovery, is_active=is_active),
     )
 
 

@@ -155,7 +155,14 @@ class ProducerState:
 
 def _unknown(producer_id: int) -> ProducerEntry:
     return ProducerEntry(
-        producer_id, NO_PRODUCER_EPOCH, NO_SEQUENCE, _NONE, 0, NO_TIMESTAMP, _NONE, _NONE
+        producer_id=producer_id,
+        epoch=NO_PRODUCER_EPOCH,
+        last_sequence=NO_SEQUENCE,
+        last_offset=_NONE,
+        offset_delta=0,
+        timestamp=NO_TIMESTAMP,
+        coordinator_epoch=_NONE,
+        transaction_first_offset=_NONE,
     )
 
 

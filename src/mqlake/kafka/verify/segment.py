@@ -161,15 +161,15 @@ class _Pass:
         self._check_time_entries(None)
         self._check_markers(None)
         return SegmentReport(
-            segment.log.name,
-            segment.base_offset,
-            self._next_offset,
-            segment.size,
-            self._batches,
-            self._records,
-            segment.offset_index.entries,
-            segment.time_index.entries,
-            sorted(self._damage, key=lambda damage: (damage.file, damage.offset)),
+            file=segment.log.name,
+            base_offset=segment.base_offset,
+            next_offset=self._next_offset,
+            size=segment.size,
+            batches=self._batches,
+            records=self._records,
+            index_entries=segment.offset_index.entries,
+            time_index_entries=segment.time_index.entries,
+            damage=sorted(self._damage, key=lambda damage: (damage.file, damage.offset)),
         )
 
     def report(self, file: str, offset: int, length: int, reason: str) -> None:

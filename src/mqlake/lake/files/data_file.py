@@ -110,7 +110,9 @@ class FileWriter:
         self._writer.close()
         size = self._files.complete(self.path, self._file)
         least, most = _bounds(self._files.metadata(self.path), self._schema)
-        return DataFile(self.path, topic, day, self._rows, size, least, most)
+        return DataFile(
+            path=self.path, topic=topic, day=day, rows=self._rows, size=size, least=least, most=most
+        )
 
     def discard(self) -> None:
         """Remove the file."""

@@ -127,7 +127,16 @@ def _check(
     whole = _whole(options, stretches, there)
     rows, older = _count_rows(table, columns, whole)
     refused, noted = _count_letters(options, columns, whole)
-    return CheckReport(options.place, records, rows, refused, older, damaged, noted, columns)
+    return CheckReport(
+        output=options.place,
+        records=records,
+        rows=rows,
+        refused=refused,
+        older=older,
+        damaged_bytes=damaged,
+        damaged_bytes_noted=noted,
+        columns=columns,
+    )
 
 
 def _jobs(

@@ -92,7 +92,15 @@ class DeltaLakeTable:
             self._table.alter.add_columns([Field.from_arrow(field) for field in missing])
         in_files = pa.schema([field for field in schema if field.name not in self._parts])
         stem = stem_of(follower, batch)
-        return FileShape(self._root, in_files, False, stem, self._target, self._lake, checks)
+        return FileShape(
+            directory=self._root,
+            schema=in_files,
+            is_hive=False,
+            stem=stem,
+            target=self._target,
+            files=self._lake,
+            checks=checks,
+        )
 
     def _checks(self) -> RowChecks | None:
         """Return what the table demands of rows; None if that is nothing."""

@@ -79,15 +79,16 @@ class BrokerRequests:
         if crc and not (yield from has_crc(request.body, crc)):
             raise RemotingError(ResponseCode.SYSTEM_ERROR, "crc32 not match")
         key = BrokerKey(header.cluster_name, header.broker_addr)
+        registered = yield from _body(request, compressed=header.compressed)
         new = RegistrationContent(
-            Place(key, header.broker_name, header.broker_id),
-            header.ha_server_addr,
-            request.fields.get(_ZONE),
-            header.heartbeat_timeout_millis,
-            header.enable_acting_master,
-            (yield from _body(request, compressed=header.compressed)),
-            peer,
-            header.registration_part,
+            place=Place(key, header.broker_name, header.broker_id),
+            ha_address=header.ha_server_addr,
+            zone=request.fields.get(_ZONE),
+            timeout=header.heartbeat_timeout_millis,
+            acting_master=header.enable_acting_master,
+            body=registered,
+            connection=peer,
+            part=header.registration_part,
         )
         state = self._state
         now = state.clock.milliseconds()

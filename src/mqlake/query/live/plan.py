@@ -115,16 +115,16 @@ def plan_tasks(
     expression = _expression(tags)
     return [
         LiveTask(
-            options.name_servers,
-            options.access,
-            ranges,
-            expression,
-            options.tags,
-            options.keys,
-            options.fail_on_data_loss,
-            options.pull_size,
-            options.retry_timeout,
-            options.local_stores,
+            name_servers=options.name_servers,
+            access=options.access,
+            ranges=ranges,
+            expression=expression,
+            tags=options.tags,
+            keys=options.keys,
+            fail_on_data_loss=options.fail_on_data_loss,
+            pull_size=options.pull_size,
+            retry_timeout=options.retry_timeout,
+            local_stores=options.local_stores,
         )
         for ranges in share(ranges, options)
     ]

@@ -84,13 +84,13 @@ class StorePosition(msgspec.Struct, frozen=True):
             starts.setdefault(topic, {})[queue_id] = offset
         living = self.living or Living({})
         written = _StorePositionJson(
-            self.physical_offset,
-            self.fingerprint,
-            starts,
-            self.starts_end,
-            self.subscription,
-            living.befores,
-            living.others,
+            physical_offset=self.physical_offset,
+            fingerprint=self.fingerprint,
+            starts=starts,
+            starts_end=self.starts_end,
+            subscription=self.subscription,
+            dead_before=living.befores,
+            others_dead_before=living.others,
         )
         return msgspec.to_builtins(written, str_keys=True)
 

@@ -71,7 +71,11 @@ def dispatch(
             source = {"maxOffsetsPerTrigger": str(ENOUGH), **query.source}
             query = msgspec.structs.replace(query, columns=COLUMNS, source=source)
             MicroBatchQuery(
-                session.spark, query, batches.take, stop or threading.Event(), progress
+                spark=session.spark,
+                query=query,
+                take=batches.take,
+                stop=stop or threading.Event(),
+                progress=progress,
             ).run()
             return DispatchReport(
                 str(query.store),

@@ -89,20 +89,28 @@ def follow(
         with turn:
             table = open_table(options)
         batches = MicroBatches(
-            table,
-            session.engine,
-            identity.id,
-            every,
-            LogPositions(options.store, options.checkpoint, identity.begin),
-            None if options.fails_on_loss else dead_letters,
-            LogWriting(query, session.engine) if _is_direct(options) else None,
-            Upserting(session.engine, options) if options.upsert_by is not None else None,
+            table=table,
+            engine=session.engine,
+            follower=identity.id,
+            compact_every=every,
+            positions=LogPositions(options.store, options.checkpoint, identity.begin),
+            dead_letters=None if options.fails_on_loss else dead_letters,
+            log=LogWriting(query, session.engine) if _is_direct(options) else None,
+            upserting=Upserting(session.engine, options) if options.upsert_by is not None else None,
         )
         stop = stop or threading.Event()
         maintenance = Maintenance(batches, options)
         take, idle = _in_turn(turn, maintenance.take), _in_turn(turn, maintenance.while_idle)
         prepare = None if options.body is None else partial(typed, body=options.body)
-        MicroBatchQuery(session.spark, query, take, stop, progress, idle, prepare).run()
+        MicroBatchQuery(
+            spark=session.spark,
+            query=query,
+            take=take,
+            stop=stop,
+            progress=progress,
+            idle=idle,
+            prepare=prepare,
+        ).run()
         with turn:
             if waits or (options.once and every):
                 batches.compact(is_last=True)
@@ -110,16 +118,16 @@ def follow(
                 maintenance.expire()
     totals = batches.totals
     return FollowReport(
-        str(options.store),
-        options.place,
-        options.format.value,
-        str(options.checkpoint),
-        totals.batches,
-        totals.messages,
-        totals.files,
-        totals.bytes_written,
-        totals.files_merged,
-        totals.dead_letters,
+        store=str(options.store),
+        output=options.place,
+        format=options.format.value,
+        checkpoint=str(options.checkpoint),
+        batches=totals.batches,
+        messages=totals.messages,
+        files=totals.files,
+        bytes_written=totals.bytes_written,
+        files_merged=totals.files_merged,
+        dead_letters=totals.dead_letters,
     )
 
 

@@ -57,6 +57,7 @@ class MicroBatches:
 
     def __init__(
         self,
+        *,
         table: LakeTable,
         engine: Engine,
         follower: str,

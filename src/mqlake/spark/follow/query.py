@@ -47,6 +47,7 @@ class MicroBatchQuery:
 
     def __init__(
         self,
+        *,
         spark: SparkSession,
         query: StoreQuery,
         take: Take,

@@ -78,7 +78,10 @@ def query_msg_by_key(
     """Show a topic's messages with a given key."""
     from mqlake.admin import messages
 
-    found = run(names, lambda admin: messages.by_key(admin, topic, key, most, begin, end, key_type))
+    found = run(
+        names,
+        lambda admin: messages.by_key(admin, topic, key, most, begin, end, index_type=key_type),
+    )
     return given.show_messages(found, json)
 
 
