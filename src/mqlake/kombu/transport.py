@@ -14,7 +14,7 @@ from mqlake.errors import MqlakeError
 from mqlake.kombu import loop_thread
 from mqlake.kombu.access import access_of
 from mqlake.kombu.arrivals import WatchedQueue
-from mqlake.kombu.border import KombuConnection, Hub, VirtualTransport
+from mqlake.kombu.border import Hub, KombuConnection, VirtualTransport
 from mqlake.kombu.channel import Channel, Feed
 from mqlake.kombu.declarations import Declarations
 from mqlake.kombu.direct_sender import DirectSender

@@ -59,7 +59,9 @@ class NameServer:
         settings: NamesrvSettings | Mapping[str, object] | str | os.PathLike[str] | None = None,
         clock: Clock | None = None,
     ) -> None:
-        self._state = state = NameServerState(make_namesrv_settings(settings), clock or SystemClock())
+        self._state = state = NameServerState(
+            make_namesrv_settings(settings), clock or SystemClock()
+        )
         self._notices = SmallestIdNotices(
             client_tls(state.settings), state.settings.inner_credentials
         )

@@ -12,10 +12,10 @@ from mqlake.query.live.connection import connection
 from mqlake.query.live.group import CommittedOffsets
 from mqlake.query.live.options import LiveOptions
 from mqlake.query.live.plan import brokers_of, plan_tasks, reached
-from mqlake.query.live.position import Offsets, LivePosition
+from mqlake.query.live.position import LivePosition, Offsets
 from mqlake.query.live.replaced import replaced_queues
 from mqlake.query.live.scope import Spans, starts_of, wanted_queues
-from mqlake.query.live.task import OffsetRange, LiveTask
+from mqlake.query.live.task import LiveTask, OffsetRange
 from mqlake.query.reading.conditions import MOST
 from mqlake.query.reading.log import logger
 from mqlake.query.reading.losses import data_loss
