@@ -136,13 +136,13 @@ def follow(
         processing_time=pace.processing_time,
     )
     if to == "store":
-        return _dispatch(query, target, run)
+        return _dispatch(query, store, target, run)
     options = _follow_options(to, query, target, url, settings, files=files, pace=pace)
     if masters:
         return follow_masters(options, masters, run.master, run.progress, json=run.json)
     if check or replay:
         return beside(options, run.master, is_check=check, json=run.json)
-    return _follow(options, target, run)
+    return _follow(options, store, target, run)
 
 
 def _follow_options(
@@ -180,14 +180,14 @@ def _follow_options(
     )
 
 
-def _dispatch(query: StoreQuery, target: Path, run: RunOptions) -> int:
+def _dispatch(query: StoreQuery, store: Path, target: Path, run: RunOptions) -> int:
     """Keep the derived files of the store up to date."""
     from mqlake.cli.following import open_spark, stop_on_signals
 
     start = time.perf_counter()
     with (
         stop_on_signals() as stop,
-        open_spark(run.master, run.progress, query.store, target) as (session, report),
+        open_spark(run.master, run.progress, store, target) as (session, report),
     ):
         from mqlake.spark.follow.derived_files import dispatch
 
@@ -196,14 +196,14 @@ def _dispatch(query: StoreQuery, target: Path, run: RunOptions) -> int:
     return 0
 
 
-def _follow(options: FollowOptions, target: Path, run: RunOptions) -> int:
+def _follow(options: FollowOptions, store: Path, target: Path, run: RunOptions) -> int:
     """Write messages to the table."""
     from mqlake.cli.following import open_spark, stop_on_signals
 
     start = time.perf_counter()
     with (
         stop_on_signals() as stop,
-        open_spark(run.master, run.progress, options.store, target) as (session, report),
+        open_spark(run.master, run.progress, store, target) as (session, report),
     ):
         from mqlake.spark.follow.job import follow as follow_store
 
