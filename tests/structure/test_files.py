@@ -19,7 +19,7 @@ FULL = {
     "formats": 31,
     "protocol": 24,
     "remoting": 21,
-    "replication": 22,
+    "replication": 23,
     "storage": 23,
     "store": 22,
 }

@@ -99,7 +99,7 @@ class Arrival(asyncio.BufferedProtocol):
         if (refusal := arrivals.refusal(self._raw)) is not None:
             self.fail(refusal)
         elif arrivals.contexts.mode is TlsMode.DISABLED:
-            self._open(self._raw, _Stream(arrivals.below))
+            self._open(self._raw, _PassedStream(arrivals.below))
         else:
             arrivals.waiting.append(self)
 
@@ -116,7 +116,7 @@ class Arrival(asyncio.BufferedProtocol):
         elif self._arrivals.contexts.mode is TlsMode.ENFORCING:
             self.fail("it does not use TLS, and tls.server.mode is enforcing")
         else:
-            stream = _Stream(self._arrivals.below)
+            stream = _PassedStream(self._arrivals.below)
             self._open(self._raw, stream)
             stream.receive(data)
 
@@ -136,7 +136,7 @@ class Arrival(asyncio.BufferedProtocol):
         arrivals = self._arrivals
         try:
             context = await arrivals.contexts.get()
-            stream = _Stream(arrivals.below)
+            stream = _PassedStream(arrivals.below)
             self._layer = layer = TlsLayer(
                 self._raw, stream, arrivals.below, self.fail, context, is_server=True
             )
@@ -148,7 +148,7 @@ class Arrival(asyncio.BufferedProtocol):
         else:
             self._open(layer, stream)
 
-    def _open(self, transport: asyncio.Transport, stream: _Stream) -> None:
+    def _open(self, transport: asyncio.Transport, stream: _PassedStream) -> None:
         self._leave()
         if transport is self._raw:
             transport.set_protocol(stream)
@@ -176,7 +176,7 @@ class Arrival(asyncio.BufferedProtocol):
             self._arrivals.waiting.remove(self)
 
 
-class _Stream(asyncio.BufferedProtocol):
+class _PassedStream(asyncio.BufferedProtocol):
     """Passes what arrives to a stream; a TLS layer and a socket both call it."""
 
     def __init__(self, below: Below) -> None:

@@ -16,8 +16,7 @@ from mqlake.broker.state.clients.clients import Clients
 from mqlake.broker.state.controllers import Controllers
 from mqlake.broker.state.creators import GROUPS, TOPICS, CreationLimits, Creators
 from mqlake.broker.state.empty_groups import EmptyGroups
-from mqlake.broker.state.ended_samples import EndedSamples
-from mqlake.broker.state.endings import AllEndings
+from mqlake.broker.state.endings import AllEndings, EndedSamples
 from mqlake.broker.state.forwarding import Forwarder
 from mqlake.broker.state.groups import Groups
 from mqlake.broker.state.message_topics import MessageTopics

@@ -24,12 +24,13 @@ import asyncio
 import logging
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
 from mqlake.cli import options as shared
 from mqlake.cli.access import chosen
+from mqlake.cli.option_groups import grouped
 from mqlake.cli.output import write_json, write_line
 from mqlake.cli.streams import DEFAULT_NAMES, Names, run_until_told
 
@@ -44,6 +45,23 @@ EXAMPLES = (
 )
 
 
+class CopyOptions(NamedTuple):
+    """Where the master serves slaves, and how long the copy keeps its log."""
+
+    ha: Annotated[
+        str | None,
+        typer.Option(
+            "--ha",
+            metavar="HOST:PORT",
+            help="Address at which the master serves slaves; default: from the master's settings.",
+        ),
+    ] = None
+    ha_tls: shared.HaTls = True
+    keep_hours: shared.KeepHours = None
+    keep_bytes: shared.KeepBytes = None
+
+
+@grouped
 def replica(
     master: Annotated[
         str,
@@ -55,18 +73,9 @@ def replica(
         Path,
         typer.Option(metavar="DIR", help="Directory of the copy, created if missing."),
     ],
+    *,
     names: Names = DEFAULT_NAMES,
-    ha: Annotated[
-        str | None,
-        typer.Option(
-            "--ha",
-            metavar="HOST:PORT",
-            help="Address at which the master serves slaves; default: from the master's settings.",
-        ),
-    ] = None,
-    ha_tls: shared.HaTls = True,
-    keep_hours: shared.KeepHours = None,
-    keep_bytes: shared.KeepBytes = None,
+    copied: CopyOptions,
     count: Annotated[
         bool,
         typer.Option(
@@ -101,10 +110,10 @@ def replica(
         name_servers=names,
         tls=access.tls,
         credentials=access.credentials,
-        has_ha_tls=ha_tls,
-        ha_address=ha,
-        keep_hours=keep_hours,
-        keep_bytes=keep_bytes,
+        has_ha_tls=copied.ha_tls,
+        ha_address=copied.ha,
+        keep_hours=copied.keep_hours,
+        keep_bytes=copied.keep_bytes,
         is_counted=count,
         is_patient=not once,
     )
