@@ -22,8 +22,8 @@ mqadmin topicStatus -t Orders -n 127.0.0.1:9876
 
 The table has {all} command lines of RocketMQ 5.5.0's `mqadmin`. {same} of them print the same with
 mqlake's broker as with Java's. The comparison covers everything that they print or export, except
-addresses, times, ids, positions in the log, rates, settings that only one broker has, and lines
-about RocketMQ's RocksDB topics.
+addresses, times, ids, positions in the log, rates, settings and facts that only one broker has, and
+lines about RocketMQ's RocksDB topics.
 
 `{{broker}}` is the broker's address, `{{offset}}` and `{{unique}}` are the ids of a message,
 `{{directory}}` is a directory of the test, and `{{reset}}` is a time.
