@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import os
 import resource
-import shutil
 import tempfile
 import time
 from pathlib import Path
 
 from mqlake.doctor.finding import Finding, State
+from mqlake.errors import DiskError
+from mqlake.storage.local_owned import LocalOwnedDirectory
+from mqlake.store.settings import StoreSettings
 
-FULL, FILLING = 90, 75
-"""Percent of the disk above which a broker accepts no messages, and above which it removes old ones
-at any hour (`diskSpaceWarningLevelRatio`, `diskMaxUsedSpaceRatio`)."""
+_DEFAULTS = StoreSettings()
+FULL = _DEFAULTS.disk_space_warning_level_ratio
+"""Percent of the disk above which a broker accepts no messages."""
+FILLING = _DEFAULTS.disk_max_used_space_ratio
+"""Percent of the disk above which a broker removes expired messages at any hour."""
 FEWEST_FILES = 65_536
 """Open files of one process: each connection is one, and each file of a store in use."""
 SLOW_SYNC = 0.02
@@ -25,12 +29,13 @@ def disk(directory: Path) -> Finding:
     """Report how full the disk of a directory is, and how long a sync takes there."""
     name, place = f"disk of {directory}", _existing(directory)
     try:
-        usage = shutil.disk_usage(place)
+        usage = LocalOwnedDirectory(place).usage()
         seconds = _sync_seconds(place)
-    except OSError as error:
+    except (OSError, DiskError) as error:
         mend = "choose a directory that this user can write"
-        return Finding(name, State.PROBLEM, f"it cannot be written: {error.strerror}", mend)
-    used = 100 * usage.used / (usage.used + usage.free)
+        reason = getattr(error, "strerror", None) or str(error)
+        return Finding(name, State.PROBLEM, f"it cannot be written: {reason}", mend)
+    used = 100 * usage.used_ratio
     found = f"{used:.0f} % used, {usage.free / 2**30:.1f} GiB free, a sync takes "
     found += f"{seconds * 1000:.1f} ms"
     if used > FULL:

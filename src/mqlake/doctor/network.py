@@ -5,9 +5,17 @@ from __future__ import annotations
 import socket
 from collections.abc import Iterator, Sequence
 
+from mqlake.broker.settings import FAST_PORT_DISTANCE, BrokerSettings
 from mqlake.doctor.finding import Finding, State
+from mqlake.namesrv.settings import NamesrvSettings
 
-PORTS = {9876: "name server", 10909: "broker, without waiting", 10911: "broker", 10912: "slaves"}
+_BROKER = BrokerSettings().listen_port
+PORTS = {
+    NamesrvSettings().listen_port: "name server",
+    _BROKER - FAST_PORT_DISTANCE: "broker, without waiting",
+    _BROKER: "broker",
+    _BROKER + 1: "slaves",
+}
 """The ports that a name server and a broker listen on by default."""
 _SECONDS = 3.0
 

@@ -11,21 +11,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Self
 
-from mqlake.errors import StoreError
 from mqlake.storage.clock import Clock
 from mqlake.storage.local_owned import LocalOwnedDirectory
 from mqlake.storage.protocol import OwnedDirectory
 from mqlake.store.answers import Answers
 from mqlake.store.append.message import Message, MessageBatch
 from mqlake.store.append.put_result import PutError, PutResult, PutStatus
-from mqlake.store.config_store import ConfigStore
-from mqlake.store.core.health import Health
 from mqlake.store.core.puts import Puts
-from mqlake.store.delivery.redelivery import Redelivery
-from mqlake.store.delivery.scheduled import ScheduledMessages
-from mqlake.store.delivery.timers import TimerMessages
-from mqlake.store.delivery.transactions import Ended, Transactions
-from mqlake.store.incarnations.table import OwnedIncarnations
+from mqlake.store.delivery.transactions import Ended
 from mqlake.store.live_settings import Current, GivenSettings, open_settings
 from mqlake.store.loop.acknowledgements import Acknowledgements
 from mqlake.store.loop.appends import Appends
@@ -39,19 +32,15 @@ from mqlake.store.loop.log_sync import LogSync
 from mqlake.store.loop.removals import Removals
 from mqlake.store.loop.service_task import ServiceTask
 from mqlake.store.owned_store import OwnedStore
-from mqlake.store.queues.queue_offsets import QueueOffsets
-from mqlake.store.reads.live_reads import LiveReads
+from mqlake.store.port import Store
 from mqlake.store.reads.tail import Following, Tail
 from mqlake.store.recovery.recovery import Progress
-from mqlake.store.replication.copies import Copies
-from mqlake.store.retention.retention import Retention
 from mqlake.store.settings import StoreSettings
-from mqlake.store.watermarks import Watermarks
 
 _OK = PutStatus.PUT_OK
 
 
-class MessageStore(Answers):
+class MessageStore(Answers, Store):
     """A store directory that this process owns; for the tasks of one event loop.
 
     `async with MessageStore.open(path) as store:` takes ownership of the directory, recovers its
@@ -87,27 +76,6 @@ class MessageStore(Answers):
     """
 
     core: OwnedStore
-    directory: OwnedDirectory
-    clock: Clock
-    watermarks: Watermarks
-    reads: LiveReads
-    offsets: QueueOffsets
-    config: ConfigStore
-    incarnations: OwnedIncarnations
-    appends: Appends
-    redelivery: Redelivery
-    scheduled: ScheduledMessages
-    timers: TimerMessages
-    transactions: Transactions
-    retention: Retention
-    health: Health
-    copies: Copies
-    copying: LogCopying
-    dispatching: Dispatching
-    sync: LogSync
-    keeping: Keeping
-    removals: Removals
-    failed: asyncio.Future[StoreError]
     _puts: Puts
 
     def __init__(

@@ -53,8 +53,15 @@ from mqlake.cli.replicating import follow_masters
 from mqlake.cli.table_options import TableOptions, TablePlace
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from threading import Event
+
+    from mqlake.cli.progress import Report
     from mqlake.lake.options import FollowOptions, StoreQuery
     from mqlake.spark.follow import DispatchReport, FollowReport
+    from mqlake.spark.session import Session
+
+    Work = Callable[[Session, Event, Report | None], FollowReport | DispatchReport]
 
 EXAMPLES = (
     "mqlake follow /data/rocketmq/store --to delta --out /lake/messages --once",
@@ -182,22 +189,28 @@ def _follow_options(
 
 def _dispatch(query: StoreQuery, store: Path, target: Path, run: RunOptions) -> int:
     """Keep the derived files of the store up to date."""
-    from mqlake.cli.following import open_spark, stop_on_signals
 
-    start = time.perf_counter()
-    with (
-        stop_on_signals() as stop,
-        open_spark(run.master, run.progress, store, target) as (session, report),
-    ):
+    def work(session: Session, stop: Event, report: Report | None) -> DispatchReport:
         from mqlake.spark.follow.derived_files import dispatch
 
-        found = dispatch(session, query, stop, report)
-    _show(found, time.perf_counter() - start, as_json=run.json)
-    return 0
+        return dispatch(session, query, stop, report)
+
+    return _run(work, store, target, run)
 
 
 def _follow(options: FollowOptions, store: Path, target: Path, run: RunOptions) -> int:
     """Write messages to the table."""
+
+    def work(session: Session, stop: Event, report: Report | None) -> FollowReport:
+        from mqlake.spark.follow.job import follow as follow_store
+
+        return follow_store(session, options, stop, report)
+
+    return _run(work, store, target, run)
+
+
+def _run(work: Work, store: Path, target: Path, run: RunOptions) -> int:
+    """Do work on Spark until it ends, or a signal stops it; show its report."""
     from mqlake.cli.following import open_spark, stop_on_signals
 
     start = time.perf_counter()
@@ -205,9 +218,7 @@ def _follow(options: FollowOptions, store: Path, target: Path, run: RunOptions) 
         stop_on_signals() as stop,
         open_spark(run.master, run.progress, store, target) as (session, report),
     ):
-        from mqlake.spark.follow.job import follow as follow_store
-
-        found = follow_store(session, options, stop, report)
+        found = work(session, stop, report)
     _show(found, time.perf_counter() - start, as_json=run.json)
     return 0
 
