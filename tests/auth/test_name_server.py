@@ -108,6 +108,7 @@ def test_a_broker_without_credentials_is_refused(tmp_path: Path) -> None:
         ):
             await broker.state.names.told()
             answer = await names.ask(ROOT, RequestCode.GET_BROKER_CLUSTER_INFO, {})
+            assert answer.code == OK
             assert b"brokerAddrs" not in bytes(answer.body)
 
     asyncio.run(run())
@@ -236,5 +237,18 @@ def test_an_open_name_server_has_no_users(tmp_path: Path) -> None:
             assert "authentication is off" in (answer.remark or "")
             await names.close()
         assert not (tmp_path / "x").exists()
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("is_guarded", [True, False])
+def test_signs_notices_only_if_not_everybody_may_register(tmp_path: Path, is_guarded: bool) -> None:
+    """A signature serves other requests, too: whoever is sent one could use it."""
+
+    async def run() -> None:
+        more = {} if is_guarded else {"authorizationEnabled": "false"}
+        settings = {"listenPort": 0, "authConfigPath": str(tmp_path / "names"), **ON, **more}
+        async with NameServer(settings) as server:
+            assert (server._notices._credentials is not None) is is_guarded
 
     asyncio.run(run())

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from mqlake.auth.plain import access as plain_module
+from mqlake.auth.plain import needs as plain_needs
+from mqlake.auth.plain.access import PlainAccess
 from mqlake.auth.plain.accounts import Perm, account_of, perm_of
 from mqlake.auth.plain.files import PlainFiles, Rules
 from mqlake.auth.plain.verdict import check
@@ -18,6 +20,7 @@ from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.command import Command, request
 from mqlake.protocol.errors import RemotingError
 from mqlake.protocol.headers.auth import UserHeader
+from mqlake.protocol.permission import Permission
 from mqlake.protocol.signature import Credentials, signed
 from tests.broker.running import PATIENCE, Running, running, to
 from tests.until import until
@@ -262,7 +265,14 @@ def test_a_broker_asks_the_files_and_sees_their_changes(
     async def run() -> None:
         settings: dict[str, object] = {"aclEnable": "true", "rocketmqHome": str(tmp_path / "home")}
         async with running(tmp_path / "store", None, clock=None, **settings) as broker:
-            assert (await ask(broker, ME))[0] == ResponseCode.SUCCESS
+
+            async def is_served(topic: str) -> bool:
+                return (await ask(broker, ME, topic))[0] == ResponseCode.SUCCESS
+
+            async def is_refused() -> bool:
+                return not await is_served("topicB")
+
+            assert await is_served("topicB")
             code, remark = await ask(broker, None)
             assert (code, remark) == (
                 ResponseCode.SYSTEM_ERROR,
@@ -270,15 +280,13 @@ def test_a_broker_asks_the_files_and_sees_their_changes(
             )
             assert (await ask(broker, ME, "topicC"))[1] == f"{PREFIX}{TOPIC_C}"
             replace(FILE.replace("topicC=SUB", "topicC=PUB"))
-            while (await ask(broker, ME, "topicC"))[0] != ResponseCode.SUCCESS:
-                pass
+            await until(lambda: is_served("topicC"))
             # A wrong file changes nothing.
             replace("accounts: [secret-12345")
             await until(lambda: "the accounts stay as they were" in caplog.text)
             assert (await ask(broker, ME, "topicC"))[0] == ResponseCode.SUCCESS
             replace(FILE.replace("account-1", "account-9"))
-            while (await ask(broker, ME))[0] == ResponseCode.SUCCESS:
-                pass
+            await until(is_refused)
             assert (await ask(broker, ME))[1] == f"{PREFIX}No acl config for account-1"
             user = signed(request(RequestCode.AUTH_GET_USER, UserHeader(username="x")), ADMIN)
             answer = await broker.client.request(broker.address, user, PATIENCE)
@@ -412,3 +420,41 @@ def test_nothing_is_changed_without_acl_1(tmp_path: Path) -> None:
                 assert remark == "ACL 1.0 is off (aclEnable)"
 
     asyncio.run(run())
+
+
+def test_files_that_cannot_be_read_now_are_read_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Nothing tells that a passing failure is over: no file changes again."""
+    file = home(tmp_path) / "conf" / "plain_acl.yml"
+
+    async def run() -> None:
+        access = PlainAccess(tmp_path)
+        read = access.files.read
+
+        def refuse() -> None:
+            raise StoreError("too many open files")
+
+        file.write_text(FILE.replace("account-1", "account-9"))
+        monkeypatch.setattr(access.files, "read", refuse)
+        for _ in range(3):
+            await access._look()
+        monkeypatch.setattr(access.files, "read", read)
+        await access._look()
+        with pytest.raises(RemotingError, match="No acl config for account-1"):
+            access.check(of_me(28), "10.0.0.1:1")
+
+    asyncio.run(run())
+    assert caplog.text.count("too many open files") == 1
+
+
+def test_whoever_creates_or_deletes_is_an_administrator(tmp_path: Path) -> None:
+    async def codes() -> set[int]:
+        async with running(tmp_path) as broker:
+            wanted = Permission.CREATE | Permission.DELETE
+            routes = broker.broker.routes
+            return {each.code for each in routes if each.permission and each.permission & wanted}
+
+    found = asyncio.run(codes())
+    assert len(found) == 9
+    assert found <= plain_needs.ADMIN

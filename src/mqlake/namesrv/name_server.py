@@ -62,8 +62,11 @@ class NameServer:
         self._state = state = NameServerState(
             make_namesrv_settings(settings), clock or SystemClock()
         )
+        # Without authorization, anybody may register an address, and would be sent a signature that
+        # serves other requests, too.
+        is_guarded = state.settings.authorization_enabled
         self._notices = SmallestIdNotices(
-            client_tls(state.settings), state.settings.inner_credentials
+            client_tls(state.settings), state.settings.inner_credentials if is_guarded else None
         )
         state.routes.on_smallest_id = self._notify
         self._changes = changes = AccountChanges(access := open_access(state.settings))

@@ -39,6 +39,7 @@ class PlainAccess:
         self.files = PlainFiles(home)
         self._signs = self.files.signs()
         self._rules = self.files.read()
+        self._failure = ""
         self._looking: asyncio.Task[None] | None = None
 
     def check(self, request: Command, peer: str) -> Account | None:
@@ -81,10 +82,13 @@ class PlainAccess:
         signs = await asyncio.to_thread(self.files.signs)
         if signs == self._signs:
             return
-        self._signs = signs
         try:
             await self.reload()
         except StoreError as error:
-            _log.error("the accounts stay as they were: %s", error)
+            # It is tried again: what cannot be read now may be readable later, without a change.
+            if (failure := str(error)) != self._failure:
+                _log.error("the accounts stay as they were: %s", failure)
+            self._failure = failure
         else:
+            self._signs, self._failure = signs, ""
             _log.info("the accounts were read again: there are %d", len(self._rules.accounts))

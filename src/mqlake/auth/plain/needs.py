@@ -23,6 +23,12 @@ ADMIN: Final = frozenset(
         Code.DELETE_TOPIC_IN_BROKER,
         Code.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP,
         Code.DELETE_SUBSCRIPTIONGROUP,
+        # RocketMQ 5 does the same, or more of it at once, by these.
+        Code.UPDATE_AND_CREATE_TOPIC_LIST,
+        Code.UPDATE_AND_CREATE_STATIC_TOPIC,
+        Code.DELETE_TOPIC_IN_BROKER_LIST,
+        Code.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST,
+        Code.DELETE_SUBSCRIPTION_GROUP_LIST,
         # RocketMQ 4.9.8 serves these to every account, which can thus make itself an administrator.
         Code.UPDATE_AND_CREATE_ACL_CONFIG,
         Code.DELETE_ACL_CONFIG,
@@ -34,7 +40,11 @@ ADMIN: Final = frozenset(
 Need = tuple[str | None, Perm]
 """A topic, or a retry topic for its group, and what is needed; None if the request names none."""
 
-_ON_TOPIC_AND_GROUP: Final = (Code.PULL_MESSAGE, Code.UPDATE_CONSUMER_OFFSET)
+_ON_TOPIC_AND_GROUP: Final = (
+    Code.PULL_MESSAGE,
+    Code.LITE_PULL_MESSAGE,
+    Code.UPDATE_CONSUMER_OFFSET,
+)
 _ON_GROUP: Final = {
     Code.CONSUMER_SEND_MSG_BACK: "group",
     Code.UNREGISTER_CLIENT: "consumerGroup",
