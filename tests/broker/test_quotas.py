@@ -230,7 +230,7 @@ def test_limits_change_while_the_broker_runs(tmp_path: Path) -> None:
             assert (await greedy.send("Known")).code == ResponseCode.SUCCESS
             assert not [peer for peer in broker.broker.peers if peer.usages]
             change(broker, max_byte_rate_per_address=1000)
-            await greedy.send("Known", bytes(10_000))
+            await greedy.send("Known", bytes(1_000_000))
             assert (await greedy.send("Known")).code == REFUSED
             change(broker, max_byte_rate_per_address=0)
             assert (await greedy.send("Known")).code == ResponseCode.SUCCESS

@@ -127,3 +127,38 @@ def test_a_connection_that_is_there_again_is_not_forgotten() -> None:
     loop.forward(10)
     assert len(usages) == 1
     assert (again.connections, again.in_flight) == (1, 1)
+
+
+def test_a_limit_that_is_set_later_counts_from_then_on() -> None:
+    loop = Loop()
+    usages = Usages(Kind.ADDRESS, loop)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    usages.set(Quota(connections=5))
+    usage = usages.join("127.0.0.1", 0)
+    for _ in range(1000):
+        usage.requests.add(5000)  # While there is no limit of requests, none leaks.
+        loop.forward(1)
+    quota = Quota(connections=5, requests=1000)
+    usages.set(quota)
+    assert usage.excess(quota, loop.now) is None
+    usage.requests.add(1000)
+    assert usage.excess(quota, loop.now) is not None
+    usages.set(quota)  # Another setting has changed.
+    assert usage.excess(quota, loop.now) is not None
+
+
+def test_an_owner_that_comes_and_goes_has_one_timer() -> None:
+    loop = Loop()
+    usages = Usages(Kind.ADDRESS, loop)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    usages.set(Quota(size=1000))
+    usage = usages.join("127.0.0.1", 0)
+    usage.size.add(4000)
+    usages.leave(usage, 0)
+    for _ in range(100):
+        usages.leave(usages.join("127.0.0.1", 0), 0)
+    assert len(loop._later) == 1
+    again = usages.join("127.0.0.1", 0)
+    loop.forward(5)
+    assert len(usages) == 1
+    usages.leave(again, 0)
+    loop.forward(5)
+    assert (len(usages), loop._later) == (0, [])

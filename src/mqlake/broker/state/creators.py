@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from typing import NamedTuple
 
 from mqlake.broker.settings import BrokerSettings
 from mqlake.protocol.errors import RemotingError
-from mqlake.remoting.shares import owner_of
+from mqlake.remoting.shares import Shares, owner_of
+from mqlake.remoting.slices import Job
 
 SignerOf = Callable[[str], str | None]
 """Returns the user that signs over the connection from "host:port"; None for an unknown one."""
@@ -51,7 +52,11 @@ GROUPS = CreationLimits(
 
 
 class Creators:
-    """Counts what clients have created by sending or consuming since the start of the broker."""
+    """Counts what clients have created by sending or consuming since the start of the broker.
+
+    The limits of an address and a user, and the share of a client in a table that is half full
+    (`Shares`), are kept by these counts.
+    """
 
     def __init__(
         self,
@@ -62,7 +67,8 @@ class Creators:
     ) -> None:
         self._limits, self._settings = limits, settings
         self._signer_of, self._refuse = signer_of, refuse
-        self._addresses, self._users = Counter[str](), Counter[str]()
+        self._shares = Shares(lambda: settings().max_address_share)
+        self._users = Counter[str]()
         self._of: dict[str, tuple[str, str | None]] = {}
 
     def check(self, client: str) -> None:
@@ -76,17 +82,26 @@ class Creators:
         """
         address, user = owner_of(client), self._signer_of(client)
         of_address, of_user = self._limits.of(self._settings())
-        if of_address and self._addresses[address] >= of_address:
+        if of_address and self._shares.of(address) >= of_address:
             raise self._refused(address, of_address, "Address")
         if user is not None and of_user and self._users[user] >= of_user:
             raise self._refused(f"user {user}", of_user, "User")
+
+    def refusal(self, client: str, used: int, most: int, setting: str) -> str | None:
+        """Return why a client may not add to a table of this kind (`Shares.refusal`)."""
+        return self._shares.refusal(owner_of(client), used, most, setting)
+
+    def creator(self, name: str) -> str | None:
+        """Return to whom something counts that a client has created."""
+        found = self._of.get(name)
+        return None if found is None else found[0]
 
     def add(self, name: str, client: str) -> None:
         """Count what a client has created."""
         self.remove(name)
         address, user = owner_of(client), self._signer_of(client)
         self._of[name] = address, user
-        self._addresses[address] += 1
+        self._shares.add(address)
         if user is not None:
             self._users[user] += 1
 
@@ -94,17 +109,20 @@ class Creators:
         """Count something no longer, which was deleted."""
         if (found := self._of.pop(name, None)) is not None:
             address, user = found
-            _less(self._addresses, address)
+            self._shares.add(address, -1)
             if user is not None:
-                _less(self._users, user)
+                self._users[user] -= 1
+                if not self._users[user]:
+                    del self._users[user]
+
+    def keep(self, names: Container[str]) -> Job[None]:
+        """Count no longer what is not among these names: a master's took the place of all."""
+        for name in list(self._of):
+            if name not in names:
+                self.remove(name)
+            yield
 
     def _refused(self, owner: str, most: int, what: str) -> RemotingError:
         kind = self._limits.kind
         why = f"{owner} may create {most} {kind.lower()} (max{kind}Per{what})"
         return self._refuse(self._limits.reason, why)
-
-
-def _less(counts: Counter[str], name: str) -> None:
-    counts[name] -= 1
-    if not counts[name]:
-        del counts[name]

@@ -18,7 +18,6 @@ from mqlake.protocol import naming
 from mqlake.protocol.codes import ResponseCode
 from mqlake.protocol.errors import RemotingError
 from mqlake.protocol.logic_queue_plans import MOST_QUEUES
-from mqlake.remoting.shares import Shares, owner_of
 from mqlake.remoting.slices import Job
 from mqlake.store.config.config_entries import GroupTable
 from mqlake.store.live_settings import Current
@@ -42,11 +41,8 @@ class Groups:
         make_room: Callable[[], bool],
         creators: Creators,
     ) -> None:
-        self._quota = creators
+        self._creators = creators
         self._settings, self._table, self._make_room = settings, table, make_room
-        self._shares = Shares(lambda: settings.now.max_address_share)
-        # Which clients have created the groups, since the start.
-        self._creators: dict[str, str] = {}
         self._make_own()
         settings.on_change(self._make_own, "broker_role")
         for group in [group for name in table if (group := table.get(name)) is not None]:
@@ -88,7 +84,7 @@ class Groups:
 
     def creator(self, name: str) -> str | None:
         """Return to whom a group counts that a client has created since the start."""
-        return self._creators.get(name)
+        return self._creators.creator(name)
 
     def get_or_make(self, name: str, address: str = "") -> SubscriptionGroup | None:
         """Return a group; if it does not exist, create it if settings and its name allow that.
@@ -122,17 +118,14 @@ class Groups:
         Raises:
             RemotingError: there are too many groups, or too many of this client.
         """
-        self._quota.check(client)
+        self._creators.check(client)
         most, used = self._settings.now.max_subscription_group_nums, len(self._table)
-        owner = owner_of(client)
-        refusal = self._shares.refusal(owner, used, most, "maxSubscriptionGroupNums")
+        refusal = self._creators.refusal(client, used, most, "maxSubscriptionGroupNums")
         if refusal is not None and not self._make_room():
             raise self._refused(group.group_name, refusal)
         _log.info("group %s made", group.group_name)
         self._table.put(group)
-        self._shares.add(owner)
-        self._quota.add(group.group_name, client)
-        self._creators[group.group_name] = owner
+        self._creators.add(group.group_name, client)
 
     def check_room(self, name: str) -> None:
         """Refuse a group that would exceed the limit.
@@ -189,6 +182,7 @@ class Groups:
             yield
         yield from self._table.follow(bounded, version)
         self._table.follow_forbidden(forbidden)
+        yield from self._creators.keep(bounded)
 
     def put(self, group: SubscriptionGroup) -> None:
         """Create or change a group."""
@@ -196,9 +190,7 @@ class Groups:
 
     def remove(self, name: str) -> bool:
         """Remove a group; return whether it existed."""
-        if (owner := self._creators.pop(name, None)) is not None:
-            self._shares.add(owner, -1)
-        self._quota.remove(name)
+        self._creators.remove(name)
         return self._table.remove(name)
 
 

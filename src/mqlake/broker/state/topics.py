@@ -22,7 +22,6 @@ from mqlake.protocol import naming
 from mqlake.protocol.codes import ResponseCode
 from mqlake.protocol.errors import RemotingError
 from mqlake.protocol.logic_queue_plans import MOST_QUEUES
-from mqlake.remoting.shares import Shares, owner_of
 from mqlake.remoting.slices import Job, sort
 from mqlake.store.config.config_entries import TopicTable
 from mqlake.store.live_settings import Current
@@ -75,14 +74,11 @@ class Topics:
         creators: Creators,
         translated: Container[str] = frozenset(),
     ) -> None:
-        self._quota = creators
+        self._creators = creators
         self._settings, self._table, self._on_change = settings, table, on_change
         self.get, self._translated = table.get, translated
         self.on_move: list[Callable[[str], object]] = []
         self._being_deleted: set[str] = set()
-        self._shares = Shares(lambda: settings.now.max_address_share)
-        # Which clients have created the topics, since the start.
-        self._creators: dict[str, str] = {}
         self._own = list(_own_topics(settings.now))
         self._system = _system(self._own)
         if not settings.now.is_slave:  # A slave's topics are its master's.
@@ -179,9 +175,8 @@ class Topics:
             return
         most, used, refusal = self._settings.now.max_topic_nums, len(self._table), None
         if producer:
-            self._quota.check(producer)
-            owner = owner_of(producer)
-            refusal = self._shares.refusal(owner, used, most, "maxTopicNums")
+            self._creators.check(producer)
+            refusal = self._creators.refusal(producer, used, most, "maxTopicNums")
         elif used >= most:
             refusal = f"there are {used} already, and the maximum is {most} (maxTopicNums)"
         if refusal is not None:
@@ -226,6 +221,7 @@ class Topics:
             yield
         yield from self._table.follow(bounded, version)
         self._on_change(None)
+        yield from self._creators.keep(bounded)
 
     def count_change(self) -> None:
         """Count a change of what is registered in addition to the topics, and register it."""
@@ -240,9 +236,7 @@ class Topics:
     def remove(self, name: str) -> bool:
         """Remove a topic; return whether it existed."""
         was_there = self._table.remove(name)
-        if (owner := self._creators.pop(name, None)) is not None:
-            self._shares.add(owner, -1)
-        self._quota.remove(name)
+        self._creators.remove(name)
         if was_there:
             self._on_change(name)
         return was_there
@@ -293,9 +287,7 @@ class Topics:
         )
         _log.info("topic %s is created by producer %s, with %d queues", name, producer, queues)
         self.put(topic)
-        self._creators[name] = owner = owner_of(producer)
-        self._shares.add(owner)
-        self._quota.add(name, producer)
+        self._creators.add(name, producer)
         return topic
 
     def make(

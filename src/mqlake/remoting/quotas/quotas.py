@@ -48,7 +48,8 @@ class Quotas:
 
     def set(self, address: Quota, user: Quota, peers: Iterable[Counted]) -> None:
         """Set the limits from now on, for the open connections, too."""
-        self._addresses.quota, self._users.quota = address, user
+        self._addresses.set(address)
+        self._users.set(user)
         for peer in peers:
             if not self._is_on:
                 self.lost(peer)
@@ -81,8 +82,7 @@ class Quotas:
         Raises:
             RemotingError: a limit is exceeded; it is named.
         """
-        usage = self._of_address.get(peer)
-        if usage is not None:
+        if peer.usages and (usage := self._of_address.get(peer)) is not None:
             self._check(usage, self._addresses.quota, request)
 
     def check_user(self, peer: Counted, request: Command, _route: object) -> None:

@@ -58,6 +58,10 @@ class Usage:
     def __init__(self, kind: Kind, owner: str, now: float) -> None:
         self.kind, self.owner = kind, owner
         self.connections = self.in_flight = 0
+        self.begin(now)
+
+    def begin(self, now: float) -> None:
+        """Count rates from now on: what was added while they had no limit has not leaked."""
         self.requests, self.size = Rate(now), Rate(now)
 
     def too_many_connections(self, quota: Quota) -> Excess | None:
