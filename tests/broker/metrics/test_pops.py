@@ -63,7 +63,11 @@ def test_check_points_that_wait_in_the_revive_topic_are_its_lag(tmp_path: Path) 
             lag = of("rocketmq_pop_revive_lag", queue_id="0")
             age = of("rocketmq_pop_revive_latency_milliseconds", queue_id="0")
             found = await scrape(broker)
-            assert found[lag] in (0, 1)  # It may be revived at once.
-            assert (found[age] > 0) <= (found[lag] == 1)
+            assert found[lag] == 1
+            assert found[age] > 0
+            clock.advance(STAY / 1000)
+            await until(lambda: dict(broker.state.pop_counts.retried))
+            found = await scrape(broker)
+            assert (found[lag], found[age]) == (0, 0)
 
     simulated.run(check())

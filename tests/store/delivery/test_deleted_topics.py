@@ -95,6 +95,7 @@ def test_a_transaction_of_a_deleted_topic_can_be_rolled_back(tmp_path: Path) -> 
     ended = again.store.transactions.end(*offsets, "producers", commit=False)
     assert ended.status is EndStatus.OK
     assert again.store.redelivery.dead == 0
+    assert dict(again.store.transactions.rolled_back) == {}
 
 
 def test_drops_are_reported_with_numbers(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -5,14 +5,14 @@ Upstream: `BrokerMetricsManager`, `DefaultStoreMetricsManager`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from bisect import bisect_right
 from typing import Final
 
+from mqlake.broker.metrics.existing import of_existing
 from mqlake.broker.runtime import BrokerRuntime
 from mqlake.broker.state.broker_state import BrokerState
 from mqlake.formats.topic_names import TIMER_TOPIC
-from mqlake.metrics.counts import Counts
-from mqlake.metrics.metric import Metric, Sample, counter, gauge, histogram
+from mqlake.metrics.metric import Sample, counter, gauge, histogram
 from mqlake.remoting.slices import Job
 
 _MS = "milliseconds"
@@ -85,30 +85,18 @@ DELIVERED = counter(
 def samples(state: BrokerState, runtime: BrokerRuntime) -> Job[list[Sample]]:
     """Return the numbers of topics that exist."""
     transactions = state.store.transactions
-    found = [Sample(HALF, transactions.waiting)]
+    half = yield from transactions.count_waiting()
+    found = [Sample(HALF, half)]
     for metric, counts in (
         (COMMITTED, transactions.committed),
         (ROLLED_BACK, transactions.rolled_back),
+        (DURATION, transactions.durations),
     ):
-        found += _by_topic(state, metric, counts)
+        found += of_existing(state, metric, counts)
         yield
-    found += [
-        Sample(DURATION, times, labels)
-        for labels, times in transactions.durations
-        if labels[0] in state.topics
-    ]
-    yield
     if runtime.settings.timer_wheel_enable and not runtime.settings.is_slave:
         found += yield from _of_timer(state, runtime)
     return found
-
-
-def _by_topic(
-    state: BrokerState, metric: Metric, counts: Counts, before: tuple[str, ...] = ()
-) -> Iterator[Sample]:
-    for labels, count in counts:
-        if labels[0] in state.topics:
-            yield Sample(metric, count, (*before, *labels))
 
 
 def _of_timer(state: BrokerState, runtime: BrokerRuntime) -> Job[list[Sample]]:
@@ -127,14 +115,11 @@ def _of_timer(state: BrokerState, runtime: BrokerRuntime) -> Job[list[Sample]]:
     ]
     yield
     for metric, counts in ((ENTERED, timers.entered), (DELIVERED, timers.delivered)):
-        found += _by_topic(state, metric, counts, _LOCAL)
+        found += of_existing(state, metric, counts, before=_LOCAL)
         yield
-    precision = runtime.settings.timer_precision_ms
-    begin = 0
-    for bound in _BOUNDS:
-        count = yield from _waiting_between(state, now, begin, bound * _SECOND, precision)
+    waiting = yield from _waiting_by_bound(state, now - now % runtime.settings.timer_precision_ms)
+    for bound, count in zip(_BOUNDS, waiting, strict=True):
         found.append(Sample(SNAPSHOT, count, (*_LOCAL, str(bound))))
-        begin = bound * _SECOND
     return found
 
 
@@ -146,15 +131,17 @@ def _age_of_next(state: BrokerState, now: int) -> int:
     return max(0, now - head.store_timestamp) if head is not None else 0
 
 
-def _waiting_between(
-    state: BrokerState, now: int, begin: int, end: int, precision: int
-) -> Job[int]:
-    """Return how many messages are due between two times from now on, milliseconds."""
-    timers, found = state.store.timers, 0
-    if not timers.waiting:
-        return 0
-    for number, time in enumerate(range(now + begin, now + end, precision)):
-        found += timers.waiting_in(time)
+def _waiting_by_bound(state: BrokerState, now: int) -> Job[list[int]]:
+    """Return how many messages are due until each bound, and after the one before.
+
+    Args:
+        now: the beginning of the current slot, milliseconds.
+    """
+    timers, found = state.store.timers, [0] * len(_BOUNDS)
+    for number, slot in enumerate(timers.slots()):
+        place = bisect_right(_BOUNDS, (slot - now) // _SECOND)
+        if slot >= now and place < len(found):
+            found[place] += timers.waiting_in(slot)
         if number % _AT_ONCE == 0:
             yield
     return found

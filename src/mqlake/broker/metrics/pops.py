@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from mqlake.broker.metrics.existing import of_existing
 from mqlake.broker.state.broker_state import BrokerState
-from mqlake.metrics.counts import Counts
-from mqlake.metrics.metric import Metric, Sample, counter, gauge, histogram
+from mqlake.metrics.metric import Sample, counter, gauge, histogram
 from mqlake.remoting.slices import Job
 
 _MS = "milliseconds"
@@ -60,10 +60,6 @@ def samples(state: BrokerState) -> Job[list[Sample]]:
         found += [Sample(REVIVE_LAG, each.messages, queue), Sample(REVIVE_LATENCY, age, queue)]
         yield
     for metric, of_metric in ((PUT, counts.put), (READ, counts.read), (RETRIED, counts.retried)):
-        found += _existing(state, metric, of_metric)
+        found += of_existing(state, metric, of_metric, place=1)
         yield
     return found
-
-
-def _existing(state: BrokerState, metric: Metric, counts: Counts) -> list[Sample]:
-    return [Sample(metric, count, labels) for labels, count in counts if labels[1] in state.topics]

@@ -6,7 +6,7 @@ Upstream: `TransactionalMessageServiceImpl` (`fillOpRemoveMap`, `calculateOpOffs
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from typing import NamedTuple
 
 from mqlake.formats.consume_queue import ENTRY, QueueEntry
@@ -21,6 +21,8 @@ from mqlake.store.queues.owned_queues import OwnedQueues
 from mqlake.store.stored import Stored
 
 _OPS_A_READ = 256
+_AT_ONCE = 1000
+"""Offsets that are counted in one step."""
 
 
 class _Op(NamedTuple):
@@ -63,10 +65,16 @@ class HalfQueue:
         """Queue offset after the last half message that has been dispatched."""
         return self._queues.max_offset(HALF_TOPIC, self.queue_id)
 
-    @property
-    def waiting(self) -> int:
-        """How many half messages have not ended, copies of those that were asked about included."""
-        ended = sum(1 for offset in self.ended if offset >= self.position)
+    def count_waiting(self) -> Generator[None, None, int]:
+        """Return how many half messages have not ended, a bit at a time.
+
+        Copies of those that were asked about are included.
+        """
+        ended = 0
+        for number, offset in enumerate(list(self.ended)):
+            ended += offset >= self.position
+            if number % _AT_ONCE == 0:
+                yield
         return max(0, self.end - self.position - ended)
 
     def half(self, queue_offset: int) -> Stored | None:

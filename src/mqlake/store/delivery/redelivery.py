@@ -145,11 +145,15 @@ class Redelivery:
             topic: the topic that the message waits for.
             source: the record that waits.
         """
-        if not self._incarnations.was_deleted(topic, source.physical_offset):
+        if not self.was_deleted(topic, source):
             return False
         self.dead += 1
         self._dead[topic] += 1
         return True
+
+    def was_deleted(self, topic: str, source: Record) -> bool:
+        """Return whether a topic was deleted after a record was put, or created again since."""
+        return self._incarnations.was_deleted(topic, source.physical_offset)
 
     def settle(self, message: Message | None, source: Stored, why: str = "") -> bool:
         """Put a message; if it can never be put, set its source aside.

@@ -101,6 +101,10 @@ class TimerWheel:
             heappop(self._by_offset)
         return None
 
+    def slots(self) -> list[int]:
+        """Return the slots for which messages wait, in any order."""
+        return list(self._slots)
+
     def count_in(self, time: int) -> int:
         """Return how many wait for the slot of a time (ms)."""
         found = self._slots.get(self.slot_of(time))

@@ -146,6 +146,10 @@ class TimerMessages:
         """Return how many messages of the wheel are due."""
         return self._wheel.count_before(self._clock.milliseconds() - self._wheel.precision + 1)
 
+    def slots(self) -> list[int]:
+        """Return the beginnings of the slots for which messages wait, in any order."""
+        return self._wheel.slots()
+
     def waiting_in(self, time: int) -> int:
         """Return how many messages wait for the slot of a time (ms)."""
         return self._wheel.count_in(time)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import enum
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from typing import NamedTuple
 
 import msgspec
@@ -252,13 +252,18 @@ class Transactions:
             self.committed.add((topic,))
             age = self._clock.milliseconds() - half.born_timestamp
             self.durations.add((topic,), max(0, age))
-        else:
+        elif not self._redelivery.was_deleted(topic, half):  # Otherwise its totals have ended.
             self.rolled_back.add((topic,))
 
-    @property
-    def waiting(self) -> int:
-        """How many half messages have not ended, as far as their queues were examined."""
-        return sum(queue.waiting for queue in self._halves.values())
+    def count_waiting(self) -> Generator[None, None, int]:
+        """Return how many half messages have not ended, a bit at a time.
+
+        Those of queues that were not examined yet are not counted.
+        """
+        found = 0
+        for queue in list(self._halves.values()):
+            found += yield from queue.count_waiting()
+        return found
 
     def _is_dead(self, half: Record) -> bool:
         """Return whether the topic of a half message was deleted after it was put."""
