@@ -9,7 +9,6 @@ import logging
 from collections.abc import Coroutine, Sequence
 from typing import Any
 
-from mqlake.broker.bodies import request_body
 from mqlake.broker.filter.sql92.tokens import ExpressionError
 from mqlake.broker.filter.subscriptions import choice, not_supported
 from mqlake.broker.runtime import BrokerRuntime
@@ -24,7 +23,7 @@ from mqlake.protocol.bodies.heartbeat import (
     ConsumerIds,
     Heartbeat,
 )
-from mqlake.protocol.body import encode_body
+from mqlake.protocol.body import encode_body, request_body
 from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.command import Command, response
 from mqlake.protocol.errors import RemotingError

@@ -11,13 +11,9 @@ from pathlib import Path
 from mqlake.doctor.finding import Finding, State
 from mqlake.errors import DiskError
 from mqlake.storage.local_owned import LocalOwnedDirectory
+from mqlake.store.retention.plan import ratios, used_percent
 from mqlake.store.settings import StoreSettings
 
-_DEFAULTS = StoreSettings()
-FULL = _DEFAULTS.disk_space_warning_level_ratio
-"""Percent of the disk above which a broker accepts no messages."""
-FILLING = _DEFAULTS.disk_max_used_space_ratio
-"""Percent of the disk above which a broker removes expired messages at any hour."""
 FEWEST_FILES = 65_536
 """Open files of one process: each connection is one, and each file of a store in use."""
 SLOW_SYNC = 0.02
@@ -35,14 +31,14 @@ def disk(directory: Path) -> Finding:
         mend = "choose a directory that this user can write"
         reason = getattr(error, "strerror", None) or str(error)
         return Finding(name, State.PROBLEM, f"it cannot be written: {reason}", mend)
-    used = 100 * usage.used_ratio
-    found = f"{used:.0f} % used, {usage.free / 2**30:.1f} GiB free, a sync takes "
+    used, bounds = used_percent(usage), ratios(StoreSettings())
+    found = f"{used} % used, {usage.free / 2**30:.1f} GiB free, a sync takes "
     found += f"{seconds * 1000:.1f} ms"
-    if used > FULL:
-        mend = f"make room: above {FULL} %, a broker accepts no messages"
+    if used > bounds.warning:
+        mend = f"make room: above {bounds.warning} %, a broker accepts no messages"
         return Finding(name, State.PROBLEM, found, mend)
-    if used > FILLING:
-        mend = f"make room: above {FILLING} %, a broker removes expired files at any hour"
+    if used > bounds.most_used:
+        mend = f"make room: above {bounds.most_used} %, a broker removes expired files at any hour"
         return Finding(name, State.NOTE, found, mend)
     if seconds > SLOW_SYNC:
         return Finding(name, State.NOTE, found, "with SYNC_FLUSH, each send waits that long")

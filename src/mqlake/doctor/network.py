@@ -7,7 +7,9 @@ from collections.abc import Iterator, Sequence
 
 from mqlake.broker.settings import FAST_PORT_DISTANCE, BrokerSettings
 from mqlake.doctor.finding import Finding, State
+from mqlake.errors import MqlakeError
 from mqlake.namesrv.settings import NamesrvSettings
+from mqlake.remoting.client import split_address
 
 _BROKER = BrokerSettings().listen_port
 PORTS = {
@@ -35,11 +37,10 @@ def name_servers(addresses: Sequence[str]) -> Iterator[Finding]:
     """Report for each "host:port" whether it accepts a connection."""
     for address in addresses:
         name = f"name server {address}"
-        host, _, port = address.rpartition(":")
         try:
-            with socket.create_connection((host.strip("[]"), int(port)), _SECONDS):
+            with socket.create_connection(split_address(address), _SECONDS):
                 yield Finding(name, State.OK, "it accepts connections")
-        except (OSError, ValueError, OverflowError) as error:
+        except (OSError, MqlakeError) as error:
             reason = getattr(error, "strerror", None) or str(error)
             yield Finding(name, State.PROBLEM, f"no connection: {reason}", "mqlake namesrv")
 

@@ -74,7 +74,6 @@ class BrokerSession:
     ) -> None:
         self._name_servers, self._settings, self._is_full = name_servers, settings, is_full
         self._fail = fail
-        self._tls, self._credentials = access.tls, access.credentials
         self._access = access
         self._admin = Admin(name_servers, tls=access.tls, credentials=access.credentials)
         self.topics = QueueTopics(self._admin, settings.group, settings.queues_per_topic)
@@ -116,10 +115,12 @@ class BrokerSession:
 
     async def _start_clients(self) -> None:
         self._producer = await self._stack.enter_async_context(
-            Producer(self._name_servers, tls=self._tls, credentials=self._credentials)
+            Producer(self._name_servers, tls=self._access.tls, credentials=self._access.credentials)
         )
         self._offsets = await self._stack.enter_async_context(
-            PullConsumer(self._name_servers, tls=self._tls, credentials=self._credentials)
+            PullConsumer(
+                self._name_servers, tls=self._access.tls, credentials=self._access.credentials
+            )
         )
         self._extending = asyncio.get_running_loop().create_task(
             keep_extended(self._held, self._settings.visibility_timeout)

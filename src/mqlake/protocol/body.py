@@ -12,8 +12,9 @@ import msgspec
 from mqlake.errors import FormatError
 from mqlake.formats import fastjson
 from mqlake.formats.config import convert
-from mqlake.protocol.command import Body
-from mqlake.protocol.errors import BodyError
+from mqlake.protocol.codes import ResponseCode
+from mqlake.protocol.command import Body, Command
+from mqlake.protocol.errors import BodyError, RemotingError
 
 MAX_LENIENT: Final = 16 * 1024
 """Longest body in bytes that is read again when it is no strict JSON: that takes about a
@@ -68,6 +69,34 @@ def decode_answer(kind: type[T], data: Body) -> T:
         BodyError: it is no such JSON.
     """
     return decode_body(kind, data, MAX_LENIENT_ANSWER)
+
+
+def request_body(kind: type[T], request: Command, most: int, setting: str) -> T:
+    """Return the content of a request's JSON body, which is not so long that decoding it would
+    block an event loop.
+
+    Args:
+        most: the maximum size in bytes.
+        setting: the name of the setting for it.
+
+    Raises:
+        BodyError: the body is not valid JSON of this kind.
+        RemotingError: the body is too long.
+    """
+    check_size(request, most, setting)
+    return decode_body(kind, request.body)
+
+
+def check_size(request: Command, most: int, setting: str) -> None:
+    """Refuse a request whose body is too long.
+
+    Raises:
+        RemotingError: the body is longer than `most` bytes.
+    """
+    size = len(request.body)
+    if size > most:
+        reason = f"the body has {size} bytes; the maximum is {most} ({setting})"
+        raise RemotingError(ResponseCode.INVALID_PARAMETER, reason)
 
 
 def quoted_keys(data: bytes) -> bytes:

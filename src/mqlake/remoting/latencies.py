@@ -18,7 +18,6 @@ BOUNDS: Final = (1.0, 3.0, 5.0, 7.0, 10.0, 100.0, 1000.0, 2000.0, 3000.0)
 SUCCESS: Final = "success"
 ONEWAY: Final = "oneway"
 UNWRITTEN: Final = "write_channel_failed"
-FAILED: Final = "process_request_failed"
 
 _WINDOW: Final = 10.0
 """Seconds."""
@@ -34,7 +33,7 @@ class Kind(NamedTuple):
     Attributes:
         request_code, response_code: of `RequestCode` and `ResponseCode`, or other numbers.
         was_suspended: whether the requests waited for messages.
-        result: SUCCESS, ONEWAY, UNWRITTEN or FAILED.
+        result: SUCCESS, ONEWAY, or UNWRITTEN.
     """
 
     request_code: int

@@ -136,6 +136,8 @@ class Arrival(asyncio.BufferedProtocol):
         arrivals = self._arrivals
         try:
             context = await arrivals.contexts.get()
+            if self._raw.is_closing():
+                return
             stream = _PassedStream(arrivals.below)
             self._layer = layer = TlsLayer(
                 self._raw, stream, arrivals.below, self.fail, context, is_server=True

@@ -231,7 +231,7 @@ class MessageStore(Answers, Store):
         Raises:
             PutError: the batch was refused, or the disk failed.
         """
-        return await self._finish(self.appends.asked(self._puts.put_batch(batch), batch))
+        return await self._finish(self.appends.batch(batch))
 
     async def prepare(self, message: Message, group: str) -> PutResult:
         """Put a half message: nobody reads it before `end` commits it.

@@ -181,8 +181,9 @@ class LogicPulls:
 
         own, elsewhere = pull.own()
         answer = serve_rewritten(peer, request, own, restore, serve)
-        if elsewhere is not None:
-            # The client commits separately what is on another broker, every few seconds.
+        # A pull that is answered later is not checked yet. Every few seconds, the client commits
+        # separately, too, also what is on another broker.
+        if elsewhere is not None and not isinstance(answer, Coroutine):
             item, offset = elsewhere
             if item.bname == self._static_topics.broker_name:
                 self._commit(own, item.queue_id, offset)

@@ -118,7 +118,10 @@ class LongPolls:
     def end(self, topic: str) -> Job[None]:
         """Answer all waiting pulls of a topic as if their time were up."""
         found = self._topics.get(topic)
-        queues = list(found.queues.values()) if found is not None else []
+        return self._end([] if found is None else [found])
+
+    def _end(self, topics: list[_Topic]) -> Job[None]:
+        queues = [queue for topic in topics for queue in topic.queues.values()]
         for pull in [pull for queue in queues for pull in (*queue.woken, *queue.waiting)]:
             if self._parking.leave(pull):
                 self._over(pull)
@@ -223,10 +226,8 @@ class LongPolls:
 
     def stop(self) -> None:
         """Answer all of them now."""
-        queues = [queue for topic in self._topics.values() for queue in topic.queues.values()]
-        for pull in [pull for queue in queues for pull in (*queue.woken, *queue.waiting)]:
-            if self._parking.leave(pull):
-                self._over(pull)
+        for _ in self._end(list(self._topics.values())):
+            pass
 
 
 class _Queue:

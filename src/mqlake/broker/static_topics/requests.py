@@ -8,12 +8,11 @@ import msgspec
 
 from mqlake.broker.admin.kept import once_kept
 from mqlake.broker.admin.topic_checks import check_topic
-from mqlake.broker.bodies import check_size
 from mqlake.broker.runtime import BrokerRuntime
 from mqlake.broker.state.broker_state import BrokerState
 from mqlake.formats.config.topics import Topic
 from mqlake.protocol.bodies.static_topics import decode_mapping
-from mqlake.protocol.body import MAX_QUOTED
+from mqlake.protocol.body import MAX_QUOTED, check_size
 from mqlake.protocol.codes import RequestCode
 from mqlake.protocol.command import Command, response
 from mqlake.protocol.headers.admin import CreateTopicHeader

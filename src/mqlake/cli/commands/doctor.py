@@ -1,8 +1,8 @@
 """Check what this machine has for mqlake, and say what is missing and how to mend it.
 
-Checked are the Python, the packages of each extra, the compiled kernels, Java, the default ports,
-the disk of a store (its room, and how long a sync takes), and the limit of open files. With
-`--spark`, an embedded Spark is started, and runs a job. Nothing is changed.
+The command checks Python, the packages of each extra, the compiled kernels, Java, the default
+ports, the disk of a store (its room, and how long a sync takes), and the limit of open files. With
+`--spark`, it starts Spark on this machine, and runs a job. It changes nothing.
 
 A note is about something that works less well, or about a part that you may not need. A problem is
 about something that fails. The exit code is 1 if there is a problem.

@@ -44,7 +44,8 @@ class ConfigFile(Generic[C]):
 
     Attributes:
         known: the content of the file when it was loaded; defaults if it did not exist.
-        fields: all members of its object, including those that `known` does not have.
+        fields: all members of its object when it was loaded, including those that `known` does not
+            have.
         version: counts the changes of the table.
         changes: how often it has changed since it was loaded.
         written: how many of the changes are durable.
@@ -118,11 +119,9 @@ class ConfigFile(Generic[C]):
         version = msgspec.to_builtins(self.version)
         # A file that could not be loaded must not replace the backup that could.
         backup = self._path + BACKUP if self._has_good_file else None
-        fields = self.fields
 
         def encode() -> bytes:
-            nonlocal fields
-            fields = {**fields, **tables(), "dataVersion": version}
+            fields = {**self.fields, **tables(), "dataVersion": version}
             return fastjson.dumps(dict(sorted(fields.items()))).encode("utf-8", "replace")
 
         def replace() -> None:
@@ -133,7 +132,6 @@ class ConfigFile(Generic[C]):
 
         def done(failure: DiskError | None) -> None:
             if failure is None and self.written <= changes:
-                self.fields = fields
                 self._has_good_file, self.written = True, changes
 
         return ConfigWrite(replace, done)

@@ -42,7 +42,7 @@ def _several(found: Sequence[LookupResult]) -> RenderableType:
         ("partition", TEXT), ("offset", NUMBER), ("time", TEXT), ("file", TEXT),
         ("batch at", NUMBER), ("bytes", NUMBER),
     ]  # fmt: skip
-    table = rows("LookupResult", columns)
+    table = rows("Found", columns)
     for one in found:
         table.add_row(
             printable(f"{one.topic}-{one.partition}"),
