@@ -42,7 +42,7 @@ all-tests: $(STAMP) peers
 	@$(BIN)/python -m mqlake.spark.cds
 	$(BIN)/pytest -n 4 --dist loadfile --no-loadscope-reorder
 
-peers:  ## install Java, Maven, Go and Node.js for the tests against the real systems
+peers:  ## install Java, Maven, Go, Node.js and Prometheus for the tests against the real systems
 	@scripts/install-peers
 
 lint: style types layers  ## check style, types and layers
@@ -68,7 +68,7 @@ cluster-test: $(STAMP)  ## test jobs, Spark sources and sinks on a Spark cluster
 	CLUSTER_TEST_MIB=512 $(BIN)/pytest -n 0 -m '' tests/spark/test_cluster.py tests/peer/test_spark_cluster.py
 
 slow-machine-test: $(STAMP)  ## run the tests with random delays: SEED=1; finds tests that depend on the speed of the machine
-	$(BIN)/pytest -n 4 --dist loadfile --no-loadscope-reorder --timeout 900 --slow-machine $(SEED) -m 'not nightly and not peer'
+	$(BIN)/pytest -n 4 --dist loadfile --no-loadscope-reorder --slow-machine $(SEED) -m 'not nightly and not peer'
 
 newest-spark-test: $(STAMP)  ## run the Spark tests with the newest PySpark instead of the pinned one
 	@PYTHON=$(PYTHON) scripts/make-env $(NEWEST)

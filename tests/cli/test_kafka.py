@@ -238,6 +238,7 @@ def test_lookup_as_text(mqlake: Mqlake) -> None:
     assert "its offsets   3 to 10" in one
     several = mqlake("kafka", "lookup", golden_kafka.log_directory(), "--time", 0)
     assert "plain-none-1" in several.out
+    assert several.out.startswith("Found\n")
     nothing = mqlake("kafka", "lookup", GoldenPartition("txn-0").path, "--offset", 1 << 40)
     assert nothing == (1, "Nothing matched.\n", "")
 

@@ -9,25 +9,26 @@ import pytest
 from mqlake.doctor import network
 from mqlake.doctor.finding import State
 from mqlake.doctor.network import name_servers, ports
+from tests.broker.running import next_port
 
 
 def test_a_port_in_use_is_a_note(monkeypatch: pytest.MonkeyPatch) -> None:
+    port = next_port()
     with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
+        taken.bind(("127.0.0.1", port))
         taken.listen()
-        port = taken.getsockname()[1]
         monkeypatch.setattr(network, "PORTS", {port: "broker"})
         found = ports()
     assert (found.state, found.found) == (State.NOTE, f"in use: {port} (broker)")
-    monkeypatch.setattr(network, "PORTS", {port: "broker"})
     assert ports().state is State.OK
 
 
 def test_a_name_server_accepts_connections_or_is_a_problem() -> None:
+    port = next_port()
     with socket.socket() as server:
-        server.bind(("127.0.0.1", 0))
+        server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        server.bind(("127.0.0.1", port))
         server.listen()
-        port = server.getsockname()[1]
         (answers,) = name_servers([f"127.0.0.1:{port}"])
     refused, odd, high = name_servers([f"127.0.0.1:{port}", "nothing", "127.0.0.1:99999"])
     assert answers.state is State.OK

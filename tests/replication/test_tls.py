@@ -21,7 +21,17 @@ from mqlake.replication import ha_arrivals, ha_server
 from mqlake.replication.connecting import connect
 from mqlake.replication.master_log import ask
 from tests.broker.running import Running, running, to
-from tests.replication.slaves import FILES, SLAVE, Slave, close_all, end, follower, master, server
+from tests.replication.slaves import (
+    FILES,
+    SLAVE,
+    Slave,
+    close_all,
+    end,
+    follower,
+    master,
+    server,
+    slave_of,
+)
 from tests.tls.certificates import Authority
 from tests.until import until
 
@@ -36,11 +46,11 @@ async def pair(
     path: Path, of_master: Settings, of_slave: Settings
 ) -> AsyncIterator[tuple[Running, Running]]:
     """Run a master, and a slave that knows where it is."""
-    async with running(path / "master", **(FILES | dict(of_master))) as one:
-        known = {"haMasterAddress": server(one).address}
-        async with running(path / "slave", **(SLAVE | known | dict(of_slave))) as slave:
-            follower(slave).master_address = one.address
-            yield one, slave
+    async with (
+        running(path / "master", **(FILES | dict(of_master))) as one,
+        slave_of(one, path / "slave", **of_slave) as slave,
+    ):
+        yield one, slave
 
 
 def of_server(authority: Authority, *, client_auth: bool = False) -> dict[str, object]:
@@ -97,9 +107,7 @@ def test_a_slave_that_lags_far_copies_over_tls(tmp_path: Path, authority: Author
     async def run() -> None:
         async with running(tmp_path / "master", **(FILES | settings)) as one:
             await fill(one, *[LARGE] * 30)
-            known = {"haMasterAddress": server(one).address}
-            async with running(tmp_path / "slave", **(SLAVE | settings | known)) as slave:
-                follower(slave).master_address = one.address
+            async with slave_of(one, tmp_path / "slave", **settings) as slave:
                 await is_copied(one, slave)
 
     asyncio.run(run())
@@ -171,16 +179,19 @@ def test_a_java_master_receives_no_handshake(tmp_path: Path, authority: Authorit
         connections.append(number)
 
     async def run() -> None:
-        known = of_client(authority) | SLAVE
+        known, plain = of_client(authority) | SLAVE, {"haTlsEnable": False}
         async with (
             master(lead) as address,
-            running(tmp_path / "other", haTlsEnable=False) as answering,
+            running(tmp_path / "other", **(of_server(authority) | plain)) as answering,
             running(tmp_path / "slave", **(known | {"haMasterAddress": address})) as slave,
         ):
-            await until(lambda: "is not known" in (follower(slave).problem or ""))
+
+            async def says(reason: str) -> None:
+                await until(lambda: reason in (follower(slave).problem or ""))
+
+            await says("its master's address is not known")
             follower(slave).master_address = answering.address
-            await until(lambda: follower(slave).problem is not None)
-            await asyncio.sleep(1)
+            await says("does not accept TLS for replication")
             assert connections == []
 
     asyncio.run(run())

@@ -8,9 +8,9 @@ import time
 
 from tests.auth.forgeries import page
 from tests.auth.forgeries.run import run
+from tests.seeds import SPACING, first_seed, tell_violations
 
-NIGHTLY = 1_000_000
-DAY = 86_400
+NIGHTLY = SPACING
 
 
 def main() -> int:
@@ -20,15 +20,13 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=NIGHTLY, help="forgeries in all")
     parser.add_argument("--seed", type=int, help="another one each day without it")
     arguments = parser.parse_args()
-    day = int(time.time() // DAY) * 10_000_000
-    seed = day if arguments.seed is None else arguments.seed
-    start = time.monotonic()
+    seed, start = first_seed(arguments.seed), time.monotonic()
     outcome = run(arguments.count, seed, _tell)
     seconds = time.monotonic() - start
     if arguments.nightly:
         page.write(outcome, seed, seconds)
-    for line in outcome.violations[:20]:
-        print(line)
+    again = "python -m tests.auth.forgeries --count 1 --seed N"
+    tell_violations(outcome.violations[:20], again)
     print(f"{arguments.count:,} forgeries, {len(outcome.violations)} violations, {seconds:.0f} s")
     return 1 if outcome.violations else 0
 

@@ -42,7 +42,7 @@ def run(count: int, seed: int, progress: Callable[[int], object] = lambda _: Non
         gate = Gate(Path(directory))
         names = list(KINDS)
         for number in range(count):
-            kind = names[number % len(names)]
+            kind = names[(seed + number) % len(names)]
             wrong = one(gate, kind, seed + number, refusals)
             outcome.counts[kind] += 1
             if number % _HONEST == 0:
