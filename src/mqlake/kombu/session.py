@@ -266,8 +266,8 @@ class BrokerSession:
                 source.topic,
                 invisible=settings.visibility_timeout,
                 is_from_first=True,
-                tls=self._tls,
-                credentials=self._credentials,
+                tls=self._access.tls,
+                credentials=self._access.credentials,
             )
             await self._stack.enter_async_context(found)
         return found
