@@ -10,6 +10,7 @@ import pytest
 from hypothesis import settings
 
 from mqlake.programs import ports
+from tests import half_full_disk
 from tests.patience import connect_patiently
 from tests.skips import summary
 from tests.slow_machine import plugin as slow_machine
@@ -55,6 +56,7 @@ def pytest_configure(config: pytest.Config) -> None:
     ports.PORTS = ports.PORTS[worker * share : (worker + 1) * share]
     slow_machine.register(config)
     connect_patiently()
+    half_full_disk.use()
 
 
 def pytest_collection() -> None:

@@ -12,6 +12,7 @@ import pytest
 from mqlake.errors import DiskError, StoreError, SyncError
 from mqlake.storage.local_owned import LocalOwnedDirectory
 from mqlake.storage.owner_lock import LOCK_NAME
+from tests import half_full_disk
 
 
 @pytest.fixture
@@ -176,7 +177,8 @@ def test_what_is_missing_is_one_line(directory: LocalOwnedDirectory) -> None:
 
 
 def test_the_disk_has_room(directory: LocalOwnedDirectory) -> None:
-    usage = directory.usage()
+    with half_full_disk.real():
+        usage = directory.usage()
     assert 0 < usage.free < usage.total
     assert usage.used_ratio == 1 - usage.free / usage.total
 

@@ -14,7 +14,6 @@ from mqlake.broker.settings import BrokerSettings, make_broker_settings
 from mqlake.errors import StoreError
 from mqlake.namesrv.settings import NamesrvSettings
 from mqlake.storage.local_owned import LocalOwnedDirectory
-from mqlake.storage.protocol import DiskUsage
 from mqlake.store.append.message import Message
 from mqlake.store.bounds import Within, rules
 from mqlake.store.owned_store import OwnedStore
@@ -35,12 +34,6 @@ NOW = 1_800_000_000_000
 SECOND, HOUR = 1000, 3_600_000
 # Files of this size are made sparse; what an index of it costs has no place in a test.
 LARGEST = {"maxHashSlotNum": 10_000, "maxIndexNum": 10_000}
-
-
-@pytest.fixture(autouse=True)
-def half_full_disk(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A store on a fuller disk removes its oldest messages, whatever their age."""
-    monkeypatch.setattr(LocalOwnedDirectory, "usage", lambda _: DiskUsage(1 << 40, 1 << 39))
 
 
 def serve(store: OwnedStore) -> None:
