@@ -64,6 +64,17 @@ def pytest_collection() -> None:
     gc.disable()
 
 
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Make the directory of a test first, so that it is removed last.
+
+    A fixture that stops servers may not ask for the directory in which they write.
+    """
+    names: list[str] = getattr(item, "fixturenames", [])
+    if "tmp_path" in names:
+        names.remove("tmp_path")
+        names.insert(0, "tmp_path")
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with the longest files; all others keep their order."""
     places = {name: place for place, name in enumerate(FIRST)}
