@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from tests.structure.package import imports, modules
 
 ALLOWED = [
-    ["mqlake.kombu.channel", "mqlake.kombu.queues", "mqlake.kombu.transport"],
     ["mqlake.protocol.binary_header", "mqlake.protocol.command"],
     ["mqlake.remoting.connection", "mqlake.remoting.shared"],
 ]

@@ -35,7 +35,6 @@ SHORT = {
     "broker/state/client_clock.py",
     "broker/state/message_topics.py",
     "doctor/kernels.py",
-    "kombu/routing.py",
     "namesrv/access.py",
     "remoting/complaints.py",
     "replica/origin.py",

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import logging
-from collections import deque
 from collections.abc import Callable
+from functools import partial
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mqlake.errors import MqlakeError
 from mqlake.kombu.border import Payload, VirtualMessage
+from mqlake.kombu.cluster_transport import ClusterTransport
 from mqlake.kombu.errors import RequestRefusedError
+from mqlake.kombu.feed import Feed
 from mqlake.kombu.names import exchange_topic
 from mqlake.kombu.payloads import (
     delivery_time,
@@ -21,41 +23,11 @@ from mqlake.kombu.payloads import (
     payload_of,
 )
 from mqlake.kombu.queues import QueueChannel
-from mqlake.kombu.routing import matcher
-from mqlake.kombu.session import ChannelConsumer
 from mqlake.storage.clock import SystemClock
-from mqlake.workqueue.deliveries import Delivery, log_failures
-
-if TYPE_CHECKING:
-    from mqlake.kombu.transport import Transport
+from mqlake.workqueue.deliveries import Delivery
 
 _log = logging.getLogger(__name__)
 _tags = count(1)
-
-
-class Feed:
-    """One consumer of a channel.
-
-    Attributes:
-        subscription: the tasks that read for it, once started.
-        waiting: messages that have arrived for it and were not delivered.
-    """
-
-    def __init__(
-        self, channel: Channel, callback: Callable[[VirtualMessage], object], *, no_ack: bool
-    ) -> None:
-        self.channel, self.callback, self.no_ack = channel, callback, no_ack
-        self.subscription: ChannelConsumer | None = None
-        self.waiting: deque[tuple[Payload, Delivery | None]] = deque()
-
-    async def stop(self) -> None:
-        """Stop reading, and give back messages that were not delivered."""
-        if self.subscription is not None:
-            self.subscription.stop()
-        waiting = [delivery for _, delivery in self.waiting if delivery is not None]
-        self.waiting.clear()
-        backs = [delivery.give_back() for delivery in waiting]
-        await log_failures(backs, "a message was not given back, and is redelivered later")
 
 
 class Channel(QueueChannel):
@@ -64,7 +36,7 @@ class Channel(QueueChannel):
     supports_fanout = True
     do_restore = False  # The broker redelivers; `close` gives back unfinished messages.
 
-    def __init__(self, connection: Transport, **kwargs: Any) -> None:
+    def __init__(self, connection: ClusterTransport, **kwargs: Any) -> None:
         super().__init__(connection, **kwargs)
         self._window = connection.call(self._session.open_window)
         self._feeds: dict[str, Feed] = {}
@@ -138,7 +110,7 @@ class Channel(QueueChannel):
         **_: Any,
     ) -> None:
         """Consume a queue: messages arrive by `Transport.drain_events`."""
-        feed = Feed(self, callback, no_ack=no_ack)
+        feed = Feed(partial(self._message, no_ack=no_ack), callback)
 
         def arrive(payload: Payload, delivery: Delivery | None) -> None:
             feed.waiting.append((payload, delivery))
@@ -150,8 +122,8 @@ class Channel(QueueChannel):
         self._feeds[consumer_tag] = feed
         queues, run = self._transport.queues, self._transport.run
         for exchange, offsets in queues.followed.get(queue, {}).items():
-            selects = matcher(self.typeof(exchange), self.get_table(exchange), exchange, queue)
-            run(self._session.follow_exchange(feed.subscription, offsets, selects, arrive))
+            is_for_queue = self._selection(exchange, queue)
+            run(self._session.follow_exchange(feed.subscription, offsets, is_for_queue, arrive))
         if not queues.reads_own_topic(queue):
             return
         if queues.is_transient(queue):
@@ -168,17 +140,6 @@ class Channel(QueueChannel):
         self._tag_to_queue.pop(consumer_tag, None)
         if self._transport.thread.is_own:
             self._transport.run(feed.stop())
-
-    def deliver(self, feed: Feed) -> bool:
-        """Call a consumer with its next message; return whether it had one."""
-        try:
-            payload, delivery = feed.waiting.popleft()
-        except IndexError:
-            return False  # The consumer was cancelled, and its messages given back.
-        message = self._message(payload, delivery, no_ack=feed.no_ack)
-        if message is not None:
-            feed.callback(message)
-        return message is not None
 
     def basic_get(self, queue: str, no_ack: bool = False, **_: Any) -> VirtualMessage | None:
         """Return a message of a queue if it has one now."""

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
-from mqlake.kombu.border import VirtualChannel
+from mqlake.kombu.border import Payload, VirtualChannel
+from mqlake.kombu.cluster_transport import ClusterTransport
 from mqlake.kombu.errors import RequestRefusedError
 from mqlake.kombu.names import exchange_topic, queue_topic
+from mqlake.kombu.payloads import exchange_of, routing_key_of
 from mqlake.kombu.sources import TopicSource, fanout_source, own_source
-
-if TYPE_CHECKING:
-    from mqlake.kombu.transport import Transport
 
 
 class QueueChannel(VirtualChannel):
     """Declares queues: durable ones are topics, the others follow the topics of exchanges."""
 
-    def __init__(self, connection: Transport, **kwargs: Any) -> None:
+    def __init__(self, connection: ClusterTransport, **kwargs: Any) -> None:
         super().__init__(connection, **kwargs)
         self._transport, self._session = connection, connection.session
         self._settings = connection.settings
@@ -64,6 +64,20 @@ class QueueChannel(VirtualChannel):
             topic = exchange_topic(exchange, self._settings.topic_prefix)
             ends = self._transport.run(self._session.ends_of(topic))
             followed.setdefault(queue, {})[exchange] = ends
+
+    def _selection(self, exchange: str, queue: str) -> Callable[[Payload], bool]:
+        """Return a function that decides whether a message of an exchange is for a queue."""
+        kind = self.typeof(exchange)
+        bound = [row for row in self.get_table(exchange) if row[2] == queue]
+
+        def is_for_queue(payload: Payload) -> bool:
+            key = routing_key_of(payload)
+            if not exchange_of(payload):
+                # The message was sent to the queue itself, which reads nothing else.
+                return key == queue
+            return bool(kind.lookup(bound, exchange, key, None))
+
+        return is_for_queue
 
     def _has_queue(self, queue: str, **_: Any) -> bool:
         if self._transport.queues.is_transient(queue):
