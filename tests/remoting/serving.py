@@ -16,6 +16,7 @@ from mqlake.remoting.limits import Limits
 from mqlake.remoting.route import Check, Handler, Route
 from mqlake.remoting.server import RemotingServer
 from mqlake.remoting.tls.options import ClientTls, ServerTls
+from mqlake.store.bounds import networks
 
 PATIENCE = 200.0
 """Seconds to wait for an answer."""
@@ -48,10 +49,11 @@ async def serving(
     tls: ServerTls | None = None,
     client_tls: ClientTls | None = None,
     latencies: Latencies | None = None,
+    proxies: str = "",
 ) -> AsyncIterator[Served]:
     """Serve while the block runs."""
     routes = [Route(code, handler) for code, handler in handlers.items()]
-    server = RemotingServer(routes, limits, checks, tls, latencies)
+    server = RemotingServer(routes, limits, checks, tls, latencies, proxies=networks(proxies))
     client = RemotingClient(client_handlers, connect_timeout=PATIENCE, tls=client_tls)
     port = await server.start("127.0.0.1", 0)
     try:

@@ -51,6 +51,7 @@ from mqlake.remoting.server import RemotingServer
 from mqlake.storage.clock import Clock
 from mqlake.storage.protocol import OwnedDirectory
 from mqlake.store import MessageStore
+from mqlake.store.bounds import networks
 from mqlake.store.config.properties_file import PropertiesFile
 from mqlake.store.live_settings import LiveSettings
 from mqlake.store.port import Progress, Store, cut_log
@@ -226,6 +227,7 @@ class Broker:
             server_tls(settings),
             Latencies(slow) if slow or exporter != "DISABLE" else None,
             self.state.quotas,
+            proxies=networks(settings.proxy_protocol_addresses),
         )
         undo.push_async_callback(server.stop)
         self._live.on_change(

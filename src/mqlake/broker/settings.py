@@ -29,6 +29,7 @@ from mqlake.store.bounds import (
     ListenAddress,
     MetricLabels,
     Name,
+    Networks,
     Now,
     PathOrEmpty,
     PathText,
@@ -392,6 +393,11 @@ class BrokerSettings(ReplicationSettings, frozen=True, rename="camel", kw_only=T
     max_connection_memory: Now[Annotated[int, Within(_LEAST_MEMORY, 1 << 40)]] = 192 << 20
     """The maximum memory of all connections together. Above it, the connections that use the most
     memory are closed."""
+    proxy_protocol_addresses: Restart[Networks] = ""
+    """Addresses and networks of proxies, separated by `;`, whose connections may begin with a
+    header of the PROXY protocol, version 1 or 2, as HAProxy sends it before TLS. The address in it
+    counts as the client's. Other connections with such a header are closed, because anybody could
+    claim any address. `0.0.0.0/0;::/0` accepts it from everybody, as RocketMQ does."""
 
     # Monitoring
     metrics_exporter_type: Restart[Literal["DISABLE", "PROM"]] = "DISABLE"

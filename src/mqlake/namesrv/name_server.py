@@ -24,6 +24,7 @@ from mqlake.remoting.limits import Limits
 from mqlake.remoting.server import RemotingServer
 from mqlake.remoting.slices import Job
 from mqlake.storage.clock import Clock, SystemClock
+from mqlake.store.bounds import networks
 from mqlake.tls.settings import client_tls, server_tls
 
 _log: Final = logging.getLogger("mqlake.namesrv")
@@ -82,7 +83,8 @@ class NameServer:
         idle = state.settings.server_channel_max_idle_time_seconds
         limits = Limits(idle=idle, memory=_MEMORY)
         tls = server_tls(state.settings)
-        self._server = RemotingServer(self.routes, limits, access.checks, tls)
+        proxies = networks(state.settings.proxy_protocol_addresses)
+        self._server = RemotingServer(self.routes, limits, access.checks, tls, proxies=proxies)
         self._scan: asyncio.TimerHandle | None = None
 
     @property

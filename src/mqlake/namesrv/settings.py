@@ -17,6 +17,7 @@ from mqlake.store.bounds import (
     CountOrNone,
     Interval,
     ListenAddress,
+    Networks,
     PathOrEmpty,
     PathText,
     Port,
@@ -112,6 +113,13 @@ class NamesrvSettings(msgspec.Struct, frozen=True, rename="camel", kw_only=True)
     max_admin_body_size: Annotated[int, Within(4_096, 16_777_216)] = 2 << 20
     """Maximum bytes of the body of a request about users and ACLs."""
 
+    # Connections
+    proxy_protocol_addresses: Networks = ""
+    """Addresses and networks of proxies, separated by `;`, whose connections may begin with a
+    header of the PROXY protocol, version 1 or 2, as HAProxy sends it before TLS. The address in it
+    counts as the client's. Other connections with such a header are closed, because anybody could
+    claim any address. `0.0.0.0/0;::/0` accepts it from everybody, as RocketMQ does."""
+
     # TLS
     tls_server_mode: TlsMode = msgspec.field(default=TlsMode.PERMISSIVE, name="tls.server.mode")
     """Which connections are accepted: `disabled`: those without TLS; `enforcing`: those with TLS;
@@ -181,6 +189,7 @@ _OF_START = frozenset(
     if re.search("^tls[.]|auth", field.encode_name, re.IGNORECASE)
 )
 FIXED = _OF_START | {
+    "proxyProtocolAddresses",
     *("bindAddress", "listenPort", "configBlackList", "configStorePath", "kvConfigPath"),
 }
 """Settings that never change while a name server runs."""

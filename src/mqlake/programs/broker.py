@@ -158,6 +158,7 @@ class BrokerProgram:
                 bind_address=address,
                 listen_port=self._namesrv_port,
                 kv_config_path=str(self._settings.store_path / "config" / "kvConfig.json"),
+                proxy_protocol_addresses=self._settings.proxy_protocol_addresses,
                 **tls_fields(self._settings),
             )
         )

@@ -83,6 +83,7 @@ class Peer(asyncio.BufferedProtocol):
     Attributes:
         address: "ip:port" of the other side.
         local_port: the local port.
+        is_relayed: whether a proxy has yet to name its client (`ProxyDetection`).
         in_flight: requests of the other side that wait for `answer`.
         bodies: the total size of their bodies, in bytes.
         held: bytes of memory that are counted as held for the other side.
@@ -96,6 +97,7 @@ class Peer(asyncio.BufferedProtocol):
     def __init__(self, serve: Serve, shared: Shared) -> None:
         self.address = "not connected"
         self.local_port = 0
+        self.is_relayed = False
         self.in_flight = 0
         self.bodies = 0
         self.held = 0

@@ -20,6 +20,7 @@ from mqlake.remoting.latencies import Latencies
 from mqlake.remoting.limits import Limits
 from mqlake.remoting.listening import stop_listening
 from mqlake.remoting.memory_budget import MemoryBudget
+from mqlake.remoting.proxy_protocol.detection import Network, ProxyDetection
 from mqlake.remoting.quotas.quotas import Quotas
 from mqlake.remoting.route import Check, Route
 from mqlake.remoting.shared import Shared
@@ -45,6 +46,8 @@ class RemotingServer:
         latencies: measures requests; None if that is not wanted.
         quotas: limits addresses and users; None without such limits. Its checks must be among
             `checks`.
+        proxies: whose connections may begin with a header of the PROXY protocol, which names the
+            client; others that do are closed.
     """
 
     def __init__(
@@ -55,9 +58,11 @@ class RemotingServer:
         tls: ServerTls | None = None,
         latencies: Latencies | None = None,
         quotas: Quotas | None = None,
+        *,
+        proxies: Sequence[Network] = (),
     ) -> None:
         self._limits = limits or Limits()
-        self._quotas = quotas
+        self._quotas, self._proxies = quotas, proxies
         self._tls = ServerContexts(tls or ServerTls())
         self._dispatcher = Dispatcher(routes, self._limits, checks, latencies)
         self._servers: list[asyncio.Server] = []
@@ -141,12 +146,13 @@ class RemotingServer:
             await server.wait_closed()
         self._servers.clear()
 
-    def _accept(self) -> Peer | TlsDetection:
+    def _accept(self) -> ProxyDetection:
         assert self._shared is not None
         peer = Peer(self._dispatcher, self._shared)
-        if self._tls.mode is TlsMode.DISABLED:
-            return peer
-        return TlsDetection(peer, self._shared, self._tls)
+        following: Peer | TlsDetection = peer
+        if self._tls.mode is not TlsMode.DISABLED:
+            following = TlsDetection(peer, self._shared, self._tls)
+        return ProxyDetection(peer, following, self._shared, self._proxies)
 
     def _sweep_later(self) -> None:
         limits = [limit for limit in (self._limits.idle, self._limits.frame_time) if limit]

@@ -89,12 +89,17 @@ class Shared:
         self.tls = Below(loop, self.room, Handshakes(loop), limits.handshake)
 
     def opened(self, peer: Peer) -> str | None:
-        """Count a connection; return why it must be closed, None if the maximum allows it."""
+        """Count a connection; return why it must be closed, None if the maximum allows it.
+
+        The address of a proxy counts for nothing: each connection is its client's.
+        """
         owner, count = owner_of(peer.address), len(self.peers)
         refusal = self._shares.refusal(owner, count, self.connections, "connections")
+        if peer.is_relayed and count < self.connections:
+            refusal = None
         self.peers.add(peer)
         self._shares.add(owner)
-        if self.quotas is not None:
+        if self.quotas is not None and not peer.is_relayed:
             refusal = self.quotas.opened(peer) or refusal
         return refusal
 

@@ -64,7 +64,7 @@ class ReplicationSettings(StoreSettings, frozen=True, rename="camel", kw_only=Tr
     max_address_share: Now[Annotated[int, Within(1, 100)]] = 20
     """Percent of a limit for all clients. While more than half of the limit is in use, the clients
     of one address together can add entries only until they have this share. Set it to 100 if all
-    clients connect through one proxy."""
+    clients connect through one proxy that does not name them (`proxyProtocolAddresses`)."""
 
     # Replication
     ha_listen_port: Restart[Port] = 0
