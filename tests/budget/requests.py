@@ -14,7 +14,7 @@ from mqlake.formats.config.subscription_group import SubscriptionGroup
 from mqlake.formats.config.topics import Topic
 from mqlake.formats.message_batch import encode_batch
 from mqlake.protocol.bodies.groups import GroupConfigs, GroupNames, TopicNames
-from mqlake.protocol.bodies.groups import TopicConfigs as TopicList
+from mqlake.protocol.bodies.groups import TopicConfigList as TopicList
 from mqlake.protocol.bodies.heartbeat import (
     CheckClient,
     ConsumerData,

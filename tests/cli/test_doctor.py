@@ -7,17 +7,17 @@ from pathlib import Path
 import pytest
 
 from mqlake.doctor import examine
-from mqlake.doctor.finding import Finding, State
+from mqlake.doctor.finding import CheckResult, Severity
 from tests.cli.conftest import Mqlake
 
 
-def found(monkeypatch: pytest.MonkeyPatch, *findings: Finding) -> None:
+def found(monkeypatch: pytest.MonkeyPatch, *findings: CheckResult) -> None:
     monkeypatch.setattr(examine, "examine", lambda *_, **__: iter(findings))
 
 
-FINE = Finding("python", State.OK, "CPython 3.11")
-NOTE = Finding("kernels", State.NOTE, "not compiled yet", "compile them")
-BAD = Finding("java", State.PROBLEM, "no Java", "install Java")
+FINE = CheckResult("python", Severity.OK, "CPython 3.11")
+NOTE = CheckResult("kernels", Severity.NOTE, "not compiled yet", "compile them")
+BAD = CheckResult("java", Severity.PROBLEM, "no Java", "install Java")
 
 
 def test_the_exit_code_is_one_if_there_is_a_problem(

@@ -7,7 +7,7 @@ from itertools import product
 import pytest
 
 from mqlake.client import ClientTls, Credentials, Verify
-from mqlake.client.access import Access, access_of
+from mqlake.client.access import ClientAccess, access_of
 from mqlake.client.access_options import OF_TLS, OPTIONS
 from mqlake.errors import MqlakeError
 
@@ -17,31 +17,31 @@ SECRET = "hunter2-secret"
 @pytest.mark.parametrize(
     ("given", "environment", "found"),
     [
-        ({}, {}, Access()),
-        ({"tls": "true"}, {}, Access(tls=ClientTls())),
-        ({"tls": "FALSE"}, {"MQLAKE_TLS_CA": "/ca"}, Access()),
-        ({}, {"MQLAKE_TLS": "1"}, Access(tls=ClientTls())),
-        ({}, {"MQLAKE_TLS": "0"}, Access()),
-        ({"tlsCa": "/ca"}, {"MQLAKE_TLS": "0"}, Access(tls=ClientTls(ca="/ca"))),
-        ({"tlsVerify": "Ca"}, {}, Access(tls=ClientTls(verify=Verify.CA))),
-        ({}, {"MQLAKE_TLS_KEY_PASSWORD": "p"}, Access()),
-        ({"tlsKeyPassword": "", "tlsCa": "", "tls": ""}, {}, Access()),
-        ({"tlsKeyPassword": "p"}, {}, Access(tls=ClientTls(key_password="p"))),
+        ({}, {}, ClientAccess()),
+        ({"tls": "true"}, {}, ClientAccess(tls=ClientTls())),
+        ({"tls": "FALSE"}, {"MQLAKE_TLS_CA": "/ca"}, ClientAccess()),
+        ({}, {"MQLAKE_TLS": "1"}, ClientAccess(tls=ClientTls())),
+        ({}, {"MQLAKE_TLS": "0"}, ClientAccess()),
+        ({"tlsCa": "/ca"}, {"MQLAKE_TLS": "0"}, ClientAccess(tls=ClientTls(ca="/ca"))),
+        ({"tlsVerify": "Ca"}, {}, ClientAccess(tls=ClientTls(verify=Verify.CA))),
+        ({}, {"MQLAKE_TLS_KEY_PASSWORD": "p"}, ClientAccess()),
+        ({"tlsKeyPassword": "", "tlsCa": "", "tls": ""}, {}, ClientAccess()),
+        ({"tlsKeyPassword": "p"}, {}, ClientAccess(tls=ClientTls(key_password="p"))),
         (
             {"tlsCert": "/c", "tlsKey": "/k"},
             {"MQLAKE_TLS_KEY_PASSWORD": "p", "MQLAKE_TLS_CERT": "/other"},
-            Access(tls=ClientTls(cert="/c", key="/k", key_password="p")),
+            ClientAccess(tls=ClientTls(cert="/c", key="/k", key_password="p")),
         ),
         (
             {"accessKey": "orders"},
             {"MQLAKE_ACCESS_KEY": "other", "MQLAKE_SECRET_KEY": "s"},
-            Access(credentials=Credentials("orders", "s")),
+            ClientAccess(credentials=Credentials("orders", "s")),
         ),
-        ({"nameServer": "a:1", "path": "/p"}, {"PATH": "/bin"}, Access()),
+        ({"nameServer": "a:1", "path": "/p"}, {"PATH": "/bin"}, ClientAccess()),
     ],
 )
 def test_what_options_describe(
-    given: dict[str, str], environment: dict[str, str], found: Access
+    given: dict[str, str], environment: dict[str, str], found: ClientAccess
 ) -> None:
     assert access_of(given, environment) == found
 

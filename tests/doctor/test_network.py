@@ -7,7 +7,7 @@ import socket
 import pytest
 
 from mqlake.doctor import network
-from mqlake.doctor.finding import State
+from mqlake.doctor.finding import Severity
 from mqlake.doctor.network import name_servers, ports
 from tests.broker.running import next_port
 
@@ -19,8 +19,8 @@ def test_a_port_in_use_is_a_note(monkeypatch: pytest.MonkeyPatch) -> None:
         taken.listen()
         monkeypatch.setattr(network, "PORTS", {port: "broker"})
         found = ports()
-    assert (found.state, found.found) == (State.NOTE, f"in use: {port} (broker)")
-    assert ports().state is State.OK
+    assert (found.state, found.found) == (Severity.NOTE, f"in use: {port} (broker)")
+    assert ports().state is Severity.OK
 
 
 def test_a_name_server_accepts_connections_or_is_a_problem() -> None:
@@ -31,6 +31,6 @@ def test_a_name_server_accepts_connections_or_is_a_problem() -> None:
         server.listen()
         (answers,) = name_servers([f"127.0.0.1:{port}"])
     refused, odd, high = name_servers([f"127.0.0.1:{port}", "nothing", "127.0.0.1:99999"])
-    assert answers.state is State.OK
-    assert (refused.state, refused.found) == (State.PROBLEM, "no connection: Connection refused")
-    assert {odd.state, high.state} == {State.PROBLEM}
+    assert answers.state is Severity.OK
+    assert (refused.state, refused.found) == (Severity.PROBLEM, "no connection: Connection refused")
+    assert {odd.state, high.state} == {Severity.PROBLEM}

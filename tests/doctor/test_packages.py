@@ -7,7 +7,7 @@ from importlib.metadata import PackageNotFoundError, requires
 import pytest
 
 from mqlake.doctor import packages
-from mqlake.doctor.finding import State
+from mqlake.doctor.finding import Severity
 from mqlake.doctor.packages import Requirement, extras, is_older, python, requirements
 
 LINES = [
@@ -67,15 +67,15 @@ def test_a_missing_package_is_a_note_and_an_old_one_a_problem(
     monkeypatch.setattr(packages, "version", version)
     monkeypatch.setattr(packages, "requires", lambda _: LINES)
     found = {each.name: each for each in extras()}
-    assert found["extra store"].state is State.PROBLEM
+    assert found["extra store"].state is Severity.PROBLEM
     assert found["extra store"].found == "too old: numpy 1.26.4 (it needs 2.0)"
     assert found["extra store"].mend == "pip install 'mqlake[store]' --upgrade"
-    assert found["extra iceberg"].state is State.OK
-    assert found["extra uvloop"].state is State.NOTE
+    assert found["extra iceberg"].state is Severity.OK
+    assert found["extra uvloop"].state is Severity.NOTE
     assert found["extra uvloop"].mend == "pip install 'mqlake[uvloop]'"
 
 
 def test_the_python_that_runs_is_new_enough(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert python().state is State.OK
+    assert python().state is Severity.OK
     monkeypatch.setattr(packages, "OLDEST_PYTHON", (4, 0))
-    assert python().state is State.PROBLEM
+    assert python().state is Severity.PROBLEM

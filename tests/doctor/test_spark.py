@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from mqlake.doctor import spark as checks
-from mqlake.doctor.finding import State
+from mqlake.doctor.finding import Severity
 from mqlake.errors import JobError
 from mqlake.spark import java, session
 from tests.spark.servers import quick_environment
@@ -21,9 +21,9 @@ print(found.state, found.found)
 """
 
 
-@pytest.mark.parametrize(("installed", "state"), [(True, State.PROBLEM), (False, State.NOTE)])
+@pytest.mark.parametrize(("installed", "state"), [(True, Severity.PROBLEM), (False, Severity.NOTE)])
 def test_missing_java_is_a_problem_if_spark_is_installed(
-    monkeypatch: pytest.MonkeyPatch, installed: bool, state: State
+    monkeypatch: pytest.MonkeyPatch, installed: bool, state: Severity
 ) -> None:
     def missing() -> None:
         raise JobError("Spark needs Java 17 or newer")
@@ -41,7 +41,7 @@ def test_a_spark_that_does_not_start_is_one_line(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(session, "open_session", refuse)
     found = checks.spark()
     assert (found.state, found.found) == (
-        State.PROBLEM,
+        Severity.PROBLEM,
         "it does not start: no room for Spark",
     )
 

@@ -12,7 +12,7 @@ from kombu import Connection, Exchange, Queue
 import mqlake.kombu  # noqa: F401 (registers the schemes)
 from mqlake.admin.acls import Grant
 from mqlake.client import Credentials
-from mqlake.client.access import Access
+from mqlake.client.access import ClientAccess
 from mqlake.errors import MqlakeError
 from mqlake.kombu.blocking_connection import BlockingConnection
 from mqlake.kombu.errors import RequestRefusedError
@@ -58,7 +58,7 @@ def test_without_tls_nothing_is_reached(running: RunningBroker) -> None:
 
 def test_a_blocking_connection(running: RunningBroker, authority: Authority) -> None:
     tls = ClientTls(ca=authority.ca)
-    with BlockingConnection(running.address, PATIENCE, Access(tls=tls)) as connection:
+    with BlockingConnection(running.address, PATIENCE, ClientAccess(tls=tls)) as connection:
         for _ in range(3):
             assert connection.is_usable
             answer = connection.request(request(RequestCode.GET_BROKER_RUNTIME_INFO))
@@ -69,12 +69,12 @@ def test_a_blocking_connection(running: RunningBroker, authority: Authority) -> 
 @pytest.mark.parametrize("tls", [ClientTls(), ClientTls(verify=Verify.CA)])
 def test_strange_authorities_are_refused(running: RunningBroker, tls: ClientTls) -> None:
     with pytest.raises(ConnectionFailedError, match="certificate verify failed"):
-        BlockingConnection(running.address, PATIENCE, Access(tls=tls))
+        BlockingConnection(running.address, PATIENCE, ClientAccess(tls=tls))
 
 
 def test_a_connection_that_the_broker_has_closed_is_not_usable(authority: Authority) -> None:
     with broker(**authority.settings()) as running:
-        access = Access(tls=ClientTls(ca=authority.ca))
+        access = ClientAccess(tls=ClientTls(ca=authority.ca))
         connection = BlockingConnection(running.address, PATIENCE, access)
         assert connection.is_usable
     with connection:

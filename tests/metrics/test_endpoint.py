@@ -10,16 +10,16 @@ import pytest
 
 from mqlake.errors import MqlakeError
 from mqlake.metrics import endpoint
-from mqlake.metrics.endpoint import LONGEST_REQUEST, MOST_OF_ADDRESS, Endpoint, Page
+from mqlake.metrics.endpoint import LONGEST_REQUEST, MOST_OF_ADDRESS, Endpoint, HttpResponse
 
 HOST = "127.0.0.1"
 
 
-async def page() -> Page:
-    return Page(b"content")
+async def page() -> HttpResponse:
+    return HttpResponse(b"content")
 
 
-async def broken() -> Page:
+async def broken() -> HttpResponse:
     raise ValueError("secret")
 
 

@@ -9,7 +9,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from mqlake.metrics.exposition import encode
 from mqlake.metrics.histogram import Histogram
-from mqlake.metrics.metric import Kind, Metric, Sample, counter, gauge, histogram
+from mqlake.metrics.metric import Metric, MetricType, Sample, counter, gauge, histogram
 
 
 @pytest.mark.parametrize(
@@ -29,14 +29,14 @@ def test_the_name_ends_with_the_unit_and_total(metric: Metric, name: str) -> Non
 
 
 @given(
-    st.sampled_from([Kind.GAUGE, Kind.COUNTER]),
+    st.sampled_from([MetricType.GAUGE, MetricType.COUNTER]),
     st.dictionaries(
         st.tuples(st.text(), st.text()), st.floats(0, 1e15, allow_nan=False), max_size=5
     ),
     st.text(),
 )
 def test_every_label_and_value_is_read_back(
-    kind: Kind, values: dict[tuple[str, str], float], cluster: str
+    kind: MetricType, values: dict[tuple[str, str], float], cluster: str
 ) -> None:
     metric = Metric("m", kind, "Help \\ with\nlines.", labels=("topic", "group"))
     samples = [Sample(metric, value, labels) for labels, value in values.items()]

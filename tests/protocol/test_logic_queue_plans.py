@@ -9,13 +9,13 @@ import pytest
 
 from mqlake.errors import FormatError
 from mqlake.protocol.bodies.static_topics import MappedTopic
-from mqlake.protocol.logic_queue_plans import Plan, next_block, plan_move, plan_queues
+from mqlake.protocol.logic_queue_plans import LogicQueuePlan, next_block, plan_move, plan_queues
 from mqlake.protocol.logic_queues import mapping_fault
 
 NOW = 1_700_000_000_000
 
 
-def leaders(plan: Plan) -> dict[int, str]:
+def leaders(plan: LogicQueuePlan) -> dict[int, str]:
     return {
         queue_id: items[-1].bname
         for name, topic in plan.topics.items()
@@ -24,7 +24,7 @@ def leaders(plan: Plan) -> dict[int, str]:
     }
 
 
-def is_consistent(plan: Plan, count: int) -> bool:
+def is_consistent(plan: LogicQueuePlan, count: int) -> bool:
     """Whether each queue has one leader, and no queue of a broker is used twice."""
     mappings = [topic.mapping for topic in plan.topics.values() if topic.mapping]
     assert {mapping_fault(mapping, 65_535) for mapping in mappings} == {None}
@@ -42,7 +42,7 @@ def is_consistent(plan: Plan, count: int) -> bool:
     return set(leaders(plan)) == set(range(count)) and set(places.values()) <= {1}
 
 
-def decided(plan: Plan) -> dict[str, MappedTopic]:
+def decided(plan: LogicQueuePlan) -> dict[str, MappedTopic]:
     """Return the topics of a plan with offsets where it has none yet."""
     found: dict[str, MappedTopic] = {}
     for name, topic in plan.topics.items():

@@ -14,7 +14,7 @@ from mqlake.protocol.replication import (
     LONGEST_BODY,
     NOT_COUNTED,
     REPORT_SIZE,
-    FrameReader,
+    MasterFrameReader,
     Piece,
     ReportReader,
     encode_head,
@@ -63,7 +63,7 @@ def test_frames_may_be_cut_anywhere(start: int, bodies: list[bytes], at: list[in
     for body in bodies:
         data += encode_head(offset, len(body)) + body
         offset = min(offset + len(body), (1 << 63) - 1 - LONGEST_BODY)
-    reader, joined, beats = FrameReader(), b"", 0
+    reader, joined, beats = MasterFrameReader(), b"", 0
     for part in cut(data, at):
         for piece in reader.feed(part):
             joined += piece.data
@@ -74,7 +74,7 @@ def test_frames_may_be_cut_anywhere(start: int, bodies: list[bytes], at: list[in
 
 @given(st.lists(st.integers(0, 60)))
 def test_pieces_say_where_they_are(at: list[int]) -> None:
-    reader, found = FrameReader(), {}
+    reader, found = MasterFrameReader(), {}
     for part in cut(encode_head(100, 30) + bytes(range(30)), at):
         for piece in reader.feed(part):
             found |= {piece.offset + n: byte for n, byte in enumerate(piece.data)}
@@ -86,11 +86,11 @@ def test_pieces_say_where_they_are(at: list[int]) -> None:
 )
 def test_a_head_that_is_none_is_refused(head: bytes) -> None:
     with pytest.raises(FormatError, match="frame"):
-        list(FrameReader().feed(head))
+        list(MasterFrameReader().feed(head))
 
 
 def test_a_huge_length_takes_no_memory() -> None:
-    reader = FrameReader()
+    reader = MasterFrameReader()
     (piece,) = reader.feed(encode_head(7, LONGEST_BODY) + b"abc")
     assert (piece.offset, bytes(piece.data)) == (7, b"abc")
 

@@ -11,14 +11,14 @@ from mqlake.protocol.codes import ResponseCode
 from mqlake.protocol.errors import RemotingError
 from mqlake.replication.group import Group
 from mqlake.replication.in_sync_watch import InSyncWatch
-from mqlake.replication.term import RefusedError, Term
+from mqlake.replication.term import ChangeRefusedError, MasterTerm
 from mqlake.store.replication.epochs import Epochs
 from mqlake.store.replication.in_sync_set import InSyncSet
 from tests import simulated
 from tests.crash.disk import RecordedDisk
 from tests.until import until
 
-ALONE = Term(1, 1, "127.0.0.1:1", frozenset({1}), 1)
+ALONE = MasterTerm(1, 1, "127.0.0.1:1", frozenset({1}), 1)
 BOTH = ALONE._replace(members=frozenset({1, 2}), version=2)
 
 
@@ -32,7 +32,7 @@ class Watched:
 
     watch: InSyncWatch
 
-    def __init__(self, answers: list[Term | Exception], term: Term = ALONE) -> None:
+    def __init__(self, answers: list[MasterTerm | Exception], term: MasterTerm = ALONE) -> None:
         self.asked: list[set[int]] = []
         self.answers = answers
         self.connections: list[Any] = []
@@ -52,7 +52,7 @@ class Watched:
         self.watch = InSyncWatch(settings, store, group, self.set, self.connections)
         self.watch.start()
 
-    async def _alter(self, _term: Term, members: Iterable[int], _version: int) -> Term:
+    async def _alter(self, _term: MasterTerm, members: Iterable[int], _version: int) -> MasterTerm:
         self.asked.append(set(members))
         answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
         if isinstance(answer, Exception):
@@ -89,26 +89,28 @@ def test_who_may_have_become_a_member_counts_until_the_controller_says_otherwise
         watched.connections.clear()
         watched.watch.look()
         assert watched.set.counted == {2}
-        watched.answers[:] = [RefusedError("as it is already", ALONE)]
+        watched.answers[:] = [ChangeRefusedError("as it is already", ALONE)]
         await until(lambda: watched.set.counted == frozenset())
 
     watching(watched, test)
 
 
 def test_a_set_of_another_master_is_not_taken_over() -> None:
-    watched = Watched([RefusedError("another epoch", Term(2, 2, "", frozenset({2}), 9))], BOTH)
+    watched = Watched(
+        [ChangeRefusedError("another epoch", MasterTerm(2, 2, "", frozenset({2}), 9))], BOTH
+    )
 
     async def test() -> None:
         await until(lambda: watched.asked)
         await asyncio.sleep(0)
-        watched.watch.take(Term(2, 2, "", frozenset({2}), 9))
+        watched.watch.take(MasterTerm(2, 2, "", frozenset({2}), 9))
         assert (watched.set.members, watched.set.version) == (BOTH.members, BOTH.version)
 
     watching(watched, test)
 
 
 def test_who_cannot_join_keeps_nobody_in() -> None:
-    refusal = RefusedError("broker 3 is not alive", BOTH)
+    refusal = ChangeRefusedError("broker 3 is not alive", BOTH)
     alone = BOTH._replace(members=frozenset({1}), version=3)
     watched = Watched([alone, refusal], BOTH)
 
@@ -124,7 +126,7 @@ def test_who_cannot_join_keeps_nobody_in() -> None:
 def test_who_is_dead_at_the_controller_keeps_nobody_in() -> None:
     """Brokers 2 and 3 are connected, 4 is gone, and the controller takes 3 for dead."""
     four = ALONE._replace(members=frozenset({1, 2, 3, 4}), version=2)
-    dead = RefusedError("broker 3 is not alive", four, is_of_dead=True)
+    dead = ChangeRefusedError("broker 3 is not alive", four, is_of_dead=True)
     watched = Watched([dead, dead, four._replace(members=frozenset({1, 2}), version=3)], four)
 
     async def test() -> None:

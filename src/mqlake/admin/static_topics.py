@@ -16,7 +16,7 @@ from mqlake.protocol.body import encode_body
 from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.errors import RemotingError
 from mqlake.protocol.headers.admin import CreateTopicHeader, TopicNameHeader
-from mqlake.protocol.logic_queue_plans import Plan, next_block, plan_move, plan_queues
+from mqlake.protocol.logic_queue_plans import LogicQueuePlan, next_block, plan_move, plan_queues
 from mqlake.protocol.logic_queues import is_decided, logical_offset
 from mqlake.storage.clock import SystemClock
 
@@ -132,7 +132,7 @@ def _addresses(data: object) -> dict[int, str]:
     return getattr(data, "broker_addrs", {})
 
 
-def _with_all(plan: Plan, masters: dict[str, MasterBroker]) -> dict[str, MappedTopic]:
+def _with_all(plan: LogicQueuePlan, masters: dict[str, MasterBroker]) -> dict[str, MappedTopic]:
     """Return a plan's topics, with an empty mapping for each other broker of the cluster."""
     topics = dict(plan.topics)
     if missing := topics.keys() - masters.keys():

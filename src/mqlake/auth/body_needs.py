@@ -12,7 +12,7 @@ from typing import Final, TypeVar
 from mqlake.auth.needs import CREATE, DELETE, SUB, UPDATE, Need, Question, topic_needs
 from mqlake.auth.resource import Kind
 from mqlake.formats.config.subscription_group import SubscriptionGroup
-from mqlake.protocol.bodies.groups import GroupConfigs, GroupNames, TopicConfigs, TopicNames
+from mqlake.protocol.bodies.groups import GroupConfigs, GroupNames, TopicConfigList, TopicNames
 from mqlake.protocol.bodies.heartbeat import CheckClient, Heartbeat
 from mqlake.protocol.bodies.locks import LockQueues
 from mqlake.protocol.bodies.pop import AssignmentQuery, BatchAcks, RequestMode
@@ -68,7 +68,7 @@ def of_locks(question: Question) -> Iterator[Need]:
 
 def of_topic_list(question: Question) -> Iterator[Need]:
     """UPDATE_AND_CREATE_TOPIC_LIST: each topic."""
-    for topic in _body(TopicConfigs, question).topic_config_list:
+    for topic in _body(TopicConfigList, question).topic_config_list:
         yield from topic_needs(topic.topic_name, CREATE)
 
 

@@ -14,7 +14,7 @@ import typer
 from mqlake.client import access_options as options
 
 if TYPE_CHECKING:
-    from mqlake.client.access import Access
+    from mqlake.client.access import ClientAccess
 
 
 def _option(option: options.AccessOption, metavar: str | None = "FILE", more: str = "") -> Any:
@@ -38,7 +38,7 @@ Key = Annotated[str, _option(options.KEY, more=_PASSWORD)]
 Verify = Annotated[Literal["full", "ca", "none"] | None, _option(options.VERIFY, None)]
 
 
-class _Given:
+class _AccessOptions:
     """What the options say; a process runs one command at a time."""
 
     values: dict[str, str] = {}  # noqa: RUF012 (it is replaced, not changed)
@@ -53,10 +53,10 @@ def choose(*, tls: bool, ca: str, cert: str, key: str, verify: str | None) -> No
         options.KEY: key,
         options.VERIFY: verify or "",
     }
-    _Given.values = {option.name: text for option, text in given.items() if text}
+    _AccessOptions.values = {option.name: text for option, text in given.items() if text}
 
 
-def chosen() -> Access:
+def chosen() -> ClientAccess:
     """Return how the command's connections are opened.
 
     Raises:
@@ -65,4 +65,4 @@ def chosen() -> Access:
     """
     from mqlake.client.access import access_of
 
-    return access_of(_Given.values, os.environ)
+    return access_of(_AccessOptions.values, os.environ)

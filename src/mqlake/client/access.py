@@ -27,7 +27,7 @@ from mqlake.remoting.tls.options import ClientTls, Verify
 _BOOLEANS: Final = {"1": "true", "0": "false"}
 
 
-class Access(msgspec.Struct, frozen=True, kw_only=True):
+class ClientAccess(msgspec.Struct, frozen=True, kw_only=True):
     """How all connections of a client are opened. Its `repr` shows no secret.
 
     Attributes:
@@ -39,7 +39,7 @@ class Access(msgspec.Struct, frozen=True, kw_only=True):
     credentials: Credentials | None = None
 
 
-def access_of(given: Mapping[str, str], environment: Mapping[str, str]) -> Access:
+def access_of(given: Mapping[str, str], environment: Mapping[str, str]) -> ClientAccess:
     """Return the access that options describe.
 
     Args:
@@ -58,7 +58,7 @@ def access_of(given: Mapping[str, str], environment: Mapping[str, str]) -> Acces
     values[TLS.name] = _BOOLEANS.get(values.get(TLS.name, ""), values.get(TLS.name, ""))
     for option in (TLS, VERIFY):
         _check(option, values)
-    return Access(tls=_tls(values, given), credentials=_credentials(values))
+    return ClientAccess(tls=_tls(values, given), credentials=_credentials(values))
 
 
 def _check(option: AccessOption, values: dict[str, str]) -> None:

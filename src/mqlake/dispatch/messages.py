@@ -74,7 +74,7 @@ _ENTRIES, _NAME, _VALUE = (_NODE["properties"] + place for place in (1, 2, 3))
 _TAGS, _KEY = _NODE["tags"], _NODE["keys"] + 1
 
 
-class _Head(NamedTuple):
+class _MessageTemplate(NamedTuple):
     """The bytes before the columns, and the positions in them of what differs between batches."""
 
     template: Bytes
@@ -88,7 +88,7 @@ class _Head(NamedTuple):
 
 
 @cache
-def _head() -> _Head:
+def _head() -> _MessageTemplate:
     """Return the head of a batch that pyarrow has written.
 
     The batch has a row and a body, because flatbuffers leave out fields that are 0.
@@ -103,7 +103,7 @@ def _head() -> _Head:
     nodes = _pointed(data, _field(data, batch, _NODES))
     buffers = _pointed(data, _field(data, batch, _BUFFERS))
     (arrays,) = struct.unpack_from("<I", data, nodes)
-    return _Head(
+    return _MessageTemplate(
         np.frombuffer(bytes(data[:end]), np.uint8),
         arrays,
         nodes + 4,

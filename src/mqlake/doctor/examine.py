@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from mqlake.doctor.finding import Finding
+from mqlake.doctor.finding import CheckResult
 from mqlake.doctor.kernels import kernels
 from mqlake.doctor.machine import disk, open_files
 from mqlake.doctor.network import name_servers, ports
@@ -15,7 +15,7 @@ from mqlake.doctor.spark import java, spark
 
 def examine(
     store: Path, addresses: Sequence[str] = (), *, starts_spark: bool = False
-) -> Iterator[Finding]:
+) -> Iterator[CheckResult]:
     """Yield what each check finds; nothing is changed.
 
     Args:

@@ -7,7 +7,7 @@ from enum import StrEnum
 import msgspec
 
 
-class State(StrEnum):
+class Severity(StrEnum):
     """How much a finding matters."""
 
     OK = "ok"
@@ -17,7 +17,7 @@ class State(StrEnum):
     """Something fails that is installed, or was asked for."""
 
 
-class Finding(msgspec.Struct, frozen=True):
+class CheckResult(msgspec.Struct, frozen=True):
     """What a check found, and how to mend it.
 
     Attributes:
@@ -28,6 +28,6 @@ class Finding(msgspec.Struct, frozen=True):
     """
 
     name: str
-    state: State
+    state: Severity
     found: str
     mend: str = ""

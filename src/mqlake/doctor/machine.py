@@ -8,7 +8,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from mqlake.doctor.finding import Finding, State
+from mqlake.doctor.finding import CheckResult, Severity
 from mqlake.errors import DiskError
 from mqlake.storage.local_owned import LocalOwnedDirectory
 from mqlake.store.retention.plan import ratios, used_percent
@@ -21,7 +21,7 @@ SLOW_SYNC = 0.02
 _SYNCS = 5
 
 
-def disk(directory: Path) -> Finding:
+def disk(directory: Path) -> CheckResult:
     """Report how full the disk of a directory is, and how long a sync takes there."""
     name, place = f"disk of {directory}", _existing(directory)
     try:
@@ -30,31 +30,31 @@ def disk(directory: Path) -> Finding:
     except (OSError, DiskError) as error:
         mend = "choose a directory that this user can write"
         reason = getattr(error, "strerror", None) or str(error)
-        return Finding(name, State.PROBLEM, f"it cannot be written: {reason}", mend)
+        return CheckResult(name, Severity.PROBLEM, f"it cannot be written: {reason}", mend)
     used, bounds = used_percent(usage), ratios(StoreSettings())
     found = f"{used} % used, {usage.free / 2**30:.1f} GiB free, a sync takes "
     found += f"{seconds * 1000:.1f} ms"
     if used > bounds.warning:
         mend = f"make room: above {bounds.warning} %, a broker accepts no messages"
-        return Finding(name, State.PROBLEM, found, mend)
+        return CheckResult(name, Severity.PROBLEM, found, mend)
     if used > bounds.most_used:
         mend = f"make room: above {bounds.most_used} %, a broker removes expired files at any hour"
-        return Finding(name, State.NOTE, found, mend)
+        return CheckResult(name, Severity.NOTE, found, mend)
     if seconds > SLOW_SYNC:
-        return Finding(name, State.NOTE, found, "with SYNC_FLUSH, each send waits that long")
-    return Finding(name, State.OK, found)
+        return CheckResult(name, Severity.NOTE, found, "with SYNC_FLUSH, each send waits that long")
+    return CheckResult(name, Severity.OK, found)
 
 
-def open_files() -> Finding:
+def open_files() -> CheckResult:
     """Report how many files a process may open: the hard limit, which a broker raises itself to."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     if most == resource.RLIM_INFINITY:
-        return Finding("open files", State.OK, "no limit")
+        return CheckResult("open files", Severity.OK, "no limit")
     found = f"a process may open {most:,}"
     if most < FEWEST_FILES:
         mend = f"ulimit -Hn {FEWEST_FILES}, or LimitNOFILE={FEWEST_FILES} in the systemd unit"
-        return Finding("open files", State.NOTE, found, mend)
-    return Finding("open files", State.OK, found)
+        return CheckResult("open files", Severity.NOTE, found, mend)
+    return CheckResult("open files", Severity.OK, found)
 
 
 def _existing(directory: Path) -> Path:

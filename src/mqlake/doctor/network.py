@@ -6,7 +6,7 @@ import socket
 from collections.abc import Iterator, Sequence
 
 from mqlake.broker.settings import FAST_PORT_DISTANCE, BrokerSettings
-from mqlake.doctor.finding import Finding, State
+from mqlake.doctor.finding import CheckResult, Severity
 from mqlake.errors import MqlakeError
 from mqlake.namesrv.settings import NamesrvSettings
 from mqlake.remoting.client import split_address
@@ -22,27 +22,27 @@ PORTS = {
 _SECONDS = 3.0
 
 
-def ports() -> Finding:
+def ports() -> CheckResult:
     """Report which of the default ports are in use."""
     used = [f"{port} ({what})" for port, what in PORTS.items() if _is_used(port)]
     if not used:
         listed = ", ".join(map(str, PORTS))
-        return Finding("ports", State.OK, f"free: {listed}")
+        return CheckResult("ports", Severity.OK, f"free: {listed}")
     found = f"in use: {', '.join(used)}"
     mend = "if this is not your broker: mqlake broker --port PORT, mqlake namesrv --port PORT"
-    return Finding("ports", State.NOTE, found, mend)
+    return CheckResult("ports", Severity.NOTE, found, mend)
 
 
-def name_servers(addresses: Sequence[str]) -> Iterator[Finding]:
+def name_servers(addresses: Sequence[str]) -> Iterator[CheckResult]:
     """Report for each "host:port" whether it accepts a connection."""
     for address in addresses:
         name = f"name server {address}"
         try:
             with socket.create_connection(split_address(address), _SECONDS):
-                yield Finding(name, State.OK, "it accepts connections")
+                yield CheckResult(name, Severity.OK, "it accepts connections")
         except (OSError, MqlakeError) as error:
             reason = getattr(error, "strerror", None) or str(error)
-            yield Finding(name, State.PROBLEM, f"no connection: {reason}", "mqlake namesrv")
+            yield CheckResult(name, Severity.PROBLEM, f"no connection: {reason}", "mqlake namesrv")
 
 
 def _is_used(port: int) -> bool:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, requires, version
 from typing import NamedTuple
 
-from mqlake.doctor.finding import Finding, State
+from mqlake.doctor.finding import CheckResult, Severity
 
 OLDEST_PYTHON = (3, 11)
 
@@ -30,18 +30,18 @@ class Requirement(NamedTuple):
     least: str
 
 
-def python() -> Finding:
+def python() -> CheckResult:
     """Report the Python that runs this."""
     name = f"{platform.python_implementation()} {platform.python_version()}"
     if sys.version_info < OLDEST_PYTHON:
         least = ".".join(map(str, OLDEST_PYTHON))
-        return Finding(
-            "python", State.PROBLEM, f"{name} is too old", f"use Python {least} or newer"
+        return CheckResult(
+            "python", Severity.PROBLEM, f"{name} is too old", f"use Python {least} or newer"
         )
-    return Finding("python", State.OK, name)
+    return CheckResult("python", Severity.OK, name)
 
 
-def extras() -> Iterator[Finding]:
+def extras() -> Iterator[CheckResult]:
     """Report each extra: whether all of its packages are installed, and new enough.
 
     An extra of which nothing is installed is a note. One of which a package is too old is a
@@ -64,21 +64,23 @@ def requirements(lines: list[str] | tuple[()]) -> Iterator[Requirement]:
         yield Requirement(extra["extra"], found["name"], least["version"] if least else "")
 
 
-def _extra(extra: str, parts: list[Requirement]) -> Finding:
+def _extra(extra: str, parts: list[Requirement]) -> CheckResult:
     name, mend = f"extra {extra}", f"pip install 'mqlake[{extra}]'"
     installed = {part.package: _installed(part.package) for part in parts}
     missing = [package for package, found in installed.items() if found is None]
     if missing:
-        return Finding(name, State.NOTE, f"not installed: {', '.join(missing)}", mend)
+        return CheckResult(name, Severity.NOTE, f"not installed: {', '.join(missing)}", mend)
     old = [
         f"{part.package} {found} (it needs {part.least})"
         for part in parts
         if (found := installed[part.package]) and is_older(found, part.least)
     ]
     if old:
-        return Finding(name, State.PROBLEM, f"too old: {', '.join(old)}", f"{mend} --upgrade")
-    return Finding(
-        name, State.OK, ", ".join(f"{each} {found}" for each, found in installed.items())
+        return CheckResult(
+            name, Severity.PROBLEM, f"too old: {', '.join(old)}", f"{mend} --upgrade"
+        )
+    return CheckResult(
+        name, Severity.OK, ", ".join(f"{each} {found}" for each, found in installed.items())
     )
 
 

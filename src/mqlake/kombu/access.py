@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, cast
 from urllib.parse import unquote
 
-from mqlake.client.access import Access
+from mqlake.client.access import ClientAccess
 from mqlake.kombu.border import KombuConnection
 from mqlake.kombu.errors import ConfigurationError
 from mqlake.protocol.signature import Credentials
@@ -19,7 +19,7 @@ USER, PASSWORD = "access_key", "secret_key"
 _SSL = frozenset(("ca_certs", "certfile", "keyfile", "password", "cert_reqs", "check_hostname"))
 
 
-def access_of(connection: KombuConnection, *, needs_tls: bool) -> Access:
+def access_of(connection: KombuConnection, *, needs_tls: bool) -> ClientAccess:
     """Return how a connection reaches its servers.
 
     Args:
@@ -28,7 +28,9 @@ def access_of(connection: KombuConnection, *, needs_tls: bool) -> Access:
     Raises:
         ConfigurationError: a setting cannot be used. The message contains no password.
     """
-    return Access(tls=_tls(connection, is_needed=needs_tls), credentials=_credentials(connection))
+    return ClientAccess(
+        tls=_tls(connection, is_needed=needs_tls), credentials=_credentials(connection)
+    )
 
 
 def without_user(part: str) -> str:

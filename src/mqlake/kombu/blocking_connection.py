@@ -12,7 +12,7 @@ import struct
 from itertools import count
 from typing import Self
 
-from mqlake.client.access import Access
+from mqlake.client.access import ClientAccess
 from mqlake.errors import MqlakeError
 from mqlake.protocol import json_header
 from mqlake.protocol.command import Command
@@ -38,7 +38,7 @@ class BlockingConnection:
         MqlakeError: a file for TLS cannot be used.
     """
 
-    def __init__(self, address: str, seconds: float, access: Access) -> None:
+    def __init__(self, address: str, seconds: float, access: ClientAccess) -> None:
         self._address, self._opaques = address, count(1)
         self._credentials = access.credentials
         context = client_context(access.tls) if access.tls else None

@@ -9,7 +9,7 @@ from threading import Lock
 from time import monotonic
 from typing import NamedTuple
 
-from mqlake.client.access import Access
+from mqlake.client.access import ClientAccess
 from mqlake.client.cluster import MASTER
 from mqlake.client.identity import local_address
 from mqlake.client.message import Message
@@ -58,7 +58,7 @@ class DirectSender:
         access: how its brokers are reached.
     """
 
-    def __init__(self, route_of: Callable[[str], TopicRoute], access: Access) -> None:
+    def __init__(self, route_of: Callable[[str], TopicRoute], access: ClientAccess) -> None:
         self._access = access
         clock = SystemClock()
         keys = UniqueKeys(f"{local_address()}:0", clock)

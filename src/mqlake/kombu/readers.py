@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any
 
-from mqlake.client.access import Access
+from mqlake.client.access import ClientAccess
 from mqlake.client.consumer.pull_consumer import PullConsumer
 from mqlake.client.consumer.simple_consumer import PoppedMessage, SimpleConsumer
 from mqlake.client.message import ReceivedMessage
@@ -123,7 +123,7 @@ class ExchangeReader:
         selects: Callable[[Payload], bool],
         arrive: Arrive,
         is_full: Callable[[], bool],
-        access: Access,
+        access: ClientAccess,
     ) -> None:
         self._name_servers, self._offsets, self._access = name_servers, offsets, access
         self._selects, self._arrive, self._is_full = selects, arrive, is_full

@@ -9,7 +9,7 @@ from contextlib import AsyncExitStack
 from typing import Any, Self
 
 from mqlake.admin.admin import Admin
-from mqlake.client.access import Access
+from mqlake.client.access import ClientAccess
 from mqlake.client.consumer.pull_consumer import PullConsumer
 from mqlake.client.consumer.simple_consumer import SimpleConsumer
 from mqlake.client.message import Message
@@ -70,7 +70,7 @@ class BrokerSession:
         settings: TransportSettings,
         is_full: Callable[[], bool],
         fail: Callable[[BaseException], object],
-        access: Access,
+        access: ClientAccess,
     ) -> None:
         self._name_servers, self._settings, self._is_full = name_servers, settings, is_full
         self._fail = fail
@@ -89,7 +89,7 @@ class BrokerSession:
         is_full: Callable[[], bool],
         fail: Callable[[BaseException], object],
         seconds: float,
-        access: Access,
+        access: ClientAccess,
     ) -> Self:
         """Connect to a cluster.
 

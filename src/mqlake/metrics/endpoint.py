@@ -30,7 +30,7 @@ _END = b"\r\n\r\n"
 _log = logging.getLogger(__name__)
 
 
-class Page(NamedTuple):
+class HttpResponse(NamedTuple):
     """An answer."""
 
     body: bytes
@@ -38,7 +38,7 @@ class Page(NamedTuple):
     content_type: str = "text/plain; charset=utf-8"
 
 
-Make = Callable[[], Awaitable[Page]]
+Make = Callable[[], Awaitable[HttpResponse]]
 
 
 class Endpoint:
@@ -109,25 +109,25 @@ class Endpoint:
         method, _, rest = head.partition(b" ")
         path = rest.partition(b" ")[0].partition(b"?")[0].decode("latin-1")
         if method not in (b"GET", b"HEAD"):
-            return _encode(Page(b"only GET is served\n", HTTPStatus.METHOD_NOT_ALLOWED))
+            return _encode(HttpResponse(b"only GET is served\n", HTTPStatus.METHOD_NOT_ALLOWED))
         make = self._pages.get(path)
         if make is None:
             known = " ".join(self._pages)
             return _encode(
-                Page(f"no such page; there are {known}\n".encode(), HTTPStatus.NOT_FOUND)
+                HttpResponse(f"no such page; there are {known}\n".encode(), HTTPStatus.NOT_FOUND)
             )
         try:
             page = await make()
         except Exception as error:  # noqa: BLE001 (whatever it is, the program goes on)
             _log.error("%s failed", path, exc_info=error)
-            page = Page(f"{type(error).__name__}: see the log\n".encode(), _FAILED)
+            page = HttpResponse(f"{type(error).__name__}: see the log\n".encode(), _FAILED)
         return _encode(page, with_body=method == b"GET")
 
 
 _FAILED = HTTPStatus.INTERNAL_SERVER_ERROR
 
 
-def _encode(page: Page, *, with_body: bool = True) -> bytes:
+def _encode(page: HttpResponse, *, with_body: bool = True) -> bytes:
     head = (
         f"HTTP/1.1 {page.status.value} {page.status.phrase}\r\n"
         f"Content-Type: {page.content_type}\r\n"

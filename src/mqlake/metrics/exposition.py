@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from mqlake.errors import MqlakeError
 from mqlake.metrics.histogram import Histogram
-from mqlake.metrics.metric import Kind, Metric, Sample
+from mqlake.metrics.metric import Metric, MetricType, Sample
 
 try:
     from prometheus_client import CollectorRegistry, generate_latest
@@ -57,9 +57,9 @@ def encode(samples: Iterable[Sample], common: Mapping[str, str]) -> bytes:
 
 
 _FAMILIES = {
-    Kind.COUNTER: CounterMetricFamily,
-    Kind.GAUGE: GaugeMetricFamily,
-    Kind.HISTOGRAM: HistogramMetricFamily,
+    MetricType.COUNTER: CounterMetricFamily,
+    MetricType.GAUGE: GaugeMetricFamily,
+    MetricType.HISTOGRAM: HistogramMetricFamily,
 }
 
 

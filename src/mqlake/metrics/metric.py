@@ -11,7 +11,7 @@ from typing import NamedTuple
 from mqlake.metrics.histogram import Histogram
 
 
-class Kind(Enum):
+class MetricType(Enum):
     """How a metric's values are to be read."""
 
     GAUGE = "gauge"
@@ -33,7 +33,7 @@ class Metric(NamedTuple):
     """
 
     name: str
-    kind: Kind
+    kind: MetricType
     help: str
     unit: str = ""
     labels: tuple[str, ...] = ()
@@ -44,7 +44,7 @@ class Metric(NamedTuple):
         name = self.name.removesuffix("_total")
         if self.unit and not name.endswith(f"_{self.unit}"):
             name = f"{name}_{self.unit}"
-        return f"{name}_total" if self.kind is Kind.COUNTER else name
+        return f"{name}_total" if self.kind is MetricType.COUNTER else name
 
 
 class Sample(NamedTuple):
@@ -57,14 +57,14 @@ class Sample(NamedTuple):
 
 def gauge(name: str, text: str, unit: str = "", labels: tuple[str, ...] = ()) -> Metric:
     """Return a metric whose value may rise and fall."""
-    return Metric(name, Kind.GAUGE, text, unit, labels)
+    return Metric(name, MetricType.GAUGE, text, unit, labels)
 
 
 def counter(name: str, text: str, unit: str = "", labels: tuple[str, ...] = ()) -> Metric:
     """Return a metric whose value only grows."""
-    return Metric(name, Kind.COUNTER, text, unit, labels)
+    return Metric(name, MetricType.COUNTER, text, unit, labels)
 
 
 def histogram(name: str, text: str, unit: str = "", labels: tuple[str, ...] = ()) -> Metric:
     """Return a metric that counts values within bounds."""
-    return Metric(name, Kind.HISTOGRAM, text, unit, labels)
+    return Metric(name, MetricType.HISTOGRAM, text, unit, labels)

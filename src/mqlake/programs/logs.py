@@ -21,7 +21,7 @@ class LogFormat(Enum):
     JSON = "json"
 
 
-class _Line(msgspec.Struct, omit_defaults=True):
+class _LogEvent(msgspec.Struct, omit_defaults=True):
     """One event; `time` is in milliseconds since 1970."""
 
     time: int
@@ -36,7 +36,7 @@ class _Json(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         exception = self.formatException(record.exc_info) if record.exc_info else None
-        line = _Line(
+        line = _LogEvent(
             int(record.created * 1000),
             record.levelname,
             record.name,

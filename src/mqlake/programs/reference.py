@@ -56,7 +56,7 @@ describes the frames. A server answers any other code with `REQUEST_CODE_NOT_SUP
 _ROOT = Path(mqlake.__file__).parent
 
 
-class Served(NamedTuple):
+class ServedRequest(NamedTuple):
     """A request code, and what serves it.
 
     Attributes:
@@ -86,7 +86,7 @@ def page() -> str:
     return "\n".join(parts)
 
 
-async def _broker() -> Sequence[Served]:
+async def _broker() -> Sequence[ServedRequest]:
     """Return what a broker serves; it is created on an empty store, and never listens."""
     live = LiveSettings(BrokerSettings())
     with tempfile.TemporaryDirectory() as directory:
@@ -101,7 +101,7 @@ async def _broker() -> Sequence[Served]:
                 runtime.slices.stop()
 
 
-def _name_server() -> Sequence[Served]:
+def _name_server() -> Sequence[ServedRequest]:
     return [_served(_owner(route), route, NAME_SERVER) for route in NameServer().routes]
 
 
@@ -110,23 +110,25 @@ def _owner(route: Route) -> type:
     return type(route.handler.__self__)
 
 
-def _client() -> Sequence[Served]:
+def _client() -> Sequence[ServedRequest]:
     handlers = MemberRequests(ClientMembers()).handlers()
-    return [Served(RequestCode(code), MemberRequests, each) for code, each in handlers.items()]
+    return [
+        ServedRequest(RequestCode(code), MemberRequests, each) for code, each in handlers.items()
+    ]
 
 
-def _served(family: type, route: Route, rules: Mapping[int, Rule] = BROKER) -> Served:
+def _served(family: type, route: Route, rules: Mapping[int, Rule] = BROKER) -> ServedRequest:
     rule = rules[route.code]
-    return Served(RequestCode(route.code), family, route.handler, route.permission, rule)
+    return ServedRequest(RequestCode(route.code), family, route.handler, route.permission, rule)
 
 
-def _table(served: Sequence[Served]) -> str:
+def _table(served: Sequence[ServedRequest]) -> str:
     rows = [["code", "request", "family", "file", "permission", "needs"], ["--:", *["---"] * 5]]
     rows += [_row(each) for each in served]
     return "".join(f"| {' | '.join(row)} |\n" for row in rows)
 
 
-def _row(served: Served) -> list[str]:
+def _row(served: ServedRequest) -> list[str]:
     file = inspect.getsourcefile(inspect.unwrap(served.handler))
     assert file is not None
     return [

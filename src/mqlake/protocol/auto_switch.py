@@ -54,7 +54,7 @@ MOST_EPOCHS = 1000
 _LAST = (1 << 63) - 1 - LONGEST_BODY
 
 
-class State(IntEnum):
+class ConnectionState(IntEnum):
     """What a message is about."""
 
     HANDSHAKE = 1
@@ -98,25 +98,25 @@ class EpochPiece(NamedTuple):
 def encode_handshake(handshake: Handshake) -> bytes:
     """Return a slave's first message."""
     flags = int(handshake.from_last_file), int(handshake.is_learner)
-    return _HANDSHAKE.pack(State.HANDSHAKE, *flags, handshake.broker_id)
+    return _HANDSHAKE.pack(ConnectionState.HANDSHAKE, *flags, handshake.broker_id)
 
 
 def encode_report(offset: int) -> bytes:
     """Return a slave's report: the first one asks for the log from there, all acknowledge it."""
-    return _REPORT.pack(State.TRANSFER, offset)
+    return _REPORT.pack(ConnectionState.TRANSFER, offset)
 
 
 def encode_answer(answer: HandshakeAnswer) -> bytes:
     """Return a master's answer to a handshake."""
     epochs = answer.epochs[-MOST_EPOCHS:]
     last = epochs[-1].number if epochs else -1
-    head = _ANSWER.pack(State.HANDSHAKE, len(epochs) * _EPOCH.size, answer.end, last)
+    head = _ANSWER.pack(ConnectionState.HANDSHAKE, len(epochs) * _EPOCH.size, answer.end, last)
     return head + b"".join(_EPOCH.pack(*each) for each in epochs)
 
 
 def encode_head(offset: int, length: int, epoch: Epoch, confirmed: int) -> bytes:
     """Return the head of a frame with `length` bytes of one epoch from a physical offset on."""
-    return _HEAD.pack(State.TRANSFER, length, offset, *epoch, confirmed)
+    return _HEAD.pack(ConnectionState.TRANSFER, length, offset, *epoch, confirmed)
 
 
 class SlaveReader:
@@ -137,15 +137,15 @@ class SlaveReader:
             size = _size(state, _HANDSHAKE.size, _REPORT.size)
             if len(data) - at < size:
                 break
-            yield _handshake(data, at) if state == State.HANDSHAKE else _report(data, at)
+            yield _handshake(data, at) if state == ConnectionState.HANDSHAKE else _report(data, at)
             at += size
         self._rest = data[at:]
 
 
 def _size(state: int, handshake: int, transfer: int) -> int:
-    if state == State.HANDSHAKE:
+    if state == ConnectionState.HANDSHAKE:
         return handshake
-    if state == State.TRANSFER:
+    if state == ConnectionState.TRANSFER:
         return transfer
     raise FormatError(
         f"state {state} instead of a handshake or of a report or frame of the log: is"
@@ -200,7 +200,7 @@ class MasterReader:
                 continue
             # Whoever reads may stop at any message.
             head, self._head = self._head, b""
-            if _STATE.unpack_from(head)[0] == State.HANDSHAKE:
+            if _STATE.unpack_from(head)[0] == ConnectionState.HANDSHAKE:
                 yield _answer(head)
                 continue
             self._begin(head)
@@ -214,7 +214,7 @@ class MasterReader:
             return _STATE.size
         (state,) = _STATE.unpack_from(self._head)
         size = _size(state, _ANSWER.size, _HEAD.size)
-        if state == State.TRANSFER or len(self._head) < size:
+        if state == ConnectionState.TRANSFER or len(self._head) < size:
             return size
         _, length, _, _ = _ANSWER.unpack_from(self._head)
         if not 0 <= length <= MOST_EPOCHS * _EPOCH.size or length % _EPOCH.size:

@@ -21,7 +21,7 @@ _MIN_FIELDS: Final = 2
 """`itemgetter` returns a tuple from two slices on."""
 
 
-class _Layout(NamedTuple):
+class _HeaderLayout(NamedTuple):
     """Where the fields of a header are, and the bytes around their values."""
 
     marks_of: Callable[[bytes], tuple[Any, ...]]
@@ -42,7 +42,7 @@ class Layouts:
 
     def __init__(self, start: int) -> None:
         self._start = start
-        self.by_size: dict[int, tuple[_Layout, ...]] = {}
+        self.by_size: dict[int, tuple[_HeaderLayout, ...]] = {}
 
     def read(self, data: bytes) -> dict[str, str] | None:
         """Return the fields of a header, or None if it looks like none that was learnt."""
@@ -66,6 +66,6 @@ class Layouts:
             form += f"{span.start - at}s{span.stop - span.start}x"
             at = span.stop
         marks_of = struct.Struct(form).unpack
-        layout = _Layout(marks_of, marks_of(data), itemgetter(*spans), tuple(fields))
+        layout = _HeaderLayout(marks_of, marks_of(data), itemgetter(*spans), tuple(fields))
         known = self.by_size.get(size, ())
         self.by_size[size] = (layout, *known[: MAX_LAYOUTS - 1])

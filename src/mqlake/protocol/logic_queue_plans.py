@@ -26,7 +26,7 @@ Known = Mapping[str, MappedTopic]
 """A static topic on each broker that has it, by broker name."""
 
 
-class Plan(NamedTuple):
+class LogicQueuePlan(NamedTuple):
     """Changes to send to brokers.
 
     Attributes:
@@ -39,7 +39,9 @@ class Plan(NamedTuple):
     lose: frozenset[str]
 
 
-def plan_queues(topic: str, count: int, brokers: Iterable[str], known: Known, now: int) -> Plan:
+def plan_queues(
+    topic: str, count: int, brokers: Iterable[str], known: Known, now: int
+) -> LogicQueuePlan:
     """Return a static topic with more logic queues, shared out evenly; existing queues stay.
 
     Args:
@@ -70,7 +72,7 @@ def plan_queues(topic: str, count: int, brokers: Iterable[str], known: Known, no
     return _plan(plans, count, _next_epoch(known, now))
 
 
-def plan_move(topic: str, brokers: Iterable[str], known: Known, now: int) -> Plan:
+def plan_move(topic: str, brokers: Iterable[str], known: Known, now: int) -> LogicQueuePlan:
     """Return a static topic whose logic queues are led by the given brokers, evenly.
 
     As few queues as possible move. The first offset of a moved stretch is not decided yet.
@@ -150,7 +152,7 @@ def _plan(
     epoch: int,
     gain: Iterable[str] = (),
     lose: Iterable[str] = (),
-) -> Plan:
+) -> LogicQueuePlan:
     topics: dict[str, MappedTopic] = {}
     for name, draft in drafts.items():
         mapping = msgspec.structs.replace(
@@ -158,7 +160,7 @@ def _plan(
         )
         settings = msgspec.structs.astuple(draft.topic)
         topics[name] = MappedTopic(*settings, mapping_detail=mapping)
-    return Plan(topics, frozenset(gain), frozenset(lose))
+    return LogicQueuePlan(topics, frozenset(gain), frozenset(lose))
 
 
 def _next_epoch(known: Known, now: int) -> int:

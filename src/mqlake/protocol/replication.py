@@ -80,7 +80,7 @@ class ReportReader:
         return offsets if whole > REPORT_SIZE else offsets[:1]
 
 
-class FrameReader:
+class MasterFrameReader:
     """Read a master's frames, which may arrive cut anywhere. Holds at most a head."""
 
     def __init__(self) -> None:

@@ -12,7 +12,7 @@ from mqlake.errors import MqlakeError
 from mqlake.protocol import naming
 from mqlake.remoting.slices import Slices
 from mqlake.replica.options import ReplicaOptions
-from mqlake.replication.master_tables import MasterClient, TopicTables
+from mqlake.replication.master_tables import MasterClient, MasterTopics
 from mqlake.replication.topic_deletions import TopicDeletions
 from mqlake.store.port import Store
 
@@ -95,7 +95,7 @@ class TopicCopy:
             _log.info("where the master's log is, is not known: %s", error)
             return None
 
-    def _note_deletions(self, address: str, end: int | None, found: TopicTables) -> None:
+    def _note_deletions(self, address: str, end: int | None, found: MasterTopics) -> None:
         """Note which topics the master had at an end of its log.
 
         An empty table was lost, and says nothing about deletions.

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable
 
 from mqlake.errors import MqlakeError
-from mqlake.replication.term import Term
+from mqlake.replication.term import MasterTerm
 from mqlake.store.port import Epochs
 
-Alter = Callable[[Term, Iterable[int], int], Awaitable[Term]]
+Alter = Callable[[MasterTerm, Iterable[int], int], Awaitable[MasterTerm]]
 """Requests another in-sync set from the controller, and returns the set that then holds.
 
 Args are the master's term, the ids, and the version of the known set. Raises as `Group.alter`.
@@ -31,17 +31,17 @@ class Group:
     def __init__(self, epochs: Epochs, cut: Callable[[int], object], alter: Alter) -> None:
         self.epochs, self.cut, self._alter = epochs, cut, alter
         self.broker_id = 0
-        self.term: Term | None = None
+        self.term: MasterTerm | None = None
 
     def take_id(self, broker_id: int) -> None:
         """Take the id that the controller has assigned to this broker."""
         self.broker_id = broker_id
 
-    def take_term(self, term: Term) -> None:
+    def take_term(self, term: MasterTerm) -> None:
         """Note what the controller reports."""
         self.term = term
 
-    async def alter(self, members: Iterable[int], version: int) -> Term:
+    async def alter(self, members: Iterable[int], version: int) -> MasterTerm:
         """Request another in-sync set from the controller, and return the set that then holds.
 
         Args:

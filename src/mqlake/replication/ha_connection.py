@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from mqlake.errors import FormatError, StoreError
 from mqlake.protocol.replication import NOT_COUNTED, ReportReader, encode_head
 from mqlake.remoting.memory_budget import MemoryBudget
-from mqlake.replication.rate import Rate
+from mqlake.replication.rate import TransferRate
 from mqlake.replication.settings import ReplicationSettings
 from mqlake.replication.slave_memory import SlaveMemory
 from mqlake.store.live_settings import Current
@@ -73,7 +73,7 @@ class HaConnection:
         self._settings, self._store = settings, store
         self._reader, self._writer, self.address = reader, writer, address
         self._loop = asyncio.get_running_loop()
-        self._rate = Rate(
+        self._rate = TransferRate(
             now.max_ha_transfer_byte_in_second if now.ha_flow_control_enable else None
         )
         self._more = asyncio.Event()

@@ -13,7 +13,7 @@ from mqlake.errors import MqlakeError
 from mqlake.replication.auto_switch_connection import AutoSwitchConnection
 from mqlake.replication.group import Group
 from mqlake.replication.settings import ReplicationSettings
-from mqlake.replication.term import RefusedError, Term
+from mqlake.replication.term import ChangeRefusedError, MasterTerm
 from mqlake.store.live_settings import Current
 from mqlake.store.port import InSyncSet, Store
 
@@ -63,7 +63,7 @@ class InSyncWatch:
         if self._wanted() != self._set.members:
             self._changed.set()
 
-    def take(self, term: Term, *, is_answer: bool = False) -> None:
+    def take(self, term: MasterTerm, *, is_answer: bool = False) -> None:
         """Adopt what the controller reports; ignore the set of another master.
 
         Args:
@@ -149,7 +149,7 @@ class InSyncWatch:
         for wanted in (kept, *fewer):
             try:
                 await self._alter(wanted)
-            except RefusedError as refused:
+            except ChangeRefusedError as refused:
                 if not refused.is_of_dead:
                     raise
             else:
@@ -165,7 +165,7 @@ class InSyncWatch:
         self._set.ask(wanted)
         try:
             term = await self._group.alter(wanted, self._set.version)
-        except RefusedError as refused:
+        except ChangeRefusedError as refused:
             self.take(refused.term, is_answer=True)
             raise
         before = self._set.members

@@ -37,7 +37,7 @@ _MOST_PAGES: Final = 1000
 _MOST_RESTARTS: Final = 5
 
 
-class _Page(NamedTuple, Generic[T]):
+class _TablePage(NamedTuple, Generic[T]):
     """A page of a table; `total` is None from releases that return everything in one response."""
 
     entries: dict[str, T]
@@ -46,7 +46,7 @@ class _Page(NamedTuple, Generic[T]):
     total: int | None
 
 
-class TopicTables(NamedTuple):
+class MasterTopics(NamedTuple):
     """A master's topics and static topics."""
 
     topics: dict[str, Topic]
@@ -92,7 +92,7 @@ class MasterClient:
         """Return where the commit log begins and ends."""
         return await ask(self._client, address)
 
-    async def topics(self, address: str) -> TopicTables:
+    async def topics(self, address: str) -> MasterTopics:
         """Return all topics."""
         mappings: dict[str, TopicQueueMapping] = {}
         mapping_version, incarnations = DataVersion(), None
@@ -112,7 +112,7 @@ class MasterClient:
             return await self._ask(address, RequestCode.GET_ALL_TOPIC_CONFIG, header)
 
         topics, version = await self._paged(ask, "totalTopicNum", read, mappings.clear)
-        return TopicTables(topics, version, mappings, mapping_version, incarnations)
+        return MasterTopics(topics, version, mappings, mapping_version, incarnations)
 
     async def groups(self, address: str) -> GroupTables:
         """Return all consumer groups."""
@@ -207,11 +207,13 @@ class MasterClient:
 
     async def _page(
         self, answer: Command, total: str, read: Callable[[Members], Job[dict[str, T]]]
-    ) -> _Page[T]:
-        def job() -> Generator[None, None, _Page[T]]:
+    ) -> _TablePage[T]:
+        def job() -> Generator[None, None, _TablePage[T]]:
             members = yield from table_answers.read_members(answer.body)
             entries = yield from read(members)
-            return _Page(entries, table_answers.version(members), members, _number(answer, total))
+            return _TablePage(
+                entries, table_answers.version(members), members, _number(answer, total)
+            )
 
         return await self._slices.finish(job())
 

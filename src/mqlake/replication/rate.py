@@ -6,7 +6,7 @@ Upstream: `FlowMonitor`.
 from __future__ import annotations
 
 
-class Rate:
+class TransferRate:
     """Counts bytes by the second of the event loop's time.
 
     Args:

@@ -11,13 +11,13 @@ from collections.abc import Awaitable, Callable, Iterator
 from time import perf_counter
 
 from mqlake.errors import MqlakeError, StoreError
-from mqlake.protocol.replication import NOT_COUNTED, FrameReader, Piece, encode_report, joined
+from mqlake.protocol.replication import NOT_COUNTED, MasterFrameReader, Piece, encode_report, joined
 from mqlake.remoting.tls.client import ClientContexts
 from mqlake.remoting.tls.options import ClientTls
 from mqlake.replication.comparison import Begin, BeginOtherwiseError, Comparison
 from mqlake.replication.connecting import MasterConnection, connect
 from mqlake.replication.master_log import MasterLog
-from mqlake.replication.rate import Rate
+from mqlake.replication.rate import TransferRate
 from mqlake.replication.settings import ReplicationSettings
 from mqlake.store.live_settings import Current
 from mqlake.store.port import Store
@@ -64,7 +64,7 @@ class Reception:
     ) -> None:
         self._settings, self._store, self._is_counted = settings, store, is_counted
         self._loop = asyncio.get_running_loop()
-        self.rate = Rate()
+        self.rate = TransferRate()
         self.is_activated = False
         self.last_read = self.last_write = self.master_flush_offset = self.received = 0
         self._arrived, self._activated = arrived, activated
@@ -72,7 +72,7 @@ class Reception:
         self._compared: Callable[[], Awaitable[object]] | None = None
         self._is_compared = False
         self._begin = Begin.UNKNOWN
-        self._frames = FrameReader()
+        self._frames = MasterFrameReader()
         self._reported = 0
         self._last_report = 0.0
         self._compare_from = store.copying.recovered_from
@@ -126,7 +126,7 @@ class Reception:
         Raises:
             DivergedError: this log cannot be the master's.
         """
-        self._frames = FrameReader()
+        self._frames = MasterFrameReader()
         return self._comparison(master, self._begin)
 
     def _comparison(self, master: MasterLog | None, begin: Begin) -> Comparison:
@@ -184,7 +184,7 @@ class Reception:
         return data
 
     def _pieces(self, data: memoryview) -> Iterator[Piece]:
-        """Yield the pieces of frames in what has arrived; see `FrameReader.feed`."""
+        """Yield the pieces of frames in what has arrived; see `MasterFrameReader.feed`."""
         return joined(self._frames.feed(data))
 
     def _before(self, _piece: Piece, _comparison: Comparison) -> Awaitable[object] | None:

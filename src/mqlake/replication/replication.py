@@ -16,7 +16,7 @@ from mqlake.replication.ha_server import HaServer
 from mqlake.replication.replicas import Replicas
 from mqlake.replication.settings import ReplicationSettings
 from mqlake.replication.slave_log import SlaveLog
-from mqlake.replication.term import Term
+from mqlake.replication.term import MasterTerm
 from mqlake.store.live_settings import LiveSettings
 from mqlake.store.port import Epochs, InSyncSet, Store
 
@@ -189,7 +189,7 @@ class Replication(Generic[S]):
         if self._given_up is not None and copies.in_sync_set is None:
             copies.in_sync_set, copies.followed = self._given_up, None
 
-    def take_term(self, term: Term) -> None:
+    def take_term(self, term: MasterTerm) -> None:
         """Continue as the master in another term, or with another in-sync set."""
         assert self.group is not None
         assert isinstance(self.server, AutoSwitchServer)

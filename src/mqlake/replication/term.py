@@ -7,7 +7,7 @@ from typing import NamedTuple
 from mqlake.errors import MqlakeError
 
 
-class Term(NamedTuple):
+class MasterTerm(NamedTuple):
     """The master, and the brokers that may be the next one.
 
     Attributes:
@@ -25,7 +25,7 @@ class Term(NamedTuple):
     version: int
 
 
-class RefusedError(MqlakeError):
+class ChangeRefusedError(MqlakeError):
     """The controller has refused a change of the in-sync set for good.
 
     Attributes:
@@ -33,6 +33,6 @@ class RefusedError(MqlakeError):
         is_of_dead: because the controller takes one of the brokers for dead.
     """
 
-    def __init__(self, reason: str, term: Term, *, is_of_dead: bool = False) -> None:
+    def __init__(self, reason: str, term: MasterTerm, *, is_of_dead: bool = False) -> None:
         super().__init__(reason)
         self.term, self.is_of_dead = term, is_of_dead

@@ -20,7 +20,7 @@ class _Guarded(Protocol):
     def guard(self) -> AbstractContextManager[object]: ...
 
 
-class Answers:
+class StoreAnswers:
     """Questions about a live store. A topic that cannot be a directory raises `FormatError`."""
 
     def topics(self: _Guarded) -> list[str]:

@@ -14,7 +14,7 @@ from mqlake.errors import StoreError, SyncError
 from mqlake.formats.record import Record
 from mqlake.storage.fork_guard import ForkGuard
 from mqlake.storage.local_owned import LocalOwnedDirectory
-from mqlake.store.answers import Answers
+from mqlake.store.answers import StoreAnswers
 from mqlake.store.append.message import Message, MessageBatch
 from mqlake.store.append.put_result import PutError, PutResult, PutStatus
 from mqlake.store.delivery.transactions import Ended
@@ -32,7 +32,7 @@ _OK = PutStatus.PUT_OK
 _log = logging.getLogger(__name__)
 
 
-class BlockingMessageStore(Answers):
+class BlockingMessageStore(StoreAnswers):
     """A store directory that this process owns; for any number of threads.
 
     `with BlockingMessageStore.open(path) as store:` is `MessageStore` without asyncio. Threads that

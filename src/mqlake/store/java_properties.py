@@ -29,7 +29,7 @@ _WRITTEN = {"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r", "\f": "\\f"}
 _PLAIN = range(32, 127)
 
 
-class Line(NamedTuple):
+class LogicalLine(NamedTuple):
     """A logical line: with all lines that continue it.
 
     Attributes:
@@ -44,7 +44,7 @@ class Line(NamedTuple):
     value: str | None
 
 
-def lines(text: str, *, is_strict: bool = True) -> Iterator[Line]:
+def lines(text: str, *, is_strict: bool = True) -> Iterator[LogicalLine]:
     """Yield the logical lines of a text.
 
     Args:
@@ -60,7 +60,7 @@ def lines(text: str, *, is_strict: bool = True) -> Iterator[Line]:
         if not joined:
             first = first if raw else number
             if not body or body[0] in "#!":
-                yield Line(first, raw + line, None, None)
+                yield LogicalLine(first, raw + line, None, None)
                 raw = ""
                 continue
         raw += line
@@ -71,7 +71,7 @@ def lines(text: str, *, is_strict: bool = True) -> Iterator[Line]:
         raw = joined = ""
     if raw:  # The text ends with a backslash. If it stands alone, it is a name to Java.
         is_name = not joined and not raw.endswith("\r\n")
-        yield Line(first, raw, "", "") if is_name else _line(first, raw, joined, is_strict)
+        yield LogicalLine(first, raw, "", "") if is_name else _line(first, raw, joined, is_strict)
 
 
 def parse(text: str, *, is_strict: bool = True) -> dict[str, str]:
@@ -110,16 +110,16 @@ def _continues(line: str) -> bool:
     return (len(line) - len(line.rstrip("\\"))) % 2 == 1
 
 
-def _line(number: int, raw: str, joined: str, is_strict: bool) -> Line:
+def _line(number: int, raw: str, joined: str, is_strict: bool) -> LogicalLine:
     if not joined:
-        return Line(number, raw, None, None)
+        return LogicalLine(number, raw, None, None)
     try:
         name, value = map(_unescaped, _divided(joined))
     except FormatError as error:
         if is_strict:
             raise FormatError(f"line {number}: {error}") from None
         name, value = _divided(joined)
-    return Line(number, raw, name, value.strip(_TRIMMED))
+    return LogicalLine(number, raw, name, value.strip(_TRIMMED))
 
 
 def _divided(joined: str) -> tuple[str, str]:

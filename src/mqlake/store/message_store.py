@@ -14,7 +14,7 @@ from typing import Self
 from mqlake.storage.clock import Clock
 from mqlake.storage.local_owned import LocalOwnedDirectory
 from mqlake.storage.protocol import OwnedDirectory
-from mqlake.store.answers import Answers
+from mqlake.store.answers import StoreAnswers
 from mqlake.store.append.message import Message, MessageBatch
 from mqlake.store.append.put_result import PutError, PutResult, PutStatus
 from mqlake.store.core.puts import Puts
@@ -40,7 +40,7 @@ from mqlake.store.settings import StoreSettings
 _OK = PutStatus.PUT_OK
 
 
-class MessageStore(Answers, Store):
+class MessageStore(StoreAnswers, Store):
     """A store directory that this process owns; for the tasks of one event loop.
 
     `async with MessageStore.open(path) as store:` takes ownership of the directory, recovers its

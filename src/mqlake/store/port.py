@@ -24,7 +24,7 @@ from mqlake.store.incarnations.table import OwnedIncarnations
 from mqlake.store.log.scan import Head
 from mqlake.store.loop.appends import Appends
 from mqlake.store.loop.dispatching import Dispatching
-from mqlake.store.loop.keeping import Keeping, KeptTable
+from mqlake.store.loop.keeping import DurableTable, Keeping
 from mqlake.store.loop.log_copying import LogCopying
 from mqlake.store.loop.log_sync import LogSync
 from mqlake.store.loop.removals import Removals
@@ -55,12 +55,12 @@ __all__ = [
     "Copies",
     "Copy",
     "CopyBuffers",
+    "DurableTable",
     "EndStatus",
     "Ended",
     "Epochs",
     "Head",
     "InSyncSet",
-    "KeptTable",
     "Listener",
     "LiveGetResult",
     "LiveReads",

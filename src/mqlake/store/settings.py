@@ -295,7 +295,7 @@ def read_properties(path: Path) -> dict[str, str]:
         text = path.read_bytes().decode("utf-8", "replace")
     except OSError as error:
         raise StoreError(f"{path}: {error.strerror}") from error
-    found: dict[str, java_properties.Line] = {}
+    found: dict[str, java_properties.LogicalLine] = {}
     try:
         for line in java_properties.lines(text):
             if line.name is not None:
@@ -307,7 +307,7 @@ def read_properties(path: Path) -> dict[str, str]:
 
 
 def _warn_of_repetition(
-    path: Path, earlier: java_properties.Line | None, line: java_properties.Line
+    path: Path, earlier: java_properties.LogicalLine | None, line: java_properties.LogicalLine
 ) -> None:
     if earlier is not None:
         warnings.warn(

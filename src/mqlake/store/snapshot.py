@@ -231,7 +231,7 @@ class Snapshot:
         return max(sizes, key=lambda size: (sizes[size], size)) if sizes else None
 
     @cached_property
-    def _queues(self) -> list[_Queue]:
+    def _queues(self) -> list[_FirstLook]:
         return [
             _look_at(QueueFiles(self.directory, topic, queue_id), (topic, queue_id))
             for topic in self.topics_with_files
@@ -377,7 +377,7 @@ class _Ending(NamedTuple):
     is_whole: bool
 
 
-class _Queue(NamedTuple):
+class _FirstLook(NamedTuple):
     """A first look at the files of one queue."""
 
     sizes: list[int]
@@ -388,9 +388,9 @@ class _Queue(NamedTuple):
     """The physical offset in it, -1 if there is no entry."""
 
 
-def _look_at(files: QueueFiles, queue: Queue) -> _Queue:
+def _look_at(files: QueueFiles, queue: Queue) -> _FirstLook:
     last = files.entry(files.end - 1)
-    return _Queue(
+    return _FirstLook(
         [file.size for file in files.files],
         queue,
         files.end - 1,

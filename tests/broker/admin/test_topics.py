@@ -8,7 +8,7 @@ import pytest
 
 from mqlake.errors import DiskError
 from mqlake.formats.config.topics import Topic
-from mqlake.protocol.bodies.groups import TopicConfigs, TopicNames
+from mqlake.protocol.bodies.groups import TopicConfigList, TopicNames
 from mqlake.protocol.bodies.route import TopicList
 from mqlake.protocol.bodies.stats import TopicStats
 from mqlake.protocol.body import decode_body, encode_body
@@ -46,7 +46,7 @@ def test_a_topic_is_on_the_disk_when_its_creation_or_deletion_is_answered(tmp_pa
         async with running(tmp_path) as broker:
             await done(broker, MAKE, wanted("Orders"))
             assert "Orders" in kept(tmp_path)
-            topics = encode_body(TopicConfigs([Topic(topic_name="A"), Topic(topic_name="B")]))
+            topics = encode_body(TopicConfigList([Topic(topic_name="A"), Topic(topic_name="B")]))
             await done(broker, LIST, body=topics)
             assert {"A", "B"} <= kept(tmp_path)
             await done(broker, DELETE, TopicNameHeader(topic="A"))
@@ -88,10 +88,10 @@ def test_of_a_list_all_topics_are_made_or_none(tmp_path: Path) -> None:
         async with running(tmp_path) as broker:
             good, bad = Topic(topic_name="A"), Topic(topic_name="a/b")
             await refused(
-                broker, LIST, body=encode_body(TopicConfigs([good, bad])), match="illegal"
+                broker, LIST, body=encode_body(TopicConfigList([good, bad])), match="illegal"
             )
             assert "A" not in broker.state.topics
-            await done(broker, LIST, body=encode_body(TopicConfigs([good])))
+            await done(broker, LIST, body=encode_body(TopicConfigList([good])))
             assert broker.state.topics.get("A") == good
 
     simulated.run(check())

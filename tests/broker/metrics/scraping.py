@@ -7,8 +7,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from mqlake.broker.broker import Broker
 from mqlake.broker.metrics.pages import Pages, common_labels
 from mqlake.broker.settings import make_broker_settings
-from mqlake.metrics.endpoint import Page
-from mqlake.metrics.metric import Kind, Metric
+from mqlake.metrics.endpoint import HttpResponse
+from mqlake.metrics.metric import Metric, MetricType
 from mqlake.protocol.codes import RequestCode
 from mqlake.protocol.headers.offsets import UpdateConsumerOffsetHeader
 from tests.broker.consuming import Consumer, subscription
@@ -21,7 +21,7 @@ READER = {"consumer_group": GROUP, "topic": TOPIC, "is_retry": "false", "is_syst
 BODY = b"hello"
 
 
-async def get(broker: Broker | None, path: str) -> Page:
+async def get(broker: Broker | None, path: str) -> HttpResponse:
     settings = broker.settings if broker else make_broker_settings({})
     pages = Pages(settings, lambda: broker)
     try:
@@ -40,7 +40,7 @@ def of(name: str, **labels: str) -> Key:
 
 def sample_name(metric: Metric) -> str:
     """Return the name of one of a metric's samples."""
-    ending = "_count" if metric.kind is Kind.HISTOGRAM else ""
+    ending = "_count" if metric.kind is MetricType.HISTOGRAM else ""
     return f"{metric.prometheus_name}{ending}"
 
 

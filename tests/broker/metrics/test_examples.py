@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from mqlake.broker.metrics.reference import all_metrics
-from mqlake.metrics.metric import Kind
+from mqlake.metrics.metric import MetricType
 from tests.broker.metrics.scraping import sample_name
 
 EXAMPLES = Path(__file__).parents[3] / "examples" / "monitoring"
@@ -19,7 +19,7 @@ KNOWN = {sample_name(metric): COMMON | set(metric.labels) for metric in all_metr
 KNOWN |= {
     f"{metric.prometheus_name}_bucket": COMMON | {"le", *metric.labels}
     for metric in all_metrics()
-    if metric.kind is Kind.HISTOGRAM
+    if metric.kind is MetricType.HISTOGRAM
 }
 
 

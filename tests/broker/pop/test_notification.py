@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mqlake.broker.pop.waiting import Waiting, Waits
+from mqlake.broker.pop.waiting import WaitingPops, Waits
 from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.command import request
 from mqlake.protocol.headers.pop import (
@@ -79,14 +79,16 @@ def test_what_waits_keeps_what_it_needs_only(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, order: bool, kept: str | None
 ) -> None:
     waiting: list[Waits] = []
-    add = Waiting.add
+    add = WaitingPops.add
 
-    def watch(self: Waiting, topic: str, group: str, queue_id: int, what: Waits, ms: int) -> None:
+    def watch(
+        self: WaitingPops, topic: str, group: str, queue_id: int, what: Waits, ms: int
+    ) -> None:
         waiting.append(what)
         add(self, topic, group, queue_id, what, ms)
 
     async def run() -> None:
-        monkeypatch.setattr(Waiting, "add", watch)
+        monkeypatch.setattr(WaitingPops, "add", watch)
         async with running(tmp_path) as broker:
             await send(broker, "a")
             await pop(broker)

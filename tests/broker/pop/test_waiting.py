@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from mqlake.broker.pop.rounds import Rounds
-from mqlake.broker.pop.waiting import Waiting
+from mqlake.broker.pop.waiting import WaitingPops
 from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.command import request
 from mqlake.remoting.connection import Peer
@@ -49,7 +49,7 @@ def test_a_client_that_does_not_read_leaves_the_messages_to_others(tmp_path: Pat
     asyncio.run(run())
 
 
-def waiting_of(broker: Running) -> Waiting:
+def waiting_of(broker: Running) -> WaitingPops:
     routes: dict[int, Any] = {route.code: route for route in broker.broker.routes}
     return routes[RequestCode.POP_MESSAGE].handler.__self__._waiting
 
@@ -175,7 +175,7 @@ def test_an_arrival_costs_the_dispatcher_the_same_however_many_groups_wait(
             await send(broker, "a")
             (peer,) = broker.broker.peers
             state, runtime, seen = broker.state, broker.runtime, list[str]()
-            waiting = Waiting(state, runtime, Rounds(state, runtime))
+            waiting = WaitingPops(state, runtime, Rounds(state, runtime))
             names = [f"g{number}" for number in range(3000)]
             for number, name in enumerate(names):
                 waits = Waits(peer, seen, name)

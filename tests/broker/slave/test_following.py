@@ -14,7 +14,7 @@ import pytest
 
 from mqlake.broker.admin import groups
 from mqlake.broker.slave import following
-from mqlake.broker.state.topics import Topics
+from mqlake.broker.state.topics import BrokerTopics
 from mqlake.formats.config import DataVersion
 from mqlake.formats.config.subscription_group import SubscriptionGroup
 from mqlake.formats.config.topics import Topic
@@ -359,7 +359,7 @@ def test_pages_make_the_table(count: int, tmp_path: Path) -> None:
 
     async def run() -> None:
         async with running(tmp_path) as broker:
-            topics: Topics = broker.state.topics
+            topics: BrokerTopics = broker.state.topics
             seen: set[str] = set()
             version = encode_body(topics.version).decode()
             for _ in range(len(topics) + 1):

@@ -19,7 +19,7 @@ from mqlake.formats.config import DataVersion
 from mqlake.formats.config.topics import PERM_READ, Topic
 from mqlake.namesrv.name_server import NameServer
 from mqlake.namesrv.settings import NamesrvSettings
-from mqlake.protocol.bodies.groups import TopicConfigs as TopicConfigList
+from mqlake.protocol.bodies.groups import TopicConfigList
 from mqlake.protocol.bodies.register import RegisterBody, TopicConfigs, body_crc
 from mqlake.protocol.bodies.route import TopicRouteData
 from mqlake.protocol.body import decode_body, encode_body

@@ -1,10 +1,10 @@
 from __future__ import annotations
 
-from mqlake.broker.state.times import Times
+from mqlake.broker.state.times import Durations
 
 
 def test_nothing_took_no_time() -> None:
-    times = Times()
+    times = Durations()
     assert (times.longest, times.within(0.99)) == (0.0, 0.0)
     assert times.spread() == (
         "[<=0ms]:0 [0~10ms]:0 [10~50ms]:0 [50~100ms]:0 [100~200ms]:0 [200~500ms]:0 [500ms~1s]:0"
@@ -13,7 +13,7 @@ def test_nothing_took_no_time() -> None:
 
 
 def test_how_many_took_how_long() -> None:
-    times = Times()
+    times = Durations()
     times.add(0.000_04, 98)
     times.add(0.003)
     times.add(30)
@@ -26,7 +26,7 @@ def test_how_many_took_how_long() -> None:
 
 
 def test_a_bound_is_no_longer_than_the_longest() -> None:
-    times = Times()
+    times = Durations()
     times.add(0.003)
     assert times.within(0.99) == 3.0
     times.add(1.5)
@@ -34,7 +34,7 @@ def test_a_bound_is_no_longer_than_the_longest() -> None:
 
 
 def test_each_time_is_shown_once() -> None:
-    times = Times()
+    times = Durations()
     for milliseconds in (
         0.01,
         0.7,

@@ -13,7 +13,7 @@ from mqlake.protocol.codes import ResponseCode
 from mqlake.protocol.command import Command, response
 from mqlake.protocol.errors import RemotingError
 from mqlake.protocol.headers.controller import ControllerHeartbeatHeader, ExchangeHaInfoHeader
-from mqlake.replication.term import Term
+from mqlake.replication.term import MasterTerm
 from tests.simulation.group.node import Node
 from tests.simulation.loop import SimulatedLoop
 from tests.simulation.process import CURRENT
@@ -37,7 +37,7 @@ class SimulatedController:
     def __init__(self, loop: SimulatedLoop, nodes: Sequence[Node], dice: random.Random) -> None:
         self._loop, self._dice = loop, dice
         self.nodes = {node.number: node for node in nodes}
-        self.term = Term(0, None, "", frozenset(), 0)
+        self.term = MasterTerm(0, None, "", frozenset(), 0)
         self.deaf_to: dict[int, float] = {}
         self._heard: dict[int, tuple[float, object, ControllerHeartbeatHeader]] = {}
         self.on_elected: Callable[[Node], object] = lambda _: None
@@ -70,7 +70,7 @@ class SimulatedController:
 
     # What brokers ask
 
-    def elect(self, number: int) -> Term:
+    def elect(self, number: int) -> MasterTerm:
         """Have a master elected, unless there is one."""
         if self.term.master_id is None:
             if not self.term.members:
@@ -103,7 +103,7 @@ class SimulatedController:
 
     def _lead(self, number: int) -> None:
         term, node = self.term, self.nodes[number]
-        self.term = Term(
+        self.term = MasterTerm(
             term.number + 1, number, node.address, frozenset((number,)), term.version + 1
         )
         for each in self.nodes.values():
@@ -120,7 +120,7 @@ class SimulatedController:
         if node.number not in self.term.members:
             node.has_lost = False  # it has to have everything before it may join again
 
-    def alter(self, term: Term, members: Iterable[int], version: int) -> Term:
+    def alter(self, term: MasterTerm, members: Iterable[int], version: int) -> MasterTerm:
         """Change the in-sync set."""
         asked, now = frozenset(members), self.term
         if term.master_id != now.master_id:
@@ -197,16 +197,18 @@ class SimulatedControllers(Controllers):
         assert broker_id == self._number
         await self._call(lambda: None)
 
-    async def register(self, broker_id: int) -> Term:
+    async def register(self, broker_id: int) -> MasterTerm:
         return await self.term()
 
-    async def term(self) -> Term:
+    async def term(self) -> MasterTerm:
         return await self._call(lambda: self._controller.term)
 
-    async def elect(self, broker_id: int) -> Term:
+    async def elect(self, broker_id: int) -> MasterTerm:
         return await self._call(lambda: self._controller.elect(broker_id))
 
-    async def _ask_to_alter(self, term: Term, members: Iterable[int], version: int) -> Term:
+    async def _ask_to_alter(
+        self, term: MasterTerm, members: Iterable[int], version: int
+    ) -> MasterTerm:
         asked = frozenset(members)
         return await self._call(lambda: self._controller.alter(term, asked, version))
 

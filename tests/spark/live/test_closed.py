@@ -13,7 +13,7 @@ import pytest
 from mqlake.admin import Admin
 from mqlake.admin.acls import Grant
 from mqlake.client import ClientTls, Credentials
-from mqlake.client.access import Access
+from mqlake.client.access import ClientAccess
 from mqlake.errors import FormatError
 from mqlake.query.live.options import live_options
 from mqlake.query.live.plan import plan_tasks
@@ -75,15 +75,15 @@ def test_options_and_tasks_show_no_secret(monkeypatch: pytest.MonkeyPatch) -> No
         "accessKey": "lake",
     }
     monkeypatch.setenv("MQLAKE_SECRET_KEY", USER.secret_key)
-    found = Access(
+    found = ClientAccess(
         tls=ClientTls(ca="/ca.pem", cert="/c", key="/k", key_password="key-password"),
         credentials=USER,
     )
     options, writing = live_options(given), live_write_options({**given, "topic": TOPIC})
     assert options.access == writing.access == found
-    assert live_options({"nameServer": "a:1", "secretKey": "s", "accessKey": "a"}).access == Access(
-        credentials=Credentials("a", "s")
-    )
+    assert live_options(
+        {"nameServer": "a:1", "secretKey": "s", "accessKey": "a"}
+    ).access == ClientAccess(credentials=Credentials("a", "s"))
     for shown in (options, writing, plan_tasks(options, [])):
         assert pickle.loads(pickle.dumps(shown)) == shown
         assert USER.secret_key not in repr(shown)

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mqlake.store.incarnations.evidence import Evidence, existing_topics
-from mqlake.store.incarnations.restarts import Position, Tracer, befores, join
+from mqlake.store.incarnations.restarts import Position, RestartTracer, befores, join
 
 Queue = tuple[str, int]
 
@@ -57,8 +57,8 @@ class Log:
         return record.life == self.lives[record.queue[0]]
 
 
-def trace(records: Sequence[Record]) -> Tracer:
-    tracer = Tracer()
+def trace(records: Sequence[Record]) -> RestartTracer:
+    tracer = RestartTracer()
     runs: dict[Queue, list[list[Record]]] = defaultdict(list)
     for each in records:
         found = runs[each.queue]

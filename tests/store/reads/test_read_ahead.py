@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from mqlake.storage.local_owned import LocalOwnedDirectory
 from mqlake.store.append.message import Message
 from mqlake.store.owned_store import OwnedStore
-from mqlake.store.reads.live_result import LiveGetResult, Run
+from mqlake.store.reads.live_result import LiveGetResult, SegmentMessages
 from mqlake.store.reads.read_ahead import ReadAhead
 from mqlake.store.results import Status
 from mqlake.store.settings import StoreSettings
@@ -33,7 +33,7 @@ def taken(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     """Whether reading ahead served each step."""
     found: list[bool] = []
 
-    def take(ahead: ReadAhead, *arguments: int) -> Run | None:
+    def take(ahead: ReadAhead, *arguments: int) -> SegmentMessages | None:
         run = TAKE(ahead, *arguments)
         found.append(run is not None)
         return run

@@ -25,7 +25,7 @@ from mqlake.store.recovery import log_walk
 from mqlake.store.recovery.checkpoint_file import CheckpointFile, FoundCheckpoint
 from mqlake.store.recovery.derive import derive
 from mqlake.store.recovery.find import find
-from mqlake.store.recovery.plan import Plan, settle
+from mqlake.store.recovery.plan import RecoveryPlan, settle
 from tests.crash.clock import ManualClock
 from tests.jobs.model import read_log
 from tests.store.live_parts import LiveParts
@@ -47,7 +47,7 @@ def killed(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def settled(path: Path) -> Plan:
+def settled(path: Path) -> RecoveryPlan:
     """Return the plan of a recovery. A `LocalDirectory` has no method that writes."""
     directory = LocalDirectory(path)
     log = open_log(directory)

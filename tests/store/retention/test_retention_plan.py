@@ -12,10 +12,10 @@ from mqlake.errors import StoreError
 from mqlake.storage.protocol import DiskUsage
 from mqlake.store.retention.plan import (
     DerivedFile,
-    LogFile,
     LogPlan,
     Moment,
     Reason,
+    SegmentFile,
     is_time,
     next_time,
     not_writable,
@@ -30,16 +30,16 @@ NOW = int(datetime(2026, 3, 10, 12, tzinfo=UTC).timestamp() * 1000)
 SIZE = 1000
 
 
-def log(*ages: float) -> list[LogFile]:
+def log(*ages: float) -> list[SegmentFile]:
     """Return segments that were last written so many hours ago."""
     return [
-        LogFile(f"commitlog/{n * SIZE:020d}", n * SIZE, SIZE, NOW - int(age * HOUR))
+        SegmentFile(f"commitlog/{n * SIZE:020d}", n * SIZE, SIZE, NOW - int(age * HOUR))
         for n, age in enumerate(ages)
     ]
 
 
 def plan(
-    files: list[LogFile],
+    files: list[SegmentFile],
     *,
     is_due: bool = False,
     used: int = 50,

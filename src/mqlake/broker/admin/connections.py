@@ -12,7 +12,7 @@ from mqlake.broker.state.broker_state import BrokerState
 from mqlake.broker.state.clients.members import Client
 from mqlake.errors import FormatError
 from mqlake.formats.message_id import decode_message_id
-from mqlake.protocol.bodies.connections import Connection, ProducerInfo
+from mqlake.protocol.bodies.connections import ClientConnection, ProducerInfo
 from mqlake.protocol.bodies.queue_tables import encode_array, encode_with_table, join_queues
 from mqlake.protocol.body import encode_body
 from mqlake.protocol.codes import RequestCode, ResponseCode
@@ -90,7 +90,7 @@ class ConnectionAdmin:
         found = Members()
         for each in list(clients):
             self._check_room(len(found))
-            one = Connection(each.client_id, each.peer.address, each.language, each.version)
+            one = ClientConnection(each.client_id, each.peer.address, each.language, each.version)
             found.append(encode_body(one))
             yield
         return encode_array(found)

@@ -10,11 +10,11 @@ from mqlake.errors import StoreError
 from mqlake.protocol.codes import ResponseCode
 from mqlake.protocol.errors import RemotingError
 from mqlake.remoting.route import Answer
-from mqlake.store.port import KeptTable
+from mqlake.store.port import DurableTable
 
 
 async def once_kept(
-    state: BrokerState, table: KeptTable, answer: Answer | Coroutine[Any, Any, Answer]
+    state: BrokerState, table: DurableTable, answer: Answer | Coroutine[Any, Any, Answer]
 ) -> Answer:
     """Return an answer once a table, with the changes that led to the answer, is durable.
 

@@ -17,7 +17,7 @@ from mqlake.broker.runtime import BrokerRuntime
 from mqlake.broker.state.broker_state import BrokerState
 from mqlake.formats.config.topics import Topic
 from mqlake.protocol.attributes import parse_changes
-from mqlake.protocol.bodies.groups import TopicConfigs, TopicNames
+from mqlake.protocol.bodies.groups import TopicConfigList, TopicNames
 from mqlake.protocol.bodies.message_queue import MessageQueue
 from mqlake.protocol.bodies.queue_tables import encode_queue, encode_with_table, join_queues
 from mqlake.protocol.bodies.route import TopicList
@@ -95,7 +95,7 @@ class TopicAdmin:
 
     def _put_all(self, request: Command) -> Job[Command]:
         yield  # Decoding a long body is one step.
-        topics = admin_body(TopicConfigs, request, self._runtime.settings).topic_config_list
+        topics = admin_body(TopicConfigList, request, self._runtime.settings).topic_config_list
         yield
         for topic in topics:
             check_topic(self._state, self._runtime, topic)

@@ -21,7 +21,7 @@ from mqlake.protocol.errors import RemotingError
 from mqlake.protocol.headers.controller import ControllerHeartbeatHeader, ExchangeHaInfoHeader
 from mqlake.remoting.client import RemotingClient
 from mqlake.replication.auto_switch_server import AutoSwitchServer
-from mqlake.replication.term import Term
+from mqlake.replication.term import MasterTerm
 from mqlake.store.settings import BrokerRole
 from mqlake.tls.settings import client_tls
 
@@ -129,7 +129,7 @@ class Membership:
             self._send_heartbeat()
         await self._take(await self._current())
 
-    async def _current(self) -> Term:
+    async def _current(self) -> MasterTerm:
         """Return what the controller says; have a master elected if the group has no master.
 
         Raises:
@@ -148,7 +148,7 @@ class Membership:
             self._is_registered = error.code not in _UNKNOWN_HERE
             raise
 
-    async def _take(self, term: Term) -> None:
+    async def _take(self, term: MasterTerm) -> None:
         """Take the role that the controller says.
 
         Raises:
@@ -174,7 +174,7 @@ class Membership:
                 self._applied = term.number
                 self._state.names.changed()
 
-    async def _lead(self, term: Term) -> None:
+    async def _lead(self, term: MasterTerm) -> None:
         if term.master_id not in term.members:
             # Without the members, nobody would be waited for.
             raise MqlakeError("the controller says that the master is not in the in-sync set")
@@ -189,7 +189,7 @@ class Membership:
             self._state.topics.begin_term(term.number)
             _log.info("this broker, %d, is the master in epoch %d", term.master_id, term.number)
 
-    async def _follow(self, term: Term) -> None:
+    async def _follow(self, term: MasterTerm) -> None:
         replication, replicas = self._state.replication, self._state.replicas
         if term.number != self._noted:
             self._noted = term.number
@@ -206,7 +206,7 @@ class Membership:
         if not replicas.master_ha_address or (slave is not None and slave.problem):
             await self._find_log(term)
 
-    async def _find_log(self, term: Term) -> None:
+    async def _find_log(self, term: MasterTerm) -> None:
         """Ask a master where it sends its log; it may do so elsewhere than before.
 
         Raises:
@@ -219,7 +219,7 @@ class Membership:
             if not replicas.master_ha_address:
                 raise
 
-    async def _ha_address(self, term: Term) -> str:
+    async def _ha_address(self, term: MasterTerm) -> str:
         """Ask a master where it sends its log.
 
         Raises:

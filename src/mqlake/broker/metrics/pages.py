@@ -9,7 +9,7 @@ from http import HTTPStatus
 from mqlake.broker.broker import Broker
 from mqlake.broker.metrics import connections, delivery, lag, pops, replication, storage, traffic
 from mqlake.broker.settings import BrokerSettings
-from mqlake.metrics.endpoint import Make, Page
+from mqlake.metrics.endpoint import HttpResponse, Make
 from mqlake.metrics.exposition import CONTENT_TYPE, encode
 from mqlake.metrics.loop_lag import LoopLag
 from mqlake.metrics.metric import Sample, gauge
@@ -57,10 +57,10 @@ class Pages:
         """Measure no longer."""
         self._lag.stop()
 
-    async def _live(self) -> Page:
-        return Page(b"ok\n")
+    async def _live(self) -> HttpResponse:
+        return HttpResponse(b"ok\n")
 
-    async def _ready(self) -> Page:
+    async def _ready(self) -> HttpResponse:
         """Say whether clients may be sent here; if not, why."""
         broker = self._broker()
         if broker is None:
@@ -70,9 +70,9 @@ class Pages:
         settings, health = broker.settings, broker.state.store.health
         if not settings.is_slave and health.not_writable is not None:
             return _not_ready(f"no messages are accepted: {health.not_writable}")
-        return Page(b"ok\n")
+        return HttpResponse(b"ok\n")
 
-    async def _metrics(self) -> Page:
+    async def _metrics(self) -> HttpResponse:
         """Encode all samples, for one client after another."""
         async with self._scraping:
             found = [Sample(LOOP_LAG, self._lag.take())]
@@ -82,7 +82,7 @@ class Pages:
                 found += await broker.runtime.slices.finish(_all(broker))
             labels = common_labels(self._settings)
             body = await asyncio.to_thread(encode, found, labels)
-        return Page(body, content_type=CONTENT_TYPE)
+        return HttpResponse(body, content_type=CONTENT_TYPE)
 
 
 def _all(broker: Broker) -> Job[list[Sample]]:
@@ -118,5 +118,5 @@ def _progress(recovery: tuple[int, int] | None) -> str:
     return f"; the recovery of the store has done {done} of {total} bytes, {percent} %"
 
 
-def _not_ready(reason: str) -> Page:
-    return Page(f"{reason}\n".encode(), HTTPStatus.SERVICE_UNAVAILABLE)
+def _not_ready(reason: str) -> HttpResponse:
+    return HttpResponse(f"{reason}\n".encode(), HTTPStatus.SERVICE_UNAVAILABLE)

@@ -13,7 +13,7 @@ from mqlake.broker.pop.check_points import MOST_MESSAGES, CheckPoint, Key
 from mqlake.broker.pop.in_flight import InFlight, QueueKey
 from mqlake.broker.pop.ordered import Ordered
 from mqlake.broker.pop.revive_topic import ReviveTopic
-from mqlake.broker.pop.waiting import Waiting
+from mqlake.broker.pop.waiting import WaitingPops
 from mqlake.broker.runtime import BrokerRuntime
 from mqlake.broker.state.broker_state import BrokerState
 from mqlake.protocol.bodies.pop import BatchAck, BatchAcks
@@ -46,7 +46,7 @@ class Acknowledging:
         in_flight: InFlight,
         revive_topic: ReviveTopic,
         ordered: Ordered,
-        waiting: Waiting,
+        waiting: WaitingPops,
     ) -> None:
         self._state, self._runtime, self._store = state, runtime, state.store
         self._in_flight, self._revive_topic = in_flight, revive_topic

@@ -58,7 +58,7 @@ class AssignmentRequests:
         )
         self._modes = self._file.found.message_request_mode_map
         self._count = sum(map(len, self._modes.values()))
-        self._routes = _Routes(state)
+        self._routes = _RouteCache(state)
         state.followed[RequestCode.GET_ALL_MESSAGE_REQUEST_MODE] = self._follow
 
     async def query(self, _peer: Peer, request: Command) -> Command:
@@ -208,7 +208,7 @@ class AssignmentRequests:
         return [MessageQueue(name, broker, number) for number in range(topic.read_queue_nums)]
 
 
-class _Routes:
+class _RouteCache:
     """The routes of topics, as name servers answered recently."""
 
     def __init__(self, state: BrokerState) -> None:

@@ -17,7 +17,7 @@ from mqlake.broker.pop.requests import PopRequests
 from mqlake.broker.pop.revival import Revival
 from mqlake.broker.pop.revive_topic import ReviveTopic
 from mqlake.broker.pop.rounds import Rounds
-from mqlake.broker.pop.waiting import Waiting
+from mqlake.broker.pop.waiting import WaitingPops
 from mqlake.broker.runtime import BrokerRuntime
 from mqlake.broker.state.broker_state import BrokerState
 from mqlake.broker.state.pop_counts import ReviveBehind
@@ -42,7 +42,7 @@ class PopConsumption:
         self._revive_topic = ReviveTopic(state, runtime, self._in_flight)
         rounds = Rounds(state, runtime)
         self._ordered = ordered = Ordered(state, runtime)
-        waiting = Waiting(state, runtime, rounds)
+        waiting = WaitingPops(state, runtime, rounds)
         reading = Reading(state, runtime, self._in_flight, ordered, self._revive_topic)
         self._requests = PopRequests(state, runtime, reading, waiting, rounds)
         self._notifications = Notifications(

@@ -59,7 +59,7 @@ class Pop:
         self.needs = 0
 
 
-class _Queue:
+class _QueuePops:
     """The pops of one queue, in its order."""
 
     def __init__(self, next_offset: int) -> None:
@@ -74,7 +74,7 @@ class InFlight:
 
     def __init__(self, offsets: ConsumerOffsetTable) -> None:
         self._offsets = offsets
-        self._queues: dict[QueueKey, _Queue] = {}
+        self._queues: dict[QueueKey, _QueuePops] = {}
         self._pops: dict[Key, Pop] = {}
         self._by_time: list[tuple[int, int, Pop]] = []
         self._number = 0
@@ -104,7 +104,7 @@ class InFlight:
         key = QueueKey(point.topic, point.group, point.queue_id)
         queue = self._queues.get(key)
         if queue is None:
-            queue = self._queues[key] = _Queue(pop.next_offset)
+            queue = self._queues[key] = _QueuePops(pop.next_offset)
         queue.next_offset = pop.next_offset
         queue.pops.append(pop)
         if not point.count:

@@ -15,7 +15,7 @@ from mqlake.broker.pop.ordered import Ordered, check_attempt_id
 from mqlake.broker.pop.reading import Reading
 from mqlake.broker.pop.requests import CheckTopic
 from mqlake.broker.pop.rounds import Round, Rounds
-from mqlake.broker.pop.waiting import Waiting
+from mqlake.broker.pop.waiting import WaitingPops
 from mqlake.broker.runtime import BrokerRuntime
 from mqlake.broker.state.broker_state import BrokerState
 from mqlake.formats.config.topics import Topic
@@ -40,7 +40,7 @@ class Notifications:
         runtime: BrokerRuntime,
         reading: Reading,
         ordered: Ordered,
-        waiting: Waiting,
+        waiting: WaitingPops,
         rounds: Rounds,
         check_topic: CheckTopic,
     ) -> None:

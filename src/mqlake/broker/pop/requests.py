@@ -13,7 +13,7 @@ from mqlake.broker.filter.subscriptions import Choice, choice, is_costly
 from mqlake.broker.pop.ordered import check_attempt_id
 from mqlake.broker.pop.reading import PopRead, Reading, Taken
 from mqlake.broker.pop.rounds import ALL_QUEUES, Round, Rounds
-from mqlake.broker.pop.waiting import Waiting
+from mqlake.broker.pop.waiting import WaitingPops
 from mqlake.broker.runtime import BrokerRuntime
 from mqlake.broker.state.broker_state import BrokerState
 from mqlake.errors import DiskError
@@ -59,7 +59,7 @@ class PopRequests:
         state: BrokerState,
         runtime: BrokerRuntime,
         reading: Reading,
-        waiting: Waiting,
+        waiting: WaitingPops,
         rounds: Rounds,
     ) -> None:
         self._state, self._runtime, self._reading = state, runtime, reading

@@ -72,7 +72,7 @@ class _Waiter:
         self.is_held_back = self.is_trying = self.is_over = False
 
 
-class _Line:
+class _ReadyQueue:
     """Groups of requests for which something has arrived, in the order in which they are served.
 
     Attributes:
@@ -84,7 +84,7 @@ class _Line:
         self.is_served = False
 
 
-class _Listener:
+class _TopicListener:
     """Notified by the dispatcher of messages in one topic."""
 
     def __init__(self, tell: Callable[[int], None]) -> None:
@@ -99,7 +99,7 @@ class _Listener:
         """Do nothing: the broker no longer answers."""
 
 
-class Waiting:
+class WaitingPops:
     """The requests that wait for messages of a topic, each for one queue or for all.
 
     Requests for topics with very many queues have a separate line, in which they wait only for each
@@ -110,8 +110,8 @@ class Waiting:
         self._state, self._runtime, self._rounds = state, runtime, rounds
         self._loop = asyncio.get_running_loop()
         self._queues: dict[Turn, dict[int, dict[_Waiter, None]]] = {}
-        self._listeners: dict[str, _Listener] = {}
-        self._line, self._long_line = _Line(), _Line()
+        self._listeners: dict[str, _TopicListener] = {}
+        self._line, self._long_line = _ReadyQueue(), _ReadyQueue()
         # Queues with new messages, by topic, for which nobody has been woken yet.
         self._arrived: dict[str, set[int]] = {}
         self._is_waking = False
@@ -178,10 +178,10 @@ class Waiting:
         left = (time - self._state.store.clock.milliseconds()) / 1000
         self._loop.call_later(max(0.0, min(left, _LONGEST)), wake)
 
-    def _listen(self, name: str) -> _Listener:
+    def _listen(self, name: str) -> _TopicListener:
         listener = self._listeners.get(name)
         if listener is None:
-            listener = _Listener(lambda queue_id: self._note(name, queue_id))
+            listener = _TopicListener(lambda queue_id: self._note(name, queue_id))
             self._listeners[name] = listener
             self._state.store.reads.arrivals.listen(name, listener)
         return listener
@@ -221,12 +221,12 @@ class Waiting:
             yield
         self._forget_unused(name, listener)
 
-    def _forget_unused(self, name: str, listener: _Listener) -> None:
+    def _forget_unused(self, name: str, listener: _TopicListener) -> None:
         """Forget a listener for which nothing waits, unless another one has its place already."""
         if not listener.turns and self._listeners.get(name) is listener:
             del self._listeners[name]
 
-    def _serve(self, line: _Line) -> Job[None]:
+    def _serve(self, line: _ReadyQueue) -> Job[None]:
         try:
             while line.arrived:
                 turn = next(iter(line.arrived))

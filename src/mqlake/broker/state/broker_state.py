@@ -29,7 +29,7 @@ from mqlake.broker.state.registration.registration import Registration
 from mqlake.broker.state.slave_refusals import SlaveRefusals
 from mqlake.broker.state.static_topics import StaticTopics
 from mqlake.broker.state.stats import LOOK, Stats
-from mqlake.broker.state.topics import Topics
+from mqlake.broker.state.topics import BrokerTopics
 from mqlake.protocol.codes import RequestCode
 from mqlake.protocol.command import Body
 from mqlake.protocol.logic_queue_plans import MOST_QUEUES
@@ -104,7 +104,7 @@ class BrokerState:
             MOST_QUEUES,
             lambda topic: self.topics.moved(topic),  # noqa: PLW0108
         )
-        self.topics: Topics = Topics(
+        self.topics: BrokerTopics = BrokerTopics(
             live,
             store.config.topics,
             lambda topic: self.names.changed(topic),  # noqa: PLW0108

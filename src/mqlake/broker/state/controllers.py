@@ -27,7 +27,7 @@ from mqlake.protocol.headers.controller import (
     RegisterToControllerHeader,
 )
 from mqlake.remoting.client import RemotingClient
-from mqlake.replication.term import RefusedError, Term
+from mqlake.replication.term import ChangeRefusedError, MasterTerm
 from mqlake.storage.clock import Clock
 from mqlake.store.live_settings import Current
 from mqlake.tls.settings import client_tls
@@ -110,7 +110,7 @@ class Controllers:
         )
         await self._ask(RequestCode.CONTROLLER_APPLY_BROKER_ID, header)
 
-    async def register(self, broker_id: int) -> Term:
+    async def register(self, broker_id: int) -> MasterTerm:
         """Say where this broker is."""
         now = self._settings.now
         header = RegisterToControllerHeader(
@@ -122,7 +122,7 @@ class Controllers:
         )
         return _term(await self._ask(RequestCode.CONTROLLER_REGISTER_BROKER, header))
 
-    async def elect(self, broker_id: int) -> Term:
+    async def elect(self, broker_id: int) -> MasterTerm:
         """Have a master elected if the group has no master."""
         now = self._settings.now
         header = ElectMasterHeader(
@@ -134,16 +134,16 @@ class Controllers:
         exists = ResponseCode.CONTROLLER_MASTER_STILL_EXIST
         return _term(await self._ask(RequestCode.CONTROLLER_ELECT_MASTER, header, also=exists))
 
-    async def term(self) -> Term:
+    async def term(self) -> MasterTerm:
         """Return who the master is."""
         header = GetReplicaInfoHeader(broker_name=self._settings.now.broker_name)
         return _term(await self._ask(RequestCode.CONTROLLER_GET_REPLICA_INFO, header))
 
-    async def alter(self, term: Term, members: Iterable[int], version: int) -> Term:
+    async def alter(self, term: MasterTerm, members: Iterable[int], version: int) -> MasterTerm:
         """Ask for another in-sync set, as the master of a term; return what holds then.
 
         Raises:
-            RefusedError: the change is refused for good.
+            ChangeRefusedError: the change is refused for good.
         """
         try:
             return await self._ask_to_alter(term, members, version)
@@ -152,9 +152,11 @@ class Controllers:
             if error.code not in _REFUSALS:
                 raise
             is_of_dead = error.code == ResponseCode.CONTROLLER_BROKER_NOT_ALIVE
-            raise RefusedError(str(error), await self.term(), is_of_dead=is_of_dead) from None
+            raise ChangeRefusedError(str(error), await self.term(), is_of_dead=is_of_dead) from None
 
-    async def _ask_to_alter(self, term: Term, members: Iterable[int], version: int) -> Term:
+    async def _ask_to_alter(
+        self, term: MasterTerm, members: Iterable[int], version: int
+    ) -> MasterTerm:
         header = AlterSyncStateSetHeader(
             broker_name=self._settings.now.broker_name,
             master_broker_id=term.master_id or 0,
@@ -202,10 +204,10 @@ class Controllers:
         raise RemotingError(answer.code, answer.remark or f"{leader}: code {answer.code}")
 
 
-def _term(answer: Command) -> Term:
+def _term(answer: Command) -> MasterTerm:
     header = answer.header(MasterHeader)
     found = decode_body(SyncStateSet, answer.body) if answer.body else SyncStateSet()
-    return Term(
+    return MasterTerm(
         header.master_epoch or 0,
         header.master_broker_id if header.master_address else None,
         header.master_address or "",

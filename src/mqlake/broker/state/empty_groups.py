@@ -17,7 +17,7 @@ from mqlake.broker.repeating import Repeating
 from mqlake.broker.settings import BrokerSettings
 from mqlake.broker.state.clients.clients import Clients
 from mqlake.broker.state.groups import Groups
-from mqlake.broker.state.topics import Topics
+from mqlake.broker.state.topics import BrokerTopics
 from mqlake.formats.config.subscription_group import SubscriptionGroup
 from mqlake.protocol import naming
 from mqlake.remoting.slices import Job, Slices
@@ -40,7 +40,7 @@ class EmptyGroups:
         settings: Current[BrokerSettings],
         store: Store,
         groups: Groups,
-        topics: Topics,
+        topics: BrokerTopics,
         clients: Clients,
         slices: Slices,
     ) -> None:

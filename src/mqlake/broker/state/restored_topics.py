@@ -9,14 +9,16 @@ from __future__ import annotations
 import logging
 
 from mqlake.broker.settings import BrokerSettings
-from mqlake.broker.state.topics import Topics, queues_for, without_topic
+from mqlake.broker.state.topics import BrokerTopics, queues_for, without_topic
 from mqlake.store.live_settings import Current
 from mqlake.store.port import LiveReads
 
 _log = logging.getLogger(__name__)
 
 
-def restore_topics(topics: Topics, reads: LiveReads, settings: Current[BrokerSettings]) -> None:
+def restore_topics(
+    topics: BrokerTopics, reads: LiveReads, settings: Current[BrokerSettings]
+) -> None:
     """Create these topics again if this broker is a master, and each time it becomes one."""
 
     def restore() -> None:
@@ -27,7 +29,7 @@ def restore_topics(topics: Topics, reads: LiveReads, settings: Current[BrokerSet
     settings.on_change(restore, "broker_role")
 
 
-def _restore(topics: Topics, reads: LiveReads, least: int) -> None:
+def _restore(topics: BrokerTopics, reads: LiveReads, least: int) -> None:
     for name in without_topic(topics, reads.topics()):
         if topics.is_being_deleted(name):
             continue

@@ -18,30 +18,30 @@ from mqlake.replication.replicas import Replicas
 from mqlake.store.live_settings import Current
 
 
-class _Refusal(NamedTuple):
+class _SlaveRefusal(NamedTuple):
     code: ResponseCode
     reason: str
 
 
 # With this code, producers of all releases try another broker.
-_NOT_HERE = _Refusal(
+_NOT_HERE = _SlaveRefusal(
     ResponseCode.SERVICE_NOT_AVAILABLE,
     "[REJECTREQUEST]this broker is a slave: send to the master of its name",
 )
-_TRANSACTION = _Refusal(
+_TRANSACTION = _SlaveRefusal(
     ResponseCode.SLAVE_NOT_AVAILABLE, "this broker is a slave: ask the master of its name"
 )
-_TABLE = _Refusal(
+_TABLE = _SlaveRefusal(
     ResponseCode.SYSTEM_ERROR,
     "Can't modify topic or subscription group from slave broker, please execute it from master"
     " broker.",
 )
-_OFFSET = _Refusal(ResponseCode.SYSTEM_ERROR, "Can not reset offset in slave broker")
-_POP = _Refusal(
+_OFFSET = _SlaveRefusal(ResponseCode.SYSTEM_ERROR, "Can not reset offset in slave broker")
+_POP = _SlaveRefusal(
     ResponseCode.SERVICE_NOT_AVAILABLE,
     "[REJECTREQUEST]this broker is a slave: pop from the master of its name",
 )
-_READ = _Refusal(
+_READ = _SlaveRefusal(
     ResponseCode.SYSTEM_BUSY,
     "[REJECTREQUEST]this broker is a slave that serves no reads (slaveReadEnable)",
 )

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Final, NamedTuple
 
-from mqlake.broker.state.times import Times
+from mqlake.broker.state.times import Durations
 from mqlake.errors import StoreError
 from mqlake.protocol.bodies.stats import BrokerStats, StatsItem
 from mqlake.remoting.slices import Job
@@ -39,7 +39,7 @@ MOST_ENTRIES: Final = 65_536
 """Queue entries whose sizes are added up in one call."""
 
 
-class _Sample(NamedTuple):
+class _CountSample(NamedTuple):
     milliseconds: int
     total: int
 
@@ -48,7 +48,7 @@ class Series:
     """One growing count."""
 
     def __init__(self, at: int, count: int = 0) -> None:
-        first = _Sample(at, count)
+        first = _CountSample(at, count)
         self._samples = {every: deque([first], most) for most, every in (_MINUTE, _HOUR, _DAY)}
         self._looks = 0
 
@@ -57,7 +57,7 @@ class Series:
         self._looks += 1
         for every, samples in self._samples.items():
             if self._looks % every == 0:
-                samples.append(_Sample(at, count))
+                samples.append(_CountSample(at, count))
 
     def within(self, every: int, at: int, count: int) -> StatsItem:
         """Return the increase since the oldest sample, given the current count."""
@@ -101,7 +101,7 @@ class Stats:
         }
         self._measured = dict(ends())
         self.missed = self.pulls = self.got_total = 0
-        self.put_times, self.get_times = Times(), Times()
+        self.put_times, self.get_times = Durations(), Durations()
         self._at_start = Counter[str]()
         for (topic, _), end in ends().items():
             self._at_start[topic] += end

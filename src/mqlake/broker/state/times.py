@@ -29,7 +29,7 @@ _SHOWN: Final = (
 """The bounds that RocketMQ shows (`StoreStatsService`); it rounds milliseconds down."""
 
 
-class Times:
+class Durations:
     """Durations since the start of a broker.
 
     Attributes:

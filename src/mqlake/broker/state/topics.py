@@ -51,7 +51,7 @@ def any_queue(count: int) -> int:
     return random.randrange(count)  # noqa: S311
 
 
-class Topics:
+class BrokerTopics:
     """The topics of one broker. Every change is stored, and registered with the name servers.
 
     Args:
@@ -339,7 +339,7 @@ class Topics:
         return raised
 
 
-def without_topic(topics: Topics, names: Iterable[str]) -> list[str]:
+def without_topic(topics: BrokerTopics, names: Iterable[str]) -> list[str]:
     """Return which names of topics with queue files have no topic configuration.
 
     A topic that a send creates is stored a moment later; a process that is killed in between leaves

@@ -48,14 +48,14 @@ def doctor(
 ) -> int:
     """Check what this machine has for mqlake, and say how to mend what is missing."""
     from mqlake.doctor.examine import examine
-    from mqlake.doctor.finding import State
+    from mqlake.doctor.finding import Severity
 
     if spark:
         sys.stderr.write("mqlake: starting Spark; this takes some seconds\n")
     addresses = [address for address in namesrv.split(";") if address]
     findings = list(examine(store, addresses, starts_spark=spark))
     problems, notes = (
-        sum(each.state is state for each in findings) for state in (State.PROBLEM, State.NOTE)
+        sum(each.state is state for each in findings) for state in (Severity.PROBLEM, Severity.NOTE)
     )
     if json:
         write_json({"problems": problems, "notes": notes, "findings": findings})

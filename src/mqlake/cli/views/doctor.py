@@ -9,15 +9,15 @@ from rich.text import Text
 
 from mqlake.cli.text import count, printable
 from mqlake.cli.views.tables import TEXT, WORD, bad, good, rows
-from mqlake.doctor.finding import Finding, State
+from mqlake.doctor.finding import CheckResult, Severity
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-_STYLES = {State.OK: "green", State.NOTE: "yellow", State.PROBLEM: "red"}
+_STYLES = {Severity.OK: "green", Severity.NOTE: "yellow", Severity.PROBLEM: "red"}
 
 
-def view(findings: Sequence[Finding], problems: int) -> Iterator[RenderableType]:
+def view(findings: Sequence[CheckResult], problems: int) -> Iterator[RenderableType]:
     """Yield a table of all findings, and what they amount to."""
     table = rows("", [("", WORD), ("checked", WORD), ("found", TEXT), ("to mend it", TEXT)])
     for each in findings:

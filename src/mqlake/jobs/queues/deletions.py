@@ -30,7 +30,7 @@ from mqlake.storage.protocol import OwnedDirectory
 from mqlake.storage.read_file import read_file
 from mqlake.store.config.config_files import read_config, stated_queues
 from mqlake.store.incarnations.evidence import Evidence, existing_topics
-from mqlake.store.incarnations.restarts import Position, Trace, Tracer, join
+from mqlake.store.incarnations.restarts import Position, RestartTracer, Trace, join
 from mqlake.store.incarnations.table import OwnedIncarnations, find_incarnations
 from mqlake.store.queues.queue_kind import BATCH, SIMPLE, QueueKind
 from mqlake.store.recovery.checkpoint_file import find_checkpoint
@@ -73,7 +73,7 @@ class QueueTracer:
     """Trace the queues of a task's records, and leave the dead records out."""
 
     def __init__(self, dead: DeadRecords) -> None:
-        self._dead, self._tracer = dead, Tracer()
+        self._dead, self._tracer = dead, RestartTracer()
         self._befores: dict[str, int] = {}
         self.dead_by_topic: Counter[str] = Counter()
 

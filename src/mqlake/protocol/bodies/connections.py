@@ -10,7 +10,7 @@ import msgspec
 from mqlake.protocol.bodies.heartbeat import Subscription
 
 
-class Connection(msgspec.Struct, rename="camel"):
+class ClientConnection(msgspec.Struct, rename="camel"):
     """A client; `language` and `version` as it states them (`LanguageCode`, `MQVersion`)."""
 
     client_id: str = ""
@@ -22,7 +22,7 @@ class Connection(msgspec.Struct, rename="camel"):
 class ConsumerConnections(msgspec.Struct, rename="camel"):
     """The answer to GET_CONSUMER_CONNECTION_LIST."""
 
-    connection_set: list[Connection] = []
+    connection_set: list[ClientConnection] = []
     subscription_table: dict[str, Subscription] = {}
     consume_type: str = ""
     message_model: str = ""
@@ -32,7 +32,7 @@ class ConsumerConnections(msgspec.Struct, rename="camel"):
 class ProducerConnections(msgspec.Struct, rename="camel"):
     """The answer to GET_PRODUCER_CONNECTION_LIST."""
 
-    connection_set: list[Connection] = []
+    connection_set: list[ClientConnection] = []
 
 
 class ProducerInfo(msgspec.Struct, rename="camel"):

@@ -23,7 +23,7 @@ class GroupConfigs(msgspec.Struct, rename="camel"):
     group_config_list: list[SubscriptionGroup] = []
 
 
-class TopicConfigs(msgspec.Struct, rename="camel"):
+class TopicConfigList(msgspec.Struct, rename="camel"):
     """The body of UPDATE_AND_CREATE_TOPIC_LIST."""
 
     topic_config_list: list[Topic] = []

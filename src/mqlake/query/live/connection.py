@@ -8,7 +8,7 @@ from concurrent.futures import Future
 from threading import Lock
 from typing import Any, Protocol, TypeVar
 
-from mqlake.client.access import Access
+from mqlake.client.access import ClientAccess
 from mqlake.client.identity import DEFAULT_INSTANCE
 from mqlake.client.instance import ClientInstance, give_back, share_instance
 from mqlake.client.loop_thread import LoopThread
@@ -16,13 +16,13 @@ from mqlake.client.loop_thread import LoopThread
 T = TypeVar("T")
 
 
-class Cluster(Protocol):
+class ClusterOptions(Protocol):
     """Which cluster, and how its servers are reached: options of a query, or of a task."""
 
     @property
     def name_servers(self) -> str: ...
     @property
-    def access(self) -> Access: ...
+    def access(self) -> ClientAccess: ...
 
 
 class LiveConnection:
@@ -32,7 +32,7 @@ class LiveConnection:
         instance: the client instance, for coroutines that this connection runs.
     """
 
-    def __init__(self, name_servers: str, access: Access) -> None:
+    def __init__(self, name_servers: str, access: ClientAccess) -> None:
         self._thread = LoopThread("mqlake-spark")
         self.instance: ClientInstance = self._thread.run(_open(name_servers, access))
 
@@ -50,17 +50,17 @@ class LiveConnection:
         self._thread.close()
 
 
-async def _open(name_servers: str, access: Access) -> ClientInstance:
+async def _open(name_servers: str, access: ClientAccess) -> ClientInstance:
     return share_instance(
         name_servers, DEFAULT_INSTANCE, None, tls=access.tls, credentials=access.credentials
     )
 
 
-_open_ones: dict[tuple[int, str, Access], LiveConnection] = {}
+_open_ones: dict[tuple[int, str, ClientAccess], LiveConnection] = {}
 _opening = Lock()
 
 
-def connection(cluster: Cluster) -> LiveConnection:
+def connection(cluster: ClusterOptions) -> LiveConnection:
     """Return this process's connection to a cluster; it stays open for later tasks.
 
     Spark's workers are forked, so a connection belongs to the process that opened it.

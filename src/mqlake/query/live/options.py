@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mqlake.client import access
-from mqlake.client.access import Access
+from mqlake.client.access import ClientAccess
 from mqlake.errors import FormatError, MqlakeError
 from mqlake.protocol.naming import group_fault
 from mqlake.query.live.option_table import ACCESS_OPTIONS, LIVE_OPTIONS, NAME_SERVER
@@ -32,7 +32,7 @@ class LiveOptions(QueryOptions[BrokerQueue], frozen=True, kw_only=True):
     """
 
     name_servers: str
-    access: Access
+    access: ClientAccess
     queues: tuple[BrokerQueue, ...] | None
     tags: tuple[str, ...] | None
     keys: tuple[str, ...] | None
@@ -94,7 +94,7 @@ def with_name_server(given: Mapping[str, str]) -> dict[str, str]:
     return {**given, NAME_SERVER.name: os.environ[ENVIRONMENT]}
 
 
-def access_of(values: Mapping[str, Any]) -> Access:
+def access_of(values: Mapping[str, Any]) -> ClientAccess:
     """Return how servers are reached, from parsed options and the environment.
 
     Raises:

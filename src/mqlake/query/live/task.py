@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from mqlake.client.access import Access
+from mqlake.client.access import ClientAccess
 from mqlake.protocol.bodies.message_queue import MessageQueue
 from mqlake.query.live.brokers import Mark
 
@@ -36,7 +36,7 @@ class LiveTask(msgspec.Struct, frozen=True):
     """
 
     name_servers: str
-    access: Access
+    access: ClientAccess
     ranges: tuple[OffsetRange, ...]
     expression: str
     tags: tuple[str, ...] | None

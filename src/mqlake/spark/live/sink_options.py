@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from mqlake.client.access import Access
+from mqlake.client.access import ClientAccess
 from mqlake.client.producer.producer import DEFAULT_GROUP
 from mqlake.errors import FormatError
 from mqlake.protocol.naming import group_fault
@@ -31,7 +31,7 @@ class LiveWriteOptions(msgspec.Struct, frozen=True):
     """The target of the messages, and how it is reached; `retry_timeout` is in milliseconds."""
 
     name_servers: str
-    access: Access
+    access: ClientAccess
     topic: str | None
     group: str
     retry_timeout: int

@@ -28,7 +28,7 @@ from mqlake.store.append.inner_batches import InnerBatches
 from mqlake.store.append.joined_crc import joined_crc
 from mqlake.store.append.many import ManyRecords
 from mqlake.store.append.message import Message, MessageBatch
-from mqlake.store.append.plain_puts import PlainPuts, Routes
+from mqlake.store.append.plain_puts import PlainPuts, QueueRoutes
 from mqlake.store.append.plain_runs import PlainRuns
 from mqlake.store.append.put_result import PutResult, PutStatus
 from mqlake.store.append.sent_puts import SentPuts
@@ -74,7 +74,7 @@ class Appender:
         self._log, self._table, self._now = log, offsets.table, clock.milliseconds
         self._settings = settings
         self._checks = AppendChecks(settings, log.largest_record)
-        routes = Routes(self._checks, settings)
+        routes = QueueRoutes(self._checks, settings)
         self.plain = PlainPuts(log, offsets, self._checks, routes, clock)
         self.sent = SentPuts(log, offsets, self._checks, settings, clock)
         self._runs = PlainRuns(log, offsets, self._checks, routes)

@@ -29,7 +29,7 @@ _LARGEST_QUEUE_ID = (1 << 31) - 1
 NOT_PLAIN = (Refusal, AttributeError, TypeError, OverflowError)
 
 
-class Routes(KnownRoutes[tuple[str, int]]):
+class QueueRoutes(KnownRoutes[tuple[str, int]]):
     """Routes by topic and queue id."""
 
     def make(self, key: tuple[str, int]) -> bytes:
@@ -47,7 +47,7 @@ class PlainPuts:
         log: OwnedCommitLog,
         offsets: QueueOffsets,
         checks: AppendChecks,
-        routes: Routes,
+        routes: QueueRoutes,
         clock: Clock,
     ) -> None:
         self._log, self._table, self._now = log, offsets.table, clock.milliseconds

@@ -18,7 +18,7 @@ from mqlake.formats.host import V4_SIZE
 from mqlake.store.append.checks import AppendChecks
 from mqlake.store.append.many import MOST_BESIDES
 from mqlake.store.append.message import Message
-from mqlake.store.append.plain_puts import NOT_PLAIN, Routes
+from mqlake.store.append.plain_puts import NOT_PLAIN, QueueRoutes
 from mqlake.store.append.put_result import PutResult, PutStatus
 from mqlake.store.log.owned_log import OwnedCommitLog
 from mqlake.store.queues.queue_offsets import QueueOffsets
@@ -37,7 +37,7 @@ class PlainRuns:
     """Put runs of plain messages at the end of a log. For one thread."""
 
     def __init__(
-        self, log: OwnedCommitLog, offsets: QueueOffsets, checks: AppendChecks, routes: Routes
+        self, log: OwnedCommitLog, offsets: QueueOffsets, checks: AppendChecks, routes: QueueRoutes
     ) -> None:
         self._log, self._table = log, offsets.table
         self._checks, self._routes = checks, routes

@@ -50,7 +50,7 @@ _SECOND = 1000
 _LONGEST_WAITING = LONGEST_PUT - room_for(ROLLED)
 
 
-class Identity(NamedTuple):
+class MessageIdentity(NamedTuple):
     """The properties that a message keeps when it is put again; `times`: how often that
     happened.
     """
@@ -172,7 +172,9 @@ def roll_times(pairs: Mapping[str, str]) -> int:
     return int(text) if _NUMBER.fullmatch(text) else 0
 
 
-def identity(waiting: Record, out: int, times: int) -> Identity:
+def identity(waiting: Record, out: int, times: int) -> MessageIdentity:
     """Return what all copies of a message that was put again so often have in common."""
     pairs = waiting.properties
-    return Identity(out, waiting.born_timestamp, pairs.get(UNIQ_KEY, ""), waiting.body, times)
+    return MessageIdentity(
+        out, waiting.born_timestamp, pairs.get(UNIQ_KEY, ""), waiting.body, times
+    )

@@ -10,7 +10,7 @@ from heapq import heappop, heappush
 from typing import NamedTuple
 
 
-class Waiting(NamedTuple):
+class NextMessage(NamedTuple):
     """The next message: the start of its slot (ms), and its queue offset."""
 
     slot: int
@@ -56,13 +56,13 @@ class TimerWheel:
         self._slots[slot].offsets.append(queue_offset)
         self.count += 1
 
-    def first(self) -> Waiting | None:
+    def first(self) -> NextMessage | None:
         """Return the oldest message of the earliest slot, None while no message waits."""
         if not self._by_time:
             return None
         slot = self._by_time[0]
         found = self._slots[slot]
-        return Waiting(slot, found.offsets[found.at])
+        return NextMessage(slot, found.offsets[found.at])
 
     def pop(self) -> bool:
         """Remove the message that `first` returns; return whether its slot is empty now."""

@@ -23,7 +23,7 @@ from mqlake.store.delivery.put_again import read_entry, real_queue
 from mqlake.store.delivery.redelivery import Redelivery
 from mqlake.store.delivery.timer_files import TimerFiles
 from mqlake.store.delivery.timer_messages import (
-    Identity,
+    MessageIdentity,
     delivered,
     due_slot,
     identity,
@@ -84,7 +84,7 @@ class TimerMessages:
         """Build the wheel again, from the position of the checkpoint."""
         self._wheel = TimerWheel(self._settings.now.timer_precision_ms)
         self._waiting_of = Counter[str]()
-        self._rolling: dict[Identity, deque[tuple[int, int]]] = {}
+        self._rolling: dict[MessageIdentity, deque[tuple[int, int]]] = {}
         self._cancelled: defaultdict[int, dict[str, int]] = defaultdict(dict)
         self._known = self._bounded(self._files.wanted)
         self._read = self._known.first_waiting
@@ -317,7 +317,7 @@ class TimerMessages:
         wait = window // 2 if rest < window // 3 else window
         return record.store_timestamp + wait
 
-    def _forget_original(self, key: Identity, record: Record) -> None:
+    def _forget_original(self, key: MessageIdentity, record: Record) -> None:
         """Remove the message that this one was put for, if both are found at a start."""
         known = self._rolling.get(key)
         if known:

@@ -9,7 +9,14 @@ from collections.abc import Sequence
 from typing import NamedTuple, Self
 
 from mqlake.formats.consume_queue import BLANK_ENTRY, ENTRY, ENTRY_SIZE
-from mqlake.store.incarnations.restarts import Position, Start, Tracer, befores, is_restart, join
+from mqlake.store.incarnations.restarts import (
+    Position,
+    RestartTracer,
+    Start,
+    befores,
+    is_restart,
+    join,
+)
 from mqlake.store.queues.owned_batch_queue import OwnedBatchQueue
 from mqlake.store.queues.owned_queues import OwnedQueues, Queue
 
@@ -82,7 +89,7 @@ class ArrivingStarts:
         return False
 
     def _of(self, topics: set[str], runs: Sequence[ArrivingRun]) -> dict[str, int]:
-        tracer, batches = Tracer(), set[tuple[str, int]]()
+        tracer, batches = RestartTracer(), set[tuple[str, int]]()
         for topic in topics:
             for queue_id in self._queues.ids(topic):
                 if queue := self._queues.existing(topic, queue_id):

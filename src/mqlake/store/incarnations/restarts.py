@@ -4,9 +4,9 @@ A deleted topic's records stay in the log, and the queues of a topic that is cre
 queue offset 0 again. So a record with queue offset 0 in a queue that already has records is a
 *restart*: the topic was deleted between that record and the one before it in its queue.
 
-Tasks trace the queues of their splits (`Tracer`), and the driver joins the traces (`join`). Two
-kinds of records look like a restart, and do not prove a deletion: a record whose queue offset is
-damaged, and a record that was written twice. So a restart must fit the record that follows it in
+Tasks trace the queues of their splits (`RestartTracer`), and the driver joins the traces (`join`).
+Two kinds of records look like a restart, and do not prove a deletion: a record whose queue offset
+is damaged, and a record that was written twice. So a restart must fit the record that follows it in
 its queue. If the following record fits both explanations, as in 0, 0, 1, the one without damage is
 chosen: the topic was deleted after one record.
 """
@@ -56,7 +56,7 @@ class Trace(msgspec.Struct):
     starts: list[Start]
 
 
-class Tracer:
+class RestartTracer:
     """Trace the queues of a stretch of the log. Records are seen in the log's order."""
 
     def __init__(self) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from mqlake.formats import consume_queue, sys_flag
 from mqlake.formats.consume_queue import QueueEntry
 from mqlake.formats.properties import decode_properties
-from mqlake.store.incarnations.restarts import Position, Tracer, befores
+from mqlake.store.incarnations.restarts import Position, RestartTracer, befores
 from mqlake.store.incarnations.table import Incarnations
 from mqlake.store.log.scan import SMALL, Queue, batches, is_small, walk
 from mqlake.store.log.segments import CommitLog
@@ -73,7 +73,7 @@ class FoundEntries:
         for at in range(len(others)):
             self.add(*others._entry(at))
 
-    def trace(self, queue: Queue, tracer: Tracer) -> None:
+    def trace(self, queue: Queue, tracer: RestartTracer) -> None:
         """Show the entries, of which there are some, to a tracer."""
         at, offsets = self._physical_offsets, self._queue_offsets
         end = offsets[1] if len(offsets) > 1 else offsets[0] + 1
@@ -112,7 +112,7 @@ def living(lives: Lives) -> dict[Queue, FoundEntries]:
 
     Of a record that is no restart although it has queue offset 0, the earlier entries stay.
     """
-    tracer = Tracer()
+    tracer = RestartTracer()
     for queue, parts in lives.items() if any(len(each) > 1 for each in lives.values()) else ():
         for part in parts:
             if len(part):

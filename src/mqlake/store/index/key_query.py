@@ -89,7 +89,7 @@ class KeyQuery:
         return self.begin <= milliseconds <= self.end
 
 
-class _Candidate(NamedTuple):
+class _PossibleMatch(NamedTuple):
     """A record that may match; `is_in_time` if the index says so."""
 
     offset: int
@@ -158,7 +158,7 @@ def _candidates(
     scan: KeyScan,
     query: KeyQuery,
     budget: QueryBudget,
-) -> Iterator[_Candidate | None]:
+) -> Iterator[_PossibleMatch | None]:
     """Yield candidates, newest first, and None wherever others may be served."""
     # Sources that end later come first; a scanned stretch contains everything that a file has
     # there.
@@ -174,12 +174,12 @@ def _candidates(
             yield from _from_index(source, first, log_end, query, budget)
         else:
             for offset in scan.offsets(*source, query, budget):
-                yield None if offset is None else _Candidate(offset, is_in_time=False)
+                yield None if offset is None else _PossibleMatch(offset, is_in_time=False)
 
 
 def _from_index(
     file: IndexFile, first: int, log_end: int, query: KeyQuery, budget: QueryBudget
-) -> Iterator[_Candidate | None]:
+) -> Iterator[_PossibleMatch | None]:
     wanted = index_key_hash(query.text)
     for number, entry in enumerate(file.slot(wanted), 1):
         if number % _STEP == 0:
@@ -189,7 +189,7 @@ def _from_index(
             continue
         is_in_time = query.has_time(file.store_time(entry))
         if is_in_time or _may_be_in_time(file, entry, query):
-            yield _Candidate(entry.physical_offset, is_in_time)
+            yield _PossibleMatch(entry.physical_offset, is_in_time)
 
 
 def _may_be_in_time(file: IndexFile, entry: IndexEntry, query: KeyQuery) -> bool:

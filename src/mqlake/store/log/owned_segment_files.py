@@ -22,7 +22,7 @@ _ZERO_STEP = 1 << 20
 _SYNC_BOUNDS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 
 
-class _Timed:
+class _TimedSync:
     """A file whose sync is measured, in whichever thread that is.
 
     Attributes:
@@ -111,7 +111,7 @@ class OwnedSegmentFiles:
             note: called once they are.
         """
         written, names = list(self.writing.items()), self._names_made
-        files = [_Timed(file) for _, file in written]
+        files = [_TimedSync(file) for _, file in written]
 
         def done() -> None:
             for file in files:

@@ -11,7 +11,7 @@ from mqlake.store.config.config_file import ConfigWrite
 from mqlake.store.services import Job
 
 
-class KeptTable(Protocol):
+class DurableTable(Protocol):
     """A table whose changes are acknowledged once they are durable."""
 
     @property
@@ -37,10 +37,10 @@ class Keeping:
 
     def __init__(self, run: Callable[[Job], Awaitable[None]]) -> None:
         self._run = run
-        self._turns: dict[KeptTable, asyncio.Lock] = {}
+        self._turns: dict[DurableTable, asyncio.Lock] = {}
         self._has_ended = False
 
-    async def keep(self, table: KeptTable) -> None:
+    async def keep(self, table: DurableTable) -> None:
         """Return once the current content of a table, or a newer one, is durable.
 
         Raises:

@@ -16,7 +16,7 @@ from mqlake.store.queues.tag_filter import TagFilter
 from mqlake.store.queues.time_search import Boundary, offset_by_time
 
 
-class Timed(NamedTuple):
+class TimedMessage(NamedTuple):
     """A message, sorted by store time."""
 
     store_timestamp: int
@@ -34,7 +34,7 @@ class TimeRange(NamedTuple):
         return self.begin <= milliseconds <= self.end
 
 
-def in_queue(view: QueueHeads, times: TimeRange, tags: TagFilter) -> Iterator[Timed]:
+def in_queue(view: QueueHeads, times: TimeRange, tags: TagFilter) -> Iterator[TimedMessage]:
     """Yield the messages of a queue in a range of time, by queue offset."""
     start = offset_by_time(view, times.begin, Boundary.LOWER)
     in_time = takewhile(
@@ -42,12 +42,12 @@ def in_queue(view: QueueHeads, times: TimeRange, tags: TagFilter) -> Iterator[Ti
     )
     for entry, head in in_time:
         if times.has(head.store_timestamp) and tags.may_match(view.topic, entry):
-            yield Timed(head.store_timestamp, head.physical_offset)
+            yield TimedMessage(head.store_timestamp, head.physical_offset)
 
 
 def in_log(
     log: CommitLog, log_end: int, topic: str, queue_ids: Collection[int] | None, times: TimeRange
-) -> Iterator[Timed]:
+) -> Iterator[TimedMessage]:
     """Yield the messages of some queues of a topic (None: all) by a scan of the log.
 
     Only the segments with the range's times are read, in the order of physical offsets: if the
@@ -60,14 +60,14 @@ def in_log(
             yield message
 
 
-def _walk(log: CommitLog, start: int, end: int, topic: bytes) -> Iterator[tuple[int, Timed]]:
+def _walk(log: CommitLog, start: int, end: int, topic: bytes) -> Iterator[tuple[int, TimedMessage]]:
     for step in walk(log, start, end):
         head = None if step.fault else step.head()
         if head and head.topic == topic and sys_flag.is_queued(head.sys_flag):
-            yield head.queue_id, Timed(head.store_timestamp, step.offset)
+            yield head.queue_id, TimedMessage(head.store_timestamp, step.offset)
 
 
-def _scan(log: CommitLog, start: int, end: int, topic: bytes) -> Iterator[tuple[int, Timed]]:
+def _scan(log: CommitLog, start: int, end: int, topic: bytes) -> Iterator[tuple[int, TimedMessage]]:
     import numpy as np
 
     from mqlake.dispatch.scan import Want
@@ -77,7 +77,7 @@ def _scan(log: CommitLog, start: int, end: int, topic: bytes) -> Iterator[tuple[
             if number >= 0 and batch.table[number][0] == topic:
                 rows = batch.records[batch.records["queue"] == number]
                 for row in rows[["store_timestamp", "physical_offset"]].tolist():
-                    yield batch.table[number][1], Timed(*row)
+                    yield batch.table[number][1], TimedMessage(*row)
 
 
 def _stretch(log: CommitLog, log_end: int, times: TimeRange) -> tuple[int, int]:
@@ -95,7 +95,7 @@ def _stretch(log: CommitLog, log_end: int, times: TimeRange) -> tuple[int, int]:
 
 
 def read(
-    log: CommitLog, sources: list[Iterator[Timed]], limit: int, tags: TagFilter
+    log: CommitLog, sources: list[Iterator[TimedMessage]], limit: int, tags: TagFilter
 ) -> tuple[list[Record], bool]:
     """Return the first `limit` messages of all sources in store-time order, and whether there are
     more.

@@ -17,7 +17,7 @@ from mqlake.store.log.segments import CommitLog
 from mqlake.store.queues.owned_batch_queue import OwnedBatchQueue
 from mqlake.store.queues.owned_queues import OwnedQueues
 from mqlake.store.queues.tag_filter import TagFilter
-from mqlake.store.reads.live_get import Walk
+from mqlake.store.reads.live_get import QueueWalk
 from mqlake.store.reads.live_result import LiveGetResult
 from mqlake.store.results import QueueRange, Status
 
@@ -65,7 +65,7 @@ class BatchQueueReading:
             return LiveGetResult(Status.OFFSET_OVERFLOW_ONE, offset, queue)
         if offset > high:
             return LiveGetResult(Status.OFFSET_OVERFLOW_BADLY, high, queue)
-        walk = Walk(self._kernel, self._log, self._wanted, self._tags, confirmed)
+        walk = QueueWalk(self._kernel, self._log, self._wanted, self._tags, confirmed)
         end = min(high, offset + max(self._most_entries, max_messages))
         at, messages = offset, 0
         try:

@@ -22,7 +22,7 @@ from mqlake.store.log.segments import CommitLog
 from mqlake.store.queues.tag_filter import TagFilter
 from mqlake.store.reads.columns_ahead import Kept
 from mqlake.store.reads.copied_ahead import CopiedAhead, CopiedMessages, CopyBuffers
-from mqlake.store.reads.live_result import LiveGetResult, Run, Skipped
+from mqlake.store.reads.live_result import LiveGetResult, SegmentMessages, Skipped
 from mqlake.store.reads.read_ahead import ReadAhead
 from mqlake.store.reads.warm_up import WarmUp
 from mqlake.store.results import QueueRange, Status
@@ -84,7 +84,7 @@ class QueueReading:
             if run is not None:
                 at = offset + len(run.at)
                 return LiveGetResult(Status.FOUND, at, queue, self._kernel, [run])
-        walk = Walk(self._kernel, self._log, self._wanted, self._tags, confirmed)
+        walk = QueueWalk(self._kernel, self._log, self._wanted, self._tags, confirmed)
         end = min(high, offset + max(self._most_entries, max_messages))
         at, is_full = offset, False
         while at < end and not is_full and walk.messages < max_messages:
@@ -131,7 +131,7 @@ class QueueReading:
         return self._warm_up.job(offset, count, confirmed)
 
 
-class Walk:
+class QueueWalk:
     """What one read has found so far."""
 
     def __init__(
@@ -145,7 +145,7 @@ class Walk:
         self._kernel, self._log, self._wanted, self._tags = kernel, log, wanted, tags
         self._view = memoryview(b"")
         self._part = Part(_NO_BYTES, 0, log.min_offset, confirmed)
-        self._runs: list[Run] = []
+        self._runs: list[SegmentMessages] = []
         self._skipped: list[Skipped] = []
         self.messages = self._bytes = 0
         self._misses_last = False
@@ -220,13 +220,13 @@ class Walk:
         self.messages, self._bytes = followed.messages, followed.bytes
         if not rows.shape[1]:
             return True
-        run = Run(self._view, self._part.buffer, rows[AT], rows[SIZE])
+        run = SegmentMessages(self._view, self._part.buffer, rows[AT], rows[SIZE])
         if self._tags.chooses_all:
             self._runs.append(run)
             return True
         return self._add_tagged(run)
 
-    def _add_tagged(self, run: Run) -> bool:
+    def _add_tagged(self, run: SegmentMessages) -> bool:
         """Add the messages that have a chosen tag, not only its hash."""
         records = decode(run.buffer, run.at, run.sizes, self._kernel)
         matches = np.array([self._tags.matches(record) for record in records])

@@ -30,7 +30,7 @@ class Skipped(NamedTuple):
     reason: str
 
 
-class Run(NamedTuple):
+class SegmentMessages(NamedTuple):
     """Messages within one segment."""
 
     view: memoryview
@@ -90,7 +90,7 @@ class LiveGetResult:
         next_offset: int,
         queue: QueueRange,
         kernel: Kernel | None = None,
-        runs: Sequence[Run] = (),
+        runs: Sequence[SegmentMessages] = (),
         skipped: Sequence[Skipped] = (),
     ) -> None:
         self.status, self.next_offset = status, next_offset

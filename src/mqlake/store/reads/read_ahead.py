@@ -17,7 +17,7 @@ from mqlake.formats.consume_queue import ENTRY, ENTRY_SIZE
 from mqlake.store.log.segments import CommitLog
 from mqlake.store.reads.columns_ahead import ColumnsAhead, Kept
 from mqlake.store.reads.copied_ahead import CopiedAhead, CopyBuffers
-from mqlake.store.reads.live_result import Run
+from mqlake.store.reads.live_result import SegmentMessages
 
 if TYPE_CHECKING:
     from mqlake.dispatch.batch import Longs
@@ -80,7 +80,9 @@ class ReadAhead:
         left = self._queues.max_offset(self._topic, self._queue_id) - offset
         return self._count(offset, left) if self._is_next(offset) and left > most else 0
 
-    def take(self, offset: int, most: int, most_bytes: int, end: int, confirmed: int) -> Run | None:
+    def take(
+        self, offset: int, most: int, most_bytes: int, end: int, confirmed: int
+    ) -> SegmentMessages | None:
         """Return the messages from a queue offset on, if they are known or can be found.
 
         None if the step does not follow the last one, is so long that nothing would be found ahead
@@ -113,7 +115,7 @@ class ReadAhead:
             stop = max(start + 1, int(sums.searchsorted(before + most_bytes, "right")) - 1)
             self._next = known.first + stop
         begin, end = known.at.item(start), known.at.item(stop - 1) + known.sizes.item(stop - 1)
-        return Run(
+        return SegmentMessages(
             place.view,
             np.frombuffer(place.view, np.uint8, place.end),
             known.at[start:stop],

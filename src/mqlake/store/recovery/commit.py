@@ -28,9 +28,9 @@ from mqlake.store.queues.queue_kind import BATCH, SIMPLE
 from mqlake.store.queues.queue_offsets import QueueOffsets
 from mqlake.store.recovery.abort_mark import mark_open
 from mqlake.store.recovery.checkpoint_file import CheckpointFile, reached
-from mqlake.store.recovery.find import Found
+from mqlake.store.recovery.find import StoreContents
 from mqlake.store.recovery.log_walk import Progress
-from mqlake.store.recovery.plan import Plan
+from mqlake.store.recovery.plan import RecoveryPlan
 from mqlake.store.recovery.queue_bytes import FoundQueue
 from mqlake.store.report import CutOffReport
 from mqlake.store.settings import StoreSettings
@@ -68,8 +68,8 @@ class Commit:
 
     def __init__(
         self,
-        plan: Plan,
-        found: Found,
+        plan: RecoveryPlan,
+        found: StoreContents,
         directory: OwnedDirectory,
         log: CommitLog,
         owned: OwnedCommitLog | None,

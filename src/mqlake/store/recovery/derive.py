@@ -19,7 +19,7 @@ from mqlake.store.log.record_rules import ChecksumRule, ForcedRule, RecordRule
 from mqlake.store.log.segments import CommitLog
 from mqlake.store.log.steps import LogSteps
 from mqlake.store.queues.queue_kind import BATCH, SIMPLE, QueueKind
-from mqlake.store.recovery.find import Found
+from mqlake.store.recovery.find import StoreContents
 from mqlake.store.recovery.log_walk import LogWalk, Progress, Stretch, Walked
 from mqlake.store.recovery.queue_bytes import QueueBytes
 from mqlake.store.recovery.recovery_batches import BatchQueueRecovery
@@ -56,7 +56,7 @@ class Facts:
 
 
 def derive(
-    found: Found,
+    found: StoreContents,
     directory: Directory,
     log: CommitLog,
     settings: StoreSettings,
@@ -82,13 +82,13 @@ def derive(
         for kind, size in found.queue_file_sizes.items():
             files[kind] = QueueBytes(directory, size, kind)
             opened.callback(files[kind].close)
-        return _Derivation(found, directory, log, settings, progress, owns_log).facts(files)
+        return _LogAnalysis(found, directory, log, settings, progress, owns_log).facts(files)
 
 
-class _Derivation:
+class _LogAnalysis:
     def __init__(
         self,
-        found: Found,
+        found: StoreContents,
         directory: Directory,
         log: CommitLog,
         settings: StoreSettings,

@@ -26,7 +26,7 @@ from mqlake.store.settings import StoreSettings
 
 
 @dataclass(frozen=True)
-class Found:
+class StoreContents:
     """The contents of a store directory when it is opened.
 
     Attributes:
@@ -66,7 +66,9 @@ class Found:
         return self.point is None
 
 
-def find(directory: Directory, log: CommitLog, settings: StoreSettings, *, owns_log: bool) -> Found:
+def find(
+    directory: Directory, log: CommitLog, settings: StoreSettings, *, owns_log: bool
+) -> StoreContents:
     """Read the contents of a directory; nothing is changed.
 
     Args:
@@ -95,7 +97,7 @@ def find(directory: Directory, log: CommitLog, settings: StoreSettings, *, owns_
     }
     topics = batch_topics(directory)
     names = directory.names(index_files.DIRECTORY)
-    return Found(
+    return StoreContents(
         is_clean,
         checkpoint,
         point,

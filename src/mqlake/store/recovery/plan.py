@@ -11,7 +11,7 @@ from mqlake.formats.checkpoint import STILL_OPEN, Checksummed
 from mqlake.formats.record import Fault
 from mqlake.store.incarnations.table import Incarnations
 from mqlake.store.recovery.derive import Facts
-from mqlake.store.recovery.find import Found
+from mqlake.store.recovery.find import StoreContents
 from mqlake.store.recovery.log_walk import Stretch
 from mqlake.store.recovery.queue_bytes import FoundQueue
 from mqlake.store.recovery.recovery_index import KeptIndex
@@ -20,7 +20,7 @@ from mqlake.store.settings import StoreSettings
 
 
 @dataclass(frozen=True)
-class Plan:
+class RecoveryPlan:
     """The changes of a recovery.
 
     Attributes:
@@ -52,7 +52,9 @@ class Plan:
     checksummed: Checksummed | None
 
 
-def settle(found: Found, facts: Facts, settings: StoreSettings, *, owns_log: bool) -> Plan:
+def settle(
+    found: StoreContents, facts: Facts, settings: StoreSettings, *, owns_log: bool
+) -> RecoveryPlan:
     """Decide what must be changed so that the derived files match the log.
 
     Args:
@@ -70,7 +72,7 @@ def settle(found: Found, facts: Facts, settings: StoreSettings, *, owns_log: boo
     end = facts.walked.end
     # A slave has the records of its master, which may have no checksums.
     has_checksums = owns_log and settings.enabled_append_prop_crc and not settings.is_slave
-    return Plan(
+    return RecoveryPlan(
         # Its files may show that others are lost, and a power loss may leave any part of what is
         # derived again: no start may trust them before all of it is durable.
         distrusts_queues=facts.is_broken,

@@ -21,7 +21,7 @@ from mqlake.store.log.owned_log import OwnedCommitLog, open_owned_log
 from mqlake.store.log.segments import CommitLog
 from mqlake.store.recovery.commit import Commit, Committed
 from mqlake.store.recovery.derive import Facts, derive
-from mqlake.store.recovery.find import Found, find
+from mqlake.store.recovery.find import StoreContents, find
 from mqlake.store.recovery.log_walk import Progress
 from mqlake.store.recovery.plan import settle
 from mqlake.store.report import CutOffReport
@@ -140,7 +140,9 @@ def _recover(
 
 
 @contextmanager
-def _synced_beside(log: OwnedCommitLog | None, found: Found) -> Generator[Future[None] | None]:
+def _synced_beside(
+    log: OwnedCommitLog | None, found: StoreContents
+) -> Generator[Future[None] | None]:
     """Sync a long log while it is read: a process that died may have left much of it unsynced.
 
     That changes no byte. Cutting the log syncs the rest.
@@ -156,7 +158,7 @@ def _synced_beside(log: OwnedCommitLog | None, found: Found) -> Generator[Future
         yield beside.submit(log.files.sync, list(log.segments), synced)
 
 
-def _report(found: Found, facts: Facts, done: Committed) -> RecoveryReport:
+def _report(found: StoreContents, facts: Facts, done: Committed) -> RecoveryReport:
     return RecoveryReport(
         found.is_clean,
         found.dialect,

@@ -19,7 +19,14 @@ from mqlake.formats.config.topics import Topics
 from mqlake.storage.protocol import Directory
 from mqlake.store.config.config_files import read_config, stated_queues
 from mqlake.store.incarnations.evidence import existing_topics
-from mqlake.store.incarnations.restarts import Position, Start, Tracer, befores, is_restart, join
+from mqlake.store.incarnations.restarts import (
+    Position,
+    RestartTracer,
+    Start,
+    befores,
+    is_restart,
+    join,
+)
 from mqlake.store.incarnations.table import Incarnations
 from mqlake.store.log.scan import Queue
 from mqlake.store.recovery.queue_bytes import FoundQueue
@@ -92,7 +99,7 @@ def from_log(
         before: the first and the last living record before that part, of each queue with some.
         batch_topics: the topics with batch consume queues.
     """
-    tracer = Tracer()
+    tracer = RestartTracer()
     for queue, (first, last) in before.items():
         tracer.see(queue, first, first.queue_offset + 1, last)
     for batch in batches:
@@ -105,7 +112,9 @@ def from_log(
     return befores(join([tracer.traces]), decide)
 
 
-def _trace(batch: Batch, topics: Collection[str], known: Incarnations, tracer: Tracer) -> None:
+def _trace(
+    batch: Batch, topics: Collection[str], known: Incarnations, tracer: RestartTracer
+) -> None:
     numbers = batch.records["queue"]
     for number in np.unique(numbers[numbers >= 0]).tolist():
         name, queue_id = batch.table[number]

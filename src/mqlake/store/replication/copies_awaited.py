@@ -15,7 +15,7 @@ from mqlake.store.replication.copies import Copies
 from mqlake.store.settings import StoreSettings
 
 
-class _Waiting(NamedTuple):
+class _WaitingPut(NamedTuple):
     """A waiting put: the physical offset it waits for, and since when (loop time)."""
 
     end: int
@@ -29,7 +29,7 @@ class CopiesAwaited:
     def __init__(self, copies: Copies, settings: Current[StoreSettings]) -> None:
         self._copies, self._settings = copies, settings
         self._loop = asyncio.get_running_loop()
-        self._waiting: deque[_Waiting] = deque()
+        self._waiting: deque[_WaitingPut] = deque()
         self._expiry: asyncio.TimerHandle | None = None
         copies.changed = self.release
         settings.on_change(self._settings_changed, "slave_timeout")
@@ -53,7 +53,7 @@ class CopiesAwaited:
         if (missing := copies.missing) is not None:
             raise PutError(result.failed(PutStatus.SLAVE_NOT_AVAILABLE, missing))
         future = self._loop.create_future()
-        self._waiting.append(_Waiting(result.end, self._loop.time(), future))
+        self._waiting.append(_WaitingPut(result.end, self._loop.time(), future))
         if self._expiry is None:
             self._expiry = self._loop.call_at(self._loop.time() + self._patience, self._expire)
         try:

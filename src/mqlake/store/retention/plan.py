@@ -34,7 +34,7 @@ class Reason(enum.StrEnum):
     """The part of the log that it points into is removed."""
 
 
-class LogFile(NamedTuple):
+class SegmentFile(NamedTuple):
     """A segment: its path, the physical offset it starts at, bytes, and last change (ms)."""
 
     path: str
@@ -145,7 +145,7 @@ def next_time(settings: StoreSettings, now: int, zone: tzinfo | None = None) -> 
 
 
 def plan_log(
-    settings: StoreSettings, moment: Moment, files: Sequence[LogFile], needed: int
+    settings: StoreSettings, moment: Moment, files: Sequence[SegmentFile], needed: int
 ) -> LogPlan:
     """Return which files of the log are removed.
 
@@ -188,7 +188,7 @@ def plan_derived(files: Sequence[DerivedFile], min_offset: int) -> list[Removal]
 
 
 def _removals(
-    settings: StoreSettings, moment: Moment, files: Sequence[LogFile], needed: int
+    settings: StoreSettings, moment: Moment, files: Sequence[SegmentFile], needed: int
 ) -> Iterator[Removal]:
     reserved = settings.file_reserved_time * _HOUR
     left, freed = sum(file.size for file in files), 0

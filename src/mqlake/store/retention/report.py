@@ -26,9 +26,9 @@ from mqlake.store.reader import StoreReader
 from mqlake.store.retention import plan as retention_plan
 from mqlake.store.retention.plan import (
     DerivedFile,
-    LogFile,
     Moment,
     Removal,
+    SegmentFile,
     plan_derived,
     plan_log,
     ratios,
@@ -128,10 +128,10 @@ def plan_store(
     )
 
 
-def _log_files(directory: OwnedDirectory) -> Iterator[LogFile]:
+def _log_files(directory: OwnedDirectory) -> Iterator[SegmentFile]:
     for segment in open_log(directory).segments:
         size = segment.end - segment.base
-        yield LogFile(segment.path, segment.base, size, directory.modified(segment.path))
+        yield SegmentFile(segment.path, segment.base, size, directory.modified(segment.path))
 
 
 def _derived(directory: OwnedDirectory, min_offset: int) -> Iterator[Removal]:

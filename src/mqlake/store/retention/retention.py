@@ -18,8 +18,8 @@ from mqlake.store.log.owned_log import OwnedCommitLog
 from mqlake.store.log.segments import DIRECTORY
 from mqlake.store.pending_sync import PendingSync
 from mqlake.store.retention.plan import (
-    LogFile,
     Moment,
+    SegmentFile,
     is_time,
     not_writable,
     plan_log,
@@ -179,9 +179,9 @@ class Retention:
         self._waiting -= 1
         return True
 
-    def _files(self) -> list[LogFile]:
+    def _files(self) -> list[SegmentFile]:
         return [
-            LogFile(
+            SegmentFile(
                 segment.path,
                 segment.base,
                 segment.end - segment.base,

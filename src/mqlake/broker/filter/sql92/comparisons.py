@@ -19,23 +19,23 @@ from mqlake.broker.filter.sql92.java_numbers import (
 )
 from mqlake.broker.filter.sql92.terms import (
     NUMBERS,
-    Kind,
     Term,
     Value,
+    ValueType,
     condition,
     conjunction,
     disjunction,
 )
 
-_PARSE: dict[Kind, Callable[[str], float]] = {
-    Kind.INT: parse_int,
-    Kind.LONG: parse_long,
-    Kind.DOUBLE: parse_double,
+_PARSE: dict[ValueType, Callable[[str], float]] = {
+    ValueType.INT: parse_int,
+    ValueType.LONG: parse_long,
+    ValueType.DOUBLE: parse_double,
 }
 
 _Convert = Callable[[Any], Any]
 
-_WHOLE = frozenset((Kind.INT, Kind.LONG))
+_WHOLE = frozenset((ValueType.INT, ValueType.LONG))
 
 _ORDERED: dict[str, Callable[[Any, Any], bool]] = {
     ">": operator.gt,
@@ -91,14 +91,14 @@ def _equal(left: Term, right: Term) -> Term:
     return condition(evaluate, left, right)
 
 
-def _same(left: Kind, right: Kind) -> Callable[[Any, Any], bool]:
-    if left is right or Kind.UNKNOWN in (left, right):
+def _same(left: ValueType, right: ValueType) -> Callable[[Any, Any], bool]:
+    if left is right or ValueType.UNKNOWN in (left, right):
         return operator.eq
-    if left is Kind.TEXT and right is Kind.BOOLEAN:
+    if left is ValueType.TEXT and right is ValueType.BOOLEAN:
         return lambda one, other: (one.lower() == "true") is other
-    if left is Kind.BOOLEAN and right is Kind.TEXT:
+    if left is ValueType.BOOLEAN and right is ValueType.TEXT:
         return _fail
-    if Kind.BOOLEAN in (left, right):
+    if ValueType.BOOLEAN in (left, right):
         return _differ
     first, second = _converter(left, right), _converter(right, left)
 
@@ -130,7 +130,7 @@ def ordered(symbol: str, left: Term, right: Term) -> Term:
     convert_first = _converter(left.kind, right.kind)
     convert_second = _converter(right.kind, left.kind)
     is_whole = left.kind in _WHOLE or right.kind in _WHOLE
-    are_whole = is_whole and Kind.DOUBLE not in (left.kind, right.kind)
+    are_whole = is_whole and ValueType.DOUBLE not in (left.kind, right.kind)
 
     def evaluate(properties: Mapping[str, str]) -> Value:
         one: Any = first(properties)
@@ -148,13 +148,13 @@ def ordered(symbol: str, left: Term, right: Term) -> Term:
     return condition(evaluate, left, right)
 
 
-def _converter(kind: Kind, other: Kind) -> _Convert | None:
+def _converter(kind: ValueType, other: ValueType) -> _Convert | None:
     """Return a function that makes a value of one kind comparable with another, None if none is
     needed.
     """
-    if kind is Kind.TEXT:
+    if kind is ValueType.TEXT:
         return _PARSE.get(other, parse_double)
-    return float if other is Kind.DOUBLE and kind is not other else None
+    return float if other is ValueType.DOUBLE and kind is not other else None
 
 
 def between(term: Term, low: Term, high: Term) -> Term:

@@ -13,7 +13,7 @@ from typing import NoReturn, ParamSpec
 from mqlake.broker.filter.sql92 import comparisons, terms
 from mqlake.broker.filter.sql92.comparisons import COMPARISONS, SEARCHES, NotAllowedError
 from mqlake.broker.filter.sql92.java_numbers import NotComparableError, parse_long
-from mqlake.broker.filter.sql92.terms import Evaluate, Kind, Term
+from mqlake.broker.filter.sql92.terms import Evaluate, Term, ValueType
 from mqlake.broker.filter.sql92.tokens import Token, error, tokenize
 
 P = ParamSpec("P")
@@ -22,9 +22,9 @@ MAX_DEPTH = 100
 """Maximum depth of nested terms."""
 
 _LITERALS = {
-    "TRUE": terms.constant(Kind.BOOLEAN, True),
-    "FALSE": terms.constant(Kind.BOOLEAN, False),
-    "NULL": terms.constant(Kind.UNKNOWN, None),
+    "TRUE": terms.constant(ValueType.BOOLEAN, True),
+    "FALSE": terms.constant(ValueType.BOOLEAN, False),
+    "NULL": terms.constant(ValueType.UNKNOWN, None),
 }
 
 
@@ -183,7 +183,7 @@ class _Parser:
         if token.kind == "name":
             return terms.named_property(token.text)
         if token.kind == "text":
-            return terms.constant(Kind.TEXT, token.text)
+            return terms.constant(ValueType.TEXT, token.text)
         if token.kind == "int":
             return self._integer(token)
         if token.kind == "float":
@@ -197,14 +197,14 @@ class _Parser:
             value = parse_long(token.text.rstrip("lL"))
         except NotComparableError:
             self._fail("a number exceeds 64 bits", token)
-        return terms.constant(Kind.INT if value < 1 << 31 else Kind.LONG, value)
+        return terms.constant(ValueType.INT if value < 1 << 31 else ValueType.LONG, value)
 
     def _float(self, token: Token) -> Term:
         value = float(token.text)
         # Upstream's range begins with the smallest double above 0.
         if not 0 < value < float("inf"):
             self._fail("a number is out of the range of positive doubles", token)
-        return terms.constant(Kind.DOUBLE, value)
+        return terms.constant(ValueType.DOUBLE, value)
 
     def _condition(self, term: Term, at: Token) -> Term:
         return terms.as_condition(term) or self._fail("expected a condition", at)

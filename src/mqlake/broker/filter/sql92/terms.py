@@ -17,7 +17,7 @@ Value = str | float | bool | None
 Evaluate = Callable[[Mapping[str, str]], Value]
 
 
-class Kind(enum.Enum):
+class ValueType(enum.Enum):
     """The kind of a term's values, if it is known: Java's types."""
 
     TEXT = enum.auto()
@@ -29,7 +29,7 @@ class Kind(enum.Enum):
     """The value is always unknown."""
 
 
-NUMBERS = frozenset((Kind.INT, Kind.LONG, Kind.DOUBLE))
+NUMBERS = frozenset((ValueType.INT, ValueType.LONG, ValueType.DOUBLE))
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class Term:
         depth: the depth of nested terms.
     """
 
-    kind: Kind
+    kind: ValueType
     evaluate: Evaluate
     is_constant: bool = False
     is_property: bool = False
@@ -55,21 +55,21 @@ class Term:
     depth: int = 1
 
 
-def constant(kind: Kind, value: Value) -> Term:
+def constant(kind: ValueType, value: Value) -> Term:
     """Return the term of a literal."""
-    is_boolean = kind in (Kind.BOOLEAN, Kind.UNKNOWN)
+    is_boolean = kind in (ValueType.BOOLEAN, ValueType.UNKNOWN)
     return Term(kind, lambda _: value, is_constant=True, is_boolean=is_boolean, value=value)
 
 
 def named_property(name: str) -> Term:
     """Return the term of a property's name."""
-    return Term(Kind.TEXT, lambda properties: properties.get(name), is_property=True)
+    return Term(ValueType.TEXT, lambda properties: properties.get(name), is_property=True)
 
 
 def condition(evaluate: Evaluate, *parts: Term) -> Term:
     """Return a term that is true, false or unknown."""
     depth = 1 + max(part.depth for part in parts)
-    return Term(Kind.BOOLEAN, evaluate, is_boolean=True, depth=depth)
+    return Term(ValueType.BOOLEAN, evaluate, is_boolean=True, depth=depth)
 
 
 def negative(term: Term) -> Term:
@@ -87,7 +87,7 @@ def negative(term: Term) -> Term:
         inner(properties)  # It may raise.
         return None
 
-    return Term(Kind.UNKNOWN, unknown, depth=term.depth + 1)
+    return Term(ValueType.UNKNOWN, unknown, depth=term.depth + 1)
 
 
 def as_condition(term: Term) -> Term | None:

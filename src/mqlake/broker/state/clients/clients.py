@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from mqlake.broker.repeating import Repeating
 from mqlake.broker.settings import BrokerSettings
-from mqlake.broker.state.clients.members import Client, ConsumerGroup, Members, size_of
+from mqlake.broker.state.clients.members import Client, ConsumerGroup, GroupMembers, size_of
 from mqlake.broker.state.clients.notices import Notices
 from mqlake.broker.state.groups import Groups
 from mqlake.protocol.bodies.heartbeat import ConsumerData
@@ -23,7 +23,7 @@ from mqlake.remoting.shares import Shares, owner_of
 from mqlake.remoting.slices import Job, Slices
 from mqlake.store.live_settings import Current
 
-M = TypeVar("M", bound=Members)
+M = TypeVar("M", bound=GroupMembers)
 
 _LOOK_INTERVAL = 10.0
 """Seconds between checks for clients that are gone without notice."""
@@ -52,7 +52,7 @@ class Clients:
         now: Callable[[], int],
         group_left: Callable[[str], None],
     ) -> None:
-        self.producers: dict[str, Members] = {}
+        self.producers: dict[str, GroupMembers] = {}
         self.consumers: dict[str, ConsumerGroup] = {}
         self._settings, self._groups, self._slices = settings, groups, slices
         self._shares = Shares(lambda: settings.now.max_address_share)
@@ -112,7 +112,7 @@ class Clients:
         if old is None:
             self._check_room(client)
         if members is None:
-            members = self.producers[group] = Members(group)
+            members = self.producers[group] = GroupMembers(group)
         members.update(client)
         if old is not None:
             self._forget_id(group, old)
@@ -277,7 +277,7 @@ class Clients:
     def expire(self) -> Job[None]:
         """Close the connections of clients that have sent no heartbeat for too long."""
         oldest = self._now() - self._settings.now.channel_expired_timeout
-        tables: Iterable[Members] = [*self.producers.values(), *self.consumers.values()]
+        tables: Iterable[GroupMembers] = [*self.producers.values(), *self.consumers.values()]
         for members in tables:
             for client in list(members):
                 if client.seen < oldest and not client.peer.is_closed:

@@ -27,7 +27,7 @@ class Client:
     seen: int
 
 
-class Members:
+class GroupMembers:
     """The clients of one group of producers, or of consumers.
 
     A client has one entry for each connection.
@@ -76,7 +76,7 @@ class Members:
         return self._clients.pop(peer, None) is not None
 
 
-class ConsumerGroup(Members):
+class ConsumerGroup(GroupMembers):
     """The consumers of one group, and what the group subscribes to.
 
     Attributes:

@@ -18,7 +18,7 @@ from mqlake.broker.state.registration.acting_members import members_of
 from mqlake.broker.state.registration.named_masters import NamedMasters
 from mqlake.broker.state.registration.topic_registrations import TopicRegistrations
 from mqlake.broker.state.static_topics import StaticTopics
-from mqlake.broker.state.topics import Topics
+from mqlake.broker.state.topics import BrokerTopics
 from mqlake.client.cluster import Cluster
 from mqlake.errors import MqlakeError
 from mqlake.formats.config import DataVersion
@@ -61,7 +61,7 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass
-class _NameServer:
+class _RegistrationState:
     """What one name server knows.
 
     Attributes:
@@ -91,7 +91,7 @@ class _NameServer:
         self.stale.set()
 
 
-class _KVTable(msgspec.Struct):
+class _OrderedTopics(msgspec.Struct):
     """The answer of a name server: the topics whose messages are ordered over all brokers."""
 
     table: dict[str, str] = {}
@@ -111,7 +111,7 @@ class Registration:
     def __init__(
         self,
         settings: Current[BrokerSettings],
-        topics: Topics,
+        topics: BrokerTopics,
         static_topics: StaticTopics,
         replicas: Replicas,
         slices: Slices,
@@ -124,7 +124,9 @@ class Registration:
             now.namesrv_addr, tls=client_tls(now), credentials=now.inner_credentials
         )
         self._client = self._cluster.client
-        self._name_servers = {address: _NameServer() for address in self._cluster.name_servers}
+        self._name_servers = {
+            address: _RegistrationState() for address in self._cluster.name_servers
+        }
         self._masters = NamedMasters(settings, replicas, self._cluster.name_servers)
         self._tasks: list[asyncio.Task[None]] = []
         self._changes, self._is_stopped = 0, False
@@ -266,7 +268,7 @@ class Registration:
         few = self._settings.now.split_registration_size
         return len(changed) < few < len(self._topics)
 
-    async def _register_all(self, address: str, name_server: _NameServer) -> None:
+    async def _register_all(self, address: str, name_server: _RegistrationState) -> None:
         version, names = self._topics.version, list(self._topics)
         is_known = name_server.version == version
         timeout = self._settings.now.register_broker_timeout_mills / 1000
@@ -281,7 +283,7 @@ class Registration:
             name_server.version = version
 
     async def _register_changed(
-        self, address: str, name_server: _NameServer, changed: Collection[str]
+        self, address: str, name_server: _RegistrationState, changed: Collection[str]
     ) -> None:
         settings, version = self._settings.now, self._topics.version
         if settings.enable_single_topic_register and name_server.takes_single:
@@ -314,7 +316,7 @@ class Registration:
             self._masters.note(address, answer.header(RegisterBrokerResponseHeader))
             return  # The master's table says which topics are ordered.
         if answer.body:
-            table = decode_body(_KVTable, answer.body).table
+            table = decode_body(_OrderedTopics, answer.body).table
             await self._slices.finish(self._take_order(table))
 
     def _take_order(self, table: dict[str, str]) -> Job[None]:

@@ -13,7 +13,7 @@ import msgspec
 
 from mqlake.broker.settings import BrokerSettings
 from mqlake.broker.state.static_topics import StaticTopics
-from mqlake.broker.state.topics import READ_WRITE, Topics
+from mqlake.broker.state.topics import READ_WRITE, BrokerTopics
 from mqlake.formats.config import DataVersion
 from mqlake.formats.config.topics import Topic
 from mqlake.protocol.bodies.register import body_crc
@@ -33,7 +33,7 @@ _LEAST: Final = 2
 """Minimum topics of a first part: RocketMQ's name server refuses a single one of a new broker."""
 
 
-class Part(NamedTuple):
+class RegistrationRequest(NamedTuple):
     """One request of a registration.
 
     Attributes:
@@ -52,7 +52,7 @@ class TopicRegistrations:
     def __init__(
         self,
         settings: Current[BrokerSettings],
-        topics: Topics,
+        topics: BrokerTopics,
         static_topics: StaticTopics,
         replicas: Replicas,
     ) -> None:
@@ -61,7 +61,7 @@ class TopicRegistrations:
 
     def part(
         self, names: list[str], first: int, version: DataVersion, *, is_known: bool
-    ) -> Job[Part]:
+    ) -> Job[RegistrationRequest]:
         """Return the next part of the registration of all topics.
 
         Args:
@@ -93,7 +93,7 @@ class TopicRegistrations:
             stage = RegistrationPart.LAST if is_last else RegistrationPart.NEXT
         body = self._body(topics, mappings, version)
         yield
-        return Part(self._request(body, stage), at, is_last)
+        return RegistrationRequest(self._request(body, stage), at, is_last)
 
     def changes(self, names: Iterable[str], version: DataVersion) -> Job[Command]:
         """Return one registration of changed topics only."""
