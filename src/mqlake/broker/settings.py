@@ -404,14 +404,15 @@ class BrokerSettings(ReplicationSettings, frozen=True, rename="camel", kw_only=T
     """PROM: `mqlake broker` serves `/metrics` for Prometheus, and `/livez` and `/readyz`, over HTTP
     ([metrics.md](metrics.md)). Anyone who reaches the port may read them."""
     metrics_prom_exporter_host: Restart[ListenAddress] = ""
-    """The address on which they are served; by default, the one on which the broker listens."""
+    """The address on which these pages are served; by default, the one on which the broker
+    listens."""
     metrics_prom_exporter_port: Restart[Annotated[int, Within(1, LAST_PORT)]] = 5557
-    """The port on which they are served."""
+    """The port on which these pages are served."""
     metrics_label: Restart[MetricLabels] = ""
     """Further labels of all samples."""
     slow_request_millis: Restart[Annotated[int, Within(0, INT_MAX)]] = 0
-    """How long a request takes at least that the log calls slow, with the client, what it asked for
-    and the answer. 0: none. Requests that wait for messages are never slow."""
+    """Requests that take at least this long are logged as slow, with the client, the request and
+    its answer. 0: none. Requests that wait for messages are never slow."""
 
     # Name servers
     register_name_server_period: Now[Count] = 30_000

@@ -60,7 +60,7 @@ def create_acl(
     names: given.Names = DEFAULT_NAMES,
     json: shared.Json = False,
 ) -> int:
-    """Allow or deny a user something. Name the brokers with -c or -b.
+    """Allow or deny a user actions on resources. Name the brokers with -c or -b.
 
     An entry for the same resource is replaced.
     """
@@ -83,7 +83,7 @@ def update_acl(
     names: given.Names = DEFAULT_NAMES,
     json: shared.Json = False,
 ) -> int:
-    """Do the same as createAcl, as mqadmin's command of this name does."""
+    """Do the same as createAcl."""
     from mqlake.admin import acls
     from mqlake.protocol.codes import RequestCode
 
@@ -169,7 +169,7 @@ def copy_acl(
     names: given.Names = DEFAULT_NAMES,
     json: shared.Json = False,
 ) -> int:
-    """Copy the permissions of users from one broker to another, which must have the users."""
+    """Copy users' permissions to another broker, which must have these users."""
     from mqlake.admin import acls
 
     copied = run(names, lambda admin: acls.copy(admin, source, target, _parts(subjects)))
