@@ -10,7 +10,7 @@ import urllib.error
 import urllib.request
 from pathlib import Path
 
-from mqlake.storage.object_stores import filesystem_of
+from mqlake.storage.remote.object_stores import filesystem_of
 from tests.peer.node_build import build
 from tests.peer.python_build import environment
 from tests.peer.rocketmq_cluster import free_ports

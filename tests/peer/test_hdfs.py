@@ -14,8 +14,8 @@ from mqlake.errors import StoreError
 from mqlake.jobs.archive.check import check
 from mqlake.jobs.archive.job import archive
 from mqlake.jobs.local import LocalEngine
-from mqlake.storage.arrow_fs import open_url
 from mqlake.storage.object_target import open_target
+from mqlake.storage.remote.arrow_fs import open_url
 from tests.peer.hdfs_cluster import Hdfs
 from tests.peer.java_build import JavaMissingError
 from tests.query.store.growing import GrowingStore

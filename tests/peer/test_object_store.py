@@ -15,8 +15,8 @@ from mqlake.errors import StoreError
 from mqlake.jobs.archive.check import check
 from mqlake.jobs.archive.job import archive
 from mqlake.jobs.local import LocalEngine
-from mqlake.storage.arrow_fs import open_url
 from mqlake.storage.object_target import ArrowTarget, open_target
+from mqlake.storage.remote.arrow_fs import open_url
 from mqlake.store.archive.opening import open_place
 from mqlake.store.reader import StoreReader
 from tests.golden import GoldenStore, store
@@ -134,7 +134,7 @@ def test_a_stream_while_segments_are_archived_and_removed(
 
 _OPEN = """
 import sys
-from mqlake.storage.arrow_fs import open_url
+from mqlake.storage.remote.arrow_fs import open_url
 print(open_url(sys.argv[1]).names(""))
 """
 

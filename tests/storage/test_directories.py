@@ -9,10 +9,10 @@ import pytest
 from pyarrow.fs import LocalFileSystem, SubTreeFileSystem
 
 from mqlake.errors import StoreError
-from mqlake.storage.arrow_fs import ArrowDirectory, open_url
 from mqlake.storage.local import LocalDirectory
 from mqlake.storage.memory import MemoryDirectory
 from mqlake.storage.protocol import Directory
+from mqlake.storage.remote.arrow_fs import ArrowDirectory, open_url
 
 FILES = {"a/one": b"0123456789", "a/b/two": b"", "top": b"x" * 5000}
 

@@ -13,8 +13,8 @@ import pytest
 from pyarrow.fs import FSSpecHandler, LocalFileSystem, PyFileSystem
 
 from mqlake.errors import StoreError
-from mqlake.storage.hdfs import atomic_replace
 from mqlake.storage.object_target import ArrowTarget
+from mqlake.storage.remote.hdfs import atomic_replace
 
 
 def target(path: Path, *, is_atomic: bool, **others: Any) -> ArrowTarget:

@@ -20,7 +20,6 @@ FULL = {
     "protocol": 24,
     "remoting": 21,
     "replication": 23,
-    "storage": 23,
     "store": 22,
 }
 """How many files are in a folder, if there are more. Lower a number; add none."""

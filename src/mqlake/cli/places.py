@@ -18,7 +18,7 @@ def open_place(place: str, archive: str | None, override: list[str] | None) -> D
         FormatError: a setting does not exist.
         StoreError: the store cannot be opened.
     """
-    from mqlake.storage.object_stores import check_settings
+    from mqlake.storage.remote.object_stores import check_settings
     from mqlake.store.archive import opening
 
     return opening.open_place(place, archive, check_settings(settings_given(override)))

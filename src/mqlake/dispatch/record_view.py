@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mqlake.formats import record
 from mqlake.storage.protocol import ReadableFile
-from mqlake.storage.remote_file import RemoteFile
+from mqlake.storage.remote.remote_file import RemoteFile
 
 _FRAME = record.MAGIC_AT + 4
 

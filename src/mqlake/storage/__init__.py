@@ -9,8 +9,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from mqlake.storage.arrow_fs import ArrowDirectory as ArrowDirectory
-    from mqlake.storage.arrow_fs import open_url as open_url
     from mqlake.storage.clock import Clock as Clock
     from mqlake.storage.clock import SystemClock as SystemClock
     from mqlake.storage.local import LocalDirectory as LocalDirectory
@@ -22,14 +20,16 @@ if TYPE_CHECKING:
     from mqlake.storage.protocol import OwnedDirectory as OwnedDirectory
     from mqlake.storage.protocol import ReadableFile as ReadableFile
     from mqlake.storage.protocol import WritableFile as WritableFile
+    from mqlake.storage.remote.arrow_fs import ArrowDirectory as ArrowDirectory
+    from mqlake.storage.remote.arrow_fs import open_url as open_url
 else:
     from mqlake.exports import lazy_exports
 
     __getattr__, __dir__ = lazy_exports(
         __name__,
         {
-            "ArrowDirectory": "arrow_fs",
-            "open_url": "arrow_fs",
+            "ArrowDirectory": "remote.arrow_fs",
+            "open_url": "remote.arrow_fs",
             "Clock": "clock",
             "SystemClock": "clock",
             "LocalDirectory": "local",

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import unquote, urlsplit
 
-from mqlake.storage.arrow_fs import ArrowDirectory, one_line
 from mqlake.storage.durable import TEMPORARY, make_directories, parent
 from mqlake.storage.local_owned import LocalOwnedDirectory
 from mqlake.storage.protocol import Directory
 from mqlake.storage.relative_path import check_path
+from mqlake.storage.remote.arrow_fs import ArrowDirectory, one_line
 from mqlake.storage.shown_url import shown_url
 
 
@@ -137,8 +137,8 @@ def open_target(place: str, settings: Mapping[str, str] | None = None) -> Target
         return LocalTarget(Path(unquote(urlsplit(place).path)))
     if "://" not in place:
         return LocalTarget(Path(place))
-    from mqlake.storage.hdfs import atomic_replace
-    from mqlake.storage.object_stores import filesystem_of
+    from mqlake.storage.remote.hdfs import atomic_replace
+    from mqlake.storage.remote.object_stores import filesystem_of
 
     with one_line(place):
         filesystem, path = filesystem_of(place, settings or {})

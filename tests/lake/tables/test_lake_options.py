@@ -9,7 +9,7 @@ import pytest
 from mqlake.errors import FormatError, StoreError
 from mqlake.lake.options import target_of
 from mqlake.lake.tables.lake_options import delta_options, iceberg_options
-from mqlake.storage.object_stores import check_settings, filesystem_of
+from mqlake.storage.remote.object_stores import check_settings, filesystem_of
 
 GOOGLE, AZURE = "gs://lake/messages", "abfss://lake@account.dfs.core.windows.net/messages"
 

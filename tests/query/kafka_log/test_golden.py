@@ -13,9 +13,9 @@ from mqlake.errors import StoreError
 from mqlake.kafka.log.log_directory import LogDirectory
 from mqlake.query.kafka_log.columns import COLUMNS
 from mqlake.query.kafka_log.plan import plan_batch
-from mqlake.storage import arrow_fs
-from mqlake.storage.arrow_fs import ArrowDirectory
 from mqlake.storage.local import LocalDirectory
+from mqlake.storage.remote import arrow_fs
+from mqlake.storage.remote.arrow_fs import ArrowDirectory
 from mqlake.storage.shown_url import shown_url
 from tests import golden_kafka
 from tests.golden_kafka import LEGACY, GoldenPartition

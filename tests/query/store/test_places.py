@@ -11,8 +11,8 @@ from mqlake.errors import StoreError
 from mqlake.query.reading.conditions import AnyText, HasKey
 from mqlake.query.reading.directory import Location, open_directory
 from mqlake.query.store import place, read
-from mqlake.storage.arrow_fs import ArrowDirectory
 from mqlake.storage.local import LocalDirectory
+from mqlake.storage.remote.arrow_fs import ArrowDirectory
 from mqlake.store import BlockingMessageStore, StoreReader
 from tests.golden import store
 from tests.query.store.rows import batch_rows

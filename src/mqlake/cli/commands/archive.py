@@ -63,8 +63,8 @@ def archive(
     from mqlake.jobs.archive.check import check
     from mqlake.jobs.archive.job import archive as run
     from mqlake.jobs.local import LocalEngine
-    from mqlake.storage.object_stores import check_settings
     from mqlake.storage.object_target import open_target
+    from mqlake.storage.remote.object_stores import check_settings
 
     settings = check_settings(settings_given(override))
     tell_compilation()

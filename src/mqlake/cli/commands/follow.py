@@ -240,6 +240,6 @@ def _storage_settings(given: list[str] | None, out: str | None) -> dict[str, str
         raise UsageError(
             "--storage-option needs an --out on an object store, such as s3://BUCKET/PREFIX"
         )
-    from mqlake.storage.object_stores import check_settings
+    from mqlake.storage.remote.object_stores import check_settings
 
     return check_settings(named_values(given, "--storage-option"))

@@ -14,8 +14,8 @@ import msgspec
 from pyarrow import parquet
 from pyarrow.fs import FileSelector, FileType, LocalFileSystem
 
-from mqlake.storage.arrow_fs import one_line
-from mqlake.storage.object_stores import filesystem_of
+from mqlake.storage.remote.arrow_fs import one_line
+from mqlake.storage.remote.object_stores import filesystem_of
 
 SCHEMES = ("s3", "gs", "abfss")
 """Object stores on which a table can be, by the schemes of its URLs."""

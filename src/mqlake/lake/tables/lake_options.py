@@ -9,10 +9,10 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
-from mqlake.storage import azure_store, google_store
-from mqlake.storage.azure_store import account_of, azure_settings
-from mqlake.storage.google_store import google_settings, is_anonymous
-from mqlake.storage.hadoop_settings import settings_of_files
+from mqlake.storage.remote import azure_store, google_store
+from mqlake.storage.remote.azure_store import account_of, azure_settings
+from mqlake.storage.remote.google_store import google_settings, is_anonymous
+from mqlake.storage.remote.hadoop_settings import settings_of_files
 
 _DELTA = {
     "fs.s3a.endpoint": "AWS_ENDPOINT_URL",

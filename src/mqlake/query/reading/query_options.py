@@ -18,7 +18,7 @@ from mqlake.query.reading.limits import (
     limit_of,
 )
 from mqlake.query.reading.parsing import Option, choice, duration, text, whole
-from mqlake.storage.object_stores import SETTINGS
+from mqlake.storage.remote.object_stores import SETTINGS
 
 MIN_PARTITIONS = Option(
     "minPartitions",

@@ -11,7 +11,7 @@ from mqlake.query.reading.parsing import parse_options
 from mqlake.query.reading.query_options import QueryOptions, settings_of, shared
 from mqlake.query.store.columns import chosen_columns
 from mqlake.query.store.option_table import SOURCE_OPTIONS
-from mqlake.storage.object_stores import SETTINGS
+from mqlake.storage.remote.object_stores import SETTINGS
 from mqlake.store.log.scan import Queue
 
 

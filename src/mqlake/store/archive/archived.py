@@ -7,12 +7,12 @@ from functools import cached_property
 from mqlake.errors import FormatError, StoreError
 from mqlake.formats import archive_manifest
 from mqlake.formats.archive_manifest import ArchivedFile, Manifest
-from mqlake.storage.arrow_fs import ArrowDirectory
 from mqlake.storage.durable import TEMPORARY
 from mqlake.storage.protocol import Directory, ReadableFile
 from mqlake.storage.read_file import read_file
 from mqlake.storage.relative_path import check_path
-from mqlake.storage.remote_file import RemoteFile
+from mqlake.storage.remote.arrow_fs import ArrowDirectory
+from mqlake.storage.remote.remote_file import RemoteFile
 
 _MOST_BYTES = 512 << 20
 

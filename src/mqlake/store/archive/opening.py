@@ -26,7 +26,7 @@ def open_directory(place: str, settings: Mapping[str, str] | None = None) -> Dir
     if place.startswith("file:"):
         return LocalDirectory(unquote(urlsplit(place).path))
     if "://" in place:
-        from mqlake.storage.arrow_fs import open_url
+        from mqlake.storage.remote.arrow_fs import open_url
 
         return open_url(place, settings)
     return LocalDirectory(place)

@@ -14,7 +14,7 @@ from mqlake.formats.damage import Damage
 from mqlake.formats.file_name import is_index_name
 from mqlake.formats.index_file import IndexEntry, IndexHeader
 from mqlake.storage.protocol import Directory
-from mqlake.storage.remote_file import Load, all_is_here, lasting_view
+from mqlake.storage.remote.remote_file import Load, all_is_here, lasting_view
 from mqlake.store.index.index_sizes import Sizes, find_sizes
 from mqlake.store.log.scan import head_at
 from mqlake.store.log.segments import CommitLog

@@ -21,7 +21,7 @@ from mqlake.formats.index_file import (
     SLOT_SIZE,
     IndexHeader,
 )
-from mqlake.storage.remote_file import Load, all_is_here
+from mqlake.storage.remote.remote_file import Load, all_is_here
 
 _CHECKED_ENTRIES = 16
 _CHECKED_ELSEWHERE = 2

@@ -17,7 +17,7 @@ from mqlake.formats import record
 from mqlake.formats.dialect import Dialect
 from mqlake.formats.record import Fault, Layout, Record
 from mqlake.storage.protocol import ReadableFile
-from mqlake.storage.remote_file import view_of
+from mqlake.storage.remote.remote_file import view_of
 from mqlake.store.log.segments import CommitLog, Segment, SegmentPosition
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from mqlake.formats.consume_queue import ENTRY_SIZE, QueueEntry
 from mqlake.formats.damage import Damage
 from mqlake.formats.file_name import check_topic_name, parse_segment_name
 from mqlake.storage.protocol import Directory, ReadableFile
-from mqlake.storage.remote_file import Load, all_is_here, lasting_view
+from mqlake.storage.remote.remote_file import Load, all_is_here, lasting_view
 from mqlake.store.log.file_end import end_of_data
 from mqlake.store.queues.queue_kind import SIMPLE, QueueKind
 

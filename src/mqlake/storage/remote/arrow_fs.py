@@ -12,7 +12,7 @@ from typing import Any
 from mqlake.errors import StoreError
 from mqlake.storage.protocol import ReadableFile
 from mqlake.storage.relative_path import check_path
-from mqlake.storage.remote_file import RemoteFile
+from mqlake.storage.remote.remote_file import RemoteFile
 from mqlake.storage.shown_url import shown_url
 
 
@@ -25,7 +25,7 @@ def open_url(url: str, settings: Mapping[str, str] | None = None) -> ArrowDirect
     Raises:
         StoreError: pyarrow or a client is missing, or knows no such URL.
     """
-    from mqlake.storage.object_stores import filesystem_of
+    from mqlake.storage.remote.object_stores import filesystem_of
 
     with one_line(url):
         filesystem, path = filesystem_of(url, settings or {})

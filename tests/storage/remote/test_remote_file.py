@@ -9,7 +9,7 @@ from threading import Barrier
 import pytest
 
 from mqlake.errors import StoreError
-from mqlake.storage.remote_file import RemoteFile
+from mqlake.storage.remote.remote_file import RemoteFile
 
 DATA = random.Random(1).randbytes(1 << 18)
 PART = len(DATA) // 4

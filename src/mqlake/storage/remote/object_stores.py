@@ -17,9 +17,9 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from mqlake.errors import FormatError, StoreError
-from mqlake.storage.azure_store import AZURE_SETTINGS, azure
-from mqlake.storage.google_store import GOOGLE_SETTINGS, google
-from mqlake.storage.hadoop_settings import settings_of_files
+from mqlake.storage.remote.azure_store import AZURE_SETTINGS, azure
+from mqlake.storage.remote.google_store import GOOGLE_SETTINGS, google
+from mqlake.storage.remote.hadoop_settings import settings_of_files
 from mqlake.storage.shown_url import shown_url
 
 S3_SETTINGS = {
@@ -75,7 +75,7 @@ def filesystem_of(url: str, settings: Mapping[str, str]) -> tuple[Any, str]:
     if scheme in _S3_SCHEMES:
         return _s3(url, {**settings_of_files("fs.s3a."), **settings})
     if scheme in ("hdfs", "viewfs"):
-        from mqlake.storage.hdfs import hdfs
+        from mqlake.storage.remote.hdfs import hdfs
 
         return hdfs(url)
     if scheme == "gs":

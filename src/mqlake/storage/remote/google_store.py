@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from mqlake.errors import StoreError
-from mqlake.storage.hadoop_settings import settings_of_files
+from mqlake.storage.remote.hadoop_settings import settings_of_files
 from mqlake.storage.shown_url import shown_url
 
 ENDPOINT = "fs.gs.storage.root.url"
