@@ -12,8 +12,8 @@ import pytest
 import yaml
 
 import mqlake
-from mqlake.broker.metrics.pages import Pages
 from mqlake.broker.settings import FAST_PORT_DISTANCE, BrokerSettings, make_broker_settings
+from mqlake.metrics.pages import ProgramPages
 from mqlake.store.settings import parse_properties
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -108,7 +108,7 @@ def test_the_broker_takes_its_settings_and_listens_where_it_is_asked() -> None:
 
 
 def test_probes_ask_for_pages_that_exist() -> None:
-    pages = Pages.by_path(Pages.__new__(Pages))
+    pages = ProgramPages.by_path(ProgramPages.__new__(ProgramPages))
     found = {
         name: probe["httpGet"]["path"] for name, probe in probes(of("StatefulSet", "mqlake-broker"))
     }

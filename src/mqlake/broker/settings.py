@@ -27,7 +27,10 @@ from mqlake.store.bounds import (
     Interval,
     Label,
     ListenAddress,
+    MetricHeaders,
     MetricLabels,
+    MetricsExporter,
+    MetricsTarget,
     Name,
     Networks,
     Now,
@@ -400,16 +403,33 @@ class BrokerSettings(ReplicationSettings, frozen=True, rename="camel", kw_only=T
     claim any address. `0.0.0.0/0;::/0` accepts it from everybody, as RocketMQ does."""
 
     # Monitoring
-    metrics_exporter_type: Restart[Literal["DISABLE", "PROM"]] = "DISABLE"
-    """PROM: `mqlake broker` serves `/metrics` for Prometheus, and `/livez` and `/readyz`, over HTTP
-    ([metrics.md](metrics.md)). Anyone who reaches the port may read them."""
+    metrics_exporter_type: Restart[MetricsExporter] = "DISABLE"
+    """How metrics are published ([metrics.md](metrics.md)). PROM: `mqlake broker` serves
+    `/metrics` for Prometheus, and `/livez` and `/readyz`, over HTTP; anyone who reaches the port
+    may read them. OTLP_GRPC: it sends them to an OpenTelemetry collector. LOG: it logs them."""
     metrics_prom_exporter_host: Restart[ListenAddress] = ""
-    """The address on which these pages are served; by default, the one on which the broker
+    """The address on which the pages are served; by default, the one on which the broker
     listens."""
     metrics_prom_exporter_port: Restart[Annotated[int, Within(1, LAST_PORT)]] = 5557
-    """The port on which these pages are served."""
+    """The port on which the pages are served."""
+    metrics_grpc_exporter_target: Restart[MetricsTarget] = ""
+    """OTLP_GRPC: the collector's `host:port`. TLS is used, unless it begins with `http://`."""
+    metrics_grpc_exporter_header: Restart[MetricHeaders] = ""
+    """OTLP_GRPC: headers of each request, such as `authorization:Bearer abc`. The broker
+    never shows this setting."""
+    metric_grpc_exporter_time_out_in_mills: Restart[Timeout] = 3000
+    """OTLP_GRPC: how long an export may take."""
+    metric_grpc_exporter_interval_in_mills: Restart[Interval] = 60_000
+    """OTLP_GRPC: the time between two exports."""
+    metrics_export_batch_max_data_points: Restart[Count] = 1000
+    """OTLP_GRPC: the maximum number of data points in one request."""
+    metric_logging_exporter_interval_in_mills: Restart[Interval] = 10_000
+    """LOG: the time between two exports."""
+    metrics_in_delta: Restart[bool] = False
+    """OTLP_GRPC and LOG: whether totals and histograms are what was added since the last export
+    that arrived, with the label `aggregation="delta"`."""
     metrics_label: Restart[MetricLabels] = ""
-    """Further labels of all samples."""
+    """Further labels of all samples, such as `zone:a,rack:7`."""
     slow_request_millis: Restart[Annotated[int, Within(0, INT_MAX)]] = 0
     """Requests that take at least this long are logged as slow, with the client, the request and
     its answer. 0: none. Requests that wait for messages are never slow."""

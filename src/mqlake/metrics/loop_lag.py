@@ -5,6 +5,13 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
+from mqlake.metrics.metric import gauge
+
+LOOP_LAG = gauge(
+    "mqlake_event_loop_lag",
+    "Longest delay of a due callback since the last scrape.",
+    "seconds",
+)
 INTERVAL: Final = 0.1
 """Seconds between two measurements."""
 

@@ -38,6 +38,10 @@ class KvConfig:
         self._changes = self._written = 0
         self._writing = asyncio.Lock()
 
+    def __len__(self) -> int:
+        """Return the number of values."""
+        return self._count
+
     def load(self) -> None:
         """Read the file, if it exists.
 

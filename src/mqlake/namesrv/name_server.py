@@ -20,6 +20,7 @@ from mqlake.namesrv.requests.topics import TopicRequests
 from mqlake.namesrv.settings import NamesrvSettings, make_namesrv_settings
 from mqlake.namesrv.state import NameServerState
 from mqlake.remoting.connection import Peer
+from mqlake.remoting.latencies import Latencies
 from mqlake.remoting.limits import Limits
 from mqlake.remoting.server import RemotingServer
 from mqlake.remoting.slices import Job
@@ -83,14 +84,47 @@ class NameServer:
         idle = state.settings.server_channel_max_idle_time_seconds
         limits = Limits(idle=idle, memory=_MEMORY)
         tls = server_tls(state.settings)
+        slow, exporter = state.settings.slow_request_millis, state.settings.metrics_exporter_type
         proxies = networks(state.settings.proxy_protocol_addresses)
-        self._server = RemotingServer(self.routes, limits, access.checks, tls, proxies=proxies)
+        self._server = RemotingServer(
+            self.routes,
+            limits,
+            access.checks,
+            tls,
+            Latencies(slow) if slow or exporter != "DISABLE" else None,
+            proxies=proxies,
+        )
         self._scan: asyncio.TimerHandle | None = None
 
     @property
     def settings(self) -> NamesrvSettings:
         """The current settings."""
         return self._state.settings
+
+    @property
+    def state(self) -> NameServerState:
+        """What its request families share."""
+        return self._state
+
+    @property
+    def peers(self) -> frozenset[Peer]:
+        """The open connections."""
+        return self._server.peers
+
+    @property
+    def served(self) -> Mapping[int, int]:
+        """How many requests were served, without refused ones, by code."""
+        return self._server.counts
+
+    @property
+    def refused(self) -> int:
+        """How many requests were refused because too many of their connection waited."""
+        return self._server.refused
+
+    @property
+    def latencies(self) -> Latencies | None:
+        """How long requests took; None if nobody asks for that."""
+        return self._server.latencies
 
     async def __aenter__(self) -> Self:
         await self.start()

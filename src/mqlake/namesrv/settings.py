@@ -14,14 +14,21 @@ from mqlake.auth.settings import check as check_access
 from mqlake.protocol.signature import Credentials, credentials_of
 from mqlake.remoting.tls.options import ClientAuth, TlsMode
 from mqlake.store.bounds import (
+    LAST_PORT,
+    Count,
     CountOrNone,
     Interval,
     ListenAddress,
+    MetricHeaders,
+    MetricLabels,
+    MetricsExporter,
+    MetricsTarget,
     Networks,
     PathOrEmpty,
     PathText,
     Port,
     Texts,
+    Timeout,
     Within,
     check,
     encoded_name,
@@ -120,6 +127,38 @@ class NamesrvSettings(msgspec.Struct, frozen=True, rename="camel", kw_only=True)
     counts as the client's. Other connections with such a header are closed, because anybody could
     claim any address. `0.0.0.0/0;::/0` accepts it from everybody, as RocketMQ does."""
 
+    # Monitoring
+    metrics_exporter_type: MetricsExporter = "DISABLE"
+    """How metrics are published ([metrics.md](metrics.md)). PROM: `mqlake namesrv` serves
+    `/metrics` for Prometheus, and `/livez` and `/readyz`, over HTTP; anyone who reaches the port
+    may read them. OTLP_GRPC: it sends them to an OpenTelemetry collector. LOG: it logs them."""
+    metrics_prom_exporter_host: ListenAddress = ""
+    """The address on which the pages are served; by default, the one on which the name server
+    listens."""
+    metrics_prom_exporter_port: Annotated[int, Within(1, LAST_PORT)] = 5558
+    """The port on which the pages are served."""
+    metrics_grpc_exporter_target: MetricsTarget = ""
+    """OTLP_GRPC: the collector's `host:port`. TLS is used, unless it begins with `http://`."""
+    metrics_grpc_exporter_header: MetricHeaders = ""
+    """OTLP_GRPC: headers of each request, such as `authorization:Bearer abc`. The name server
+    never shows this setting."""
+    metric_grpc_exporter_time_out_in_mills: Timeout = 3000
+    """OTLP_GRPC: how long an export may take."""
+    metric_grpc_exporter_interval_in_mills: Interval = 60_000
+    """OTLP_GRPC: the time between two exports."""
+    metrics_export_batch_max_data_points: Count = 1000
+    """OTLP_GRPC: the maximum number of data points in one request."""
+    metric_logging_exporter_interval_in_mills: Interval = 10_000
+    """LOG: the time between two exports."""
+    metrics_in_delta: bool = False
+    """OTLP_GRPC and LOG: whether totals and histograms are what was added since the last export
+    that arrived, with the label `aggregation="delta"`."""
+    metrics_label: MetricLabels = ""
+    """Further labels of all samples, such as `zone:a,rack:7`."""
+    slow_request_millis: CountOrNone = 0
+    """Requests that take at least this long are logged as slow, with the client, the request and
+    its answer. 0: none."""
+
     # TLS
     tls_server_mode: TlsMode = msgspec.field(default=TlsMode.PERMISSIVE, name="tls.server.mode")
     """Which connections are accepted: `disabled`: those without TLS; `enforcing`: those with TLS;
@@ -186,7 +225,7 @@ class NamesrvSettings(msgspec.Struct, frozen=True, rename="camel", kw_only=True)
 _OF_START = frozenset(
     field.encode_name
     for field in msgspec.structs.fields(NamesrvSettings)
-    if re.search("^tls[.]|auth", field.encode_name, re.IGNORECASE)
+    if re.search("^tls[.]|auth|^metric|^slow", field.encode_name, re.IGNORECASE)
 )
 FIXED = _OF_START | {
     "proxyProtocolAddresses",

@@ -13,9 +13,11 @@ from typing import Self
 import msgspec
 
 from mqlake.broker.broker import Broker
+from mqlake.broker.metrics.observed_broker import ObservedBroker
 from mqlake.broker.settings import BrokerSettings, make_broker_settings
 from mqlake.errors import MqlakeError, StoreError
-from mqlake.metrics.endpoint import Endpoint
+from mqlake.metrics.exporting.options import Publishing, publishing
+from mqlake.metrics.publishing import Published, publish
 from mqlake.namesrv.name_server import NameServer
 from mqlake.namesrv.settings import NamesrvSettings
 from mqlake.programs.kernels import load_kernels
@@ -86,6 +88,7 @@ class BrokerProgram:
         self._settings, self._namesrv_port = settings, namesrv_port
         self._config, self._clock, self._client_time = config, clock, client_time
         self._serving: Broker | None = None
+        self._published: Published | None = None
 
     async def __aenter__(self) -> Self:
         begin = time.perf_counter()
@@ -96,8 +99,8 @@ class BrokerProgram:
                 address = await self._start_name_server(undo)
                 settings = msgspec.structs.replace(settings, namesrv_addr=address)
             progress = None
-            if settings.metrics_exporter_type == "PROM":
-                progress = await self._start_pages(settings, undo)
+            if (how := publishing(settings, settings.listen_address)) is not None:
+                progress = await self._publish(how, settings, undo)
             self.broker = await undo.enter_async_context(
                 Broker(
                     settings,
@@ -123,6 +126,8 @@ class BrokerProgram:
         return self
 
     async def __aexit__(self, *failure: object) -> None:
+        if self._published is not None:
+            await self._published.finish()
         self._serving = None
         await self._undo.aclose()
 
@@ -131,24 +136,17 @@ class BrokerProgram:
         """A future that is done once the broker has failed; set while the program runs."""
         return self.broker.failed
 
-    async def _start_pages(
-        self, settings: BrokerSettings, undo: AsyncExitStack
+    async def _publish(
+        self, how: Publishing, settings: BrokerSettings, undo: AsyncExitStack
     ) -> Callable[[int, int], None]:
         """Serve the pages for monitoring, also while the broker recovers its store.
 
         Returns:
             To be called with the progress of the recovery.
         """
-        # Needs an extra, which brokers without these pages need not have.
-        from mqlake.broker.metrics.pages import Pages
-
-        pages = Pages(settings, lambda: self._serving)
-        undo.callback(pages.stop)
-        endpoint = Endpoint(pages.by_path())
-        host = settings.metrics_prom_exporter_host or settings.listen_address
-        await endpoint.start(host, settings.metrics_prom_exporter_port)
-        undo.push_async_callback(endpoint.stop)
-        return pages.recovering
+        observed = ObservedBroker(settings, lambda: self._serving)
+        self._published = await publish(how, observed, undo)
+        return observed.recovering
 
     async def _start_name_server(self, undo: AsyncExitStack) -> str:
         """Start the broker, and return its address."""

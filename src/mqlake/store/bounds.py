@@ -20,6 +20,7 @@ import msgspec
 from mqlake.errors import FormatError, StoreError
 from mqlake.formats.consume_queue import parse_delay_levels
 from mqlake.formats.file_name import is_safe_topic
+from mqlake.metrics.exporting.options import headers
 
 _LONGEST_SHOWN = 80
 _HOUR = re.compile(r" *([0-9]{1,2}) *")
@@ -157,6 +158,19 @@ def _are_labels(text: str) -> bool:
     return is_good and text.isprintable() and len(text) <= _LONGEST_LIST
 
 
+def _are_headers(text: str) -> bool:
+    try:
+        headers(text)
+    except ValueError:
+        return False
+    return len(text) <= _LONGEST_LIST
+
+
+def _is_target(text: str) -> bool:
+    address = re.sub("^https?://", "", text)
+    return not text or ("/" not in address and _is_address(address))
+
+
 def _is_path(text: str) -> bool:
     if not text.strip() or "\0" in text or len(text) > _LONGEST_PATH:
         return False
@@ -226,6 +240,13 @@ ListenAddress = Annotated[str, Form("an IP address or host name, or nothing", _i
 Addresses = Annotated[str, Form('"host:port", several separated by ";"', _are_addresses)]
 
 MetricLabels = Annotated[str, Form('"name:value", several separated by ","', _are_labels)]
+MetricHeaders = Annotated[
+    str, Form('"name:value", several separated by ","', _are_headers, is_secret=True)
+]
+MetricsTarget = Annotated[
+    str, Form('"host:port", or "http://host:port" without TLS, or nothing', _is_target)
+]
+MetricsExporter = Literal["DISABLE", "PROM", "OTLP_GRPC", "LOG"]
 Texts = Annotated[str, Form('printable text, several parts separated by ";"', _is_list)]
 
 

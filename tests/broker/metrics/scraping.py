@@ -5,10 +5,12 @@ from __future__ import annotations
 from prometheus_client.parser import text_string_to_metric_families
 
 from mqlake.broker.broker import Broker
-from mqlake.broker.metrics.pages import Pages, common_labels
+from mqlake.broker.metrics.observed_broker import ObservedBroker
 from mqlake.broker.settings import make_broker_settings
 from mqlake.metrics.endpoint import HttpResponse
 from mqlake.metrics.metric import Metric, MetricType
+from mqlake.metrics.observed import Collector, Observed
+from mqlake.metrics.pages import ProgramPages
 from mqlake.protocol.codes import RequestCode
 from mqlake.protocol.headers.offsets import UpdateConsumerOffsetHeader
 from tests.broker.consuming import Consumer, subscription
@@ -23,11 +25,16 @@ BODY = b"hello"
 
 async def get(broker: Broker | None, path: str) -> HttpResponse:
     settings = broker.settings if broker else make_broker_settings({})
-    pages = Pages(settings, lambda: broker)
+    return await get_of(ObservedBroker(settings, lambda: broker), path)
+
+
+async def get_of(observed: Observed, path: str) -> HttpResponse:
+    """Return a page of a program."""
+    collector = Collector(observed)
     try:
-        return await pages.by_path()[path]()
+        return await ProgramPages(collector).by_path()[path]()
     finally:
-        pages.stop()
+        collector.stop()
 
 
 Key = tuple[str, frozenset[tuple[str, str]]]
@@ -47,7 +54,7 @@ def sample_name(metric: Metric) -> str:
 async def scrape(broker: Running) -> dict[Key, float]:
     """Return all samples, by their names and own labels."""
     text = (await get(broker.broker, "/metrics")).body.decode()
-    common = common_labels(broker.broker.settings).items()
+    common = ObservedBroker(broker.broker.settings, lambda: None).labels.items()
     found: dict[Key, float] = {}
     for family in text_string_to_metric_families(text):
         for sample in family.samples:

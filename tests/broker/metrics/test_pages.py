@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from mqlake.broker.broker import Broker
-from mqlake.broker.metrics.pages import Pages, common_labels
+from mqlake.broker.metrics.observed_broker import ObservedBroker
 from mqlake.broker.settings import make_broker_settings
 from mqlake.errors import StoreError
 from mqlake.store import MessageStore
 from tests import simulated
-from tests.broker.metrics.scraping import READER, SENT, TOPIC, get, of, scrape, use
+from tests.broker.metrics.scraping import READER, SENT, TOPIC, get, get_of, of, scrape, use
 from tests.broker.pull.pulls import GROUP, polls, start_pull
 from tests.broker.running import SMALL, next_port, running, to
 from tests.until import until
@@ -81,7 +81,7 @@ def test_a_deleted_topic_has_no_samples(tmp_path: Path) -> None:
 
 def test_labels_of_the_settings_are_on_all_samples() -> None:
     settings = make_broker_settings({"metricsLabel": "zone:a,rack:7", "brokerName": "b-1"})
-    assert common_labels(settings) == {
+    assert ObservedBroker(settings, lambda: None).labels == {
         "zone": "a",
         "rack": "7",
         "cluster": "DefaultCluster",
@@ -138,17 +138,13 @@ def test_nothing_is_measured_if_nobody_asks(tmp_path: Path) -> None:
 
 def test_a_recovery_says_how_far_it_is() -> None:
     async def check() -> None:
-        pages = Pages(make_broker_settings({}), lambda: None)
-        try:
-            pages.recovering(50, 200)
-            made = pages.by_path()
-            assert b"50 of 200 bytes, 25 %" in (await made["/readyz"]()).body
-            text = (await made["/metrics"]()).body.decode()
-            (done,) = [line for line in text.splitlines() if line.startswith("mqlake_recovery_d")]
-            assert done.startswith("mqlake_recovery_done_bytes{")
-            assert done.endswith(" 50.0")
-        finally:
-            pages.stop()
+        observed = ObservedBroker(make_broker_settings({}), lambda: None)
+        observed.recovering(50, 200)
+        assert b"50 of 200 bytes, 25 %" in (await get_of(observed, "/readyz")).body
+        text = (await get_of(observed, "/metrics")).body.decode()
+        (done,) = [line for line in text.splitlines() if line.startswith("mqlake_recovery_d")]
+        assert done.startswith("mqlake_recovery_done_bytes{")
+        assert done.endswith(" 50.0")
 
     simulated.run(check())
 

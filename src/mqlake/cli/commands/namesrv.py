@@ -49,9 +49,9 @@ def namesrv(
     log_format: LogForm = "text",
 ) -> int:
     """Run a name server: topic routes for RocketMQ clients."""
-    from mqlake.namesrv.name_server import NameServer
     from mqlake.namesrv.settings import make_namesrv_settings
     from mqlake.programs.logs import LogFormat
+    from mqlake.programs.name_server import NameServerProgram
     from mqlake.programs.serve import serve
     from mqlake.store.settings import read_properties
 
@@ -62,5 +62,5 @@ def namesrv(
     options = {"listenPort": port, "bindAddress": bind}
     found |= {name: str(value) for name, value in options.items() if value is not None}
     found |= given
-    serve(lambda: NameServer(make_namesrv_settings(found)), LogFormat(log_format))
+    serve(lambda: NameServerProgram(make_namesrv_settings(found)), LogFormat(log_format))
     return 0

@@ -1,0 +1,1 @@
+"""Samples that a program itself sends, or logs, at intervals."""

@@ -1,0 +1,104 @@
+"""Samples to a collector that speaks OTLP over gRPC.
+
+Upstream: `BrokerMetricsManager` with `OtlpGrpcMetricExporter`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+from typing import Any, Final
+
+from mqlake.errors import MqlakeError
+from mqlake.metrics.exporting.options import OtlpExport
+from mqlake.metrics.histogram import Histogram
+from mqlake.metrics.metric import Metric, MetricType, Sample
+
+try:
+    from grpc import Compression
+    from opentelemetry.exporter.otlp.proto.grpc.metric_exporter import OTLPMetricExporter
+    from opentelemetry.sdk.metrics import export
+    from opentelemetry.sdk.resources import Resource
+    from opentelemetry.sdk.util.instrumentation import InstrumentationScope
+except ModuleNotFoundError:
+    raise MqlakeError("OpenTelemetry is not installed: pip install 'mqlake[otlp]'") from None
+
+_SECOND: Final = 1_000_000_000
+
+
+class OtlpExporter:
+    """A connection to a collector. Its methods wait for the network: call them in a thread.
+
+    Args:
+        common: labels of all samples, by name.
+        scope: the name of the meter.
+    """
+
+    def __init__(self, options: OtlpExport, common: Mapping[str, str], scope: str) -> None:
+        self._options, self._common, self._scope = options, common, scope
+        self._exporter: Any = OTLPMetricExporter(
+            endpoint=options.target,
+            insecure=options.target.startswith("http://"),
+            headers=options.headers,
+            timeout=options.timeout,
+            compression=Compression.Gzip,
+            max_export_batch_size=options.most,
+        )
+
+    def export(self, samples: Sequence[Sample], begin: float, now: float) -> bool:
+        """Send samples; return whether they have arrived.
+
+        Args:
+            begin, now: from when until when totals count, in seconds since 1970.
+        """
+        times = round(begin * _SECOND), round(now * _SECOND)
+        ordered = sorted(samples, key=lambda each: each.metric.name)
+        metrics = [
+            self._metric(metric, [self._point(each, *times) for each in of_metric])
+            for metric, of_metric in groupby(ordered, key=lambda each: each.metric)
+        ]
+        scope = export.ScopeMetrics(InstrumentationScope(self._scope), metrics, "")
+        data = export.MetricsData([export.ResourceMetrics(Resource({}), [scope], "")])
+        milliseconds = self._options.timeout * 1000
+        result = self._exporter.export(data, timeout_millis=milliseconds)
+        return result is export.MetricExportResult.SUCCESS
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._exporter.shutdown()
+
+    def _metric(self, metric: Metric, points: Sequence[Any]) -> export.Metric:
+        is_delta = self._options.is_delta
+        temporality = (
+            export.AggregationTemporality.DELTA
+            if is_delta
+            else export.AggregationTemporality.CUMULATIVE
+        )
+        data: Any
+        match metric.kind:
+            case MetricType.GAUGE:
+                data = export.Gauge(points)
+            case MetricType.COUNTER:
+                data = export.Sum(points, temporality, is_monotonic=True)
+            case MetricType.HISTOGRAM:
+                data = export.Histogram(points, temporality)
+        return export.Metric(metric.name, metric.help, metric.unit, data)
+
+    def _point(self, sample: Sample, begin: int, now: int) -> Any:
+        labels = {**self._common, **dict(zip(sample.metric.labels, sample.labels, strict=True))}
+        value = sample.value
+        if not isinstance(value, Histogram):
+            return export.NumberDataPoint(labels, begin, now, value)
+        bounds: Any = value.bounds
+        nothing: Any = None  # The least and the greatest value are not known.
+        return export.HistogramDataPoint(
+            attributes=labels,
+            start_time_unix_nano=begin,
+            time_unix_nano=now,
+            count=value.count,
+            sum=value.total,
+            bucket_counts=value.counts,
+            explicit_bounds=bounds,
+            min=nothing,
+            max=nothing,
+        )

@@ -1,0 +1,85 @@
+"""Samples as OTLP's JSON, one line for each metric.
+
+Sources: OTLP 1.x (JSON Protobuf Encoding). Upstream: `OtlpJsonLoggingMetricExporter`.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import Any, Final
+
+from mqlake.metrics.histogram import Histogram
+from mqlake.metrics.metric import Metric, MetricType, Sample
+
+_DELTA, _CUMULATIVE = 1, 2
+_SECOND: Final = 1_000_000_000
+
+
+def lines(
+    samples: Sequence[Sample],
+    common: Mapping[str, str],
+    scope: str,
+    *,
+    begin: float,
+    now: float,
+    is_delta: bool,
+) -> Iterator[str]:
+    """Return a JSON text for each metric, as OTLP's `ResourceMetrics`.
+
+    Args:
+        common: labels of all samples, by name.
+        scope: the name of the meter.
+        begin, now: from when until when totals count, in seconds since 1970.
+        is_delta: whether totals count since the last export instead of the start.
+    """
+    temporality = _DELTA if is_delta else _CUMULATIVE
+    times = {"startTimeUnixNano": _nanoseconds(begin), "timeUnixNano": _nanoseconds(now)}
+    ordered = sorted(samples, key=lambda each: each.metric.name)
+    for metric, of_metric in groupby(ordered, key=lambda each: each.metric):
+        points = [_point(each, common, times) for each in of_metric]
+        data: dict[str, Any] = {
+            "resource": {"attributes": []},
+            "scopeMetrics": [
+                {"scope": {"name": scope}, "metrics": [_metric(metric, points, temporality)]}
+            ],
+        }
+        yield json.dumps(data, separators=(",", ":"), allow_nan=False)
+
+
+def _metric(metric: Metric, points: Sequence[object], temporality: int) -> dict[str, Any]:
+    described = {"name": metric.name, "description": metric.help, "unit": metric.unit}
+    match metric.kind:
+        case MetricType.GAUGE:
+            return {**described, "gauge": {"dataPoints": points}}
+        case MetricType.COUNTER:
+            data = {"dataPoints": points, "aggregationTemporality": temporality}
+            return {**described, "sum": {**data, "isMonotonic": True}}
+        case MetricType.HISTOGRAM:
+            data = {"dataPoints": points, "aggregationTemporality": temporality}
+            return {**described, "histogram": data}
+
+
+def _point(sample: Sample, common: Mapping[str, str], times: Mapping[str, str]) -> dict[str, Any]:
+    labels = {**common, **dict(zip(sample.metric.labels, sample.labels, strict=True))}
+    attributes = [{"key": name, "value": {"stringValue": value}} for name, value in labels.items()]
+    found: dict[str, Any] = {**times, "attributes": attributes}
+    value = sample.value
+    if isinstance(value, Histogram):
+        found |= {
+            "count": str(value.count),
+            "sum": value.total,
+            "bucketCounts": [str(count) for count in value.counts],
+            "explicitBounds": list(value.bounds),
+        }
+    elif isinstance(value, int):
+        found["asInt"] = str(int(value))
+    else:
+        found["asDouble"] = value if math.isfinite(value) else str(value)
+    return found
+
+
+def _nanoseconds(seconds: float) -> str:
+    return str(round(seconds * _SECOND))
