@@ -12,7 +12,7 @@ import pytest
 from mqlake.errors import DiskError, StoreError
 from mqlake.formats.checkpoint import decode_checksummed
 from mqlake.protocol.codes import RequestCode, ResponseCode
-from mqlake.replication.group import Epochs
+from mqlake.replication.auto_switch.group import Epochs
 from mqlake.store.loop.log_copying import LogCopying
 from tests import simulated
 from tests.broker.controller.fake import controller

@@ -96,7 +96,7 @@ LONG = {
     "dispatch/scan.py:__init__": 12,
     "formats/kafka/record_batch.py:encode": 11,
     "formats/record.py:encode": 15,
-    "replication/auto_switch_connection.py:__init__": 11,
+    "replication/auto_switch/connection.py:__init__": 11,
     "spark/bodies/frame.py:decode": 13,
     "store/core/role.py:__init__": 11,
 }

@@ -19,7 +19,6 @@ FULL = {
     "formats": 31,
     "protocol": 24,
     "remoting": 21,
-    "replication": 23,
     "store": 22,
 }
 """How many files are in a folder, if there are more. Lower a number; add none."""

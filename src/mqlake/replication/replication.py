@@ -10,13 +10,13 @@ from typing import Generic, NoReturn, TypeVar
 from mqlake.errors import MqlakeError, StoreError
 from mqlake.protocol.bodies.ha import HaClientInfo, HaConnectionInfo, HaRuntimeInfo
 from mqlake.remoting.memory_budget import MemoryBudget
-from mqlake.replication.auto_switch_server import AutoSwitchServer
-from mqlake.replication.group import Alter, Group
+from mqlake.replication.auto_switch.group import Alter, Group
+from mqlake.replication.auto_switch.server import AutoSwitchServer
+from mqlake.replication.auto_switch.term import MasterTerm
 from mqlake.replication.ha_server import HaServer
 from mqlake.replication.replicas import Replicas
 from mqlake.replication.settings import ReplicationSettings
 from mqlake.replication.slave_log import SlaveLog
-from mqlake.replication.term import MasterTerm
 from mqlake.store.live_settings import LiveSettings
 from mqlake.store.port import Epochs, InSyncSet, Store
 

@@ -11,9 +11,9 @@ from contextlib import suppress
 
 from mqlake.errors import MqlakeError
 from mqlake.remoting.client import RemotingClient
-from mqlake.replication.auto_switch_reception import AutoSwitchReception
+from mqlake.replication.auto_switch.group import Group
+from mqlake.replication.auto_switch.reception import AutoSwitchReception
 from mqlake.replication.comparison import BeginOtherwiseError, DivergedError
-from mqlake.replication.group import Group
 from mqlake.replication.master_log import MasterLog, ask
 from mqlake.replication.reception import Reception
 from mqlake.replication.settings import ReplicationSettings

@@ -14,7 +14,7 @@ from mqlake.protocol.bodies.controller import EpochEntryCache
 from mqlake.protocol.body import decode_body
 from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.headers.controller import ExchangeHaInfoHeader
-from mqlake.replication.auto_switch_server import AutoSwitchServer
+from mqlake.replication.auto_switch.server import AutoSwitchServer
 from mqlake.replication.ha_server import HaServer
 from mqlake.replication.replication import Replication
 from mqlake.replication.slave_log import SlaveLog

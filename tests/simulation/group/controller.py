@@ -13,7 +13,7 @@ from mqlake.protocol.codes import ResponseCode
 from mqlake.protocol.command import Command, response
 from mqlake.protocol.errors import RemotingError
 from mqlake.protocol.headers.controller import ControllerHeartbeatHeader, ExchangeHaInfoHeader
-from mqlake.replication.term import MasterTerm
+from mqlake.replication.auto_switch.term import MasterTerm
 from tests.simulation.group.node import Node
 from tests.simulation.loop import SimulatedLoop
 from tests.simulation.process import CURRENT

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from mqlake.replication import auto_switch_reception
+from mqlake.replication.auto_switch import reception as auto_switch_reception
 from mqlake.replication.comparison import Comparison
 from mqlake.store.loop.log_copying import LogCopying
 from mqlake.store.replication.copies import Copies

@@ -20,8 +20,8 @@ from mqlake.protocol.command import request
 from mqlake.protocol.errors import RemotingError
 from mqlake.protocol.headers.controller import ControllerHeartbeatHeader, ExchangeHaInfoHeader
 from mqlake.remoting.client import RemotingClient
-from mqlake.replication.auto_switch_server import AutoSwitchServer
-from mqlake.replication.term import MasterTerm
+from mqlake.replication.auto_switch.server import AutoSwitchServer
+from mqlake.replication.auto_switch.term import MasterTerm
 from mqlake.store.settings import BrokerRole
 from mqlake.tls.settings import client_tls
 

@@ -27,7 +27,7 @@ from mqlake.protocol.headers.controller import (
     RegisterToControllerHeader,
 )
 from mqlake.remoting.client import RemotingClient
-from mqlake.replication.term import ChangeRefusedError, MasterTerm
+from mqlake.replication.auto_switch.term import ChangeRefusedError, MasterTerm
 from mqlake.storage.clock import Clock
 from mqlake.store.live_settings import Current
 from mqlake.tls.settings import client_tls

@@ -17,7 +17,7 @@ from mqlake.protocol.auto_switch import (
     encode_head,
 )
 from mqlake.remoting.memory_budget import MemoryBudget
-from mqlake.replication.group import Group
+from mqlake.replication.auto_switch.group import Group
 from mqlake.replication.ha_connection import EndedError, HaConnection
 from mqlake.replication.settings import ReplicationSettings
 from mqlake.store.live_settings import Current

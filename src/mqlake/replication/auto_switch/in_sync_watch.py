@@ -10,10 +10,10 @@ import logging
 from collections.abc import Sequence
 
 from mqlake.errors import MqlakeError
-from mqlake.replication.auto_switch_connection import AutoSwitchConnection
-from mqlake.replication.group import Group
+from mqlake.replication.auto_switch.connection import AutoSwitchConnection
+from mqlake.replication.auto_switch.group import Group
+from mqlake.replication.auto_switch.term import ChangeRefusedError, MasterTerm
 from mqlake.replication.settings import ReplicationSettings
-from mqlake.replication.term import ChangeRefusedError, MasterTerm
 from mqlake.store.live_settings import Current
 from mqlake.store.port import InSyncSet, Store
 

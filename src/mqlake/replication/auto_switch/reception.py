@@ -20,9 +20,9 @@ from mqlake.protocol.auto_switch import (
 )
 from mqlake.protocol.replication import Piece
 from mqlake.remoting.tls.options import ClientTls
+from mqlake.replication.auto_switch.group import Group
 from mqlake.replication.comparison import Begin, Comparison, DivergedError
 from mqlake.replication.connecting import MasterConnection
-from mqlake.replication.group import Group
 from mqlake.replication.master_log import MasterLog
 from mqlake.replication.reception import Reception
 from mqlake.replication.settings import ReplicationSettings

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable
 
 from mqlake.errors import MqlakeError
-from mqlake.replication.term import MasterTerm
+from mqlake.replication.auto_switch.term import MasterTerm
 from mqlake.store.port import Epochs
 
 Alter = Callable[[MasterTerm, Iterable[int], int], Awaitable[MasterTerm]]

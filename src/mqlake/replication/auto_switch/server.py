@@ -8,11 +8,11 @@ from __future__ import annotations
 import asyncio
 
 from mqlake.remoting.memory_budget import MemoryBudget
-from mqlake.replication.auto_switch_connection import AutoSwitchConnection
-from mqlake.replication.group import Group
+from mqlake.replication.auto_switch.connection import AutoSwitchConnection
+from mqlake.replication.auto_switch.group import Group
+from mqlake.replication.auto_switch.in_sync_watch import InSyncWatch
 from mqlake.replication.ha_connection import HaConnection
 from mqlake.replication.ha_server import HaServer
-from mqlake.replication.in_sync_watch import InSyncWatch
 from mqlake.replication.settings import ReplicationSettings
 from mqlake.store.live_settings import Current
 from mqlake.store.port import InSyncSet, Store

@@ -20,8 +20,8 @@ from mqlake.protocol.auto_switch import (
     encode_head,
     encode_report,
 )
-from mqlake.replication.auto_switch_reception import AutoSwitchReception
-from mqlake.replication.group import Group
+from mqlake.replication.auto_switch.group import Group
+from mqlake.replication.auto_switch.reception import AutoSwitchReception
 from mqlake.store.live_settings import LiveSettings
 from mqlake.store.message_store import MessageStore
 from mqlake.store.port import Epochs, LogCopying

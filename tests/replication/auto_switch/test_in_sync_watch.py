@@ -9,9 +9,9 @@ from typing import Any
 
 from mqlake.protocol.codes import ResponseCode
 from mqlake.protocol.errors import RemotingError
-from mqlake.replication.group import Group
-from mqlake.replication.in_sync_watch import InSyncWatch
-from mqlake.replication.term import ChangeRefusedError, MasterTerm
+from mqlake.replication.auto_switch.group import Group
+from mqlake.replication.auto_switch.in_sync_watch import InSyncWatch
+from mqlake.replication.auto_switch.term import ChangeRefusedError, MasterTerm
 from mqlake.store.replication.epochs import Epochs
 from mqlake.store.replication.in_sync_set import InSyncSet
 from tests import simulated

@@ -1,0 +1,1 @@
+"""Brokers under a controller: roles change, and an in-sync set limits which slave is elected."""
