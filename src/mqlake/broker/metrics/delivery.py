@@ -66,8 +66,8 @@ TIMING = gauge(
 )
 SNAPSHOT = gauge(
     "rocketmq_timer_message_snapshot",
-    "Messages of the next 24 hours by how many seconds they have yet to wait at most, and longer"
-    " than the bound before.",
+    "Messages that are due within 24 hours, by the seconds until then: at most the bound, and more"
+    " than the next smaller bound.",
     labels=(*_STORAGE, "timer_bound_s"),
 )
 ENTERED = counter(

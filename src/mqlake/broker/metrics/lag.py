@@ -16,7 +16,7 @@ _MS = "milliseconds"
 
 LAG = gauge(
     "rocketmq_consumer_lag_messages",
-    "Messages behind the group's committed offsets.",
+    "Messages past the group's committed offsets.",
     labels=_LABELS,
 )
 IN_FLIGHT = gauge(
@@ -29,7 +29,7 @@ READY = gauge(
 )
 LAG_LATENCY = gauge(
     "rocketmq_consumer_lag_latency",
-    "Age of the oldest message behind the group's committed offsets.",
+    "Age of the oldest message past the group's committed offsets.",
     _MS,
     _LABELS,
 )

@@ -11,7 +11,7 @@ _MS = "milliseconds"
 _WHOSE = ("consumer_group", "topic")
 
 LOOKS = histogram(
-    "rocketmq_pop_buffer_scan_time_consume", "Time of each look at the pops in memory.", _MS
+    "rocketmq_pop_buffer_scan_time_consume", "Duration of each check of the pops in memory.", _MS
 )
 CHECK_POINTS = gauge(
     "rocketmq_pop_checkpoint_buffer_size", "Pops in memory with messages that are not settled."

@@ -35,7 +35,7 @@ RESERVE_TIME = gauge(
 )
 DISPATCH_LAG = gauge(
     "mqlake_dispatch_lag",
-    "Age of the oldest message that consumers may see, and do not see yet.",
+    "Age of the oldest message that is confirmed, but not dispatched yet.",
     "seconds",
 )
 SYNC_TIMES = histogram("mqlake_log_sync", "Time of each sync of a file of the log.", "seconds")
@@ -49,7 +49,10 @@ SERVICE_FAILURES = counter(
 SET_ASIDE = counter(
     "mqlake_messages_set_aside_total", "Messages that could not be put where they belong."
 )
-MOVED = counter("mqlake_messages_moved_total", "Messages put to another queue, as theirs is gone.")
+MOVED = counter(
+    "mqlake_messages_moved_total",
+    "Messages put into another queue, because their topic has lost their own queue.",
+)
 OF_DELETED = counter(
     "mqlake_messages_of_deleted_topics_total",
     "Waiting messages that were dropped because their topic was deleted.",
