@@ -20,12 +20,14 @@ DOCS = ROOT / "docs"
 OF_NAME_SERVER = DOCS / "name-server.md"
 OF_BROKER = tuple(DOCS / f"{page}.md" for page in ("broker", "replication", "pop", "priorities"))
 
-UNITS = {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
+UNITS = {None: 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "s": 1000}
 
 _TABLE = re.compile(r"(?:^\|.*\|\n)+", re.MULTILINE)
 _NAME = re.compile(r"`([\w.]+)`")
-_NUMBER = re.compile(r"(-?\d+(?:,\d{3})*)(?: (KiB|MiB|GiB))?")
-_VALUE = re.compile(rf"\b(?:true|false)\b|`[^`]*`|{_NUMBER.pattern}")
+_BETWEEN = re.compile(r"[,;] ")
+_VALUE = re.compile(
+    r"(?P<flag>true|false)\b|(?P<number>-?\d+(?:,\d{3})*)(?: (?P<unit>KiB|MiB|GiB|s)\b)?"
+)
 
 
 class Row(NamedTuple):
@@ -64,31 +66,31 @@ def fault(row: Row, of: dict[str, Any]) -> str | None:
     if unknown:
         return f"{unknown} do not exist"
     stated = values(row.default)
-    if not stated:
-        return None
-    if len(stated) == 1 and "none" not in row.default:
+    if len(stated) == 1:
         stated *= len(row.names)
     for name, value in zip(row.names, stated, strict=False):
         real = of[name]
-        if isinstance(real, int) and not isinstance(real, bool | float) and value != real:
-            return f"{name}: {value} instead of {real}"
-        if isinstance(real, bool) and value is not real:
+        if value is not None and isinstance(real, int) and not is_equal(value, real, name):
             return f"{name}: {value} instead of {real}"
     return None
 
 
-def values(text: str) -> list[bool | int | str]:
-    """Return the values in a cell: booleans, numbers in their units, and code."""
-    found: list[bool | int | str] = []
-    for match in _VALUE.finditer(text):
-        each = match[0].strip("`")
-        if each in {"true", "false"}:
-            found.append(each == "true")
-        elif number := _NUMBER.fullmatch(each):
-            found.append(int(number[1].replace(",", "")) * UNITS.get(number[2], 1))
-        else:
-            found.append(each)
-    return found
+def values(text: str) -> list[bool | int | None]:
+    """Return the values in a cell, in milliseconds and bytes; None for what is no such value."""
+    return [_value(each.strip("`")) for each in _BETWEEN.split(text)]
+
+
+def _value(text: str) -> bool | int | None:
+    match = _VALUE.match(text)
+    if match is None:
+        return None
+    if match["flag"]:
+        return match["flag"] == "true"
+    return int(match["number"].replace(",", "")) * UNITS[match["unit"]]
+
+
+def is_equal(value: bool | int, real: bool | int, name: str) -> bool:
+    return value == real or ("Seconds" in name and value == real * 1000)
 
 
 @pytest.mark.parametrize("page", OF_BROKER, ids=lambda page: page.name)
@@ -110,7 +112,9 @@ def check(page: Path, of: dict[str, Any]) -> None:
 def test_rows_are_found() -> None:
     of = defaults(BrokerSettings, ReplicationSettings, StoreSettings)
     for page, least in ((DOCS / "broker.md", 20), (DOCS / "replication.md", 15)):
-        stated = [row for row in rows(page.read_text(encoding="utf-8")) if values(row.default)]
+        stated = [
+            row for row in rows(page.read_text(encoding="utf-8")) if values(row.default) != [None]
+        ]
         assert len(stated) > least
         assert {name for row in stated for name in row.names} <= set(of)
 
@@ -125,7 +129,12 @@ def test_rows_are_found() -> None:
         (("b",), "false", "b: False instead of True"),
         (("d",), "1", "['d'] do not exist"),
         (("a",), "", None),
+        (("s", "e"), "none, 3 s", None),
+        (("s", "e"), "none, 4 s", "e: 4000 instead of 3000"),
     ],
 )
 def test_what_is_wrong(names: tuple[str, ...], default: str, wrong: str | None) -> None:
-    assert fault(Row(names, default), {"a": 1 << 14, "b": True, "c": 1 << 14}) == wrong
+    assert (
+        fault(Row(names, default), {"a": 1 << 14, "b": True, "c": 1 << 14, "e": 3000, "s": ""})
+        == wrong
+    )
