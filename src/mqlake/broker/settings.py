@@ -204,8 +204,8 @@ class BrokerSettings(ReplicationSettings, frozen=True, rename="camel", kw_only=T
     enable_property_filter: Now[bool] = True
     """Whether consumers may filter by SQL92 (RocketMQ's default: false)."""
     max_filter_expression_size: Now[Annotated[int, Within(64, 32_768)]] = 4096
-    """The maximum length of an SQL92 or tag expression in characters. Parsing takes about 12
-    microseconds per character, during which no other request is served."""
+    """The maximum length of an SQL92 or tag expression in characters. Longer expressions take
+    longer to parse, and no other request is served meanwhile."""
     lite_pull_message_enable: Now[bool] = True
     """Whether LITE_PULL_MESSAGE is served."""
     use_server_side_reset_offset: Now[bool] = True
