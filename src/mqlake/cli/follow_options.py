@@ -125,4 +125,5 @@ class RunOptions(NamedTuple):
 
     master: shared.Master = None
     progress: shared.Progress = None
+    metrics: shared.MetricsAddress = None
     json: shared.Json = False

@@ -10,6 +10,7 @@ import typer
 from mqlake.errors import MqlakeError
 
 LONGEST_TIME = (1 << 63) - 1
+LAST_PORT = 65_535
 
 
 class UsageError(MqlakeError):
@@ -76,6 +77,14 @@ KeepBytes = Annotated[
         help="Remove the copy's oldest segments if its log is larger than this; default: keep all.",
     ),
 ]
+MetricsAddress = Annotated[
+    str | None,
+    typer.Option(
+        "--metrics",
+        metavar="HOST:PORT",
+        help="Serve /metrics for Prometheus, /livez and /readyz at this address.",
+    ),
+]
 Json = Annotated[
     bool,
     typer.Option("--json", help="Write one JSON object to stdout and nothing else."),
@@ -139,6 +148,18 @@ LogForm = Annotated[
     Literal["text", "json"],
     typer.Option("--log-format", help="json: one object for each event, on stderr."),
 ]
+
+
+def host_and_port(address: str) -> tuple[str, int]:
+    """Return the host and the port of `--metrics`.
+
+    Raises:
+        UsageError: it is not HOST:PORT.
+    """
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdecimal() or int(port) > LAST_PORT:
+        raise UsageError(f"--metrics needs HOST:PORT, not {address!r}")
+    return host.strip("[]"), int(port)
 
 
 def settings_given(override: list[str] | None) -> dict[str, str]:

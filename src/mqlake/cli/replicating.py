@@ -5,20 +5,21 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mqlake.cli.access import chosen
+from mqlake.cli.follow_metrics import served
 from mqlake.cli.output import draw, timed, write_json
 
 if TYPE_CHECKING:
-    from mqlake.cli.progress import Report
     from mqlake.lake.options import FollowOptions
     from mqlake.replica.options import ReplicaOptions
     from mqlake.spark.follow.job import FollowReport
+    from mqlake.spark.follow.metrics import FollowProgress
     from mqlake.spark.session import Session
 
 _LOOK = 0.2
@@ -78,6 +79,7 @@ def follow_masters(
     spark_master: str | None,
     progress: bool | None,
     *,
+    metrics: str | None,
     json: bool,
 ) -> int:
     """Copy masters, and bring the messages of the copies into one table; return the exit code."""
@@ -88,6 +90,7 @@ def follow_masters(
     from mqlake.cli.progress import tell_compilation
     from mqlake.lake.follow.log_positions import committed_offset
     from mqlake.replica.background import ReplicaThread
+    from mqlake.spark.follow.metrics import FollowProgress
     from mqlake.spark.session import open_session
 
     start = time.perf_counter()
@@ -109,7 +112,9 @@ def follow_masters(
         session.check_shared(options.out, options.store)
         if options.once:
             copies.wait()
-        reports = _follow_all(session, queries, stop, report)
+        followed = [FollowProgress(str(query.store), report) for query in queries]
+        stack.enter_context(served(metrics, followed, copies.samples))
+        reports = _follow_all(session, queries, stop, followed)
     copies.check()
     seconds = time.perf_counter() - start
     for each in reports:
@@ -140,7 +145,10 @@ def _replica(name: str, query: FollowOptions, masters: Masters) -> ReplicaOption
 
 
 def _follow_all(
-    session: Session, queries: list[FollowOptions], stop: threading.Event, progress: Report | None
+    session: Session,
+    queries: list[FollowOptions],
+    stop: threading.Event,
+    followed: Sequence[FollowProgress],
 ) -> list[FollowReport]:
     """Follow each copy in a thread of its own; one commits to the table at a time.
 
@@ -152,15 +160,18 @@ def _follow_all(
     turn, failures = threading.Lock(), list[BaseException]()
     reports: dict[Path, FollowReport] = {}
 
-    def run(query: FollowOptions) -> None:
+    def run(query: FollowOptions, noted: FollowProgress) -> None:
         try:
             if (named := _begun(query, stop)) is not None:
-                reports[query.store] = follow(session, named, stop, progress, turn)
+                reports[query.store] = follow(
+                    session, named, stop, noted.report, turn, noted.totals
+                )
         except BaseException as error:  # noqa: BLE001 (raised below, in the main thread)
             failures.append(error)
             stop.set()
 
-    threads = [threading.Thread(target=run, args=(query,)) for query in queries]
+    pairs = zip(queries, followed, strict=True)
+    threads = [threading.Thread(target=run, args=pair) for pair in pairs]
     for thread in threads:
         thread.start()
     for thread in threads:

@@ -24,6 +24,7 @@ from mqlake.client.message import Message, ReceivedMessage
 from mqlake.client.producer import producer as asynchronous_producer
 from mqlake.client.producer.producer import DEFAULT_GROUP
 from mqlake.client.producer.result import SendResult
+from mqlake.metrics.metric import Sample
 from mqlake.protocol.bodies.message_queue import MessageQueue
 from mqlake.protocol.signature import Credentials
 from mqlake.remoting.tls.options import ClientTls
@@ -140,6 +141,10 @@ class Producer(_OnThread):
         """Reply to a request that a consumer has received."""
         self._run(self._producer.reply(request, body))
 
+    def samples(self) -> Sequence[Sample]:
+        """Return its metrics, for `mqlake.client.metrics.ClientMetrics`."""
+        return self._producer.samples()
+
     async def _start(self) -> None:
         await self._producer.start()
 
@@ -215,6 +220,10 @@ class Consumer(_OnThread):
     def commit(self) -> None:
         """Commit the offsets now."""
         self._run(self._consumer.commit())
+
+    def samples(self) -> Sequence[Sample]:
+        """Return its metrics, for `mqlake.client.metrics.ClientMetrics`."""
+        return self._consumer.samples()
 
     async def _next(self, timeout: float | None) -> ReceivedMessage | None:  # noqa: ASYNC109
         return await self._consumer.receive(timeout)

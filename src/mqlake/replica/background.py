@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from typing import Self
 
 from mqlake.errors import MqlakeError
+from mqlake.metrics.metric import Sample
+from mqlake.replica.metrics import samples
 from mqlake.replica.options import ReplicaOptions
 from mqlake.replica.replica import Replica
 
@@ -36,6 +38,7 @@ class ReplicaThread:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._told: asyncio.Event | None = None
         self._begun = threading.Event()
+        self._running: list[Replica] = []
         self.failure: MqlakeError | None = None
 
     def __enter__(self) -> Self:
@@ -47,6 +50,16 @@ class ReplicaThread:
         if self._loop is not None and self._told is not None and self._thread.is_alive():
             self._loop.call_soon_threadsafe(self._told.set)
         self._thread.join()
+
+    async def samples(self) -> Sequence[Sample]:
+        """Return the metrics of the replicas; may be awaited on any event loop."""
+        if self._loop is None or not self._thread.is_alive():
+            return ()
+        found = asyncio.run_coroutine_threadsafe(self._samples(), self._loop)
+        return await asyncio.wrap_future(found)
+
+    async def _samples(self) -> Sequence[Sample]:
+        return samples(self._running)
 
     def wait(self) -> None:
         """Return once all have ended, or `stop` is set.
@@ -83,10 +96,9 @@ class ReplicaThread:
         told = self._loop.create_task(self._told.wait())
         self._begun.set()
         async with AsyncExitStack() as undo:
-            running = [
-                await undo.enter_async_context(Replica(options, held))
-                for options, held in self._replicas.items()
-            ]
+            for options, held in self._replicas.items():
+                self._running.append(await undo.enter_async_context(Replica(options, held)))
+            running = self._running
             ends = [told, *(each.failed for each in running)]
             waiting = asyncio.gather(*(each.caught_up.wait() for each in running))
             try:

@@ -8,8 +8,11 @@ from collections.abc import Callable, Coroutine
 from contextlib import AsyncExitStack
 from typing import Any, Self
 
+import msgspec
+
 from mqlake.client.cluster import Cluster
 from mqlake.errors import MqlakeError, StoreError
+from mqlake.metrics.histogram import Histogram
 from mqlake.programs.kernels import load_kernels
 from mqlake.replica.master import FoundMaster, UnusableMasterError, find_master
 from mqlake.replica.options import ReplicaOptions
@@ -98,6 +101,17 @@ class Replica:
 
     def status(self) -> ReplicaStatus:
         """Return how far the copy is; the lag is that since the last call."""
+        found = self.progress()
+        lag = self._lag.take(found.time, lacks=found.lag_bytes != 0)
+        return msgspec.structs.replace(found, lag_ms=lag)
+
+    @property
+    def arrivals(self) -> Histogram:
+        """A copy of the times, in milliseconds, that messages took from the master to here."""
+        return self._lag.times.copy()
+
+    def progress(self) -> ReplicaStatus:
+        """Return how far the copy is, without the lag in time."""
         now, store, master, end = self._clock.milliseconds(), self._store, self._master, 0
         first = rate = received = 0
         if store is not None and self._reception is not None:
@@ -115,7 +129,7 @@ class Replica:
             max_offset=end,
             master_max_offset=None if theirs is None else max(theirs, end),
             lag_bytes=lacks,
-            lag_ms=self._lag.take(now, lacks=lacks != 0),
+            lag_ms=None,
             bytes_per_second=rate,
             received=received,
             problem=self._problem,

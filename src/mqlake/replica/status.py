@@ -6,6 +6,8 @@ from statistics import median
 
 import msgspec
 
+from mqlake.metrics.histogram import Histogram
+
 
 class ReplicaStatus(msgspec.Struct, frozen=True, rename="camel"):
     """How far a replica is at a time.
@@ -39,18 +41,29 @@ class ReplicaStatus(msgspec.Struct, frozen=True, rename="camel"):
     problem: str | None
 
 
+_BOUNDS = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 3000.0, 10_000.0, 60_000.0, 600_000.0)
+"""Milliseconds."""
+
+
 class Lag:
-    """The time that messages take from the master to here."""
+    """The time that messages take from the master to here.
+
+    Attributes:
+        times: all times since the start, in milliseconds.
+    """
 
     _MOST = 100_000
 
     def __init__(self) -> None:
         self._seen: list[int] = []
         self._last_stored = 0
+        self.times = Histogram(_BOUNDS)
 
     def add(self, now: int, last_stored: int) -> None:
         """Note that a message stored at a time arrived at another (ms)."""
         self._last_stored = last_stored
+        if last_stored:
+            self.times.add(max(now - last_stored, 0))
         if last_stored and len(self._seen) < self._MOST:
             self._seen.append(max(now - last_stored, 0))
 

@@ -45,6 +45,7 @@ import typer
 
 from mqlake.cli import options as shared
 from mqlake.cli.combinations import check_combination, named_values
+from mqlake.cli.follow_metrics import served
 from mqlake.cli.follow_options import PaceOptions, ReplicaOfOptions, RunOptions, SourceOptions
 from mqlake.cli.option_groups import grouped
 from mqlake.cli.options import UsageError
@@ -146,7 +147,9 @@ def follow(
         return _dispatch(query, store, target, run)
     options = _follow_options(to, query, target, url, settings, files=files, pace=pace)
     if masters:
-        return follow_masters(options, masters, run.master, run.progress, json=run.json)
+        return follow_masters(
+            options, masters, run.master, run.progress, metrics=run.metrics, json=run.json
+        )
     if check or replay:
         return beside(options, run.master, is_check=check, json=run.json)
     return _follow(options, store, target, run)
@@ -203,8 +206,11 @@ def _follow(options: FollowOptions, store: Path, target: Path, run: RunOptions) 
 
     def work(session: Session, stop: Event, report: Report | None) -> FollowReport:
         from mqlake.spark.follow.job import follow as follow_store
+        from mqlake.spark.follow.metrics import FollowProgress
 
-        return follow_store(session, options, stop, report)
+        followed = FollowProgress(str(store), report)
+        with served(run.metrics, [followed]):
+            return follow_store(session, options, stop, followed.report, totals=followed.totals)
 
     return _run(work, store, target, run)
 

@@ -23,6 +23,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import sys
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
@@ -93,6 +94,7 @@ def replica(
     every: Annotated[
         float, typer.Option(metavar="SECONDS", min=0.1, help="Time between two lines of output.")
     ] = 10.0,
+    metrics: shared.MetricsAddress = None,
     json: Annotated[
         bool, typer.Option("--json", help="Write JSON objects to stdout, one per line.")
     ] = False,
@@ -118,19 +120,33 @@ def replica(
         is_patient=not once,
     )
 
+    pages = shared.host_and_port(metrics) if metrics is not None else None
+
     async def work(told: asyncio.Event) -> None:
-        await _copy(options, told, every, once=once, json=json)
+        await _copy(options, told, every, pages, once=once, json=json)
 
     run_until_told(work)
     return 0
 
 
 async def _copy(
-    options: ReplicaOptions, told: asyncio.Event, every: float, *, once: bool, json: bool
+    options: ReplicaOptions,
+    told: asyncio.Event,
+    every: float,
+    pages: tuple[str, int] | None,
+    *,
+    once: bool,
+    json: bool,
 ) -> None:
+    from mqlake.metrics.exporting.options import ServedPages
+    from mqlake.metrics.publishing import publish
+    from mqlake.replica.metrics import ObservedReplica
     from mqlake.replica.replica import Replica
 
-    async with Replica(options) as copy:
+    async with AsyncExitStack() as undo:
+        copy = await undo.enter_async_context(Replica(options))
+        if pages is not None:
+            await publish(ServedPages(*pages), ObservedReplica(copy), undo)
         ends = [asyncio.ensure_future(told.wait())]
         ends += [asyncio.ensure_future(copy.caught_up.wait())] if once else []
         while not any(end.done() for end in ends):

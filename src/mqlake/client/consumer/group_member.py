@@ -17,6 +17,7 @@ from mqlake.client.consumer.parts import make_parts
 from mqlake.client.consumer.pulling import DecodedPull
 from mqlake.client.consumer.queue_messages import QueueMessages
 from mqlake.client.consumer.settings import ConsumerSettings
+from mqlake.client.consumer.statistics import Statistics
 from mqlake.client.consumer.subscriptions import ALL, SelectedTopic
 from mqlake.client.consumer.workers import Workers
 from mqlake.client.errors import ClientError, ClosedError
@@ -25,6 +26,7 @@ from mqlake.client.instance import ClientInstance, give_back, share_instance
 from mqlake.client.routes import ClientRoutes
 from mqlake.client.timers import Timer
 from mqlake.formats.topic_names import RETRY_PREFIX
+from mqlake.metrics.metric import Sample
 from mqlake.protocol.bodies.heartbeat import BROADCASTING, CLUSTERING, PASSIVE, ConsumerData
 from mqlake.protocol.bodies.message_queue import MessageQueue
 from mqlake.protocol.bodies.queue_tables import read_object, read_queue_table
@@ -87,6 +89,7 @@ class GroupMember:
             own = retry_topic(group)
             self._wanted[own] = SelectedTopic(own, ALL, now)
         self._instance: ClientInstance | None = None
+        self._measured: Statistics | None = None
         self._closing = Closing()
         self._jobs: set[asyncio.Task[None]] = set()
 
@@ -96,6 +99,10 @@ class GroupMember:
 
     async def __aexit__(self, *failure: object) -> None:
         await self.close()
+
+    def samples(self) -> Sequence[Sample]:
+        """Return its metrics, for `mqlake.client.metrics.ClientMetrics`: none before it starts."""
+        return () if self._measured is None else self._measured.samples(self.group)
 
     async def start(self) -> None:
         """Join the group; `async with` does it.
@@ -133,6 +140,7 @@ class GroupMember:
             moved=self._moved,
             decode=self._decode,
         )
+        self._measured = parts.statistics
         self._ownership = Ownership(self._parts, self._wanted, *self._listeners)
         self._finishing = Finishing(
             send_back=self._send_back,

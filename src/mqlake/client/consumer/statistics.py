@@ -7,7 +7,26 @@ from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass
 
+from mqlake.metrics.metric import Sample, counter
 from mqlake.protocol.bodies.running_info import ConsumeStatus
+
+_OF_TOPIC = ("consumer_group", "topic")
+PULLS = counter(
+    "mqlake_client_pulls_total", "Answers to pulls and pops that had messages.", "", _OF_TOPIC
+)
+RECEIVED = counter("mqlake_client_received_messages_total", "Received messages.", "", _OF_TOPIC)
+FINISHED = counter(
+    "mqlake_client_acknowledged_messages_total", "Acknowledged messages.", "", _OF_TOPIC
+)
+HANDLING = counter(
+    "mqlake_client_handling_total",
+    "Time from receiving these messages to their acknowledgement, added up.",
+    "seconds",
+    _OF_TOPIC,
+)
+FAILED = counter(
+    "mqlake_client_failed_messages_total", "Messages to be redelivered.", "", _OF_TOPIC
+)
 
 _MINUTE = 60.0
 _HOUR = 3600.0
@@ -61,6 +80,20 @@ class Statistics:
         self._snapshots.append((now, {topic: copy(each) for topic, each in self._totals.items()}))
         while self._snapshots[1][0] <= now - _HOUR:
             self._snapshots.popleft()
+
+    def samples(self, group: str) -> list[Sample]:
+        """Return the counts of all topics, since the start."""
+        return [
+            Sample(metric, value, (group, topic))
+            for topic, totals in list(self._totals.items())
+            for metric, value in (
+                (PULLS, totals.pulls),
+                (RECEIVED, totals.pulled),
+                (FINISHED, totals.finished),
+                (HANDLING, totals.handling_seconds),
+                (FAILED, totals.failed),
+            )
+        ]
 
     def status(self, topic: str) -> ConsumeStatus:
         """Return the rates of a topic."""

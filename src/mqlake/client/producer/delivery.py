@@ -11,6 +11,7 @@ from itertools import chain
 
 import msgspec
 
+from mqlake.client.errors import ClientError
 from mqlake.client.message import Message
 from mqlake.client.producer.flow import FlowControl
 from mqlake.client.producer.outgoing import Outgoing, Outgoings
@@ -18,6 +19,7 @@ from mqlake.client.producer.queue_choice import by_sharding_key, require_queues
 from mqlake.client.producer.result import SendResult
 from mqlake.client.producer.send_trace import SendTrace
 from mqlake.client.producer.sending import Sending
+from mqlake.client.producer.statistics import SendStatistics
 from mqlake.client.routes import ClientRoutes
 from mqlake.protocol.bodies.message_queue import MessageQueue
 from mqlake.protocol.namespace import Namespace
@@ -45,7 +47,9 @@ class MessageSender:
         in_flight: FlowControl,
         trace: SendTrace | None,
         timeout: float,
+        statistics: SendStatistics,
     ) -> None:
+        self._statistics, self._loop = statistics, asyncio.get_running_loop()
         self._routes, self._namespace = routes, namespace
         self._outgoings, self._sending = outgoings, sending
         self._in_flight, self._trace, self._timeout = in_flight, trace, timeout
@@ -64,13 +68,18 @@ class MessageSender:
         """
         seconds = self._timeout if timeout is None else timeout
         await self._in_flight.enter(size := outgoing.size)
+        begin = self._loop.time()
         try:
             if queue is not None or message.sharding_key is not None:
                 queue = await self._chosen(message, queue)
             began = self._trace.now() if self._trace else 0
             results = await self._sending.send(outgoing, seconds, queue)
+        except ClientError as error:
+            self._statistics.failed(outgoing.topic, error)
+            raise
         finally:
             self._in_flight.leave(size)
+        self._statistics.sent(outgoing.topic, len(results), size, self._loop.time() - begin)
         if self._trace is not None:
             self._trace.sent(outgoing, message, results, began)
         if not self._namespace.name:

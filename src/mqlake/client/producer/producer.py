@@ -25,11 +25,13 @@ from mqlake.client.producer.replies import CORRELATION_ID, AwaitedReplies, reply
 from mqlake.client.producer.result import SendResult, SendStatus
 from mqlake.client.producer.send_trace import SendTrace
 from mqlake.client.producer.sending import Sending, Tries
+from mqlake.client.producer.statistics import SendStatistics
 from mqlake.client.producer.transactions import Check, Checks, Transaction
 from mqlake.client.trace.opening import open_tracer
 from mqlake.errors import FormatError
 from mqlake.formats.properties import PGROUP, TRAN_MSG
 from mqlake.formats.sys_flag import TRANSACTION_PREPARED
+from mqlake.metrics.metric import Sample
 from mqlake.protocol.bodies.message_queue import MessageQueue
 from mqlake.protocol.codes import RequestCode
 from mqlake.protocol.command import Command
@@ -103,6 +105,7 @@ class Producer:
         self._tls, self._credentials = tls, credentials
         self._instance: ClientInstance | None = None
         self._closing = Closing()
+        self._statistics = SendStatistics()
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -110,6 +113,11 @@ class Producer:
 
     async def __aexit__(self, *failure: object) -> None:
         await self.close()
+
+    def samples(self) -> Sequence[Sample]:
+        """Return its metrics, for `mqlake.client.metrics.ClientMetrics`."""
+        in_flight = self._in_flight.count if self._instance is not None else 0
+        return self._statistics.samples(self.group, in_flight)
 
     async def start(self) -> None:
         """Connect; `async with` does it."""
@@ -126,7 +134,7 @@ class Producer:
             instance.unique_keys, clock.milliseconds, self._compression, self._most
         )
         choice = QueueChoice(clock.monotonic, avoids_slow_brokers=self._avoids_slow_brokers)
-        sending = Sending(instance, self.group, choice, self._tries)
+        sending = Sending(instance, self.group, choice, self._tries, self._statistics)
         self._in_flight = FlowControl(*self._most_in_flight)
         tracer = open_tracer(instance, self._wants_trace)
         self._trace = tracer and SendTrace(
@@ -140,6 +148,7 @@ class Producer:
             in_flight=self._in_flight,
             trace=self._trace,
             timeout=self._timeout,
+            statistics=self._statistics,
         )
         self._checks = Checks(
             instance, self.group, self._namespace, self._check_handler, self._trace

@@ -22,6 +22,7 @@ from mqlake.client.producer.outgoing import Outgoing
 from mqlake.client.producer.queue_choice import FAILED, QueueChoice
 from mqlake.client.producer.result import SendResult, SendResults, SendStatus
 from mqlake.client.producer.send_frames import SendFrames, SendRequest
+from mqlake.client.producer.statistics import SendStatistics
 from mqlake.client.trace.records import DEFAULT_REGION
 from mqlake.errors import MqlakeError
 from mqlake.protocol.bodies.message_queue import MessageQueue
@@ -111,8 +112,14 @@ class Sending:
     """Sends what is ready, for one producer group."""
 
     def __init__(
-        self, instance: ClientInstance, group: str, choice: QueueChoice, tries: Tries
+        self,
+        instance: ClientInstance,
+        group: str,
+        choice: QueueChoice,
+        tries: Tries,
+        statistics: SendStatistics,
     ) -> None:
+        self._statistics = statistics
         self._instance, self._group, self._frames = instance, group, SendFrames(group)
         self._choice, self._tries = choice, tries
         self._loop = asyncio.get_running_loop()
@@ -149,6 +156,8 @@ class Sending:
                 if is_ok or not self._tries.other_if_not_ok:
                     break
             left = deadline - self._loop.time()
+        if outcome.tries > 1:
+            self._statistics.retried(outgoing.topic, outcome.tries - 1)
         return outcome.results(outgoing.topic, seconds)
 
     async def oneway(self, outgoing: Outgoing, queue: MessageQueue | None, seconds: float) -> None:

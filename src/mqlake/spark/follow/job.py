@@ -25,7 +25,7 @@ from mqlake.query.store.columns import COLUMNS
 from mqlake.spark.failure import failures
 from mqlake.spark.follow.body_columns import body_fields, typed
 from mqlake.spark.follow.maintenance import Maintenance
-from mqlake.spark.follow.micro_batch import MicroBatches
+from mqlake.spark.follow.micro_batch import FollowTotals, MicroBatches
 from mqlake.spark.follow.query import TITLE, MicroBatchQuery, require_classic
 from mqlake.spark.session import Session
 
@@ -62,6 +62,7 @@ def follow(
     stop: threading.Event | None = None,
     progress: Progress | None = None,
     turn: AbstractContextManager[object] | None = None,
+    totals: FollowTotals | None = None,
 ) -> FollowReport:
     """Write the messages of a store to a table as they arrive; return when stopped or caught up.
 
@@ -69,6 +70,7 @@ def follow(
         stop: set it to end between two microbatches.
         progress: called with how many bytes of the log are in the table, and of how many.
         turn: held while the table is changed, if several stores are followed into it.
+        totals: counts what is done, for another thread to read.
 
     Raises:
         JobError: the table cannot be opened or written, or the checkpoint is not that of this
@@ -97,6 +99,7 @@ def follow(
             dead_letters=None if options.fails_on_loss else dead_letters,
             log=LogWriting(query, session.engine) if _is_direct(options) else None,
             upserting=Upserting(session.engine, options) if options.upsert_by is not None else None,
+            totals=totals,
         )
         stop = stop or threading.Event()
         maintenance = Maintenance(batches, options)
@@ -116,18 +119,18 @@ def follow(
                 batches.compact(is_last=True)
             if options.once:
                 maintenance.expire()
-    totals = batches.totals
+    done = batches.totals
     return FollowReport(
         store=str(options.store),
         output=options.place,
         format=options.format.value,
         checkpoint=str(options.checkpoint),
-        batches=totals.batches,
-        messages=totals.messages,
-        files=totals.files,
-        bytes_written=totals.bytes_written,
-        files_merged=totals.files_merged,
-        dead_letters=totals.dead_letters,
+        batches=done.batches,
+        messages=done.messages,
+        files=done.files,
+        bytes_written=done.bytes_written,
+        files_merged=done.files_merged,
+        dead_letters=done.dead_letters,
     )
 
 

@@ -66,8 +66,9 @@ class MicroBatches:
         dead_letters: DeadLetterTable | None,
         log: LogWriting | None,
         upserting: Upserting | None = None,
+        totals: FollowTotals | None = None,
     ) -> None:
-        self.totals = FollowTotals()
+        self.totals = FollowTotals() if totals is None else totals
         self._table, self._engine, self._follower = table, engine, follower
         self._compact_every = compact_every
         self._positions, self._dead_letters = positions, dead_letters

@@ -1,0 +1,78 @@
+"""The metrics of a program's producers and consumers, for Prometheus.
+
+    async with Producer("localhost:9876") as producer:
+        async with ClientMetrics(producer).serve(port=9100):
+            ...
+
+It needs `pip install 'mqlake[metrics]'`.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Protocol
+
+from mqlake.metrics.exporting.options import ServedPages
+from mqlake.metrics.metric import Sample
+from mqlake.metrics.publishing import publish
+
+
+class Measured(Protocol):
+    """A producer or a consumer, of `mqlake.client` or `mqlake.client.blocking`."""
+
+    def samples(self) -> Sequence[Sample]:
+        """Return its samples as they are now."""
+        ...
+
+
+class ClientMetrics:
+    """The metrics of some producers and consumers, whether they are open or not.
+
+    Args:
+        clients: whose metrics they are; several of one group need different `instance` labels in
+            programs of their own.
+        labels: further labels of all samples.
+    """
+
+    def __init__(self, *clients: Measured, labels: Mapping[str, str] | None = None) -> None:
+        self._clients = clients
+        self.labels: Mapping[str, str] = {
+            **(labels or {}),
+            "node_type": "client",
+            "node_id": socket.gethostname(),
+        }
+
+    def text(self) -> bytes:
+        """Return all samples in Prometheus's text format, for a program with pages of its own.
+
+        Raises:
+            MqlakeError: `prometheus_client` is not installed.
+        """
+        from mqlake.metrics.exposition import encode
+
+        return encode(self._samples(), self.labels)
+
+    @asynccontextmanager
+    async def serve(self, port: int, host: str = "127.0.0.1") -> AsyncGenerator[int]:
+        """Serve `/metrics` while the block runs; yield the port, another one if it is 0.
+
+        Raises:
+            MqlakeError: the address cannot be listened on, or `prometheus_client` is not installed.
+        """
+        async with AsyncExitStack() as undo:
+            published = await publish(ServedPages(host, port), self, undo)
+            assert published.port is not None
+            yield published.port
+
+    def not_ready(self) -> str | None:
+        """Return None: nobody sends requests to a client."""
+        return None
+
+    async def samples(self) -> Sequence[Sample]:
+        """Return all samples."""
+        return self._samples()
+
+    def _samples(self) -> list[Sample]:
+        return [sample for client in self._clients for sample in client.samples()]
