@@ -106,7 +106,7 @@ def _led(s: StoreSubject) -> Iterator[Step]:
     """
 
     def follow() -> None:
-        s.store.copies.followed = len(_sent()) // 2
+        s.store.copies.follow(len(_sent()) // 2)
 
     yield s.do("follow", follow)
     yield _receive(s, 0, len(_sent()))

@@ -13,6 +13,7 @@ from mqlake.store.append.appender import Appender
 from mqlake.store.append.message import Message
 from mqlake.store.append.put_result import PutResult
 from mqlake.store.config_store import ConfigStore
+from mqlake.store.core.live_files import LiveFiles
 from mqlake.store.live_settings import current
 from mqlake.store.recovery.recovery import recover
 from mqlake.store.settings import StoreSettings
@@ -36,10 +37,24 @@ class LiveParts:
         self.clock = clock or ManualClock(NOW)
         self.directory = LocalOwnedDirectory(path) if isinstance(path, Path) else path
         found = recover(self.directory, self.settings, self.clock, None)
-        self.log, self.queues, self.index = found.log, found.queues, found.index
-        self.dispatcher, self.offsets = found.dispatcher, found.offsets
+        files = LiveFiles.of(
+            found,
+            self.settings.message_delay_level,
+            has_batches=found.batch_topics.__contains__,
+            on_batches=lambda: None,
+            arrived=self.arrived,
+            on_restart=self.restarted,
+        )
+        self.log, self.queues, self.index = files.log, files.queues, files.index
+        self.dispatcher, self.offsets = files.dispatcher, files.offsets
         self.appender = Appender(self.log, self.offsets, current(self.settings), self.clock)
         self.config = ConfigStore.load(self.directory, current(self.settings), self.clock)
+
+    def arrived(self, topic: str, queue_id: int, end: int) -> None:
+        """Do nothing when a queue has got messages."""
+
+    def restarted(self, topic: str, before: int) -> None:
+        """Do nothing when a topic begins again."""
 
     def put(self, message: Message) -> PutResult:
         """Append a message and dispatch it."""

@@ -81,5 +81,7 @@ def leave_killed(path: Path) -> None:
     parts.log.unsynced().complete()
     parts.queues.files.sync()
     parts.index.sync()
-    CheckpointFile.open(parts.directory).write(reached(parts.dispatcher, parts.index))
+    CheckpointFile.open(parts.directory).write(
+        reached(parts.dispatcher.done, parts.queues, parts.index)
+    )
     parts.put_many(messages(100, seed=1))

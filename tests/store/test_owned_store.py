@@ -362,4 +362,4 @@ def test_a_demotion_that_the_disk_refuses_changes_nothing() -> None:
     with pytest.raises(DiskError):
         follow()
     assert store.durability._checkpoint.checksummed == checksummed
-    assert store.dispatcher.on_restart is None
+    assert not store.dispatcher.expects_restarts

@@ -269,7 +269,10 @@ def test_a_checkpoint_that_was_written_in_part_is_written_anew(
     store = open_store(tmp_path, ManualClock())
     fill(store, 10)
     store.durability.checkpoint()
-    good, before = (tmp_path / "checkpoint").read_bytes(), reached(store.dispatcher, store.index)
+    good, before = (
+        (tmp_path / "checkpoint").read_bytes(),
+        reached(store.dispatcher.done, store.queues, store.index),
+    )
     whole, file = LocalOwnedFile.write, store.durability._checkpoint
 
     def half(file: LocalOwnedFile, offset: int, data: bytes) -> None:

@@ -56,7 +56,7 @@ class HaServer:
         patience = settings.now.ha_housekeeping_interval / 1000
         self._arrivals = HaArrivals(self._tls, patience, self._refusal, self._connected, _refused)
         self._was_missing: str | None = None
-        store.copies.is_served = True
+        store.copies.serve()
 
     @property
     def in_sync(self) -> int:

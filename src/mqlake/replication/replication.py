@@ -174,20 +174,20 @@ class Replication(Generic[S]):
         )
         in_sync_set = InSyncSet(group.broker_id, watermarks.dispatched)
         in_sync_set.set(term.members, term.version)
-        store.copies.in_sync_set = in_sync_set
+        store.copies.lead(in_sync_set)
 
     def _give_up_term(self, shown: int | None) -> None:
         """Acknowledge no more messages, and show no more before the new master confirms them."""
         copies = self._store.copies
         self._given_up = copies.in_sync_set
-        copies.in_sync_set, copies.followed = None, shown
+        copies.follow(shown)
         copies.tell()
 
     def _take_back_term(self) -> None:
         """Be the master of the old term again, which acknowledges nothing without its members."""
         copies = self._store.copies
         if self._given_up is not None and copies.in_sync_set is None:
-            copies.in_sync_set, copies.followed = self._given_up, None
+            copies.lead(self._given_up)
 
     def take_term(self, term: MasterTerm) -> None:
         """Continue as the master in another term, or with another in-sync set."""

@@ -13,6 +13,7 @@ from typing import Self
 from mqlake.storage.clock import Clock, SystemClock
 from mqlake.storage.owner_lock import LOCK_NAME
 from mqlake.storage.protocol import OwnedDirectory
+from mqlake.store.dispatch.dispatcher import Dispatcher
 from mqlake.store.log.segments import CommitLog, open_log
 from mqlake.store.recovery.abort_mark import mark_closed
 from mqlake.store.recovery.checkpoint_file import reached
@@ -27,10 +28,27 @@ class Derivation:
         report: what was missing or wrong when it was opened, and is repaired now.
     """
 
-    def __init__(self, directory: OwnedDirectory, log: CommitLog, found: Derived) -> None:
+    def __init__(
+        self,
+        directory: OwnedDirectory,
+        log: CommitLog,
+        settings: StoreSettings,
+        found: Derived,
+        held: ExitStack,
+    ) -> None:
+        """Args: `held`: closed when the directory is released."""
         self.report: RecoveryReport = found.report
-        self._directory, self._log, self._found = directory, log, found
-        self._held = ExitStack()
+        self._directory, self._log, self._found, self._held = directory, log, found, held
+        self._dispatcher = Dispatcher(
+            log,
+            found.queues,
+            found.index,
+            found.incarnations,
+            dialect=found.report.dialect,
+            message_delay_level=settings.message_delay_level,
+            done=found.dispatched,
+            across_gaps=found.crosses_gaps,
+        )
 
     @classmethod
     def open(
@@ -47,24 +65,26 @@ class Derivation:
             DiskError: the disk failed.
         """
         settings, clock = settings or StoreSettings(), clock or SystemClock()
-        with ExitStack() as held:
+        held = ExitStack()
+        try:
             held.enter_context(directory.own(LOCK_NAME))
             log = open_log(directory)
             held.callback(log.close)
             found = recover_derived(directory, settings, clock, log, progress)
-            derivation = cls(directory, log, found)
-            derivation._held = held.pop_all()
-        return derivation
+            return cls(directory, log, settings, found, held)
+        except BaseException:
+            held.close()
+            raise
 
     @property
     def position(self) -> int:
         """Physical offset before which all records have their entries."""
-        return self._found.dispatcher.position
+        return self._dispatcher.position
 
     @property
     def entries(self) -> int:
         """The number of queue entries that were written since it was opened, and by opening it."""
-        return self._found.dispatcher.entries
+        return self._dispatcher.entries
 
     def advance(self, limit: int) -> int:
         """Dispatch all records before `limit`, which is the end of one; return how many.
@@ -79,11 +99,11 @@ class Derivation:
             return 0
         found = self._found
         self._log.refresh()
-        found.queues.min_physical_offset = self._log.min_offset
-        count = found.dispatcher.run(limit)
+        found.queues.begin_at(self._log.min_offset)
+        count = self._dispatcher.run(limit)
         found.queues.files.sync()
         found.index.sync()
-        found.checkpoint.write(reached(found.dispatcher, found.index))
+        found.checkpoint.write(reached(self._dispatcher.done, found.queues, found.index))
         return count
 
     def close(self) -> None:
@@ -93,7 +113,7 @@ class Derivation:
             DiskError: the disk failed; the next start recovers.
         """
         try:
-            state = reached(self._found.dispatcher, self._found.index)
+            state = reached(self._dispatcher.done, self._found.queues, self._found.index)
             self._found.checkpoint.write(state, is_clean_stop=True)
             mark_closed(self._directory)
         finally:

@@ -20,7 +20,9 @@ from mqlake.store.append.appender import Appender
 from mqlake.store.config_store import ConfigStore
 from mqlake.store.core.durability import Durability
 from mqlake.store.core.health import Health
+from mqlake.store.core.live_files import LiveFiles
 from mqlake.store.core.master_services import of_master
+from mqlake.store.core.new_messages import NewMessages
 from mqlake.store.core.puts import Puts
 from mqlake.store.core.role import Role
 from mqlake.store.core.ticks import Ticks
@@ -32,6 +34,7 @@ from mqlake.store.delivery.timers import TimerMessages
 from mqlake.store.delivery.transactions import Transactions
 from mqlake.store.live_settings import Current, current
 from mqlake.store.queues.queue_kind import kind_of
+from mqlake.store.reads.arrivals import Arrivals
 from mqlake.store.reads.live_reads import Live, LiveReads
 from mqlake.store.recovery.abort_mark import mark_closed
 from mqlake.store.recovery.recovery import Progress, Recovered, recover
@@ -87,10 +90,17 @@ class OwnedStore:
         """Args: `held`: closed when the directory is released."""
         self.directory, self._settings, self.clock, self._held = directory, settings, clock, held
         self.recovered, self.config = found.report, config
-        self.log, self.queues, self.index = found.log, found.queues, found.index
-        self.offsets, self.dispatcher = found.offsets, found.dispatcher
-        self._unlisted_batches = found.batch_topics
-        self.queues.has_batches = self._has_batches
+        self._unlisted_batches, arrivals = found.batch_topics, Arrivals()
+        files = LiveFiles.of(
+            found,
+            settings.now.message_delay_level,
+            has_batches=self._has_batches,
+            on_batches=lambda: self.reads.forget(),  # noqa: PLW0108 (it is made later)
+            arrived=NewMessages(settings, found.offsets, arrivals).note,
+            on_restart=self._restarted,
+        )
+        self.log, self.queues, self.index = files.log, files.queues, files.index
+        self.offsets, self.dispatcher = files.offsets, files.dispatcher
         self.fork_guard = guard = ForkGuard(directory.describe(), self._enter_child)
         self.retention = Retention(
             directory, self.log, self.queues, self.index, found.checkpoint, settings, clock
@@ -102,7 +112,7 @@ class OwnedStore:
         self.watermarks = Watermarks(
             self.log, self.dispatcher, settings.now.flush_disk_type, self.copies
         )
-        self.ticks = Ticks(found, self.watermarks, clock, health, guard)
+        self.ticks = Ticks(files, self.watermarks, clock, health, guard)
         self.reads = LiveReads(
             Live(
                 self.log,
@@ -111,6 +121,7 @@ class OwnedStore:
                 self.dispatcher,
                 settings,
                 self.watermarks,
+                arrivals,
                 self.tick,
                 found.report.dialect,
                 config.incarnations,
@@ -134,18 +145,17 @@ class OwnedStore:
             settings,
             clock,
         )
-        self.durability = Durability(found, settings, clock, health, self.ticks, guard)
+        self.durability = Durability(files, settings, clock, health, self.ticks, guard)
         self.removal = TopicRemoval(
-            found, settings, config, self.durability, health, self.reads.forget
+            files, settings, config, self.durability, health, self.reads.forget
         )
         self.role = Role(
-            found,
+            files,
             settings,
             config,
             self.copies,
             durability=self.durability,
             removal=self.removal,
-            arrivals=self.reads.arrivals,
             ticks=self.ticks,
             health=health,
             fork_guard=guard,
@@ -160,6 +170,9 @@ class OwnedStore:
         """
         known = self.config.topics.get(topic)
         return topic in self._unlisted_batches if known is None else kind_of(known).has_batches
+
+    def _restarted(self, topic: str, before: int) -> None:
+        self.role.restarted(topic, before)
 
     def _services(self) -> list[Service]:
         scheduled, timers, transactions = self.scheduled, self.timers, self.transactions
@@ -237,7 +250,7 @@ class OwnedStore:
     def shut_down(self) -> None:
         """Accept no more messages, because the store is about to be closed."""
         # Closing dispatches all that is kept.
-        self.copies.in_sync_set = self.copies.followed = None
+        self.copies.release()
         self.health.shut_down()
 
     def close(self) -> None:

@@ -65,6 +65,14 @@ class QueryBudget:
         self.is_exceeded = self.is_exceeded or self.entries < 0
         return not self.is_exceeded
 
+    def spend_bytes(self, size: int) -> None:
+        """Note that so many bytes of the log were looked at."""
+        self.size -= size
+
+    def exceed(self) -> None:
+        """Note that something is not looked at."""
+        self.is_exceeded = True
+
 
 class FoundOffsets(NamedTuple):
     """The result of a query.

@@ -137,15 +137,27 @@ def test_a_scheduled_messages_tags_code_is_its_delivery_time(tmp_path: Path) -> 
     assert tags_code("red") == other.tags_code
 
 
+class NotedParts(LiveParts):
+    """Parts that note what the dispatcher reports."""
+
+    def __init__(self, path: Path, settings: StoreSettings | None = None) -> None:
+        self.told, self.begun = list[tuple[str, int, int]](), list[str]()
+        super().__init__(path, settings)
+
+    def arrived(self, topic: str, queue_id: int, end: int) -> None:
+        self.told.append((topic, queue_id, end))
+
+    def restarted(self, topic: str, before: int) -> None:
+        self.begun.append(topic)
+
+
 def test_arrivals_are_told_by_queue(tmp_path: Path) -> None:
-    store = LiveParts(tmp_path)
-    told: list[tuple[str, int, int]] = []
-    store.dispatcher.arrived = lambda *what: told.append(what)
+    store = NotedParts(tmp_path)
 
     store.put_many([Message("A", b""), Message("B", b"", queue_id=3), Message("A", b"")])
     store.put(Message("A", b""))
 
-    assert told == [("A", 0, 2), ("B", 3, 1), ("A", 0, 3)]
+    assert store.told == [("A", 0, 2), ("B", 3, 1), ("A", 0, 3)]
 
 
 def test_nothing_behind_the_limit_is_dispatched(tmp_path: Path) -> None:
@@ -163,7 +175,7 @@ def test_a_slave_reads_no_queue_again_when_its_time_is_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Otherwise a step with thousands of queues never ends."""
-    store, begun, looks = LiveParts(tmp_path, SETTINGS), list[str](), 0
+    store, looks = NotedParts(tmp_path, SETTINGS), 0
     entry = OwnedQueue.entry
 
     def counted(queue: OwnedQueue, offset: int) -> QueueEntry | None:
@@ -172,11 +184,11 @@ def test_a_slave_reads_no_queue_again_when_its_time_is_up(
         return entry(queue, offset)
 
     monkeypatch.setattr(OwnedQueue, "entry", counted)
-    store.dispatcher.on_restart = lambda topic, _: begun.append(topic)
+    store.dispatcher.expect_restarts(are_expected=True)
     store.appender.put_many([Message("Wide", b"x", queue_id=number) for number in range(600)])
     while store.dispatcher.position < store.log.end:
         store.dispatcher.run(store.log.end, until=0.0)
-    assert (store.dispatcher.entries, begun, looks) == (600, [], 0)
+    assert (store.dispatcher.entries, store.begun, looks) == (600, [], 0)
 
 
 def test_a_full_disk_stops_dispatch_until_there_is_room(

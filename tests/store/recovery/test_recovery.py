@@ -422,7 +422,9 @@ def test_index_files_that_retention_removed_are_not_missed(tmp_path: Path) -> No
     parts.log.unsynced().complete()
     for part in (parts.queues.files, parts.index):
         part.sync()
-    CheckpointFile.open(parts.directory).write(reached(parts.dispatcher, parts.index))
+    CheckpointFile.open(parts.directory).write(
+        reached(parts.dispatcher.done, parts.queues, parts.index)
+    )
     mark_open(parts.directory)
     parts.log.remove_first()
     assert parts.index.trim(parts.log.min_offset) > 1
@@ -514,7 +516,9 @@ def test_a_file_lost_behind_the_checkpoint_costs_none_before_it(tmp_path: Path) 
     parts.log.unsynced().complete()
     parts.queues.files.sync()
     parts.index.sync()
-    CheckpointFile.open(parts.directory).write(reached(parts.dispatcher, parts.index))
+    CheckpointFile.open(parts.directory).write(
+        reached(parts.dispatcher.done, parts.queues, parts.index)
+    )
     parts.put_many([Message("T", b"%d" % number) for number in range(50, 150)])
     queue = tmp_path / "consumequeue/T/0"
     before = {file.name: file.stat().st_ino for file in queue.iterdir()}
@@ -559,7 +563,7 @@ def test_properties_that_end_in_a_zero_are_not_torn(count: int, tmp_path: Path) 
 
 def test_after_a_clean_stop_nothing_is_read(killed: Path) -> None:
     found = open_store(killed, SMALL)
-    found.checkpoint.write(reached(found.dispatcher, found.index), is_clean_stop=True)
+    found.checkpoint.write(reached(found.dispatched, found.queues, found.index), is_clean_stop=True)
     mark_closed(LocalOwnedDirectory(killed))
 
     again = open_store(killed, SMALL)
@@ -577,10 +581,10 @@ def test_what_rocketmq_goes_by_lets_it_index_every_key_again(killed: Path) -> No
     full = found.index.files().files[-2].header
     assert running.logics_physical_offset == header.begin_physical_offset
     assert running.index_msg_timestamp == full.end_timestamp
-    found.checkpoint.write(reached(found.dispatcher, found.index), is_clean_stop=True)
+    found.checkpoint.write(reached(found.dispatched, found.queues, found.index), is_clean_stop=True)
     closed = checkpoint.decode((killed / "checkpoint").read_bytes())
-    assert closed.logics_physical_offset == found.dispatcher.last_queued.physical_offset
-    assert closed.confirm_physical_offset == found.dispatcher.last_record.physical_offset
+    assert closed.logics_physical_offset == found.dispatched.last_queued.physical_offset
+    assert closed.confirm_physical_offset == found.dispatched.last_record.physical_offset
 
 
 @pytest.mark.parametrize("dialect", list(Dialect))
@@ -639,7 +643,9 @@ def test_very_many_queues(count: int, tmp_path: Path) -> None:
     parts.put_many(
         [Message(f"T{number % 100}", b"", queue_id=number // 100) for number in range(count)]
     )
-    CheckpointFile.open(parts.directory).write(reached(parts.dispatcher, parts.index))
+    CheckpointFile.open(parts.directory).write(
+        reached(parts.dispatcher.done, parts.queues, parts.index)
+    )
 
     found = open_store(tmp_path, settings)
 

@@ -93,7 +93,7 @@ def on_a_store(path: Path, test: Test, **settings: object) -> None:
     async def run() -> None:
         live = LiveSettings(make_settings(SYNC | settings))
         async with MessageStore.open(path, live) as store:
-            store.copies.is_served = True
+            store.copies.serve()
             await test(store, live)  # pyright: ignore[reportArgumentType]
 
     simulated.run(run())
@@ -149,8 +149,9 @@ def test_what_is_durable_is_sent_at_once(tmp_path: Path, monkeypatch: pytest.Mon
             _RUN_IN_THREAD(jobs, job)
 
         monkeypatch.setattr(DiskJobs, "_run_in_thread", slowly)
-        store.copies.in_sync_set = InSyncSet(0)
-        store.copies.in_sync_set.set((0, 1), 1)
+        in_sync_set = InSyncSet(0)
+        in_sync_set.set((0, 1), 1)
+        store.copies.lead(in_sync_set)
         durable = asyncio.Event()
 
         def grown() -> None:

@@ -58,8 +58,7 @@ class AutoSwitchReception(Reception):
             MqlakeError: this log must be cut first; the cut has begun.
             DivergedError: this log cannot be the master's.
         """
-        copies = self._store.copies
-        copies.followed = max(copies.followed or 0, self._store.watermarks.dispatched)
+        self._store.copies.note_confirmed(self._store.watermarks.dispatched)
         self._messages = MasterReader()
         learner = self._settings.now.async_learner
         connection.write(encode_handshake(Handshake(self._group.broker_id, is_learner=learner)))
@@ -178,10 +177,8 @@ class AutoSwitchReception(Reception):
         except DivergedError as error:
             self._cut_damaged(error)
             raise
-        copies = self._store.copies
-        copies.followed = max(
-            copies.followed or 0, min(self._confirmed, self._store.watermarks.end)
-        )
+        confirmed = min(self._confirmed, self._store.watermarks.end)
+        self._store.copies.note_confirmed(confirmed)
         self._store.copying.confirm()
 
 

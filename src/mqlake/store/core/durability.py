@@ -15,11 +15,11 @@ from mqlake.storage.clock import Clock
 from mqlake.storage.fork_guard import ForkGuard
 from mqlake.store.config.config_file import ConfigWrite
 from mqlake.store.core.health import Health
+from mqlake.store.core.live_files import LiveFiles
 from mqlake.store.core.ticks import Ticks
 from mqlake.store.live_settings import Current
 from mqlake.store.pending_sync import PendingSync
 from mqlake.store.recovery.checkpoint_file import CheckpointFile, Reached, reached
-from mqlake.store.recovery.recovery import Recovered
 from mqlake.store.services import Job, Service
 from mqlake.store.settings import FlushDiskType, StoreSettings
 
@@ -40,16 +40,16 @@ class Durability:
 
     def __init__(
         self,
-        found: Recovered,
+        files: LiveFiles,
         settings: Current[StoreSettings],
         clock: Clock,
         health: Health,
         ticks: Ticks,
         fork_guard: ForkGuard,
     ) -> None:
-        self._log, self._queues, self._index = found.log, found.queues, found.index
-        self._dispatcher, self._incarnations = found.dispatcher, found.incarnations
-        self._checkpoint = found.checkpoint
+        self._log, self._queues, self._index = files.log, files.queues, files.index
+        self._dispatcher, self._incarnations = files.dispatcher, files.incarnations
+        self._checkpoint = files.checkpoint
         self._settings, self._clock = settings, clock
         self._health, self._ticks, self._fork_guard = health, ticks, fork_guard
         self._last_flush = self._last_checkpoint = clock.monotonic()
@@ -108,7 +108,7 @@ class Durability:
             self._queues.files.pending_sync(),
             self._index.pending_sync(),
         ]
-        ended, upto = self._incarnations.write(), reached(self._dispatcher, self._index)
+        ended, upto = self._incarnations.write(), self._reached()
         turn = self._checkpoint.next_turn()
         return PendingCheckpoint(parts, ended, self._checkpoint, upto, turn, note)
 
@@ -122,7 +122,10 @@ class Durability:
         Raises:
             DiskError: the disk failed.
         """
-        self._checkpoint.write(reached(self._dispatcher, self._index), is_clean_stop=True)
+        self._checkpoint.write(self._reached(), is_clean_stop=True)
+
+    def _reached(self) -> Reached:
+        return reached(self._dispatcher.done, self._queues, self._index)
 
     # Services
 

@@ -6,7 +6,7 @@ Upstream: `DefaultMessageStore.appendToCommitLog`, `ReplicasManager.changeToMast
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 
 from mqlake.errors import StoreError, SyncError
 from mqlake.formats.checkpoint import STILL_OPEN, Checksummed
@@ -15,11 +15,10 @@ from mqlake.storage.fork_guard import ForkGuard
 from mqlake.store.config_store import ConfigStore
 from mqlake.store.core.durability import Durability
 from mqlake.store.core.health import Health
+from mqlake.store.core.live_files import LiveFiles
 from mqlake.store.core.ticks import LONGEST_TURN, Ticks
 from mqlake.store.core.topic_removal import TopicRemoval
 from mqlake.store.live_settings import Current
-from mqlake.store.reads.arrivals import Arrivals
-from mqlake.store.recovery.recovery import Recovered
 from mqlake.store.replication.copies import Copies
 from mqlake.store.replication.received_log import ReceivedLog
 from mqlake.store.services import Job
@@ -33,7 +32,6 @@ class Role:
 
     Args:
         where: the directory, for log lines.
-        arrivals: notified of new messages.
 
     Attributes:
         received: the bytes of a master's log, if this store belongs to a slave.
@@ -41,37 +39,27 @@ class Role:
 
     def __init__(
         self,
-        found: Recovered,
+        files: LiveFiles,
         settings: Current[StoreSettings],
         config: ConfigStore,
         copies: Copies,
         *,
         durability: Durability,
         removal: TopicRemoval,
-        arrivals: Arrivals,
         ticks: Ticks,
         health: Health,
         fork_guard: ForkGuard,
         where: str,
     ) -> None:
-        self._log, self._offsets, self._dispatcher = found.log, found.offsets, found.dispatcher
-        self._checkpoint, self._settings, self._config = found.checkpoint, settings, config
+        self._log, self._offsets, self._dispatcher = files.log, files.offsets, files.dispatcher
+        self._checkpoint, self._settings, self._config = files.checkpoint, settings, config
         self._copies, self._durability, self._removal = copies, durability, removal
-        self._arrivals, self._ticks, self._health = arrivals, ticks, health
+        self._ticks, self._health = ticks, health
         self._fork_guard, self._where = fork_guard, where
-        self.received = ReceivedLog(found.log)
-        self._dispatcher.arrived = self._arrived
-        self._dispatcher.on_restart = self._restarted if settings.now.is_slave else None
+        self.received = ReceivedLog(files.log)
+        self._dispatcher.expect_restarts(are_expected=settings.now.is_slave)
 
-    def _arrived(self, topic: str, queue_id: int, end: int) -> None:
-        """Notify readers of new messages; note the next offset of a queue if a master has put
-        them.
-        """
-        if self._settings.now.is_slave:
-            self._offsets.set(topic, queue_id, end)
-        self._arrivals(topic, queue_id, end)
-
-    def _restarted(self, topic: str, before: int) -> None:
+    def restarted(self, topic: str, before: int) -> None:
         """End the incarnation of a topic that its master has deleted and created again."""
         ended = self._removal.end(topic, before)
         _log.warning(
@@ -119,7 +107,7 @@ class Role:
         except SyncError as error:
             self._health.fail(error)
             raise
-        self._dispatcher.position = physical_offset
+        self._dispatcher.skip_to(physical_offset)
         # Without it, the next start would consider the first files lost.
         self._durability.checkpoint()
 
@@ -129,27 +117,27 @@ class Role:
         Yields:
             The waits for the disk; to be run, in any thread, before it continues.
         """
-        yield from self._prepared(None, self._restarted)
+        yield from self._prepared(None, expects_restarts=True)
 
     def _prepared(
-        self,
-        checksummed: Checksummed | None,
-        on_restart: Callable[[str, int], object] | None,
+        self, checksummed: Checksummed | None, *, expects_restarts: bool
     ) -> Generator[Job]:
         """Expect the records of another role; if the disk refuses the checkpoint, those of the old
         role again.
 
         Args:
             checksummed: which records have checksums from now on.
-            on_restart: as in the dispatcher.
+            expects_restarts: as in the dispatcher.
         """
         checkpoint, dispatcher = self._checkpoint, self._dispatcher
-        before = checkpoint.checksummed, dispatcher.on_restart
-        checkpoint.checksummed, dispatcher.on_restart = checksummed, on_restart
+        before = checkpoint.checksummed, dispatcher.expects_restarts
+        checkpoint.certify(checksummed)
+        dispatcher.expect_restarts(are_expected=expects_restarts)
         try:
             yield self._durability.pending_checkpoint()
         except BaseException:
-            checkpoint.checksummed, dispatcher.on_restart = before
+            checkpoint.certify(before[0])
+            dispatcher.expect_restarts(are_expected=before[1])
             raise
 
     # A master
@@ -165,17 +153,18 @@ class Role:
         """
         self.received.drop()
         yield self._log.unsynced()
-        followed, self._copies.followed = self._copies.followed, None
+        followed = self._copies.followed
+        self._copies.release()
         try:
             yield from self._dispatch_received()
             yield from self.clamp_offsets()
             checksummed = self._checkpoint.checksummed
             if self._settings.now.enabled_append_prop_crc:
                 checksummed = Checksummed(self._log.end, STILL_OPEN)
-            yield from self._prepared(checksummed, None)
+            yield from self._prepared(checksummed, expects_restarts=False)
         except BaseException:
             # A slave again: it shows no more than its master confirms, except what is dispatched.
-            self._copies.followed = followed
+            self._copies.follow(followed)
             raise
 
     def _dispatch_received(self) -> Generator[None]:

@@ -12,7 +12,7 @@ from mqlake.errors import SyncError
 from mqlake.storage.clock import Clock
 from mqlake.storage.fork_guard import ForkGuard
 from mqlake.store.core.health import Health
-from mqlake.store.recovery.recovery import Recovered
+from mqlake.store.core.live_files import LiveFiles
 from mqlake.store.watermarks import Watermarks
 
 LONGEST_TURN = 0.02
@@ -30,13 +30,13 @@ class Ticks:
 
     def __init__(
         self,
-        found: Recovered,
+        files: LiveFiles,
         watermarks: Watermarks,
         clock: Clock,
         health: Health,
         fork_guard: ForkGuard,
     ) -> None:
-        self._log, self._dispatcher, self._watermarks = found.log, found.dispatcher, watermarks
+        self._log, self._dispatcher, self._watermarks = files.log, files.dispatcher, watermarks
         self._clock, self._health, self._fork_guard = clock, health, fork_guard
         self.last = clock.milliseconds()
 

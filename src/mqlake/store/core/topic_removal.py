@@ -13,8 +13,8 @@ from mqlake.formats.topic_names import WAITING
 from mqlake.store.config_store import ConfigStore
 from mqlake.store.core.durability import LINKS_INTERVAL, Durability
 from mqlake.store.core.health import Health
+from mqlake.store.core.live_files import LiveFiles
 from mqlake.store.live_settings import Current
-from mqlake.store.recovery.recovery import Recovered
 from mqlake.store.services import Job, Service
 from mqlake.store.settings import StoreSettings
 
@@ -34,15 +34,15 @@ class TopicRemoval:
 
     def __init__(
         self,
-        found: Recovered,
+        files: LiveFiles,
         settings: Current[StoreSettings],
         config: ConfigStore,
         durability: Durability,
         health: Health,
         forget: Callable[[], object],
     ) -> None:
-        self._log, self._queues, self._offsets = found.log, found.queues, found.offsets
-        self._dispatcher, self._settings, self._config = found.dispatcher, settings, config
+        self._log, self._queues, self._offsets = files.log, files.queues, files.offsets
+        self._dispatcher, self._settings, self._config = files.dispatcher, settings, config
         self._durability, self._health, self._forget = durability, health, forget
 
     def end(self, topic: str, before: int | None = None) -> int:

@@ -96,6 +96,10 @@ class HalfQueue:
                 self._ops_read = queue_offset + 1
             self._ops_read = stop
 
+    def finish_first(self) -> None:
+        """Note that the half message at `position` is finished."""
+        self.position += 1
+
     def skip_removed(self) -> None:
         """Skip half messages that retention has removed."""
         first = self._queues.min_offset(HALF_TOPIC, self.queue_id)

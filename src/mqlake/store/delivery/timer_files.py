@@ -64,6 +64,10 @@ class TimerFiles:
             return None
         return self._write(self.wanted, 0, self.wanted.first_waiting)
 
+    def write_next(self, position: TimerPosition) -> None:
+        """Let the next write note a position."""
+        self.wanted = position
+
     def encoded(self) -> bytes:
         """Return RocketMQ's fields and the position, as `timer_checkpoint.decode` reads them."""
         return timer_checkpoint.encode(*self._content(self.wanted, 0, self.wanted.first_waiting))[

@@ -178,7 +178,7 @@ class TimerMessages:
         """Note as delivered what is durable; to be called before the position is written."""
         position = self._kept.take(self._log.flushed)
         if position is not None:
-            self._files.wanted = position
+            self._files.write_next(position)
 
     def close(self) -> None:
         """Write the position, and what RocketMQ needs to continue; everything before it is durable.

@@ -355,7 +355,7 @@ class Transactions:
                     self._redelivery.note_missing(HALF_TOPIC, queue.queue_id, queue.position)
                 elif not self._is_done(queue, half, asked):
                     return False
-            queue.position += 1
+            queue.finish_first()
         return True
 
     def _is_done(self, queue: HalfQueue, stored: Stored, asked: list[CheckBack]) -> bool:

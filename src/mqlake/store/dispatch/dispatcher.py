@@ -7,6 +7,7 @@ Upstream: `ReputMessageService`, `CommitLogDispatcherBuildConsumeQueue`,
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from math import inf
 from time import perf_counter
 from typing import NamedTuple
@@ -43,6 +44,28 @@ class Last(NamedTuple):
 
 NONE = Last(-1, 0)
 
+
+@dataclass(frozen=True)
+class Dispatched:
+    """How far a log is dispatched.
+
+    Attributes:
+        position: physical offset before which everything is dispatched; a record starts there.
+        last_record, last_queued: the last ones that were dispatched.
+        count, entries: the numbers of dispatched records, and of written queue entries.
+        refused: records without a queue entry, because their queue offset is implausible.
+        dead: records without a queue entry, because their topic was deleted.
+    """
+
+    position: int = 0
+    last_record: Last = NONE
+    last_queued: Last = NONE
+    count: int = 0
+    entries: int = 0
+    refused: int = 0
+    dead: int = 0
+
+
 _OF_UNITS = ["physical_offset", "size", "tags_code", "store_timestamp", "queue_offset"]
 
 
@@ -54,46 +77,46 @@ class Dispatcher:
     """Dispatches what was appended, in order, each record once. For one thread.
 
     Args:
-        index: None if messages are not indexed (`messageIndexEnable`).
         incarnations: records that are dead according to this table get no queue entries. They get
             index entries as in RocketMQ: the index is a function of the log.
         dialect: decides which keys are indexed.
         message_delay_level: the setting of that name.
-        position: physical offset at which a record starts; everything before it is dispatched.
+        done: how far the log is dispatched already.
         across_gaps: whether the log continues after a missing file.
+        arrived: called for each queue that got messages, if not None.
+        on_restart: called, while `expects_restarts`, with a topic and the physical offset before
+            which its records are dead, since queues of it begin with queue offset 0 again: it was
+            deleted and created again where they were put. It must change `incarnations`. Otherwise
+            such records get no entries.
 
     Attributes:
-        position: physical offset before which everything is dispatched.
-        arrived: called for each queue that got messages, if not None.
-        on_restart: if not None, called with a topic and the physical offset before which its
-            records are dead, since queues of it begin with queue offset 0 again: it was deleted and
-            created again where they were put. It must change `incarnations`. If None, such records
-            get no entries.
-        last_record, last_queued: the last ones that were dispatched.
-        refused: records without a queue entry, because their queue offset is implausible.
-        dead: records without a queue entry, because their topic was deleted.
-        count, entries: the numbers of dispatched records, and of written queue entries.
+        expects_restarts: whether a topic may have been deleted and created again where its records
+            were put.
+        position, last_record, last_queued, count, entries, refused, dead: see `Dispatched`.
     """
 
     def __init__(
         self,
         log: CommitLog,
         queues: OwnedQueues,
-        index: OwnedIndex | None,
+        index: OwnedIndex,
         incarnations: Incarnations,
         *,
         dialect: Dialect,
         message_delay_level: str,
-        position: int = 0,
+        done: Dispatched = Dispatched(),
         across_gaps: bool = False,
+        arrived: Arrived | None = None,
+        on_restart: Callable[[str, int], object] | None = None,
     ) -> None:
-        self.position = position
-        self.arrived: Arrived | None = None
-        self.on_restart: Callable[[str, int], object] | None = None
+        self.position = done.position
+        self.last_record, self.last_queued = done.last_record, done.last_queued
+        self.count, self.entries = done.count, done.entries
+        self.refused, self.dead = done.refused, done.dead
+        self._arrived, self._on_restart = arrived, on_restart
+        self.expects_restarts = False
         self._arriving = ArrivingStarts(queues)
         self._incarnations = incarnations
-        self.last_record = self.last_queued = NONE
-        self.refused = self.dead = self.count = self.entries = 0
         self._until = inf
         levels = parse_delay_levels(message_delay_level)
         index_tags = dialect is Dialect.V5_5
@@ -104,15 +127,25 @@ class Dispatcher:
             if self._own_log is not None
             else None
         )
-        self._all_queues, self._index = queues, index
+        self._all_queues, self._index = queues, index if index.is_used else None
         self._log = log
         self._kernel = load()
         # The queues by their numbers in the table of the batches.
         self._table, self._queues = self._steps.table, dict[int, Queue]()
 
-    def queue_sums(self) -> tuple[int, int]:
-        """Return the sums, over all queues, of the max offsets and of the starts of their files."""
-        return self._all_queues.sums()
+    @property
+    def done(self) -> Dispatched:
+        """How far the log is dispatched."""
+        last = self.last_record, self.last_queued
+        return Dispatched(self.position, *last, self.count, self.entries, self.refused, self.dead)
+
+    def skip_to(self, physical_offset: int) -> None:
+        """Continue at a physical offset: everything before it is dispatched, or does not exist."""
+        self.position = physical_offset
+
+    def expect_restarts(self, *, are_expected: bool) -> None:
+        """Expect, or no longer expect, that topics were deleted and created again elsewhere."""
+        self.expects_restarts = are_expected
 
     def forget_queues(self) -> None:
         """Look up queues again: the kind of some has changed, or their topic was deleted."""
@@ -265,8 +298,8 @@ class Dispatcher:
             runs: as in `Digest`.
         """
         batches: dict[int, OwnedBatchQueue] = {}
-        if self.on_restart is not None:
-            self._notice_restarts(data, runs, self.on_restart)
+        if self.expects_restarts and self._on_restart is not None:
+            self._notice_restarts(data, runs, self._on_restart)
         any_dead = bool(self._incarnations)
         for number, start, end, offset in runs:
             entries = data[start * ENTRY_SIZE : end * ENTRY_SIZE]
@@ -284,8 +317,8 @@ class Dispatcher:
             self.entries += written
             if written == 0 and offset >= queue.end:
                 self.refused += len(entries) // ENTRY_SIZE
-            elif self.arrived is not None and written:
-                self.arrived(queue.topic, queue.queue_id, queue.end)
+            elif self._arrived is not None and written:
+                self._arrived(queue.topic, queue.queue_id, queue.end)
             self._check_time(written)
         return batches
 
@@ -311,8 +344,8 @@ class Dispatcher:
             written, refused = queue.append(batch_units(self._log, rows))
             self.entries += written
             self.refused += refused
-            if self.arrived is not None and written:
-                self.arrived(queue.topic, queue.queue_id, queue.end)
+            if self._arrived is not None and written:
+                self._arrived(queue.topic, queue.queue_id, queue.end)
             self._check_time(written)
 
     def _check_time(self, written: int) -> None:

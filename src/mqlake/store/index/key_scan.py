@@ -66,7 +66,7 @@ class KeyScan:
         for piece in reversed(list(pieces(self._log, start, end))):
             # A scan must begin at a record, so a file is scanned whole or not at all.
             if budget.size <= 0:
-                budget.is_exceeded = True
+                budget.exceed()
                 return
             found = yield from self._scan(*piece, query, budget)
             yield from reversed(found)
@@ -75,7 +75,7 @@ class KeyScan:
         self, start: int, end: int, query: Sought, budget: QueryBudget
     ) -> Iterator[int | None]:
         stretch = yield from self._stretch(start, end)
-        budget.size -= end - start
+        budget.spend_bytes(end - start)
         for candidate in reversed(stretch.get(query.topic.encode("utf-8", "surrogatepass"), ())):
             is_in_time = query.has_time(candidate.store_timestamp)
             is_it = is_in_time and query.may_be_in(candidate.properties)
@@ -125,7 +125,7 @@ class KeyScan:
                 found.frombytes(batch.records["physical_offset"][rows].tobytes())
             if scan.stop <= start:
                 break
-            budget.size -= scan.stop - start
+            budget.spend_bytes(scan.stop - start)
             start = scan.stop
             most = max(1, budget.entries)  # More of them are not looked at.
             if len(found) > 2 * most:

@@ -55,16 +55,24 @@ class OwnedIndex:
         slots: hash slots of a new file.
         max_entries: the capacity of a new file in entries.
 
+    Attributes:
+        is_used: whether records are indexed (`messageIndexEnable`).
+
     Raises:
         FormatError: a file cannot have these sizes.
     """
 
     def __init__(
-        self, directory: OwnedDirectory, clock: Clock, slots: int, max_entries: int
+        self,
+        directory: OwnedDirectory,
+        clock: Clock,
+        slots: int,
+        max_entries: int,
+        *,
+        is_used: bool = True,
     ) -> None:
         check_sizes(slots, max_entries)
-        self.is_used = True
-        """Whether records are indexed (`messageIndexEnable`)."""
+        self.is_used = is_used
         self._directory, self._clock = directory, clock
         self._sizes = Sizes(slots, max_entries, is_proven=True)
         self._old: list[IndexFile] = []

@@ -89,7 +89,8 @@ class OwnedIndexFile:
 
     def begin(self, header: IndexHeader) -> None:
         """Become an empty file after one that ends where the header begins."""
-        self._inserter.header = header
+        sizes = self.sizes
+        self._inserter = IndexInserter(self._bytes, sizes.slots, sizes.max_entries, header)
         self.write_header()
 
     def reserve(self, count: int) -> None:

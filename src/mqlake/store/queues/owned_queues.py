@@ -6,6 +6,7 @@ Upstream: `ConsumeQueueStore`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from copy import copy
 
 from mqlake.formats import batch_consume_queue
 from mqlake.storage.durable import parent
@@ -23,13 +24,12 @@ class OwnedQueues:
 
     Args:
         file_size, batch_file_size: bytes of each file, of a simple and of a batch consume queue.
+        has_batches: returns whether a topic's queues are batch consume queues, when they are used
+            for the first time.
 
     Attributes:
         files: their files.
         min_physical_offset: entries that point before it belong to removed messages.
-        has_batches: returns whether a topic's queues are batch consume queues, when they are used
-            for the first time.
-        on_batches: called when a new batch consume queue exists.
     """
 
     def __init__(
@@ -37,16 +37,34 @@ class OwnedQueues:
         directory: OwnedDirectory,
         file_size: int,
         batch_file_size: int = batch_consume_queue.DEFAULT_FILE_SIZE,
+        has_batches: Callable[[str], bool] = lambda _: False,
     ) -> None:
         self.files = OwnedQueueFiles(directory, file_size, batch_file_size)
         self._per_file = self.files.file_size_of(SIMPLE) // SIMPLE.entry_size
         self.min_physical_offset = 0
-        self.has_batches: Callable[[str], bool] = lambda _: False
-        self.on_batches: Callable[[], object] = lambda: None
+        self._has_batches = has_batches
+        self._on_batches: Callable[[], object] | None = None
         self._queues: dict[tuple[str, int], Queue] = {}
         self._of_topic: dict[str, dict[int, Queue]] = {}
         # Queues of deleted topics, by topic, until their files are removed.
         self._dead: dict[str, dict[int, Queue]] = {}
+
+    def taken_over(
+        self, has_batches: Callable[[str], bool], on_batches: Callable[[], object]
+    ) -> OwnedQueues:
+        """Return the same queues for a live store, which then uses no other object for them.
+
+        Args:
+            has_batches: as for the constructor.
+            on_batches: called when a new batch consume queue exists.
+        """
+        taken = copy(self)
+        taken._has_batches, taken._on_batches = has_batches, on_batches
+        return taken
+
+    def begin_at(self, min_physical_offset: int) -> None:
+        """Note where the log begins: entries that point before it belong to removed messages."""
+        self.min_physical_offset = min_physical_offset
 
     def adopt(self, topic: str, queue_id: int, bases: Iterable[int], end: int) -> OwnedQueue:
         """Return a simple queue that already has files.
@@ -102,9 +120,10 @@ class OwnedQueues:
         if queue is None:
             if topic in self._dead:
                 self._make_room(topic, queue_id)
-            if self.has_batches(topic):
+            if self._has_batches(topic):
                 queue = OwnedBatchQueue(self.files, topic, queue_id)
-                self.on_batches()
+                if self._on_batches is not None:
+                    self._on_batches()
             else:
                 queue = OwnedQueue(self.files, topic, queue_id)
             self._add(queue)
@@ -183,7 +202,7 @@ class OwnedQueues:
         Raises:
             DiskError: the system refused it.
         """
-        self.min_physical_offset = min_physical_offset
+        self.begin_at(min_physical_offset)
         queues = list(self._queues.values())
         return sum(queue.trim(min_physical_offset) for queue in queues if len(queue.bases) > 1)
 

@@ -57,6 +57,7 @@ class Live:
 
     Attributes:
         watermarks: messages are read before `confirmed`.
+        arrivals: notifies those who wait for messages of a topic.
         catch_up: dispatches what may be read but is not dispatched yet.
         dialect: decides which keys the index has.
         incarnations: which records of deleted topics are dead.
@@ -68,6 +69,7 @@ class Live:
     dispatcher: Dispatcher
     settings: Current[StoreSettings]
     watermarks: Watermarks
+    arrivals: Arrivals
     catch_up: Callable[[], object]
     dialect: Dialect
     incarnations: Incarnations
@@ -87,11 +89,9 @@ class LiveReads(Lookups):
     def __init__(self, live: Live) -> None:
         self._live = live
         self._log, self._queues = live.log, live.queues
-        self.arrivals = Arrivals()
-        live.dispatcher.arrived = self.arrivals
+        self.arrivals = live.arrivals
         self._kept, self.copies = Kept(), CopyBuffers()
         self._version, self._versioned = 0, (-1, -1)
-        self._queues.on_batches = self.forget
         self._reading = lru_cache(_KEPT_READINGS)(self._make_reading)
         live.settings.on_change(self.forget, "max_filter_message_size")
 

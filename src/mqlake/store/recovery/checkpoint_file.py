@@ -16,8 +16,9 @@ from mqlake.formats.index_file import IndexHeader
 from mqlake.storage.durable import create_file
 from mqlake.storage.protocol import Directory, OwnedDirectory
 from mqlake.storage.read_file import read_file
-from mqlake.store.dispatch.dispatcher import Dispatcher, Last
+from mqlake.store.dispatch.dispatcher import Dispatched, Last
 from mqlake.store.index.owned_index import NOT_INDEXED, IndexState, OwnedIndex
+from mqlake.store.queues.owned_queues import OwnedQueues
 from mqlake.store.snapshot import CHECKPOINT_NAME
 
 _MORE_THAN_ANY = (1 << 63) - 1
@@ -39,15 +40,9 @@ class Reached(NamedTuple):
     queue_starts: int
 
 
-def reached(dispatcher: Dispatcher, index: OwnedIndex) -> Reached:
+def reached(done: Dispatched, queues: OwnedQueues, index: OwnedIndex) -> Reached:
     """Return how far dispatch is."""
-    return Reached(
-        dispatcher.position,
-        dispatcher.last_record,
-        dispatcher.last_queued,
-        index.state(),
-        *dispatcher.queue_sums(),
-    )
+    return Reached(done.position, done.last_record, done.last_queued, index.state(), *queues.sums())
 
 
 class FoundCheckpoint(NamedTuple):
@@ -95,22 +90,24 @@ class CheckpointFile:
 
     Args:
         found: the file as `find_checkpoint` returns it.
+        dialect: decides which fields are written.
 
     Attributes:
         found: RocketMQ's fields when it was opened, all zero without a checkpoint.
         resume: mqlake's resume point at that time, or None without a valid one.
         checksummed: the part of the log whose records have checksums, or None: as found, and
             as it is written.
-        dialect: decides which fields are written.
         position: physical offset before which everything is durable, according to the file; a
             record starts there. The log must keep the file that contains it.
     """
 
-    def __init__(self, directory: OwnedDirectory, found: FoundCheckpoint) -> None:
+    def __init__(
+        self, directory: OwnedDirectory, found: FoundCheckpoint, dialect: Dialect = Dialect.V5_5
+    ) -> None:
         # The content of the file, if it is known.
         self._data, self.found, self.resume, self.checksummed = found
         self._is_whole = len(self._data) == checkpoint.SIZE
-        self.dialect = Dialect.V5_5
+        self._dialect = dialect
         self.position = 0
         self._last_turn = self._written_turn = 0
         self._writing = Lock()
@@ -124,6 +121,10 @@ class CheckpointFile:
             StoreError: the file exists but cannot be read.
         """
         return cls(directory, find_checkpoint(directory))
+
+    def certify(self, checksummed: Checksummed | None) -> None:
+        """Let the next write say which part of the log has checksums."""
+        self.checksummed = checksummed
 
     def next_turn(self) -> int:
         """Return the turn of a write of the store's current state."""
@@ -166,7 +167,7 @@ class CheckpointFile:
         Raises:
             DiskError: the disk failed.
         """
-        resume = self.resume or _NOWHERE._replace(dialect=self.dialect)
+        resume = self.resume or _NOWHERE._replace(dialect=self._dialect)
         self.resume = resume._replace(queue_ends=_MORE_THAN_ANY)
         self._write(self.found, self.resume, self.checksummed)
 
@@ -200,7 +201,7 @@ class CheckpointFile:
     def _write(
         self, fields: Checkpoint, resume: ResumePoint | None, checksummed: Checksummed | None
     ) -> None:
-        data = checkpoint.encode(fields, self.dialect, resume, checksummed)
+        data = checkpoint.encode(fields, self._dialect, resume, checksummed)
         if data == self._data:
             return
         if self._is_whole:
@@ -218,7 +219,7 @@ class CheckpointFile:
 
     def _resume(self, reached: Reached) -> ResumePoint:
         return ResumePoint(
-            self.dialect,
+            self._dialect,
             reached.position,
             reached.last_record.physical_offset,
             reached.last_queued.physical_offset,

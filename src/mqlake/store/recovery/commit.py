@@ -15,7 +15,7 @@ from mqlake.formats.record import FAULT_REASONS
 from mqlake.storage.clock import Clock
 from mqlake.storage.protocol import OwnedDirectory
 from mqlake.store.config.config_files import DIRECTORY
-from mqlake.store.dispatch.dispatcher import Dispatcher, Last
+from mqlake.store.dispatch.dispatcher import Dispatched, Dispatcher, Last
 from mqlake.store.incarnations.table import OwnedIncarnations
 from mqlake.store.index.owned_index import OwnedIndex
 from mqlake.store.log import cut_off
@@ -43,18 +43,21 @@ class Committed:
     """The files derived from a log, complete up to its end and durable.
 
     Attributes:
+        dispatched: how far the log is dispatched: to its end.
         cut_off: what was cut off the log although it has good records, and where it is kept.
         batch_topics: the topics with batch consume queues.
+        crosses_gaps: whether the log continues after a missing file.
         incarnations: which records of deleted topics are dead.
     """
 
     queues: OwnedQueues
     index: OwnedIndex
-    dispatcher: Dispatcher
+    dispatched: Dispatched
     offsets: QueueOffsets
     checkpoint: CheckpointFile
     cut_off: tuple[CutOffReport, ...]
     batch_topics: frozenset[str]
+    crosses_gaps: bool
     incarnations: OwnedIncarnations
 
 
@@ -79,16 +82,17 @@ class Commit:
         self._plan, self._found, self._directory = plan, found, directory
         self._log, self._owned = log, owned
         self._settings, self._clock = settings, clock
-        self._checkpoint = CheckpointFile(directory, found.checkpoint)
-        self._checkpoint.checksummed = found.checksummed
-        self._checkpoint.dialect = found.dialect
-        sizes = found.queue_file_sizes
-        self._queues = OwnedQueues(directory, sizes[SIMPLE], sizes[BATCH])
-        self._queues.has_batches = found.batch_topics.__contains__
+        checkpoint = found.checkpoint._replace(checksummed=found.checksummed)
+        self._checkpoint = CheckpointFile(directory, checkpoint, found.dialect)
+        sizes, has_batches = found.queue_file_sizes, found.batch_topics.__contains__
+        self._queues = OwnedQueues(directory, sizes[SIMPLE], sizes[BATCH], has_batches)
         self._index = OwnedIndex(
-            directory, clock, settings.max_hash_slot_num, settings.max_index_num
+            directory,
+            clock,
+            settings.max_hash_slot_num,
+            settings.max_index_num,
+            is_used=settings.message_index_enable,
         )
-        self._index.is_used = settings.message_index_enable
         self._incarnations = OwnedIncarnations(directory, clock, found.incarnations)
         self._incarnations.adopt(plan.incarnations)
         self._dispatcher = self._make_dispatcher()
@@ -115,43 +119,46 @@ class Commit:
         self._clear_queues()
         index.clear_behind()
         kept_aside = self._cut_log()
-        queues.min_physical_offset = self._log.min_offset
+        queues.begin_at(self._log.min_offset)
         queues.files.sync()
         index.sync()
         # This comes last: it refers to everything that was written above.
-        self._checkpoint.checksummed = plan.checksummed
-        self._checkpoint.write(reached(self._dispatcher, index))
+        self._checkpoint.certify(plan.checksummed)
+        self._checkpoint.write(reached(self._dispatcher.done, queues, index))
         offsets = QueueOffsets()
         for queue in queues:
             offsets.set(queue.topic, queue.queue_id, queue.end)
         return Committed(
             queues,
             index,
-            self._dispatcher,
+            self._dispatcher.done,
             offsets,
             self._checkpoint,
             kept_aside,
             self._found.batch_topics,
+            self._found.crosses_gaps,
             self._incarnations,
         )
 
     def _make_dispatcher(self) -> Dispatcher:
-        found, point, plan = self._found, self._found.point, self._plan
-        dispatcher = Dispatcher(
+        found, point = self._found, self._found.point
+        done = Dispatched(self._plan.end)
+        if point is not None:
+            done = Dispatched(
+                self._plan.end,
+                Last(point.last_record, found.checkpoint.fields.physic_msg_timestamp),
+                Last(point.last_queued, point.last_queued_timestamp),
+            )
+        return Dispatcher(
             self._log,
             self._queues,
-            self._index if self._index.is_used else None,
+            self._index,
             self._incarnations,
             dialect=found.dialect,
             message_delay_level=self._settings.message_delay_level,
-            position=plan.end,
+            done=done,
             across_gaps=found.crosses_gaps,
         )
-        if point is not None:
-            time = found.checkpoint.fields.physic_msg_timestamp
-            dispatcher.last_record = Last(point.last_record, time)
-            dispatcher.last_queued = Last(point.last_queued, point.last_queued_timestamp)
-        return dispatcher
 
     def _mark_open(self) -> None:
         is_clean = self._found.is_clean
@@ -225,7 +232,7 @@ class Commit:
             start, end = stretch.start, stretch.end
             for batch in stretch.batches():
                 dispatcher.take(batch, *self._plan.index.start)
-            dispatcher.position = stretch.read_end
+            dispatcher.skip_to(stretch.read_end)
             while dispatcher.position < end:
                 # The first step at a record that needs a larger window only creates the window.
                 steps = (dispatcher.step(end, *self._plan.index.start) for _ in range(2))
@@ -237,7 +244,7 @@ class Commit:
                 if progress is not None:
                     progress(total + done + dispatcher.position - start, 2 * total)
             done += end - start
-        dispatcher.position = self._plan.end
+        dispatcher.skip_to(self._plan.end)
 
     def _clear_queues(self) -> None:
         """Zero everything after the end of each queue."""

@@ -165,10 +165,10 @@ def _report(found: StoreContents, facts: Facts, done: Committed) -> RecoveryRepo
         facts.start,
         facts.walked.end,
         facts.walked.fault,
-        done.dispatcher.count,
+        done.dispatched.count,
         len(done.queues.queues()),
-        done.dispatcher.entries,
-        done.dispatcher.refused,
+        done.dispatched.entries,
+        done.dispatched.refused,
         facts.is_broken,
         done.cut_off,
     )

@@ -37,7 +37,6 @@ class Copies:
 
     Attributes:
         is_served: whether slaves can connect, so that puts may wait for them.
-        changed: called when a copy joined, left, or grew.
         in_sync_set: on a master under a controller: the brokers that may be elected.
         followed: on a slave under a controller: physical offset up to which its master has
             confirmed the log.
@@ -47,9 +46,37 @@ class Copies:
         self._settings, self._end = settings, end
         self._copies: list[Copy] = []
         self.is_served = False
-        self.changed: Callable[[], object] | None = None
+        self._waiting: Callable[[], object] | None = None
         self.in_sync_set: InSyncSet | None = None
         self.followed: int | None = None
+
+    def on_change(self, waiting: Callable[[], object]) -> None:
+        """Call a function, and no other, when a copy has joined, left, or grown."""
+        self._waiting = waiting
+
+    def serve(self) -> None:
+        """Let slaves connect, so that puts may wait for them."""
+        self.is_served = True
+
+    def lead(self, in_sync_set: InSyncSet) -> None:
+        """Count the brokers that may be elected: this one is the master under a controller."""
+        self.in_sync_set, self.followed = in_sync_set, None
+
+    def follow(self, confirmed: int | None) -> None:
+        """Show what the master under a controller has confirmed: nothing new while it is None.
+
+        Args:
+            confirmed: physical offset.
+        """
+        self.in_sync_set, self.followed = None, confirmed
+
+    def note_confirmed(self, physical_offset: int) -> None:
+        """Note that the master has confirmed the log up to a physical offset."""
+        self.followed = max(self.followed or 0, physical_offset)
+
+    def release(self) -> None:
+        """Show everything: no controller decides any more."""
+        self.in_sync_set = self.followed = None
 
     @property
     def shown(self) -> int | None:
@@ -162,5 +189,5 @@ class Copies:
 
     def tell(self) -> None:
         """Notify waiters that other slaves count, or that slaves have more."""
-        if self.changed is not None:
-            self.changed()
+        if self._waiting is not None:
+            self._waiting()

@@ -31,7 +31,7 @@ class CopiesAwaited:
         self._loop = asyncio.get_running_loop()
         self._waiting: deque[_WaitingPut] = deque()
         self._expiry: asyncio.TimerHandle | None = None
-        copies.changed = self.release
+        copies.on_change(self.release)
         settings.on_change(self._settings_changed, "slave_timeout")
         settings.on_change(
             self.release,

@@ -1,0 +1,78 @@
+"""The files of a live store, once they are recovered."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Self
+
+from mqlake.formats.dialect import Dialect
+from mqlake.store.dispatch.dispatcher import Arrived, Dispatcher
+from mqlake.store.incarnations.table import OwnedIncarnations
+from mqlake.store.index.owned_index import OwnedIndex
+from mqlake.store.log.owned_log import OwnedCommitLog
+from mqlake.store.queues.owned_queues import OwnedQueues
+from mqlake.store.queues.queue_offsets import QueueOffsets
+from mqlake.store.recovery.checkpoint_file import CheckpointFile
+from mqlake.store.recovery.recovery import Recovered
+
+
+@dataclass(frozen=True)
+class LiveFiles:
+    """The files that a store writes, and what derives queues and index from the log.
+
+    Attributes:
+        offsets: the next offset of each queue.
+        dialect: the RocketMQ version whose index rules apply.
+    """
+
+    log: OwnedCommitLog
+    queues: OwnedQueues
+    index: OwnedIndex
+    offsets: QueueOffsets
+    checkpoint: CheckpointFile
+    incarnations: OwnedIncarnations
+    dispatcher: Dispatcher
+    dialect: Dialect
+
+    @classmethod
+    def of(
+        cls,
+        found: Recovered,
+        message_delay_level: str,
+        *,
+        has_batches: Callable[[str], bool],
+        on_batches: Callable[[], object],
+        arrived: Arrived,
+        on_restart: Callable[[str, int], object],
+    ) -> Self:
+        """Return what recovery has found, to be used from now on.
+
+        Args:
+            message_delay_level: the setting of that name.
+            has_batches, on_batches: see `OwnedQueues`.
+            arrived, on_restart: see `Dispatcher`.
+        """
+        queues = found.queues.taken_over(has_batches, on_batches)
+        dispatcher = Dispatcher(
+            found.log,
+            queues,
+            found.index,
+            found.incarnations,
+            dialect=found.report.dialect,
+            message_delay_level=message_delay_level,
+            done=found.dispatched,
+            across_gaps=found.crosses_gaps,
+            arrived=arrived,
+            on_restart=on_restart,
+        )
+        return cls(
+            found.log,
+            queues,
+            found.index,
+            found.offsets,
+            found.checkpoint,
+            found.incarnations,
+            dispatcher,
+            found.report.dialect,
+        )

@@ -1,0 +1,84 @@
+"""No object sets an attribute of another one after its construction.
+
+What an object needs comes through its constructor, and what changes it is a method of its class, so
+that the class alone says in which states it can be. A module may set what its own classes declare.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TypeGuard
+
+import pytest
+
+SOURCE = Path(__file__).parents[2] / "src" / "mqlake"
+
+PACKAGES = ("store",)
+"""The packages for which this holds. Add others."""
+
+ALLOWED = {
+    ("store/append/plain_puts.py", "log.end"),
+    ("store/append/sent_puts.py", "log.end"),
+}
+"""Puts of one message in one compiled call: a method would add a call to each message."""
+
+
+def declared(tree: ast.Module) -> set[str]:
+    """Return the attributes that the classes of a module declare, or set on themselves."""
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ClassDef):
+            found |= {
+                each.target.id
+                for each in node.body
+                if isinstance(each, ast.AnnAssign) and isinstance(each.target, ast.Name)
+            }
+            found |= {each.attr for each in ast.walk(node) if _is_set(each) and _is_own(each)}
+    return found
+
+
+def foreign(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """Yield the line and the target of each assignment to an attribute of another class."""
+    own = declared(tree)
+    for node in ast.walk(tree):
+        if not _is_set(node) or _is_own(node):
+            continue
+        if node.attr not in own and not node.attr.startswith("__"):
+            yield node.lineno, ast.unparse(node)
+
+
+def _is_set(node: ast.AST) -> TypeGuard[ast.Attribute]:
+    return isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)
+
+
+def _is_own(node: ast.Attribute) -> bool:
+    return isinstance(node.value, ast.Name) and node.value.id in ("self", "cls")
+
+
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [
+        ("other.told = call", ["other.told"]),
+        ("for other.number in range(3): pass", ["other.number"]),
+        ("self.one.two += 1", ["self.one.two"]),
+        ("first, other.second = 1, 2", ["other.second"]),
+        ("with opened() as other.file: pass", ["other.file"]),
+        ("self.one = cls.two = error.__cause__ = None", []),
+        ("class A:\n    number: int\ndef f(a):\n    a.number += 1", []),
+        ("class A:\n    def __init__(self):\n        self.b = 1\ndef f(a):\n    a.b = 2", []),
+    ],
+)
+def test_an_assignment_to_another_object_is_found(source: str, found: list[str]) -> None:
+    assert [target for _, target in foreign(ast.parse(source))] == found
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_no_object_sets_attributes_of_another_one(package: str) -> None:
+    found: set[tuple[str, str]] = set()
+    for path in sorted((SOURCE / package).rglob("*.py")):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        name = path.relative_to(SOURCE).as_posix()
+        found |= {(name, target) for _, target in foreign(tree)}
+    assert found == {each for each in ALLOWED if each[0].startswith(f"{package}/")}
