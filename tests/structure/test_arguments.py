@@ -98,7 +98,6 @@ LONG = {
     "formats/record.py:encode": 15,
     "replication/auto_switch/connection.py:__init__": 11,
     "spark/bodies/frame.py:decode": 13,
-    "store/core/role.py:__init__": 11,
 }
 """Functions that have more parameters in all. Remove entries; add none."""
 

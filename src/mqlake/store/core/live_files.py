@@ -67,12 +67,12 @@ class LiveFiles:
             on_restart=on_restart,
         )
         return cls(
-            found.log,
-            queues,
-            found.index,
-            found.offsets,
-            found.checkpoint,
-            found.incarnations,
-            dispatcher,
-            found.report.dialect,
+            log=found.log,
+            queues=queues,
+            index=found.index,
+            offsets=found.offsets,
+            checkpoint=found.checkpoint,
+            incarnations=found.incarnations,
+            dispatcher=dispatcher,
+            dialect=found.report.dialect,
         )
