@@ -15,8 +15,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from mqlake.dispatch.index_entries import IndexFileBuilder, lookup_many
-from mqlake.dispatch.queue_entries import group
+from mqlake.dispatch.derived.index_entries import IndexFileBuilder, lookup_many
+from mqlake.dispatch.derived.queue_entries import group
 from mqlake.dispatch.scan import SegmentScan, Want
 from mqlake.dispatch.window import DEFAULT_WINDOW
 from mqlake.formats import record

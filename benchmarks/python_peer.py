@@ -16,8 +16,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from mqlake.dispatch.index_entries import lookup_many
-from mqlake.dispatch.key_hashes import key_hashes
+from mqlake.dispatch.derived.index_entries import lookup_many
+from mqlake.dispatch.derived.key_hashes import key_hashes
 from mqlake.errors import MqlakeError
 from mqlake.formats.dialect import Dialect
 from mqlake.jobs.engine import Engine

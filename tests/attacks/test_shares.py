@@ -10,7 +10,7 @@ from mqlake.protocol.bodies.heartbeat import ConsumerData, Heartbeat
 from mqlake.protocol.body import encode_body
 from mqlake.protocol.codes import RequestCode
 from mqlake.protocol.command import Command, request
-from mqlake.protocol.replication import encode_report
+from mqlake.protocol.replication.frames import encode_report
 from tests.attacks.broker_process import attacked
 from tests.attacks.flood import attackers
 from tests.attacks.raw import connections, push

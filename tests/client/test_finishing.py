@@ -13,9 +13,9 @@ from mqlake.client.consumer import finishing as finishing_module
 from mqlake.client.consumer.consumed import ConsumedMessage
 from mqlake.client.consumer.finishing import Finishing
 from mqlake.client.consumer.inbox import Inbox, InboxQueue
-from mqlake.client.consumer.ownership import Ownership
-from mqlake.client.consumer.popping import Popping
+from mqlake.client.consumer.pop.popping import Popping
 from mqlake.client.consumer.queue_messages import QueueMessages
+from mqlake.client.consumer.queues.ownership import Ownership
 from mqlake.client.consumer.settings import ConsumerSettings
 from mqlake.client.consumer.statistics import Statistics
 from mqlake.client.consumer.workers import Workers

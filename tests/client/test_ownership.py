@@ -8,9 +8,9 @@ from typing import cast
 
 import pytest
 
-from mqlake.client.consumer.ownership import Ownership
 from mqlake.client.consumer.parts import ConsumerParts
 from mqlake.client.consumer.queue_messages import QueueMessages
+from mqlake.client.consumer.queues.ownership import Ownership
 from mqlake.client.consumer.subscriptions import ALL, SelectedTopic
 from mqlake.protocol.bodies.message_queue import MessageQueue
 from tests import simulated

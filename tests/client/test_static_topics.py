@@ -21,7 +21,7 @@ from mqlake.client.received import decode_messages, in_logic_queue
 from mqlake.client.routes import TopicRoute
 from mqlake.errors import FormatError
 from mqlake.protocol.bodies.route import BrokerData, TopicQueueMappingInfo, TopicRouteData
-from mqlake.protocol.logic_queues import NO_LEADER
+from mqlake.protocol.logic_queues.mapping import NO_LEADER
 from tests.broker.running import running, to
 from tests.broker.static_topics.pairs import A, B, two_brokers
 from tests.until import until

@@ -7,8 +7,8 @@ import random
 import numpy as np
 import pytest
 
-from mqlake.dispatch import queue_entries
 from mqlake.dispatch.batch import Batch
+from mqlake.dispatch.derived import queue_entries
 from mqlake.dispatch.digest import MOST_BYTES, MOST_RECORDS, Digester, load_digester
 from mqlake.dispatch.kernel import is_compiled
 from mqlake.dispatch.queue_table import QueueTable

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mqlake.dispatch.index_entries import IndexFileBuilder, lookup_many, relink
+from mqlake.dispatch.derived.index_entries import IndexFileBuilder, lookup_many, relink
+from mqlake.dispatch.derived.queue_entries import group
 from mqlake.dispatch.kernel import Kernel
-from mqlake.dispatch.queue_entries import group
 from mqlake.dispatch.scan import SegmentScan
 from mqlake.formats import index_file
 from mqlake.formats.consume_queue import ENTRY_SIZE

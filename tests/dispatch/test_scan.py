@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from mqlake.dispatch import queue_entries
+from mqlake.dispatch.derived import queue_entries
 from mqlake.dispatch.kernel import Kernel
 from mqlake.dispatch.scan import SegmentScan, Want
 from mqlake.formats import consume_queue, index_file, java_string, record, sys_flag

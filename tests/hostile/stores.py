@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mqlake.dispatch.index_entries import IndexFileBuilder
+from mqlake.dispatch.derived.index_entries import IndexFileBuilder
 from mqlake.formats import checkpoint, consume_queue, record, sys_flag
 from mqlake.formats.checkpoint import Checkpoint
 from mqlake.formats.consume_queue import QueueEntry

@@ -10,7 +10,7 @@ import pytest
 
 from mqlake.errors import StoreError
 from mqlake.protocol.codes import ResponseCode
-from mqlake.protocol.replication import NOT_COUNTED, encode_head
+from mqlake.protocol.replication.frames import NOT_COUNTED, encode_head
 from mqlake.replica import replica as module
 from mqlake.store import StoreReader
 from mqlake.store.message_store import MessageStore

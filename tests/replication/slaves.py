@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Self
 
-from mqlake.protocol.replication import HEAD_SIZE, REPORT_SIZE, encode_head, encode_report
+from mqlake.protocol.replication.frames import HEAD_SIZE, REPORT_SIZE, encode_head, encode_report
 from mqlake.replication.ha_connection import HaConnection
 from mqlake.replication.ha_server import HaServer
 from mqlake.replication.slave_log import SlaveLog

@@ -11,7 +11,7 @@ import pytest
 
 from mqlake.errors import MqlakeError
 from mqlake.protocol.codes import RequestCode, ResponseCode
-from mqlake.protocol.replication import NOT_COUNTED
+from mqlake.protocol.replication.frames import NOT_COUNTED
 from mqlake.replication import ha_server
 from mqlake.replication.ha_connection import HaConnection
 from tests.broker.live.observing import change

@@ -13,7 +13,7 @@ from mqlake.formats import record
 from mqlake.protocol.bodies.ha import HaRuntimeInfo
 from mqlake.protocol.body import decode_body
 from mqlake.protocol.codes import RequestCode, ResponseCode
-from mqlake.protocol.replication import encode_head
+from mqlake.protocol.replication.frames import encode_head
 from mqlake.replication.comparison import first_record_size
 from mqlake.store.owned_store import OwnedStore
 from tests import simulated

@@ -13,7 +13,7 @@ import pytest
 
 from mqlake.programs.serve import loop_factory
 from mqlake.protocol.codes import ResponseCode
-from mqlake.protocol.replication import encode_report
+from mqlake.protocol.replication.frames import encode_report
 from mqlake.remoting.tls.client import ClientContexts
 from mqlake.remoting.tls.layer import TlsLayer
 from mqlake.remoting.tls.options import ClientTls, Verify

@@ -14,8 +14,8 @@ from mqlake.errors import FormatError, StoreError, SyncError
 from mqlake.store.append.message import Message
 from mqlake.store.append.put_result import PutError, PutStatus
 from mqlake.store.blocking import BlockingMessageStore
+from mqlake.store.log.pending_sync import PendingSync
 from mqlake.store.message_store import MessageStore
-from mqlake.store.pending_sync import PendingSync
 from mqlake.store.services import Services
 from tests.until import until
 

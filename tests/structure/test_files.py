@@ -13,13 +13,10 @@ LINES = 40
 """A shorter file is part of its importer, if that is the only one and in the same folder."""
 
 FULL = {
-    "client/consumer": 28,
-    "dispatch": 24,
+    "dispatch": 21,
     "dispatch/compiled": 25,
     "formats": 31,
-    "protocol": 24,
     "remoting": 21,
-    "store": 22,
 }
 """How many files are in a folder, if there are more. Lower a number; add none."""
 

@@ -16,8 +16,8 @@ from mqlake.protocol.body import encode_body
 from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.errors import RemotingError
 from mqlake.protocol.headers.admin import CreateTopicHeader, TopicNameHeader
-from mqlake.protocol.logic_queue_plans import LogicQueuePlan, next_block, plan_move, plan_queues
-from mqlake.protocol.logic_queues import is_decided, logical_offset
+from mqlake.protocol.logic_queues.mapping import is_decided, logical_offset
+from mqlake.protocol.logic_queues.plans import LogicQueuePlan, next_block, plan_move, plan_queues
 from mqlake.storage.clock import SystemClock
 
 

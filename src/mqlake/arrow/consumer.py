@@ -11,8 +11,8 @@ from mqlake.arrow.columns import TooLongError, to_columns, warm_up
 from mqlake.arrow.record_run import RecordRun, read_run
 from mqlake.client.consumer.consumed import ConsumedMessage
 from mqlake.client.consumer.group_member import GroupMember
-from mqlake.client.consumer.ownership import Listener
 from mqlake.client.consumer.pulling import DecodedPull
+from mqlake.client.consumer.queues.ownership import Listener
 from mqlake.client.consumer.settings import ConsumerSettings
 from mqlake.client.consumer.subscriptions import SelectedTopic
 from mqlake.client.errors import ClientError

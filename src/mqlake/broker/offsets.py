@@ -25,7 +25,7 @@ from mqlake.protocol.headers.offsets import (
     TimestampHeader,
     UpdateConsumerOffsetHeader,
 )
-from mqlake.protocol.logic_queue_plans import MOST_QUEUES
+from mqlake.protocol.logic_queues.plans import MOST_QUEUES
 from mqlake.protocol.permission import Permission
 from mqlake.remoting.connection import Peer
 from mqlake.remoting.route import Route

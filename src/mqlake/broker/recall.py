@@ -16,9 +16,9 @@ from mqlake.formats.properties import CANCEL, DELIVER_MS, PGROUP, TAGS, UNIQ_KEY
 from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.command import Command, response
 from mqlake.protocol.errors import RemotingError
+from mqlake.protocol.handles.recall import RecallHandle, parse_recall_handle
 from mqlake.protocol.headers.recall import RecallAnswerHeader, RecallHeader
 from mqlake.protocol.permission import Permission
-from mqlake.protocol.recall_handle import RecallHandle, parse_recall_handle
 from mqlake.remoting.connection import Peer
 from mqlake.remoting.route import Route
 from mqlake.store.append.message import Message

@@ -16,7 +16,7 @@ from mqlake.client.errors import NoRouteError
 from mqlake.formats.topic_names import AUTO_CREATE_TOPIC
 from mqlake.protocol.bodies.message_queue import MessageQueue
 from mqlake.protocol.bodies.route import QueueData, TopicRouteData
-from mqlake.protocol.logic_queues import leaders
+from mqlake.protocol.logic_queues.mapping import leaders
 
 READ, WRITE = 4, 2
 """Bits of a topic's permission."""

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from mqlake.dispatch.arrow import to_arrow as to_arrow
     from mqlake.dispatch.batch import Batch as Batch
+    from mqlake.dispatch.derived.index_entries import IndexFileBuilder as IndexFileBuilder
+    from mqlake.dispatch.derived.queue_entries import group as group
     from mqlake.dispatch.gap import Gap as Gap
-    from mqlake.dispatch.index_entries import IndexFileBuilder as IndexFileBuilder
-    from mqlake.dispatch.queue_entries import group as group
     from mqlake.dispatch.scan import SegmentScan as SegmentScan
     from mqlake.dispatch.scan import Want as Want
 else:
@@ -26,8 +26,8 @@ else:
             "to_arrow": "arrow",
             "Batch": "batch",
             "Gap": "gap",
-            "IndexFileBuilder": "index_entries",
-            "group": "queue_entries",
+            "IndexFileBuilder": "derived.index_entries",
+            "group": "derived.queue_entries",
             "SegmentScan": "scan",
             "Want": "scan",
         },

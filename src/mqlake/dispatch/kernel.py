@@ -73,7 +73,7 @@ class Kernel(Protocol):
         ...
 
     def group(self, records: RecordColumns, queues: int) -> tuple[Bytes, Longs, Longs]:
-        """Return consume-queue entries by queue: see `mqlake.dispatch.queue_entries.group`."""
+        """Return consume-queue entries by queue: see `dispatch.derived.queue_entries.group`."""
         ...
 
     def follow(
@@ -125,7 +125,7 @@ class Kernel(Protocol):
         ...
 
     def relink(self, buffer: Bytes, slots: int, count: int) -> tuple[int, int, int, int, int]:
-        """Return the fields of `mqlake.dispatch.index_entries.Relinked`."""
+        """Return the fields of `mqlake.dispatch.derived.index_entries.Relinked`."""
         ...
 
     def values(self, batch: Batch, chosen: int, times: Times) -> Values:

@@ -8,18 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from mqlake.dispatch import (
-    adjacent,
-    decode,
-    digest,
-    encode,
-    index_entries,
-    kernel,
-    plain_put,
-    queue_entries,
-    queue_read,
-)
+from mqlake.dispatch import adjacent, decode, digest, encode, kernel, plain_put, queue_read
 from mqlake.dispatch.batch import Batch
+from mqlake.dispatch.derived import index_entries, queue_entries
 from mqlake.dispatch.scan import SegmentScan
 from mqlake.formats import consume_queue, record
 from mqlake.formats.consume_queue import QueueEntry

@@ -13,7 +13,7 @@ from struct import Struct
 from mqlake.errors import StoreError
 from mqlake.formats import record
 from mqlake.formats.sys_flag import BORN_HOST_V6, STORE_HOST_V6
-from mqlake.protocol.replication import Piece
+from mqlake.protocol.replication.frames import Piece
 from mqlake.replication.master_log import MasterLog
 from mqlake.store.port import LogCopying
 

@@ -10,7 +10,7 @@ import logging
 from collections.abc import Callable, Sequence
 
 from mqlake.errors import FormatError, StoreError
-from mqlake.protocol.replication import NOT_COUNTED, ReportReader, encode_head
+from mqlake.protocol.replication.frames import NOT_COUNTED, ReportReader, encode_head
 from mqlake.remoting.memory_budget import MemoryBudget
 from mqlake.replication.rate import TransferRate
 from mqlake.replication.settings import ReplicationSettings

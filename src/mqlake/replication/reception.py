@@ -11,7 +11,13 @@ from collections.abc import Awaitable, Callable, Iterator
 from time import perf_counter
 
 from mqlake.errors import MqlakeError, StoreError
-from mqlake.protocol.replication import NOT_COUNTED, MasterFrameReader, Piece, encode_report, joined
+from mqlake.protocol.replication.frames import (
+    NOT_COUNTED,
+    MasterFrameReader,
+    Piece,
+    encode_report,
+    joined,
+)
 from mqlake.remoting.tls.client import ClientContexts
 from mqlake.remoting.tls.options import ClientTls
 from mqlake.replication.comparison import Begin, BeginOtherwiseError, Comparison

@@ -22,7 +22,7 @@ from mqlake.formats.incarnations import EndedIncarnations
 from mqlake.protocol.body import decode_body, quoted_keys
 from mqlake.protocol.command import Body
 from mqlake.protocol.errors import BodyError
-from mqlake.protocol.logic_queue_plans import MOST_QUEUES
+from mqlake.protocol.logic_queues.plans import MOST_QUEUES
 from mqlake.remoting.slices import Job
 
 T = TypeVar("T")

@@ -17,9 +17,9 @@ from mqlake.formats.dialect import Dialect
 from mqlake.storage.owner_lock import LOCK_NAME
 from mqlake.storage.protocol import Directory
 from mqlake.store.config.config_files import read_config
-from mqlake.store.detect import Detected, detect
 from mqlake.store.incarnations.evidence import existing_topics
 from mqlake.store.incarnations.table import Incarnations, find_incarnations
+from mqlake.store.index.detect import Detected, detect
 from mqlake.store.index.found_entries import Undispatched
 from mqlake.store.index.index_files import IndexFiles
 from mqlake.store.log import segments

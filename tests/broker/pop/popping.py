@@ -9,6 +9,7 @@ from mqlake.formats import record
 from mqlake.formats.record import Record
 from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.command import Command, request
+from mqlake.protocol.handles.receipts import Receipt
 from mqlake.protocol.headers.pop import (
     AckHeader,
     ChangeInvisibleTimeHeader,
@@ -17,7 +18,6 @@ from mqlake.protocol.headers.pop import (
     PopAnswerHeader,
     PopHeader,
 )
-from mqlake.protocol.receipts import Receipt
 from mqlake.protocol.retry_topics import mark_of
 from tests import simulated
 from tests.broker.running import PATIENCE, Running, to

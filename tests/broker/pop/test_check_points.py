@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from mqlake.broker.pop.check_points import Ack, CheckPoint, Key, ack_message, point_message
 from mqlake.protocol.body import decode_body
 from mqlake.protocol.errors import RemotingError
-from mqlake.protocol.receipts import PopInfo, Receipt, parse_receipt
+from mqlake.protocol.handles.receipts import PopInfo, Receipt, parse_receipt
 from mqlake.protocol.retry_topics import mark_of, marked, normal_topic, retry_topic
 
 KEY = Key("T", "G", 3, 100, 1_700_000_000_000)

@@ -12,9 +12,9 @@ from mqlake.errors import DiskError
 from mqlake.formats.properties import CANCEL, DELIVER_MS, UNIQ_KEY, encode_pairs
 from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.command import Command
+from mqlake.protocol.handles.recall import RecallHandle, parse_recall_handle
 from mqlake.protocol.headers.recall import RecallAnswerHeader, RecallHeader
 from mqlake.protocol.headers.send import SendMessageResponseHeader
-from mqlake.protocol.recall_handle import RecallHandle, parse_recall_handle
 from mqlake.testing.advanced_clock import AdvancedClock
 from tests import simulated
 from tests.broker.running import Running, running, to

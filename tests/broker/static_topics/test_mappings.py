@@ -12,7 +12,7 @@ from mqlake.protocol.bodies.static_topics import decode_mapped_topic
 from mqlake.protocol.body import encode_unquoted
 from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.headers.admin import CreateTopicHeader, TopicNameHeader
-from mqlake.protocol.logic_queues import MAX_STRETCHES
+from mqlake.protocol.logic_queues.mapping import MAX_STRETCHES
 from tests import simulated
 from tests.broker.running import Running, running
 from tests.broker.static_topics.pairs import (

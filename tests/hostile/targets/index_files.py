@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mqlake.dispatch.index_entries import IndexFileBuilder, lookup_many, relink
+from mqlake.dispatch.derived.index_entries import IndexFileBuilder, lookup_many, relink
 from mqlake.dispatch.kernel import Kernel, load
 from mqlake.errors import FormatError
 from mqlake.formats import index_file

@@ -12,7 +12,7 @@ import pytest
 from mqlake.broker.settings import make_broker_settings
 from mqlake.errors import MqlakeError
 from mqlake.formats.epoch_file import Epoch
-from mqlake.protocol.auto_switch import (
+from mqlake.protocol.replication.auto_switch import (
     Handshake,
     HandshakeAnswer,
     encode_answer,

@@ -7,7 +7,7 @@ import random
 from collections.abc import Sequence
 from contextlib import suppress
 
-from mqlake.protocol.replication import encode_report
+from mqlake.protocol.replication.frames import encode_report
 from tests.simulation.group.node import HA_PORT, Node
 from tests.simulation.group.plan import NETWORK, POWER
 from tests.simulation.group.roles import ByHand, Led, Roles

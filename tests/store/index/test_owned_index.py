@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mqlake.dispatch.index_entries import IndexFileBuilder
+from mqlake.dispatch.derived.index_entries import IndexFileBuilder
 from mqlake.errors import DiskError, FormatError
 from mqlake.formats import index_file
 from mqlake.formats.java_string import index_key_hash

@@ -26,7 +26,7 @@ from mqlake.protocol.headers.offsets import (
     TimestampHeader,
     UpdateConsumerOffsetHeader,
 )
-from mqlake.protocol.logic_queues import (
+from mqlake.protocol.logic_queues.mapping import (
     Stretches,
     answered_offset,
     is_decided,

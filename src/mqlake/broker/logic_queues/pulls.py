@@ -29,7 +29,7 @@ from mqlake.protocol.headers.pull import (
     PullAnswerHeader,
     PullHeader,
 )
-from mqlake.protocol.logic_queues import (
+from mqlake.protocol.logic_queues.mapping import (
     first_stretch,
     is_ended,
     last_known_offset,

@@ -17,7 +17,7 @@ from mqlake.broker.state.static_topics import LogicQueue
 from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.command import Command, response
 from mqlake.protocol.headers.send import SendMessageHeader, SendMessageHeaderV2
-from mqlake.protocol.logic_queues import answered_offset
+from mqlake.protocol.logic_queues.mapping import answered_offset
 from mqlake.remoting.connection import Peer
 from mqlake.remoting.route import Answer, Handler
 

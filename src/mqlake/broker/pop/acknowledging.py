@@ -20,12 +20,12 @@ from mqlake.protocol.bodies.pop import BatchAck, BatchAcks
 from mqlake.protocol.codes import ResponseCode
 from mqlake.protocol.command import Command, response
 from mqlake.protocol.errors import RemotingError
+from mqlake.protocol.handles.receipts import Receipt, check_receipt, parse_receipt
 from mqlake.protocol.headers.pop import (
     AckHeader,
     ChangeInvisibleTimeAnswerHeader,
     ChangeInvisibleTimeHeader,
 )
-from mqlake.protocol.receipts import Receipt, check_receipt, parse_receipt
 from mqlake.protocol.retry_topics import marked
 from mqlake.remoting.connection import Peer
 from mqlake.remoting.slices import Job, run_at_once

@@ -16,7 +16,7 @@ from mqlake.formats.config import ConsumerOrderInfos
 from mqlake.formats.config.consumer_order_info import OrderInfo
 from mqlake.protocol.codes import ResponseCode
 from mqlake.protocol.errors import RemotingError
-from mqlake.protocol.receipts import PopInfo
+from mqlake.protocol.handles.receipts import PopInfo
 from mqlake.remoting.slices import Job
 
 _FORGET_AFTER = 24 * 60 * 60 * 1000

@@ -24,8 +24,8 @@ from mqlake.formats.properties import MAX_LENGTH
 from mqlake.formats.property_edits import edit
 from mqlake.formats.record import QUEUE_OFFSET_AT
 from mqlake.protocol.errors import RemotingError
+from mqlake.protocol.handles.receipts import ORDERED, PopInfo, Receipt
 from mqlake.protocol.naming import RETRY_PREFIX
-from mqlake.protocol.receipts import ORDERED, PopInfo, Receipt
 from mqlake.protocol.retry_topics import mark_of
 from mqlake.remoting.slices import Job
 from mqlake.store.port import LiveGetResult

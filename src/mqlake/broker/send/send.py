@@ -33,9 +33,9 @@ from mqlake.protocol import naming
 from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.command import Command, Serialization, response
 from mqlake.protocol.errors import RemotingError
+from mqlake.protocol.handles.recall import RecallHandle
 from mqlake.protocol.headers.send import SendMessageHeader, SendMessageHeaderV2
 from mqlake.protocol.permission import Permission
-from mqlake.protocol.recall_handle import RecallHandle
 from mqlake.protocol.unique_keys import UniqueKeys
 from mqlake.remoting.connection import Peer
 from mqlake.remoting.rewritten import Rewritten

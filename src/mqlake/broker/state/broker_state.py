@@ -32,7 +32,7 @@ from mqlake.broker.state.stats import LOOK, Stats
 from mqlake.broker.state.topics import BrokerTopics
 from mqlake.protocol.codes import RequestCode
 from mqlake.protocol.command import Body
-from mqlake.protocol.logic_queue_plans import MOST_QUEUES
+from mqlake.protocol.logic_queues.plans import MOST_QUEUES
 from mqlake.remoting.quotas.quotas import Quotas
 from mqlake.remoting.shares import Shares
 from mqlake.remoting.slices import Job

@@ -17,7 +17,7 @@ from mqlake.formats.config.subscription_group import SubscriptionGroup
 from mqlake.protocol import naming
 from mqlake.protocol.codes import ResponseCode
 from mqlake.protocol.errors import RemotingError
-from mqlake.protocol.logic_queue_plans import MOST_QUEUES
+from mqlake.protocol.logic_queues.plans import MOST_QUEUES
 from mqlake.remoting.slices import Job
 from mqlake.store.config.config_entries import GroupTable
 from mqlake.store.live_settings import Current

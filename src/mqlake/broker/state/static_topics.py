@@ -14,7 +14,7 @@ from mqlake.formats.config.topic_queue_mapping import LogicQueueMappingItem, Top
 from mqlake.protocol.bodies.route import TopicQueueMappingInfo
 from mqlake.protocol.codes import ResponseCode
 from mqlake.protocol.errors import RemotingError
-from mqlake.protocol.logic_queues import (
+from mqlake.protocol.logic_queues.mapping import (
     Stretches,
     change_fault,
     led_queues,

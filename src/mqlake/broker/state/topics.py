@@ -21,7 +21,7 @@ from mqlake.formats.topic_names import HALF_TOPIC, OP_TOPIC, TIMER_TOPIC
 from mqlake.protocol import naming
 from mqlake.protocol.codes import ResponseCode
 from mqlake.protocol.errors import RemotingError
-from mqlake.protocol.logic_queue_plans import MOST_QUEUES
+from mqlake.protocol.logic_queues.plans import MOST_QUEUES
 from mqlake.remoting.slices import Job, sort
 from mqlake.store.config.config_entries import TopicTable
 from mqlake.store.live_settings import Current

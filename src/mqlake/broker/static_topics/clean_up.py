@@ -19,7 +19,7 @@ from mqlake.protocol.bodies.stats import TopicOffset, TopicStats
 from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.errors import RemotingError
 from mqlake.protocol.headers.admin import TopicNameHeader
-from mqlake.protocol.logic_queues import (
+from mqlake.protocol.logic_queues.mapping import (
     MAX_STRETCHES,
     Stretches,
     is_decided,

@@ -29,7 +29,7 @@ from mqlake.protocol.headers.offsets import (
 )
 from mqlake.protocol.headers.pull import COMMITS_OFFSET, PullAnswerHeader, PullHeader
 from mqlake.protocol.headers.send import SendBackHeader
-from mqlake.protocol.logic_queues import is_logical
+from mqlake.protocol.logic_queues.mapping import is_logical
 from mqlake.protocol.namespace import Namespace
 from mqlake.remoting.errors import ConnectionFailedError
 

@@ -12,9 +12,9 @@ from collections.abc import Awaitable, Callable
 from mqlake.client.consumer.consume_trace import ConsumeTrace
 from mqlake.client.consumer.consumed import ConsumedMessage
 from mqlake.client.consumer.inbox import Inbox, InboxQueue
-from mqlake.client.consumer.ownership import Ownership
-from mqlake.client.consumer.popping import Popping
+from mqlake.client.consumer.pop.popping import Popping
 from mqlake.client.consumer.queue_messages import QueueMessages
+from mqlake.client.consumer.queues.ownership import Ownership
 from mqlake.client.consumer.settings import ConsumerSettings
 from mqlake.client.consumer.statistics import Statistics
 from mqlake.client.trace.records import ConsumeOutcome

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, Self
 from mqlake.client.closing import Closing
 from mqlake.client.consumer.consumed import ConsumedMessage
 from mqlake.client.consumer.finishing import Finishing
-from mqlake.client.consumer.locks import INTERVAL
 from mqlake.client.consumer.operator_answers import ConsumerOperatorAnswers
-from mqlake.client.consumer.ownership import Listener, Ownership
 from mqlake.client.consumer.parts import make_parts
 from mqlake.client.consumer.pulling import DecodedPull
 from mqlake.client.consumer.queue_messages import QueueMessages
+from mqlake.client.consumer.queues.locks import INTERVAL
+from mqlake.client.consumer.queues.ownership import Listener, Ownership
 from mqlake.client.consumer.settings import ConsumerSettings
 from mqlake.client.consumer.statistics import Statistics
 from mqlake.client.consumer.subscriptions import ALL, SelectedTopic

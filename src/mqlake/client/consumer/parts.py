@@ -11,13 +11,13 @@ from mqlake.client.consumer.broker_calls import BrokerCalls
 from mqlake.client.consumer.consume_trace import ConsumeTrace
 from mqlake.client.consumer.consumed import Finisher
 from mqlake.client.consumer.inbox import Inbox, InboxQueue
-from mqlake.client.consumer.lock_calls import LockCalls
-from mqlake.client.consumer.locks import Locks
 from mqlake.client.consumer.offsets import BrokerOffsets, Offsets
-from mqlake.client.consumer.pop_calls import PopCalls
-from mqlake.client.consumer.popping import Popping
+from mqlake.client.consumer.pop.calls import PopCalls
+from mqlake.client.consumer.pop.popping import Popping
 from mqlake.client.consumer.pulling import Decode, Pulling
 from mqlake.client.consumer.queue_messages import QueueMessages
+from mqlake.client.consumer.queues.lock_calls import LockCalls
+from mqlake.client.consumer.queues.locks import Locks
 from mqlake.client.consumer.settings import ConsumerSettings
 from mqlake.client.consumer.statistics import Statistics
 from mqlake.client.consumer.subscriptions import SelectedTopic

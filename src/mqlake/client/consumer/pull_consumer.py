@@ -9,10 +9,10 @@ from typing import Self
 from mqlake.client.consumer.broker_calls import BrokerCalls
 from mqlake.client.consumer.consumed import ConsumedMessage
 from mqlake.client.consumer.inbox import Inbox
-from mqlake.client.consumer.locks import FOREVER
 from mqlake.client.consumer.offsets import BrokerOffsets, NoOffsets, Offsets
 from mqlake.client.consumer.pulling import DecodedPull, Pulling, log_failure
 from mqlake.client.consumer.queue_messages import QueueMessages
+from mqlake.client.consumer.queues.locks import FOREVER
 from mqlake.client.consumer.settings import ConsumerSettings
 from mqlake.client.consumer.statistics import Statistics
 from mqlake.client.consumer.subscriptions import ALL, SelectedTopic

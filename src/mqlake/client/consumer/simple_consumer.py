@@ -13,7 +13,7 @@ from itertools import count
 from typing import Self
 
 from mqlake.client.cluster import MASTER
-from mqlake.client.consumer.pop_calls import PopCalls, PopWish
+from mqlake.client.consumer.pop.calls import PopCalls, PopWish
 from mqlake.client.consumer.subscriptions import ALL, SelectedTopic
 from mqlake.client.errors import ClientError, ClosedError, NoRouteError
 from mqlake.client.identity import DEFAULT_INSTANCE
@@ -22,9 +22,9 @@ from mqlake.client.message import ReceivedMessage
 from mqlake.client.routes import TopicRoute
 from mqlake.errors import MqlakeError
 from mqlake.protocol.bodies.message_queue import MessageQueue
+from mqlake.protocol.handles.receipts import Receipt
 from mqlake.protocol.namespace import Namespace
 from mqlake.protocol.naming import group_fault
-from mqlake.protocol.receipts import Receipt
 from mqlake.protocol.signature import Credentials
 from mqlake.protocol.strategies import ALL_QUEUES
 from mqlake.remoting.tls.options import ClientTls

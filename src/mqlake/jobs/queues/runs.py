@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from mqlake.dispatch.batch import Batch
-from mqlake.dispatch.queue_entries import group
+from mqlake.dispatch.derived.queue_entries import group
 from mqlake.dispatch.queue_table import QueueTable
 from mqlake.formats.consume_queue import ENTRY_SIZE
 from mqlake.formats.file_name import check_topic_name

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from mqlake.dispatch.index_entries import check_sizes
+from mqlake.dispatch.derived.index_entries import check_sizes
 from mqlake.errors import FormatError
 from mqlake.formats import consume_queue, index_file
 from mqlake.formats.consume_queue import DEFAULT_DELAY_LEVELS

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import msgspec
 
-from mqlake.dispatch.index_entries import IndexFileBuilder
+from mqlake.dispatch.derived.index_entries import IndexFileBuilder
 from mqlake.formats.file_name import index_name
 from mqlake.formats.index_file import IndexHeader
 from mqlake.jobs.disk_faults import reports_disk_faults

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mqlake.dispatch.batch import Batch
+from mqlake.dispatch.derived.index_entries import relink
 from mqlake.dispatch.gap import Gap
-from mqlake.dispatch.index_entries import relink
 from mqlake.formats import index_file
 from mqlake.formats.damage import Damage
 from mqlake.formats.index_file import ENTRY_SIZE, IndexHeader

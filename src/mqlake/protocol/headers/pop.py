@@ -47,7 +47,7 @@ class PeekHeader(Header):
 
 
 class PopAnswerHeader(Header):
-    """What was popped; `mqlake.protocol.receipts` has the texts.
+    """What was popped; `mqlake.protocol.handles.receipts` has the texts.
 
     Attributes:
         revive_qid: queue of the revive topic, 999 for an ordered pop.

@@ -9,7 +9,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Sequence
 
-from mqlake.protocol.auto_switch import (
+from mqlake.protocol.replication.auto_switch import (
     Handshake,
     HandshakeAnswer,
     SlaveReader,

@@ -11,14 +11,14 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 
 from mqlake.errors import FormatError, MqlakeError
 from mqlake.formats.epoch_file import Epoch
-from mqlake.protocol.auto_switch import (
+from mqlake.protocol.replication.auto_switch import (
     Handshake,
     HandshakeAnswer,
     MasterReader,
     encode_handshake,
     encode_report,
 )
-from mqlake.protocol.replication import Piece
+from mqlake.protocol.replication.frames import Piece
 from mqlake.remoting.tls.options import ClientTls
 from mqlake.replication.auto_switch.group import Group
 from mqlake.replication.comparison import Begin, Comparison, DivergedError

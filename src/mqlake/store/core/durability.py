@@ -18,7 +18,7 @@ from mqlake.store.core.health import Health
 from mqlake.store.core.live_files import LiveFiles
 from mqlake.store.core.ticks import Ticks
 from mqlake.store.live_settings import Current
-from mqlake.store.pending_sync import PendingSync
+from mqlake.store.log.pending_sync import PendingSync
 from mqlake.store.recovery.checkpoint_file import CheckpointFile, Reached, reached
 from mqlake.store.services import Job, Service
 from mqlake.store.settings import FlushDiskType, StoreSettings

@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
 from mqlake.dispatch.batch import Ints, Longs
-from mqlake.dispatch.index_entries import check_sizes
+from mqlake.dispatch.derived.index_entries import check_sizes
 from mqlake.errors import DiskError
 from mqlake.formats import index_file
 from mqlake.formats.file_name import index_name, parse_index_name
@@ -21,7 +21,7 @@ from mqlake.storage.protocol import OwnedDirectory
 from mqlake.store.index.index_files import DIRECTORY, IndexFile, IndexFiles
 from mqlake.store.index.index_sizes import Sizes
 from mqlake.store.index.owned_index_file import IndexTail, OwnedIndexFile
-from mqlake.store.pending_sync import PendingSync
+from mqlake.store.log.pending_sync import PendingSync
 
 _EMPTY = IndexHeader(0, 0, 0, 0, 0, 1)
 

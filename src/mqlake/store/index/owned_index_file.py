@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from mqlake.dispatch.batch import Ints, Longs
-from mqlake.dispatch.index_entries import IndexInserter
+from mqlake.dispatch.derived.index_entries import IndexInserter
 from mqlake.formats import index_file
 from mqlake.formats.index_file import ENTRY_SIZE, HEADER_SIZE, IndexHeader
 from mqlake.storage.protocol import WritableFile

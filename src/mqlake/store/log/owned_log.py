@@ -16,8 +16,8 @@ from mqlake.formats.file_name import segment_name
 from mqlake.storage.protocol import OwnedDirectory, ReadableFile, WritableFile
 from mqlake.store.log.end_readahead import EndReadahead
 from mqlake.store.log.owned_segment_files import OwnedSegmentFiles
+from mqlake.store.log.pending_sync import PendingSync
 from mqlake.store.log.segments import CommitLog, Segment, find_segments
-from mqlake.store.pending_sync import PendingSync
 
 # Room is reserved ahead, so that most records need not check for it.
 _RESERVE_AHEAD = 1 << 20

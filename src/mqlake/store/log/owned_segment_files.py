@@ -14,8 +14,8 @@ from mqlake.errors import DiskError, SyncError
 from mqlake.formats.file_name import parse_segment_name, segment_name
 from mqlake.metrics.histogram import Histogram
 from mqlake.storage.protocol import OwnedDirectory, WritableFile
+from mqlake.store.log.pending_sync import PendingSync
 from mqlake.store.log.segments import DIRECTORY, Segment
-from mqlake.store.pending_sync import PendingSync
 
 _ZERO_STEP = 1 << 20
 # Upper bounds of the histogram of syncs, in seconds.

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from mqlake.errors import DiskError, SyncError
 from mqlake.storage.durable import parent
 from mqlake.storage.protocol import Buffer, OwnedDirectory, WritableFile
-from mqlake.store.pending_sync import PendingSync
+from mqlake.store.log.pending_sync import PendingSync
 from mqlake.store.queues.queue_kind import BATCH, SIMPLE, QueueKind
 
 _MOST_OPEN = 4096

@@ -11,9 +11,9 @@ from mqlake.formats.dialect import Dialect
 from mqlake.formats.file_name import parse_index_name, parse_segment_name
 from mqlake.formats.record import FRAME_SIZE
 from mqlake.storage.protocol import Directory
-from mqlake.store.detect import detect
 from mqlake.store.incarnations.table import FoundIncarnations, find_incarnations
 from mqlake.store.index import index_files
+from mqlake.store.index.detect import detect
 from mqlake.store.index.index_files import IndexFiles
 from mqlake.store.log.scan import head_at
 from mqlake.store.log.segments import CommitLog

@@ -15,8 +15,8 @@ from mqlake.storage.protocol import OwnedDirectory
 from mqlake.store.live_settings import Current
 from mqlake.store.log.cut_off import remove_expired
 from mqlake.store.log.owned_log import OwnedCommitLog
+from mqlake.store.log.pending_sync import PendingSync
 from mqlake.store.log.segments import DIRECTORY
-from mqlake.store.pending_sync import PendingSync
 from mqlake.store.retention.plan import (
     Moment,
     SegmentFile,

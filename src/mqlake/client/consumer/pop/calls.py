@@ -18,6 +18,7 @@ from mqlake.protocol.bodies.message_queue import MessageQueue
 from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.command import Command, request
 from mqlake.protocol.errors import RemotingError
+from mqlake.protocol.handles.receipts import Receipt, parse_receipt
 from mqlake.protocol.header import Header
 from mqlake.protocol.headers.pop import (
     AckHeader,
@@ -26,7 +27,6 @@ from mqlake.protocol.headers.pop import (
     PopAnswerHeader,
     PopHeader,
 )
-from mqlake.protocol.receipts import Receipt, parse_receipt
 from mqlake.protocol.retry_topics import mark_of, marked, normal_topic
 from mqlake.storage.clock import SystemClock
 

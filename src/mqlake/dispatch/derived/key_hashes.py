@@ -14,7 +14,7 @@ _MAX_INT = 0x7FFFFFFF
 def key_hashes(texts: Sequence[str]) -> Ints:
     """Return i4[n], the hash that index files keep of each text such as `topic#key`.
 
-    For `mqlake.dispatch.index_entries.lookup_many`. The hash of the units u is the sum of
+    For `mqlake.dispatch.derived.index_entries.lookup_many`. The hash of the units u is the sum of
     u[i] * 31^(n-1-i) modulo 2^32: a difference of running sums, which may wrap.
     """
     data = "".join(texts).encode("utf-16-le", "surrogatepass")

@@ -9,8 +9,8 @@ import pytest
 
 from mqlake.errors import FormatError
 from mqlake.protocol.bodies.static_topics import MappedTopic
-from mqlake.protocol.logic_queue_plans import LogicQueuePlan, next_block, plan_move, plan_queues
-from mqlake.protocol.logic_queues import mapping_fault
+from mqlake.protocol.logic_queues.mapping import mapping_fault
+from mqlake.protocol.logic_queues.plans import LogicQueuePlan, next_block, plan_move, plan_queues
 
 NOW = 1_700_000_000_000
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mqlake.errors import DiskError, SyncError
-from mqlake.store.pending_sync import PendingSync
+from mqlake.store.log.pending_sync import PendingSync
 from tests.crash.disk import RecordedDisk
 
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mqlake.dispatch.key_hashes import key_hashes
+from mqlake.dispatch.derived.key_hashes import key_hashes
 from mqlake.formats.java_string import index_key_hash
 
 ANY_TEXT = st.text(st.characters(exclude_categories=[]), max_size=40)

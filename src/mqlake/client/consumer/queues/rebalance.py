@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable
 
-from mqlake.client.consumer.assignment import AssignmentUnsupportedError, assignments_of
+from mqlake.client.consumer.queues.assignment import AssignmentUnsupportedError, assignments_of
 from mqlake.client.consumer.settings import ConsumerSettings
 from mqlake.client.errors import NoRouteError
 from mqlake.client.instance import ClientInstance

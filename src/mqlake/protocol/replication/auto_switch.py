@@ -13,7 +13,7 @@ from typing import NamedTuple
 from mqlake.errors import FormatError
 from mqlake.formats import epoch_file
 from mqlake.formats.epoch_file import Epoch
-from mqlake.protocol.replication import LONGEST_BODY, Piece
+from mqlake.protocol.replication.frames import LONGEST_BODY, Piece
 
 _STATE = Struct(">i")
 _HANDSHAKE = Struct(

@@ -11,11 +11,11 @@ from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, 
 from collections.abc import Set as AbstractSet
 
 from mqlake.client.consumer.consumed import ConsumedMessage
-from mqlake.client.consumer.locks import FOREVER, LIFE
 from mqlake.client.consumer.parts import ConsumerParts
 from mqlake.client.consumer.pulling import log_failure
 from mqlake.client.consumer.queue_messages import QueueMessages
-from mqlake.client.consumer.rebalance import Share, share_of
+from mqlake.client.consumer.queues.locks import FOREVER, LIFE
+from mqlake.client.consumer.queues.rebalance import Share, share_of
 from mqlake.client.consumer.subscriptions import ALL, SelectedTopic
 from mqlake.errors import MqlakeError
 from mqlake.formats.topic_names import RETRY_PREFIX

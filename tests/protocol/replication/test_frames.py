@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mqlake.errors import FormatError
-from mqlake.protocol.replication import (
+from mqlake.protocol.replication.frames import (
     HEAD_SIZE,
     LONGEST_BODY,
     NOT_COUNTED,

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from mqlake.client.consumer.consumed import ConsumedMessage
 from mqlake.protocol.bodies.message_queue import MessageQueue
-from mqlake.protocol.receipts import Receipt
+from mqlake.protocol.handles.receipts import Receipt
 
 
 class Popped(NamedTuple):

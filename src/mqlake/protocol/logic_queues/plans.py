@@ -14,7 +14,7 @@ from mqlake.errors import FormatError
 from mqlake.formats.config.topic_queue_mapping import LogicQueueMappingItem, TopicQueueMapping
 from mqlake.formats.config.topics import Topic
 from mqlake.protocol.bodies.static_topics import MappedTopic
-from mqlake.protocol.logic_queues import Stretches, mapping_fault
+from mqlake.protocol.logic_queues.mapping import Stretches, mapping_fault
 
 MOST_QUEUES = 65_535
 """The maximum number of queues of a topic; a broker's settings may only allow fewer."""

@@ -5,7 +5,7 @@ import random
 import numpy as np
 import pytest
 
-from mqlake.dispatch.index_entries import IndexFileBuilder, Relinked, lookup_many, relink
+from mqlake.dispatch.derived.index_entries import IndexFileBuilder, Relinked, lookup_many, relink
 from mqlake.dispatch.kernel import Kernel, load
 from mqlake.errors import FormatError
 from mqlake.formats import index_file

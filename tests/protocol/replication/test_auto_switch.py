@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from mqlake.errors import FormatError
 from mqlake.formats.epoch_file import Epoch
-from mqlake.protocol.auto_switch import (
+from mqlake.protocol.replication.auto_switch import (
     EpochPiece,
     Handshake,
     HandshakeAnswer,
@@ -19,7 +19,7 @@ from mqlake.protocol.auto_switch import (
     encode_head,
     encode_report,
 )
-from tests.protocol.test_replication import BODIES, OFFSETS, cut
+from tests.protocol.replication.test_frames import BODIES, OFFSETS, cut
 
 EPOCHS = (Epoch(1, 0), Epoch(3, 700))
 

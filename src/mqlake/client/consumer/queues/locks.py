@@ -9,8 +9,8 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable, Sequence
 
-from mqlake.client.consumer.lock_calls import LockCalls
 from mqlake.client.consumer.queue_messages import QueueMessages
+from mqlake.client.consumer.queues.lock_calls import LockCalls
 from mqlake.errors import MqlakeError
 from mqlake.protocol.bodies.message_queue import MessageQueue
 

@@ -13,8 +13,8 @@ from collections.abc import Callable, Collection, Mapping
 from mqlake.client.consumer.broker_calls import BrokerCalls
 from mqlake.client.consumer.consume_trace import ConsumeTrace
 from mqlake.client.consumer.consumed import ConsumedMessage, Finisher
-from mqlake.client.consumer.pop_calls import PopCalls, PopWish
-from mqlake.client.consumer.popped_messages import Popped, PoppedMessages
+from mqlake.client.consumer.pop.calls import PopCalls, PopWish
+from mqlake.client.consumer.pop.popped_messages import Popped, PoppedMessages
 from mqlake.client.consumer.settings import ConsumerSettings
 from mqlake.client.consumer.statistics import Statistics
 from mqlake.client.consumer.subscriptions import SelectedTopic

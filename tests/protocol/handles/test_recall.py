@@ -8,7 +8,7 @@ import pytest
 
 from mqlake.protocol.codes import ResponseCode
 from mqlake.protocol.errors import RemotingError
-from mqlake.protocol.recall_handle import RecallHandle, parse_recall_handle
+from mqlake.protocol.handles.recall import RecallHandle, parse_recall_handle
 
 HANDLE = RecallHandle("Orders", "broker-a", 1_700_000_000_001, "7F000001ABCD")
 

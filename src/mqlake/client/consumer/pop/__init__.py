@@ -1,0 +1,1 @@
+"""Pop messages, and acknowledge them or change their invisible time."""

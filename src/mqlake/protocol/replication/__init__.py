@@ -1,0 +1,1 @@
+"""The log between masters and slaves, without I/O (docs/formats/replication.md)."""
