@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
-from threading import Thread
+from threading import Semaphore, Thread
 
 _BLOCK = 1 << 16
 _AHEAD = 4
@@ -23,7 +23,8 @@ class Lines:
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor, self._loop = descriptor, asyncio.get_running_loop()
-        self._blocks: asyncio.Queue[bytes | OSError] = asyncio.Queue(_AHEAD)
+        self._blocks: asyncio.Queue[bytes | OSError] = asyncio.Queue()
+        self._room = Semaphore(_AHEAD)
         self._lines: deque[bytes] = deque()
         self._rest, self._is_over = b"", False
         Thread(target=self._read, name="lines", daemon=True).start()
@@ -36,7 +37,9 @@ class Lines:
             OSError: the lines cannot be read.
         """
         while not self._lines and not self._is_over:
-            self._take(await self._blocks.get())
+            block = await self._blocks.get()
+            self._room.release()
+            self._take(block)
         return [self._lines.popleft() for _ in range(min(most, len(self._lines)))]
 
     def _take(self, block: bytes | OSError) -> None:
@@ -57,11 +60,10 @@ class Lines:
                 block = os.read(self._descriptor, _BLOCK)
             except OSError as error:
                 block = error
-            hand_over = self._blocks.put(block)
+            self._room.acquire()
             try:
-                asyncio.run_coroutine_threadsafe(hand_over, self._loop).result()
-            except RuntimeError:  # The loop is closed. A coroutine left open would warn on stderr.
-                hand_over.close()
+                self._loop.call_soon_threadsafe(self._blocks.put_nowait, block)
+            except RuntimeError:  # The loop is closed: the program ends.
                 return
 
 
