@@ -12,12 +12,12 @@ from mqlake.arrow import columns
 from mqlake.arrow.columns import TooLongError, to_columns
 from mqlake.arrow.record_run import RecordRun, read_run
 from mqlake.client import ReceivedMessage
-from mqlake.client.bodies import compress
 from mqlake.client.consumer.subscriptions import ALL, SelectedTopic
 from mqlake.client.received import decode_messages, decode_run
 from mqlake.errors import FormatError
 from mqlake.formats import record
 from mqlake.protocol.bodies.message_queue import MessageQueue
+from mqlake.protocol.messages.body_compression import compress
 from mqlake.protocol.namespace import Namespace
 
 QUEUE = MessageQueue("orders", "a", 3)

@@ -12,7 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mqlake.client import Message, MessageQueue, NoRouteError, Sql
-from mqlake.client.bodies import compress, decompress
 from mqlake.client.consumer.consumed import ConsumedMessage
 from mqlake.client.consumer.inbox import Inbox
 from mqlake.client.consumer.local_offsets import LocalOffsets
@@ -32,6 +31,7 @@ from mqlake.formats.message_id import UniqueKey
 from mqlake.formats.properties import UNIQ_KEY, decode_properties
 from mqlake.formats.sys_flag import COMPRESSED, COMPRESSION_LZ4, COMPRESSION_ZLIB
 from mqlake.protocol.bodies.route import BrokerData, QueueData, TopicRouteData
+from mqlake.protocol.messages.body_compression import compress, decompress
 from mqlake.protocol.unique_keys import UniqueKeys
 from mqlake.storage.clock import SystemClock
 from tests import simulated

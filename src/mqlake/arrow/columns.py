@@ -13,7 +13,6 @@ import numpy as np
 import pyarrow as pa
 
 from mqlake.arrow.record_run import RecordRun
-from mqlake.client.bodies import MAX_BODY
 from mqlake.client.received import MAX_BODIES, expand_body
 from mqlake.dispatch.adjacent import AT, SIZE, find_records
 from mqlake.dispatch.arrow import SCHEMA
@@ -21,6 +20,7 @@ from mqlake.dispatch.messages import to_arrow
 from mqlake.formats import record
 from mqlake.formats.properties import KEYS, TAGS, UNIQ_KEY
 from mqlake.formats.sys_flag import COMPRESSED
+from mqlake.protocol.messages.body_compression import MAX_BODY
 
 
 class TooLongError(Exception):

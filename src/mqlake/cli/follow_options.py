@@ -57,6 +57,15 @@ class SourceOptions(NamedTuple):
         typer.Option(metavar="WHERE", help="Where a new query starts: earliest, latest, or JSON."),
     ] = "earliest"
     columns: lake.Columns = None
+    decompress: Annotated[
+        bool | None,
+        typer.Option(
+            "--decompress/--no-decompress",
+            help="Decompress bodies, and split inner batches into their messages; default: as the"
+            " table has them, or yes for a new table.",
+            show_default=False,
+        ),
+    ] = None
     fail_on_data_loss: Annotated[
         bool,
         typer.Option(
@@ -78,6 +87,8 @@ class SourceOptions(NamedTuple):
         }
         if most is not None:
             found["maxOffsetsPerTrigger"] = str(most)
+        if self.decompress is not None:
+            found["decompress"] = str(self.decompress).lower()
         if self.subscribe is not None:
             found["subscribe"] = self.subscribe
         if self.subscribe_pattern is not None:

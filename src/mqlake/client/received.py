@@ -7,7 +7,6 @@ from typing import TypeVar
 
 import msgspec
 
-from mqlake.client.bodies import MAX_BODY, decompress
 from mqlake.client.message import ReceivedMessage
 from mqlake.errors import FormatError
 from mqlake.formats.inner_batch import FLAGS, is_wrapped, parts
@@ -17,6 +16,7 @@ from mqlake.formats.sys_flag import COMPRESSED
 from mqlake.formats.topic_names import RETRY_PREFIX
 from mqlake.protocol.bodies.message_queue import MessageQueue
 from mqlake.protocol.command import Body
+from mqlake.protocol.messages.body_compression import MAX_BODY, decompress
 
 MAX_BODIES = 4 * MAX_BODY
 """The maximum size of all bodies of one answer after decompression, in bytes."""

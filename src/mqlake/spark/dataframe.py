@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from mqlake.errors import JobError, MqlakeError
+from mqlake.query.reading.log import logger
 from mqlake.spark.pandas_warning import ignore_pandas_warning
 
 if TYPE_CHECKING:
@@ -26,7 +27,11 @@ class SegmentPart(NamedTuple):
 
 
 def messages(
-    spark: SparkSession, store: Path | str, columns: Sequence[str] | None = None
+    spark: SparkSession,
+    store: Path | str,
+    columns: Sequence[str] | None = None,
+    *,
+    decompress: bool = True,
 ) -> DataFrame:
     """Return the messages of a store, one in each row, up to the end of the log as RocketMQ sees
     it.
@@ -34,6 +39,10 @@ def messages(
     Nothing is copied: a task scans a segment when an action needs it. The columns are those of
     `mqlake.dispatch.arrow.SCHEMA`; only the chosen ones are computed. All executors must see the
     store at the same path, and not change while the DataFrame is in use.
+
+    Args:
+        decompress: whether rows are messages as consumers receive them: bodies are decompressed,
+            and the messages of an inner batch are rows. Otherwise rows are records as stored.
 
     Raises:
         StoreError: the directory is not a store.
@@ -47,7 +56,7 @@ def messages(
     spark_schema = types.from_arrow_schema(schema, prefer_timestamp_ntz=False)
     try:
         with ignore_pandas_warning():
-            return rows.mapInArrow(_reader(parts, schema), spark_schema)
+            return rows.mapInArrow(_reader(parts, schema, decompress=decompress), spark_schema)
     except ImportError as error:
         raise JobError(f"a DataFrame of messages: {error}") from None
 
@@ -66,29 +75,49 @@ def _parts(store: Path) -> list[SegmentPart]:
     ]
 
 
-def _reader(parts: list[SegmentPart], schema: Any) -> Callable[[Iterator[Any]], Iterator[Any]]:
+def _reader(
+    parts: list[SegmentPart], schema: Any, *, decompress: bool
+) -> Callable[[Iterator[Any]], Iterator[Any]]:
     def read(batches: Iterator[Any]) -> Iterator[Any]:
         for batch in batches:
             numbers: list[int] = batch.column(0).to_pylist()
             for number in numbers:
-                yield from scan(parts[number], schema)
+                yield from scan(parts[number], schema, decompress=decompress)
 
     return read
 
 
-def scan(part: SegmentPart, schema: Any) -> Iterator[Any]:
-    """Yield the records of a part as Arrow record batches (in a task)."""
+def scan(part: SegmentPart, schema: Any, *, decompress: bool) -> Iterator[Any]:
+    """Yield the messages of a part as Arrow record batches (in a task)."""
     from mqlake.dispatch.scan import SegmentScan, Want
+    from mqlake.jobs.bodies.plain_bodies import StoredBodies
     from mqlake.storage.local import LocalDirectory
 
-    arrow = _columns()
     file = LocalDirectory(Path(part.store)).open(part.path)
+    stored = StoredBodies() if decompress else None
     try:
         start, end = part.base, part.end
         for batch in SegmentScan(file, start, start, end, exact=True, want=Want.EXPORT):
-            yield arrow.to_arrow(batch, schema.names).cast(schema)
+            yield from _rows(batch, schema, stored)
     finally:
         file.close()
+    if stored is not None:
+        stored.report(lambda what: logger().warning("%s: %s", part.store, what))
+
+
+def _rows(batch: Any, schema: Any, stored: Any) -> Iterator[Any]:
+    from mqlake.jobs.bodies.inner_batches import columns_of, split
+    from mqlake.jobs.bodies.plain_bodies import decompressed
+    from mqlake.query.store.columns import with_bodies
+
+    if stored is None:
+        yield columns_of(batch, schema.names).cast(schema)
+        return
+    names = sorted(with_bodies(schema.names))
+    for part in split(batch):
+        made = columns_of(part, names)
+        for plain in decompressed(made, stored) if "body" in names else (made,):
+            yield plain.select(schema.names).cast(schema)
 
 
 def _for_spark(columns: Sequence[str] | None) -> Any:

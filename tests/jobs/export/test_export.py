@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +12,16 @@ import pytest
 from mqlake.dispatch.arrow import SCHEMA
 from mqlake.errors import JobError
 from mqlake.formats import message_json, record
+from mqlake.formats.sys_flag import COMPRESSED
 from mqlake.jobs.export import ExportReport, export
 from mqlake.jobs.export.job import SCRATCH
 from mqlake.jobs.local import LocalEngine
 from tests.golden import NAMES, store
 from tests.jobs.logs import TIME, LogWriter, change
 from tests.jobs.model import read_log
+from tests.query.store.mixed import MixedStore
+from tests.query.store.truth import expected_rows
+from tests.store.make_store import StoreMaker
 
 
 def run(path: Path, out: Path, **options: Any) -> ExportReport:
@@ -51,7 +56,7 @@ def as_message(row: dict[str, Any]) -> dict[str, Any]:
 def test_every_message_with_every_field(name: str, tasks: int | None, tmp_path: Path) -> None:
     golden = store(name)
 
-    report = run(golden.path, tmp_path / "out", tasks=tasks)
+    report = run(golden.path, tmp_path / "out", tasks=tasks, decompress=False)
 
     messages = list(read_log(golden.path, report.log_end))
     found = rows(tmp_path / "out")
@@ -61,6 +66,50 @@ def test_every_message_with_every_field(name: str, tasks: int | None, tmp_path: 
     assert [message.tags for message in messages] == [row["tags"] for row in found]
     assert [message.keys for message in messages] == [row["keys"] for row in found]
     assert (len(messages), len(messages)) == (report.messages, report.records)
+
+
+def test_bodies_are_what_consumers_receive(tmp_path: Path) -> None:
+    golden = store("rmq5-clean")
+
+    report = run(golden.path, tmp_path / "out")
+
+    expected = expected_rows(golden)
+    found = rows(tmp_path / "out")
+    assert [row["bodySha1"] for row in expected] == [
+        hashlib.sha1(row["body"]).hexdigest() for row in found
+    ]
+    assert [row["sysFlag"] for row in expected] == [row["sysFlag"] for row in found]
+    assert report.stored_bodies == 0
+
+
+def test_the_messages_of_an_inner_batch_are_rows(tmp_path: Path) -> None:
+    mixed = MixedStore(tmp_path / "store", seed=7)
+
+    report = run(mixed.path, tmp_path / "out")
+    tagged = run(mixed.path, tmp_path / "tagged", tag="tag-2")
+    keyed = run(mixed.path, tmp_path / "keyed", key=mixed.sent[4]["KEYS"])
+
+    found = sorted(rows(tmp_path / "out"), key=lambda row: row["queueOffset"])
+    assert [row["body"] for row in found] == [one["body"] for one in mixed.sent]
+    assert report.messages == len(mixed.sent)
+    assert tagged.messages == sum(one["TAGS"] == "tag-2" for one in mixed.sent)
+    (row,) = rows(tmp_path / "keyed")
+    assert (keyed.messages, row["body"]) == (1, mixed.sent[4]["body"])
+
+
+def test_bodies_that_cannot_be_decompressed_are_counted(tmp_path: Path) -> None:
+    maker = StoreMaker()
+    maker.sys_flag = COMPRESSED
+    maker.append(body=b"no zlib data")
+    for name, data in maker.files().items():
+        (tmp_path / "store" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "store" / name).write_bytes(data)
+
+    report = run(tmp_path / "store", tmp_path / "out")
+
+    (row,) = rows(tmp_path / "out")
+    assert (row["body"], row["sysFlag"]) == (b"no zlib data", COMPRESSED)
+    assert (report.stored_bodies, report.messages) == (1, 1)
 
 
 @pytest.mark.parametrize("name", ["rmq5-clean", "rmq49-clean"])

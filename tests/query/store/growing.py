@@ -20,7 +20,7 @@ class GrowingStore:
 
     def __init__(self, path: Path, seed: int = 0, *, dispatched: bool = True) -> None:
         self.path = path
-        self._maker = StoreMaker(segment_size=4096)
+        self.maker = StoreMaker(segment_size=4096)
         self._chance = random.Random(seed)
         self._dispatched = dispatched
         self._count = 0
@@ -28,7 +28,7 @@ class GrowingStore:
     def grow(self, count: int, topics: tuple[str, ...] = ("A", "B")) -> None:
         """Append messages."""
         for _ in range(count):
-            self._maker.append(
+            self.maker.append(
                 topic=self._chance.choice(topics),
                 queue_id=self._chance.randrange(3),
                 time=START + self._count,
@@ -36,7 +36,7 @@ class GrowingStore:
                 KEYS=f"key-{self._count}",
             )
             self._count += 1
-        files = self._maker.files() if self._dispatched else self._maker.log_files()
+        files = self.maker.files() if self._dispatched else self.maker.log_files()
         for path, data in files.items():
             self._put(self.path / path, data)
 
@@ -65,7 +65,7 @@ class GrowingStore:
     @property
     def messages(self) -> list[Any]:
         """What was appended, in log order."""
-        return self._maker.messages
+        return self.maker.messages
 
 
 Options = TypeVar("Options")

@@ -20,6 +20,7 @@ from mqlake.cli.commands import follow as command_of_the_program
 from mqlake.errors import DiskError, StoreError
 from mqlake.jobs.local import LocalEngine
 from mqlake.jobs.verify import verify
+from mqlake.lake.follow.accounting import check
 from mqlake.lake.followers.identity import held
 from mqlake.lake.options import FollowOptions, Format, StoreQuery
 from mqlake.spark.classic import ClassicSession
@@ -28,7 +29,8 @@ from mqlake.spark.follow.job import FollowReport, follow
 from mqlake.store import BlockingMessageStore, Message, StoreReader
 from tests.golden import store
 from tests.lake.tables.tables import data_files, read
-from tests.query.store.rows import as_recorded, in_order
+from tests.query.store.mixed import MixedStore
+from tests.query.store.rows import as_recorded, batch_rows, in_order
 from tests.query.store.truth import comparable, expected_rows
 from tests.store.log_copies import copy_log
 
@@ -76,6 +78,27 @@ def test_every_message_in_every_column(
 
     again = follow(session, given)
     assert (again.batches, again.messages) == (0, 0)
+
+
+def test_tables_of_earlier_versions_keep_bodies_as_stored(
+    session: ClassicSession, tmp_path: Path
+) -> None:
+    mixed, out = MixedStore(tmp_path / "store", seed=1), tmp_path / "table"
+    given = options(mixed.path, Format.DELTA, out)
+    assert follow(session, given).messages == len(mixed.sent)
+    rows = sorted(rows_of(Format.DELTA, out), key=lambda row: row["queueOffset"])
+    assert [row["body"] for row in rows] == [one["body"] for one in mixed.sent]
+    assert check(given, LocalEngine(1)).ok
+
+    old = options(mixed.path, Format.DELTA, tmp_path / "old", source={"decompress": "false"})
+    follow(session, old)
+    for path in (tmp_path / "old").rglob("*.json"):
+        if "_mqlake" in str(path):
+            path.write_text(path.read_text().replace('"decompress":"false"', ""))
+    old = options(mixed.path, Format.DELTA, tmp_path / "old")
+    assert follow(session, old).messages == 0
+    assert rows_of(Format.DELTA, tmp_path / "old") == batch_rows(mixed.path, decompress=False)
+    assert check(old, LocalEngine(1)).ok
 
 
 @pytest.mark.parametrize("format_", [Format.DELTA, Format.ICEBERG])

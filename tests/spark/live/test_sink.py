@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-from mqlake.client.bodies import compress
 from mqlake.client.producer.producer import Producer
 from mqlake.errors import FormatError, MqlakeError
+from mqlake.protocol.messages.body_compression import compress
 from mqlake.spark.live import send
 from mqlake.spark.live.send import send_rows
 from mqlake.spark.live.sink_options import LiveWriteOptions, live_write_options

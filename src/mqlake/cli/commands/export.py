@@ -2,13 +2,16 @@
 
 The files appear in the new directory when all are complete. Their columns are the fields of `mqlake
 query --json`, plus `tags` and `keys`. `bornTimestamp` and `storeTimestamp` are timestamps,
-`properties` is a map, and `body` (as stored) is binary. Records with a damaged body are left out
-and reported.
+`properties` is a map, and `body` is binary. Records with a damaged body are left out and reported.
+
+Rows are messages as consumers receive them: bodies are decompressed, and the messages of an inner
+batch are rows. A body that cannot be decompressed is written as stored, and its `sysFlag` says that
+it is compressed. With `--no-decompress`, rows are records as stored.
 
 JSON: `store`, `output`, `files`, `bytesWritten`, `messages` (exported), `deletedTopicMessages`
-(left out, because their topic was deleted after they were put), `records` (read from the log),
-`bytesScanned`, `logEnd` (physical offset), `damage` (objects with `file`, `offset`, `bytes`,
-`reason`), `seconds`.
+(left out, because their topic was deleted after they were put), `storedBodies` (bodies that could
+not be decompressed), `records` (read from the log), `bytesScanned`, `logEnd` (physical offset),
+`damage` (objects with `file`, `offset`, `bytes`, `reason`), `seconds`.
 """
 
 from __future__ import annotations
@@ -43,6 +46,13 @@ class SelectionOptions(NamedTuple):
     ] = None
     begin: shared.Begin = None
     end: shared.End = None
+    decompress: Annotated[
+        bool,
+        typer.Option(
+            "--decompress/--no-decompress",
+            help="Decompress bodies, and split inner batches into their messages.",
+        ),
+    ] = True
 
 
 @grouped
@@ -70,6 +80,7 @@ def export(
             key=chosen.key,
             begin=chosen.begin,
             end=chosen.end,
+            decompress=chosen.decompress,
         )
         seconds = time.perf_counter() - start
     if json:

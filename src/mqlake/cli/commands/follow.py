@@ -9,6 +9,10 @@ the program runs until SIGTERM or Ctrl-C, and then finishes the current micro-ba
 something other than a broker, such as a copy or a restore, appends to its log. No broker may own
 the store meanwhile.
 
+Rows are messages as consumers receive them: bodies are decompressed, and the messages of an inner
+batch are rows. A body that cannot be decompressed is written as stored, and its `sysFlag` says that
+it is compressed. A table that an earlier version began has bodies as stored, and keeps them.
+
 Damaged parts of the log, and rows that the table refuses, go to a table of dead letters beside it,
 so they do not stop the query. `--check` compares the table and its dead letters with the log,
 record by record, and exits with 1 if they differ. `--replay` moves dead letters into the table if
@@ -112,6 +116,7 @@ def follow(
                 source.starting_offsets if source.starting_offsets != "earliest" else None
             ),
             "--columns": source.columns,
+            "--decompress": source.decompress is not None,
             "--check": check,
             "--replay": replay,
             "--catalog": files.catalog,

@@ -25,6 +25,7 @@ def view(report: ExportReport, seconds: float) -> Iterator[RenderableType]:
             ),
             ("messages", f"{report.messages:,} of {report.records:,}"),
             *_deleted(report),
+            *_stored(report),
             ("files", f"{count(report.files, 'Parquet file')}, {size(report.bytes_written)}"),
             ("took", f"{seconds:.2f} s, {rate(report.bytes_scanned, seconds)}"),
             ("written to", printable(report.output)),
@@ -36,3 +37,8 @@ def view(report: ExportReport, seconds: float) -> Iterator[RenderableType]:
 def _deleted(report: ExportReport) -> list[tuple[str, str]]:
     found = report.deleted_topic_messages
     return [("of a deleted topic", f"{found:,}, left out")] if found else []
+
+
+def _stored(report: ExportReport) -> list[tuple[str, str]]:
+    found = report.stored_bodies
+    return [("not decompressed", f"{found:,} bodies, written as stored")] if found else []

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
 
-from mqlake.client.bodies import Codec, compress
 from mqlake.client.message import Message
 from mqlake.client.producer.open_batch import MessageIds, OpenBatch, why_alone
 from mqlake.client.routes import DEFAULT_QUEUES
@@ -28,6 +27,7 @@ from mqlake.protocol.bodies.message_queue import MessageQueue
 from mqlake.protocol.codes import RequestCode
 from mqlake.protocol.command import Command, request
 from mqlake.protocol.headers.send import SendMessageHeaderV2
+from mqlake.protocol.messages.body_compression import Codec, compress
 from mqlake.protocol.unique_keys import UniqueKeys
 
 _NO_LIMIT = 1 << 62

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import uuid
 
-from mqlake.client.bodies import decompress
 from mqlake.client.errors import ClientError, NoReplyError
 from mqlake.client.message import Message, ReceivedMessage
 from mqlake.errors import FormatError
@@ -15,6 +14,7 @@ from mqlake.formats.properties import decode_properties
 from mqlake.protocol.bodies.message_queue import MessageQueue
 from mqlake.protocol.command import Command
 from mqlake.protocol.headers.reply import ReplyMessageHeader
+from mqlake.protocol.messages.body_compression import decompress
 from mqlake.protocol.naming import REPLY_SUFFIX
 
 CORRELATION_ID = "CORRELATION_ID"

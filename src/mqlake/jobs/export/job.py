@@ -34,6 +34,7 @@ class ExportReport(msgspec.Struct, frozen=True, rename="camel"):
         deleted_topic_messages: selected messages of topics that were deleted after they were put,
             which are left out.
         messages: the number of rows that were written.
+        stored_bodies: messages whose bodies could not be decompressed, and are as stored.
         records: the number of log records that were examined.
         log_end: physical offset at which RocketMQ ends the log; later records are not exported.
         damage: stretches of the log that could not be exported.
@@ -45,6 +46,7 @@ class ExportReport(msgspec.Struct, frozen=True, rename="camel"):
     bytes_written: int
     messages: int
     deleted_topic_messages: int
+    stored_bodies: int
     records: int
     bytes_scanned: int
     log_end: int
@@ -63,6 +65,7 @@ def export(
     begin: int | None = None,
     end: int | None = None,
     tasks: int | None = None,
+    decompress: bool = True,
 ) -> ExportReport:
     """Write the messages of a store to Parquet files in `out`, which must be empty or absent.
 
@@ -76,6 +79,8 @@ def export(
         begin, end: only messages stored in this range, in milliseconds, both inclusive.
         tasks: the number of tasks that the log is divided into; by default, about one for each
             core.
+        decompress: whether bodies are decompressed, and the messages of inner batches are rows;
+            otherwise rows are records as stored.
 
     Raises:
         StoreError: the store cannot be read.
@@ -86,7 +91,7 @@ def export(
         scratch = _prepare(out)
         selection = Selection(tuple(topics), _tags(tag), key or None, begin, end)
         dead = Deletions(source, source.undispatched_from).dead
-        template = ExportJob(source.path, (), str(scratch), selection, dead)
+        template = ExportJob(source.path, (), str(scratch), selection, dead, decompress)
         try:
             return _run(engine, source, template, out, tasks)
         finally:
@@ -109,7 +114,7 @@ def _run(
         parts = run(clip(jobs_of(parts), end))
     files = [file for part in parts for file in part.files]
     if not files:
-        files.append(write_part(Path(template.directory), "part-empty.parquet", iter(())))
+        files.append(write_part(Path(template.directory), "part-empty.parquet", iter(()), None))
     _move(files, out)
     return ExportReport(
         store=source.path,
@@ -118,6 +123,7 @@ def _run(
         bytes_written=sum((out / file.name).stat().st_size for file in files),
         messages=sum(file.messages for file in files),
         deleted_topic_messages=sum(part.dead for part in parts),
+        stored_bodies=sum(part.stored_bodies for part in parts),
         records=sum(part.records for part in parts),
         bytes_scanned=sum(span.data_end - span.base for span in covered),
         log_end=end,

@@ -18,6 +18,8 @@ from mqlake.errors import JobError
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from mqlake.jobs.bodies.plain_bodies import StoredBodies
+
 _ROW_GROUP = 64 << 20
 """Bytes of columns that are collected before they are written."""
 
@@ -30,11 +32,17 @@ class PartFile(msgspec.Struct, frozen=True):
     messages: int
 
 
-def write_part(directory: Path, name: str, batches: Iterator[Batch]) -> PartFile:
+def write_part(
+    directory: Path, name: str, batches: Iterator[Batch], stored: StoredBodies | None
+) -> PartFile:
     """Write batches, scanned with `Want.EXPORT`, to a file with a unique scratch name.
+
+    Args:
+        stored: counts bodies that cannot be decompressed; None to write all bodies as stored.
 
     Raises:
         JobError: pyarrow is not installed.
+        MissingCodecError: the package of a codec is missing.
     """
     try:
         import pyarrow as pa
@@ -46,19 +54,18 @@ def write_part(directory: Path, name: str, batches: Iterator[Batch]) -> PartFile
     path = directory / uuid.uuid4().hex
     messages = 0
     with parquet.ParquetWriter(path, SCHEMA) as writer:
-        for group in _groups(batches):
+        for group in _groups(batches, stored):
             writer.write_table(pa.Table.from_batches(group, SCHEMA))
             messages += sum(columns.num_rows for columns in group)
     return PartFile(str(path), name, messages)
 
 
-def _groups(batches: Iterator[Batch]) -> Iterator[list[pa.RecordBatch]]:
-    from mqlake.dispatch.arrow import to_arrow
-
+def _groups(
+    batches: Iterator[Batch], stored: StoredBodies | None
+) -> Iterator[list[pa.RecordBatch]]:
     group: list[pa.RecordBatch] = []
     size = 0
-    for batch in batches:
-        columns = to_arrow(batch)
+    for columns in _columns(batches, stored):
         group.append(columns)
         size += columns.nbytes
         if size >= _ROW_GROUP:
@@ -66,3 +73,16 @@ def _groups(batches: Iterator[Batch]) -> Iterator[list[pa.RecordBatch]]:
             group, size = [], 0
     if group:
         yield group
+
+
+def _columns(batches: Iterator[Batch], stored: StoredBodies | None) -> Iterator[pa.RecordBatch]:
+    from mqlake.dispatch.arrow import COLUMNS
+    from mqlake.jobs.bodies.inner_batches import columns_of
+    from mqlake.jobs.bodies.plain_bodies import decompressed
+
+    for batch in batches:
+        columns = columns_of(batch, COLUMNS)
+        if stored is None:
+            yield columns
+        else:
+            yield from decompressed(columns, stored)

@@ -11,7 +11,10 @@ import pyarrow as pa
 
 from mqlake.dispatch.scan import SegmentScan, Want
 from mqlake.errors import StoreError
-from mqlake.query.store.columns import to_batch
+from mqlake.jobs.bodies.inner_batches import split
+from mqlake.jobs.bodies.plain_bodies import StoredBodies
+from mqlake.query.reading.conditions import AnyNumber
+from mqlake.query.store.columns import to_batches
 from mqlake.query.store.place import open_store
 from mqlake.query.store.row_filter import RowFilter
 from mqlake.storage.memory import MemoryFile
@@ -89,12 +92,26 @@ def without_record(schema: Any, rows: list[dict[str, Any]]) -> Any:
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
-def messages(raw: bytes, physical_offset: int, schema: Any) -> Any:
-    """Return the valid records in the bytes of a dead letter as rows of the source."""
+def messages(
+    raw: bytes, physical_offset: int, schema: Any, *, decompress: bool, queue_offset: int | None
+) -> Any:
+    """Return the valid records in the bytes of a dead letter as rows of the source.
+
+    Args:
+        decompress: whether bodies are decompressed, and inner batches split.
+        queue_offset: of the refused message, because an inner batch has several; None for damage.
+    """
     end = physical_offset + len(raw)
     scan = SegmentScan(
         MemoryFile(raw), physical_offset, physical_offset, end, exact=False, want=Want.EXPORT
     )
-    accept = RowFilter(())
-    made = [to_batch(accept.choose(batch), schema, None) for batch in scan]
+    refused = () if queue_offset is None else (AnyNumber("queueOffset", (queue_offset,)),)
+    accept = RowFilter(refused if decompress else ())
+    stored = StoredBodies() if decompress else None
+    made = [
+        rows
+        for batch in scan
+        for part in (split(batch) if decompress else (batch,))
+        for rows in to_batches(accept.choose(part), schema, None, stored)
+    ]
     return pa.Table.from_batches([one for one in made if one.num_rows], schema=schema)

@@ -247,14 +247,21 @@ def write_all(shape: Shapes, batches: Iterable[Any]) -> list[DataFile]:
 
 
 def write_counted(shape: Shapes, batches: Iterable[Any]) -> WrittenFiles:
-    """Write batches that have the column `size`."""
+    """Write batches that have the columns `size` and `physicalOffset`."""
     log_bytes = 0
 
     def counted() -> Iterator[Any]:
         nonlocal log_bytes
         for batch in batches:
-            log_bytes += int(batch.column("size").to_numpy(zero_copy_only=False).sum())
+            log_bytes += _log_bytes(batch)
             yield batch
 
     files = write_all(shape, counted())
     return WrittenFiles(files, log_bytes)
+
+
+def _log_bytes(batch: Any) -> int:
+    """Return the size of the records of rows. The rows of an inner batch are one record."""
+    sizes = batch.column("size").to_numpy(zero_copy_only=False)
+    offsets = batch.column("physicalOffset").to_numpy(zero_copy_only=False)
+    return int(sizes[np.unique(offsets, return_index=True)[1]].sum())

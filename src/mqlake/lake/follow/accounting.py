@@ -25,6 +25,7 @@ from mqlake.lake.follow.damage import damage_of
 from mqlake.lake.follow.dead_letters import options_of
 from mqlake.lake.follow.digest import COUNTED, TableDigest, digest
 from mqlake.lake.follow.log_positions import LogPositions, read_options_of
+from mqlake.lake.followers.body_form import is_plain
 from mqlake.lake.followers.identity import CheckpointIdentity, alone, followers_of, known_followers
 from mqlake.lake.options import FollowOptions, StoreQuery
 from mqlake.lake.tables.evolution import table_schema
@@ -126,7 +127,8 @@ def _check(
             records, damaged = records + one.records, damaged + one.damaged
     whole = _whole(options, stretches, there)
     rows, older = _count_rows(table, columns, whole)
-    refused, noted = _count_letters(options, columns, whole)
+    form = all(is_plain(identity.source) for _, identity in followers)
+    refused, noted = _count_letters(options, columns, whole, decompress=form)
     return CheckReport(
         output=options.place,
         records=records,
@@ -204,24 +206,29 @@ def _within(batch: Any, stretch: _ComparedRange | None) -> tuple[Any, int]:
 
 
 def _count_letters(
-    options: FollowOptions, columns: tuple[str, ...], stretch: _ComparedRange | None
+    options: FollowOptions,
+    columns: tuple[str, ...],
+    stretch: _ComparedRange | None,
+    *,
+    decompress: bool,
 ) -> tuple[TableDigest, int]:
     own = options_of(options)
     if not table_exists(own):
         return TableDigest(), 0
     schema = table_schema(columns)
     found, damaged = TableDigest(), 0
-    for kind, offset, length, raw in _letters(open_table(own)):
+    for kind, offset, length, raw, queue_offset in _letters(open_table(own)):
         if stretch is not None and not stretch.start <= offset < stretch.end:
             continue
         if kind == REFUSED:
-            found += digest(messages(raw, offset, schema), columns)
+            rows = messages(raw, offset, schema, decompress=decompress, queue_offset=queue_offset)
+            found += digest(rows, columns)
         elif kind != DELETED:
             damaged += length
     return found, damaged
 
 
-def _letters(table: LakeTable) -> Iterator[tuple[str, int, int, bytes]]:
-    for batch in table.scan(("kind", POSITION, "length", "raw")):
+def _letters(table: LakeTable) -> Iterator[tuple[str, int, int, bytes, int]]:
+    for batch in table.scan(("kind", POSITION, "length", "raw", "queueOffset")):
         columns: Iterable[Any] = (column.to_pylist() for column in batch.columns)
         yield from zip(*columns, strict=True)

@@ -20,10 +20,11 @@ import pyarrow as pa
 from mqlake.errors import JobError
 from mqlake.lake.files.data_file import DataFile
 from mqlake.lake.files.lake_files import LakeFiles
-from mqlake.lake.files.letters import COLUMNS, NO_TOPIC, messages
+from mqlake.lake.files.letters import COLUMNS, NO_TOPIC, REFUSED, messages
 from mqlake.lake.files.partition_writer import FileShape, Shapes, write_all
 from mqlake.lake.files.topic_shapes import TopicShapes
 from mqlake.lake.follow.dead_letters import options_of
+from mqlake.lake.followers.body_form import is_plain
 from mqlake.lake.followers.identity import held
 from mqlake.lake.options import NEEDED, FollowOptions
 from mqlake.lake.tables.evolution import table_schema
@@ -33,6 +34,8 @@ from mqlake.storage.durable import replace_file
 from mqlake.storage.local_owned import LocalOwnedDirectory
 
 JOURNAL = "mqlake-replay.json"
+
+_OF_A_LETTER = ["kind", "queueOffset", "physicalOffset", "raw"]
 
 
 class ReplayReport(msgspec.Struct, frozen=True, rename="camel"):
@@ -113,11 +116,18 @@ def replay_letters(
         if begun is None or letters.last_batch(follower) >= begun.number:
             begun = LetterReplay(letters.last_batch(follower) + 1, letters.files())
             _note(options, begun)
-        return _take(decoder, begun, follower, table, letters)
+        form = is_plain(identity.source)
+        return _take(decoder, begun, follower, table, letters, decompress=form)
 
 
 def _take(
-    decoder: Decoder, begun: LetterReplay, follower: str, table: LakeTable, letters: LakeTable
+    decoder: Decoder,
+    begun: LetterReplay,
+    follower: str,
+    table: LakeTable,
+    letters: LakeTable,
+    *,
+    decompress: bool,
 ) -> ReplayReport:
     options = decoder.options
     shape = table.shape(follower, begun.number)
@@ -132,8 +142,14 @@ def _take(
         for batch in _rows(decoder.options.files, begun.files):
             kept: list[int] = []
             rows: list[pa.Table] = []
-            for number, row in enumerate(batch.select(["physicalOffset", "raw"]).to_pylist()):
-                found = messages(row["raw"] or b"", row["physicalOffset"], schema)
+            for number, row in enumerate(batch.select(_OF_A_LETTER).to_pylist()):
+                found = messages(
+                    row["raw"] or b"",
+                    row["physicalOffset"],
+                    schema,
+                    decompress=decompress,
+                    queue_offset=row["queueOffset"] if row["kind"] == REFUSED else None,
+                )
                 taken += found.num_rows
                 rows.append(found)
                 if not found.num_rows:

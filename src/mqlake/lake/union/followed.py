@@ -9,6 +9,7 @@ import msgspec
 from mqlake.errors import FormatError, JobError
 from mqlake.lake.files.lake_files import LakeFiles
 from mqlake.lake.follow.log_positions import LogPositions
+from mqlake.lake.followers.body_form import is_plain
 from mqlake.lake.followers.identity import Follower, followers_of, identity_of
 from mqlake.lake.tables.committed_end import CommittedEnd
 from mqlake.lake.union.lake import Lake
@@ -28,12 +29,14 @@ class FollowedStore(msgspec.Struct, frozen=True):
         end: where the table's rows of its log end.
         selection: the messages of the log that the table follows but does not have yet.
         broker_name: the value of the column `brokerName`.
+        is_plain: whether the table's bodies are decompressed.
     """
 
     location: Location
     end: CommittedEnd
     selection: Selection
     broker_name: str | None
+    is_plain: bool
 
     @property
     def store(self) -> str:
@@ -125,6 +128,7 @@ def _followed(
             Between("physicalOffset", end.physical_offset),
         ),
         options.broker_name or query.broker_name,
+        is_plain(follower.source or {}),
     )
 
 

@@ -84,11 +84,18 @@ def _plan(
     selection = (*subscription(options), *limits(options), *pushed)
     _check_columns(lake, columns, selection)
     files = lake.files(selection)
-    tasks: list[UnionTask] = list(_shares(files, options, selection))
+    decompress = options.decompress and "sysFlag" in lake.columns
+    expands = decompress and not all(one.is_plain for one in stores)
+    tasks: list[UnionTask] = list(_shares(files, options, selection, decompress=expands))
     _check_followed(lake, stores, options)
     absent: list[set[str]] = []
     for one in stores:
-        own = msgspec.structs.replace(options, location=one.location, broker_name=one.broker_name)
+        own = msgspec.structs.replace(
+            options,
+            location=one.location,
+            broker_name=one.broker_name,
+            decompress=decompress or (options.decompress and one.is_plain),
+        )
         tail = LogTail(one.location)
         tail.known = one.start
         with tail.look() as (store, end):
@@ -116,7 +123,7 @@ def _check_columns(lake: Lake, columns: Sequence[str], selection: Selection) -> 
 
 
 def _shares(
-    files: list[LakeFile], options: StoreReadOptions, selection: Selection
+    files: list[LakeFile], options: StoreReadOptions, selection: Selection, *, decompress: bool
 ) -> list[LakeTask]:
     """Share files among tasks by their sizes."""
     total = sum(file.size for file in files)
@@ -131,7 +138,7 @@ def _shares(
         shares[-1].append(file)
         size += file.size
     lake = lake_files(options)
-    return [LakeTask(tuple(share), selection, lake) for share in shares if share]
+    return [LakeTask(tuple(share), selection, decompress, lake) for share in shares if share]
 
 
 def _log_tasks(

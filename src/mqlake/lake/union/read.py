@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.dataset as datasets
 
 from mqlake.errors import StoreError
+from mqlake.jobs.bodies.plain_bodies import BODY, StoredBodies, decompressed
 from mqlake.lake.files.field_ids import id_of, ids_of
 from mqlake.lake.files.lake_files import LakeFiles
 from mqlake.lake.tables.evolution import table_schema
@@ -22,7 +23,11 @@ from mqlake.lake.union.lake import LakeFile
 from mqlake.lake.union.row_filter import LakeRowFilter, columns_of, expression
 from mqlake.query.reading.conditions import Selection
 from mqlake.query.reading.joining import put_together
+from mqlake.query.reading.log import logger
 from mqlake.query.reading.memory import keep_freed_memory
+from mqlake.query.store.columns import with_bodies
+
+log = logger()
 
 _BATCH_BYTES = 8 << 20
 """Approximate bytes of columns in one batch."""
@@ -33,11 +38,13 @@ class LakeTask:
     """The input of one task from a table.
 
     Attributes:
+        decompress: whether bodies are decompressed, if `sysFlag` says that they are compressed.
         lake: what reads the files.
     """
 
     files: tuple[LakeFile, ...]
     selection: Selection
+    decompress: bool
     lake: LakeFiles = LakeFiles()  # noqa: RUF009 (frozen)
 
 
@@ -48,13 +55,24 @@ def read(task: LakeTask, schema: Any) -> Iterator[Any]:
         StoreError: a file no longer exists, or cannot be read.
     """
     keep_freed_memory()
-    extra = sorted(columns_of(task.selection).difference(schema.names))
+    wanted = with_bodies(schema.names) if task.decompress else set(schema.names)
+    extra = sorted((columns_of(task.selection) | wanted).difference(schema.names))
     needed = pa.schema([*_without_metadata(schema), *table_schema(tuple(extra))])
     row_filter = LakeRowFilter(task.selection)
+    stored = StoredBodies()
     for file in task.files:
         rows = _rows(file, needed, task)
         chosen = (row_filter.choose(batch) for batch in rows)
-        yield from put_together(_fitted(batch, schema) for batch in chosen if batch.num_rows)
+        plain = (
+            part
+            for batch in chosen
+            if batch.num_rows
+            for part in (
+                decompressed(batch, stored) if BODY in wanted and task.decompress else (batch,)
+            )
+        )
+        yield from put_together(_fitted(batch, schema) for batch in plain)
+    stored.report(log.warning)
 
 
 def _without_metadata(schema: Any) -> list[Any]:

@@ -52,6 +52,7 @@ _SAME = (
     "maxTriggerDelay",
     "columns",
     "includeBody",
+    "decompress",
     "pushFilters",
 )
 

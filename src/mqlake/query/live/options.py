@@ -40,6 +40,7 @@ class LiveOptions(QueryOptions[BrokerQueue], frozen=True, kw_only=True):
     retry_timeout: int
     group: str | None
     local_stores: tuple[str, ...]
+    decompress: bool
 
 
 def is_live(given: Mapping[str, str]) -> bool:
@@ -82,6 +83,7 @@ def live_options(given: Mapping[str, str], *, streaming: bool | None = None) -> 
         retry_timeout=values["retryTimeout"],
         group=group if values["commitOffsets"] else None,
         local_stores=values["localStore"] or (),
+        decompress=values["decompress"],
         ignored=of_other_queries(LIVE_OPTIONS, given, streaming=streaming),
     )
 

@@ -125,6 +125,7 @@ def plan_tasks(
             pull_size=options.pull_size,
             retry_timeout=options.retry_timeout,
             local_stores=options.local_stores,
+            decompress=options.decompress,
         )
         for ranges in share(ranges, options)
     ]

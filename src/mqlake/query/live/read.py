@@ -15,14 +15,24 @@ import pyarrow.compute as pc
 
 from mqlake.dispatch.adjacent import located
 from mqlake.dispatch.arrow import to_arrow
+from mqlake.jobs.bodies.plain_bodies import StoredBodies
 from mqlake.query.live.brokers import Brokers
 from mqlake.query.live.connection import connection
 from mqlake.query.live.losses import LiveLosses
 from mqlake.query.live.pulls import Chunk, Pulls
 from mqlake.query.live.task import LiveTask
 from mqlake.query.reading.joining import put_together
+from mqlake.query.reading.log import logger
 from mqlake.query.reading.memory import keep_freed_memory
-from mqlake.query.store.columns import TIMES, fitted, stored_columns
+from mqlake.query.store.columns import (
+    TIMES,
+    fitted,
+    plain_batches,
+    stored_columns,
+    with_bodies,
+)
+
+log = logger()
 
 _AT_ONCE = 4
 """Queues that a task pulls at the same time, because each pull waits for its broker."""
@@ -38,13 +48,20 @@ def read(task: LiveTask, schema: Any) -> Iterator[Any]:
     keep_freed_memory()
     losses = LiveLosses(fail=task.fail_on_data_loss)
     needed = _needed(task, schema)
+    stored = StoredBodies()
     made = (
-        fitted(columns, schema, broker_name)
+        rows
         for broker_name, chunk in _chunks(task, losses)
         if len(columns := _columns(chunk, task, needed))
+        for rows in (
+            plain_batches(columns, schema, broker_name, stored)
+            if task.decompress
+            else (fitted(columns, schema, broker_name),)
+        )
     )
     yield from put_together(made)
     losses.report()
+    stored.report(log.warning)
 
 
 def _chunks(task: LiveTask, losses: LiveLosses) -> Iterator[tuple[str, Chunk]]:
@@ -89,6 +106,8 @@ def _columns(chunk: Chunk, task: LiveTask, columns: Sequence[str]) -> Any:
 def _needed(task: LiveTask, schema: Any) -> list[str]:
     """Return the columns of a schema, and those by which a task selects messages."""
     names = {*stored_columns(schema.names)}
+    if task.decompress:
+        names = with_bodies(names)
     if task.tags is not None:
         names.add("tags")
     if task.keys is not None:

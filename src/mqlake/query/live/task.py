@@ -33,6 +33,7 @@ class LiveTask(msgspec.Struct, frozen=True):
         tags, keys: messages must have one of these; None for all.
         retry_timeout: milliseconds.
         local_stores: directories in which the brokers' files may be.
+        decompress: whether bodies are decompressed.
     """
 
     name_servers: str
@@ -45,3 +46,4 @@ class LiveTask(msgspec.Struct, frozen=True):
     pull_size: int
     retry_timeout: int
     local_stores: tuple[str, ...] = ()
+    decompress: bool = True

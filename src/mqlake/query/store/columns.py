@@ -8,15 +8,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mqlake.dispatch.value_columns import Times
 from mqlake.errors import FormatError
+from mqlake.formats.sys_flag import COMPRESSED
 from mqlake.query.reading.parsing import known_columns
 
 if TYPE_CHECKING:
     from mqlake.dispatch.batch import Batch
+    from mqlake.jobs.bodies.plain_bodies import StoredBodies
 
 BROKER_NAME = "brokerName"
 
@@ -59,6 +61,8 @@ _TYPES = {
     ),
 }
 
+_OF_BODIES = frozenset({"body", "sysFlag"})
+
 # Milliseconds: 0001-01-03 and the end of 9999-12-29. Python supports the years 1 to 9999, in local
 # time, and uses neighbouring days when it converts a time.
 _FIRST_TIME, _LAST_TIME = -62_135_424_000_000, 253_402_127_999_999
@@ -95,12 +99,47 @@ def chosen_columns(values: Mapping[str, Any]) -> tuple[str, ...]:
     return columns
 
 
-def to_batch(batch: Batch, schema: Any, broker_name: str | None) -> Any:
-    """Return records as a `pyarrow.RecordBatch` with this Arrow schema."""
-    from mqlake.dispatch.arrow import to_arrow
+def to_batches(
+    batch: Batch, schema: Any, broker_name: str | None, stored: StoredBodies | None
+) -> Iterator[Any]:
+    """Yield records as `pyarrow.RecordBatch`es with this Arrow schema.
 
-    made = to_arrow(batch, stored_columns(schema.names), times=TIMES)
-    return fitted(made, schema, broker_name)
+    Args:
+        stored: counts bodies that cannot be decompressed; None to leave all bodies as stored.
+    """
+    from mqlake.jobs.bodies.inner_batches import columns_of
+
+    names = stored_columns(schema.names)
+    if stored is None or not (batch.records["sys_flag"] & COMPRESSED).any():
+        yield fitted(columns_of(batch, names, TIMES), schema, broker_name)
+    else:
+        made = columns_of(batch, sorted(with_bodies(names)), TIMES)
+        yield from plain_batches(made, schema, broker_name, stored)
+
+
+def plain_batches(
+    made: Any, schema: Any, broker_name: str | None, stored: StoredBodies
+) -> Iterator[Any]:
+    """Yield rows with decompressed bodies as `pyarrow.RecordBatch`es with this Arrow schema.
+
+    Args:
+        made: all columns except `brokerName`, and those of `with_bodies`.
+        stored: counts bodies that cannot be decompressed.
+    """
+    from mqlake.jobs.bodies.plain_bodies import decompressed
+
+    parts = decompressed(made, stored) if _OF_BODIES.issubset(made.schema.names) else [made]
+    for part in parts:
+        yield fitted(part, schema, broker_name)
+
+
+def with_bodies(names: Iterable[str]) -> set[str]:
+    """Return columns, with those that are needed to decompress bodies if one of these is named.
+
+    Whether a body can be decompressed decides about its `sysFlag`.
+    """
+    found = set(names)
+    return found | _OF_BODIES if found & _OF_BODIES else found
 
 
 def stored_columns(names: Iterable[str]) -> list[str]:

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from mqlake.dispatch.batch import Batch
 from mqlake.dispatch.kernel import Kernel, load
 from mqlake.dispatch.scan import SegmentScan, Want
+from mqlake.jobs.bodies.inner_batches import split
 from mqlake.kernels.choice import chosen
 from mqlake.query.store.access.stretches import SegmentStretch, Stretch, in_segments
 from mqlake.query.store.row_filter import RowFilter
@@ -48,7 +49,10 @@ def cuts(log: CommitLog, stretch: Stretch, row_filter: RowFilter, most: int) -> 
 
 
 def count(log: CommitLog, stretch: Stretch, row_filter: RowFilter, enough: int) -> int:
-    """Return how many selected messages a stretch has; stop at `enough`."""
+    """Return how many selected messages a stretch has; stop at `enough`.
+
+    Those of an inner batch count one by one.
+    """
     found = 0
     for piece in in_segments(log, [stretch]):
         for batch in _batches(log, piece, row_filter.want):
@@ -75,8 +79,8 @@ def boundary_by_walk(log: CommitLog, start: int, position: int) -> int | None:
 
 def _batches(log: CommitLog, piece: SegmentStretch, want: Want) -> Iterator[Batch]:
     scan = _scan(log, piece, want, limit=piece.end)
-    if scan is not None:
-        yield from scan
+    for batch in scan or ():
+        yield from split(batch)
 
 
 def _scan(

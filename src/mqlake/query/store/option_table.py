@@ -218,6 +218,15 @@ SOURCE_OPTIONS: tuple[Option, ...] = (
     ),
     Option("includeBody", boolean, "true", "both", "Whether rows have the column `body`."),
     Option(
+        "decompress",
+        boolean,
+        "true",
+        "both",
+        "Whether rows are messages as consumers receive them: bodies that producers compressed are "
+        "decompressed, and the messages of an inner batch are rows. `false`: rows are records as "
+        "stored.",
+    ),
+    Option(
         "brokerName",
         text,
         None,

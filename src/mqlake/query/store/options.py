@@ -31,6 +31,7 @@ class StoreReadOptions(QueryOptions[Queue], frozen=True, kw_only=True):
     max_bytes_per_trigger: int | None
     broker_name: str | None
     access_path: str
+    decompress: bool
 
     @property
     def path(self) -> str:
@@ -67,6 +68,7 @@ def read_options(given: Mapping[str, str], *, streaming: bool | None = None) -> 
         columns=chosen_columns(values),
         broker_name=values["brokerName"],
         access_path=values["accessPath"],
+        decompress=values["decompress"],
         ignored=_ignored(given, streaming=bool(streaming)),
     )
 

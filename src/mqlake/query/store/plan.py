@@ -31,13 +31,18 @@ _MOST_TASKS = 4096
 
 
 class StoreTask(msgspec.Struct, frozen=True):
-    """The input of one task."""
+    """The input of one task.
+
+    Attributes:
+        decompress: whether bodies are decompressed, and inner batches split.
+    """
 
     location: Location
     pieces: Share
     selection: Selection
     fail_on_data_loss: bool
     broker_name: str | None
+    decompress: bool
 
     @property
     def store(self) -> str:
@@ -106,6 +111,7 @@ def plan_tasks(
             selection,
             options.fail_on_data_loss,
             options.broker_name,
+            options.decompress,
         )
         for share in shares
     ]

@@ -14,13 +14,15 @@ from mqlake.dispatch.scan import SegmentScan, Want
 from mqlake.dispatch.window import DEFAULT_WINDOW
 from mqlake.errors import StoreError
 from mqlake.formats.record import FAULT_REASONS
+from mqlake.jobs.bodies.inner_batches import split
+from mqlake.jobs.bodies.plain_bodies import StoredBodies
 from mqlake.kernels.first_use import tell_first_use
 from mqlake.query.reading.directory import open_location
 from mqlake.query.reading.joining import put_together
 from mqlake.query.reading.log import logger
 from mqlake.query.reading.memory import keep_freed_memory
 from mqlake.query.store.access.stretches import SegmentStretch, Stretch, join
-from mqlake.query.store.columns import to_batch
+from mqlake.query.store.columns import to_batches
 from mqlake.query.store.plan import StoreTask
 from mqlake.query.store.row_filter import RowFilter
 from mqlake.storage.protocol import Directory
@@ -49,14 +51,19 @@ def read(task: StoreTask, schema: Any, unread: list[Stretch] | None = None) -> I
     losses = _StoreLosses(task)
     row_filter = RowFilter(task.selection)
     directory = open_location(task.location)
+    stored = StoredBodies() if task.decompress else None
     made = (
-        to_batch(chosen, schema, task.broker_name)
+        rows
         for piece in task.pieces
         for batch in _scan(directory, piece, row_filter.want, losses)
-        if len((chosen := row_filter.choose(batch)).records)
+        for part in (split(batch) if task.decompress else (batch,))
+        if len((chosen := row_filter.choose(part)).records)
+        for rows in to_batches(chosen, schema, task.broker_name, stored)
     )
     yield from put_together(made)
     losses.report()
+    if stored is not None:
+        stored.report(lambda what: log.warning("%s: %s", task.store, what))
     if row_filter.dead:
         log.info("%s: left out %d messages of deleted topics", task.store, row_filter.dead)
     if unread is not None:

@@ -17,12 +17,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from mqlake.dispatch.arrow import to_arrow
 from mqlake.dispatch.batch import Batch
 from mqlake.dispatch.queue_table import QueueTable
 from mqlake.dispatch.scan import Want
 from mqlake.formats import java_string
 from mqlake.formats.record import Fault
+from mqlake.jobs.bodies.inner_batches import columns_of
 from mqlake.query.reading.conditions import (
     MOST,
     AnyNumber,
@@ -175,8 +175,8 @@ def _topic(batch: Batch, row: int) -> bytes:
 
 def _text_mask(one: AnyText | HasKey, batch: Batch) -> Mask:
     if isinstance(one, AnyText):
-        return _is_any(to_arrow(batch, [one.column]).column(0), one.values)
-    columns = to_arrow(batch, ["uniqKey", "keys"])
+        return _is_any(columns_of(batch, [one.column]).column(0), one.values)
+    columns = columns_of(batch, ["uniqKey", "keys"])
     keys = columns.column(1)
     hits = np.concatenate(([0], np.cumsum(_is_any(keys.values, one.keys))))
     starts = np.frombuffer(keys.buffers()[1], np.int32)[: len(keys) + 1]

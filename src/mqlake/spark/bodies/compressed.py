@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from mqlake.client.bodies import MAX_BODY, decompress
 from mqlake.errors import FormatError, JobError
 from mqlake.formats.sys_flag import COMPRESSED
+from mqlake.protocol.messages.body_compression import MAX_BODY, decompress
 from mqlake.spark.bodies.decoded import DecodedBody
 from mqlake.spark.bodies.rows import arrow_function
 

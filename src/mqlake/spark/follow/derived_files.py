@@ -68,7 +68,11 @@ def dispatch(
         is_rebuilt = _rebuild_if_missing(query.store, session.engine)
         with Derivation.open(LocalOwnedDirectory(query.store)) as derivation:
             batches = _DerivedBatches(derivation)
-            source = {"maxOffsetsPerTrigger": str(ENOUGH), **query.source}
+            source = {
+                "maxOffsetsPerTrigger": str(ENOUGH),
+                "decompress": "false",
+                **query.source,
+            }
             query = msgspec.structs.replace(query, columns=COLUMNS, source=source)
             MicroBatchQuery(
                 spark=session.spark,

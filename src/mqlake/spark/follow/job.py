@@ -18,6 +18,7 @@ from mqlake.lake.follow.log_positions import LogPositions, begin_of
 from mqlake.lake.follow.log_writing import LogWriting
 from mqlake.lake.follow.upserts import NEEDED as NEEDED_OF_UPSERTS
 from mqlake.lake.follow.upserts import Upserting, check_upsert
+from mqlake.lake.followers.body_form import with_form
 from mqlake.lake.followers.identity import CheckpointIdentity, begin_at, held, note_query
 from mqlake.lake.options import BATCH_BYTES, ENOUGH, FollowOptions, Format
 from mqlake.lake.tables.opening import open_table
@@ -83,6 +84,7 @@ def follow(
     with held(options) as identity:
         waits = options.format is Format.PARQUET
         every = 1 if waits else options.compact_every
+        options = with_form(options, identity)
         identity = _with_begin(options, identity)
         note_query(options, identity)
         query = _query_of(options, identity)

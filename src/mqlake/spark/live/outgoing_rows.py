@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from mqlake.client.bodies import decompress
 from mqlake.client.message import Message
 from mqlake.client.message_json import NOT_SENT_AGAIN
 from mqlake.errors import FormatError
 from mqlake.formats.properties import KEYS, SHARDING_KEY, TAGS, UNIQ_KEY
+from mqlake.protocol.messages.body_compression import decompress
 from mqlake.spark.sink.columns import take
 
 

@@ -17,6 +17,7 @@ from mqlake.query.store.place import OpenStore
 from mqlake.store.index.index_files import IndexFiles
 from mqlake.store.log.scan import head_at
 from mqlake.store.queues.queue_files import topic_names
+from mqlake.store.queues.queue_kind import batch_topics
 
 _MOST_LOOKUPS = 20_000
 _MOST_FOUND = 100_000
@@ -33,6 +34,8 @@ def find(
         return None
     index = store.snapshot.index
     topics = [topic for topic in topics_of(store) if wants_topic(selection, topic)]
+    if not batch_topics(store.directory).isdisjoint(topics):
+        return None  # The index lacks the keys of messages in inner batches.
     if len(topics) * len(keys) * len(index.files) > _MOST_LOOKUPS:
         return None
     texts = [index_key(topic, key) for topic in topics for key in keys]

@@ -1,4 +1,7 @@
-"""Compressed bodies (upstream: `Compressor`, `CompressionType`)."""
+"""Compress bodies as producers do, and decompress them as consumers do.
+
+Upstream: `Compressor`, `CompressionType`.
+"""
 
 from __future__ import annotations
 
@@ -28,11 +31,15 @@ _FLAGS: dict[str, int] = {
 _FIRST_ROOM = 64 * 1024
 
 
+class MissingCodecError(FormatError):
+    """The package of a codec is not installed."""
+
+
 def compress(body: bytes, codec: Codec, level: int) -> tuple[bytes, int]:
     """Compress a body; return it with the bits of the system flag that name the codec.
 
     Raises:
-        FormatError: the package of the codec is missing.
+        MissingCodecError: the package of the codec is missing.
     """
     if codec == "zlib":
         return zlib.compress(body, level), _FLAGS[codec]
@@ -49,7 +56,8 @@ def decompress(body: bytes, sys_flag: int, longest: int = MAX_BODY) -> bytes:
         longest: the maximum length, in bytes.
 
     Raises:
-        FormatError: the body is not what the flag says, is too long, or the codec is missing.
+        FormatError: the body is not what the flag says, or is too long.
+        MissingCodecError: the package of the codec is missing.
     """
     codec = compression(sys_flag)
     if codec is None:
@@ -94,5 +102,7 @@ def _cramjam(codec: str) -> ModuleType:
     try:
         import cramjam
     except ImportError:
-        raise FormatError(f"{codec} bodies need a package: pip install 'mqlake[codecs]'") from None
+        raise MissingCodecError(
+            f"{codec} bodies need a package: pip install 'mqlake[codecs]'"
+        ) from None
     return cramjam

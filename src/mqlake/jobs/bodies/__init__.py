@@ -1,0 +1,1 @@
+"""Records as consumers receive them: bodies decompressed, and inner batches split."""

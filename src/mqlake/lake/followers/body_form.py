@@ -1,0 +1,64 @@
+"""The form of the bodies in a table: decompressed, or as stored.
+
+A table keeps the form that it had first, so that its rows can be compared with the log. Tables of
+mqlake 0.1 have bodies as stored.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from mqlake.errors import JobError
+from mqlake.lake.followers.identity import CheckpointIdentity, followers_of
+from mqlake.lake.options import FollowOptions
+from mqlake.query.reading.log import logger
+
+OPTION = "decompress"
+"""The option of the source that decides the form."""
+
+log = logger()
+
+
+def is_plain(source: dict[str, str]) -> bool:
+    """Return whether bodies are decompressed, by the options of the source that were noted."""
+    return source.get(OPTION, "false").lower() == "true"
+
+
+def with_form(options: FollowOptions, identity: CheckpointIdentity) -> FollowOptions:
+    """Return options that state the form of the table's bodies.
+
+    Args:
+        identity: what the checkpoint belongs to; it may be new.
+
+    Raises:
+        JobError: the options demand another form than the table has.
+    """
+    there = _form_of(options, identity)
+    stated = options.source.get(OPTION)
+    asked = None if stated is None else stated.lower() == "true"
+    if there is None:
+        there = asked is not False
+    elif asked is not None and asked != there:
+        has = "decompressed bodies" if there else "bodies as stored"
+        raise JobError(
+            f"{options.place}: the table has {has}, and keeps them: to convert it, follow the "
+            "store into another table (--out)"
+        )
+    elif not there and asked is None:
+        log.warning(
+            "%s: the table has bodies as stored, which may be compressed (sysFlag): new rows are "
+            "written in the same way; to decompress them, follow the store into another table, or "
+            "read the table with the source rocketmq (option table)",
+            options.place,
+        )
+    source = {**options.source, OPTION: str(there).lower()}
+    return msgspec.structs.replace(options, source=source)
+
+
+def _form_of(options: FollowOptions, identity: CheckpointIdentity) -> bool | None:
+    """Return whether the table has decompressed bodies; None if it is new."""
+    if identity.begin is not None or (options.checkpoint / "offsets").exists():
+        return is_plain(identity.source)
+    others = followers_of(str(options.out))
+    sources = [one.source or {} for id_, one in others.items() if id_ != identity.id]
+    return all(map(is_plain, sources)) if sources else None

@@ -1,0 +1,1 @@
+"""What producers and consumers do with messages, whatever the request that carries them."""
