@@ -44,7 +44,10 @@ def test_what_is_left_out_is_named(tmp_path: Path, capsys: pytest.CaptureFixture
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        (["{logs}", "--to", "kafka", "--out", "{new}"], "no commitlog/ in it"),
+        (
+            ["{logs}", "--to", "kafka", "--out", "{new}"],
+            "this is a log directory of Kafka: use mqlake kafka",
+        ),
         (["{store}", "--to", "rocketmq", "--out", "{new}"], "no partition in it"),
         (["{new}", "--to", "rocketmq", "--out", "{new}"], "the directory does not exist"),
         (["{store}", "--to", "kafka", "--out", "{store}"], "not empty (it contains"),

@@ -11,6 +11,7 @@ from mqlake.errors import JobError
 from mqlake.formats.dialect import Dialect
 from mqlake.storage.local import LocalDirectory
 from mqlake.store.log.end import last_segments_start
+from mqlake.store.log.nearby_store import why_no_store
 from mqlake.store.log.segments import CommitLog, open_log
 from mqlake.store.snapshot import Snapshot
 
@@ -58,9 +59,7 @@ def open_source(store: Path, dialect: Dialect | None = None) -> Generator[StoreS
     """
     directory = LocalDirectory(store.absolute())
     if not directory.is_directory("commitlog"):
-        raise JobError(
-            f"{store}: there is no commitlog/ in it; give the directory that contains commitlog/"
-        )
+        raise JobError(f"{store}: {why_no_store(str(store))}")
     log = open_log(directory)
     try:
         yield StoreSource(directory, log, Snapshot(directory, log, dialect))

@@ -24,6 +24,7 @@ from mqlake.query.reading.source import BatchQuery
 from mqlake.query.store.options import StoreReadOptions, is_union, read_options
 from mqlake.query.stores.places import are_many, with_one_path
 from mqlake.spark.options.tables import keeps_options_in_tables
+from mqlake.spark.reading.one_line import raises_lines
 from mqlake.spark.reading.readers import StreamReader, batch_reader
 from mqlake.spark.source.schema import columns_of, spark_schema
 
@@ -31,6 +32,7 @@ _OTHERWISE = "options such as subscribe, keys, tags and startingTimestamp limit 
 _LIVE_OTHERWISE = "options such as subscribe, tags and startingTimestamp limit what is read"
 
 
+@raises_lines("schema", "reader", "streamReader", "writer", "streamWriter")
 @keeps_options_in_tables
 class RocketMQDataSource(DataSource):
     """Messages of RocketMQ store directories, or of running clusters, as rows."""

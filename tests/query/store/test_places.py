@@ -59,11 +59,11 @@ def test_which_paths_are_of_this_machine(tmp_path: Path) -> None:
 
 
 def test_a_directory_that_is_no_store(tmp_path: Path) -> None:
-    with pytest.raises(StoreError, match="no commitlog/ in it; path must be the store directory"):
+    with pytest.raises(StoreError, match="there is no commitlog/ in it, so it is not"):
         batch_rows(tmp_path)
     (tmp_path / "checkpoint").touch()
     (tmp_path / "consumequeue" / "A").mkdir(parents=True)  # a store that lost its log
-    with pytest.raises(StoreError, match="no commitlog/ in it; path must be the store directory"):
+    with pytest.raises(StoreError, match="there is no commitlog/ in it, so it is not"):
         batch_rows(tmp_path)
 
 

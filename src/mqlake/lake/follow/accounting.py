@@ -25,7 +25,7 @@ from mqlake.lake.follow.damage import damage_of
 from mqlake.lake.follow.dead_letters import options_of
 from mqlake.lake.follow.digest import COUNTED, TableDigest, digest
 from mqlake.lake.follow.log_positions import LogPositions, read_options_of
-from mqlake.lake.followers.body_form import is_plain
+from mqlake.lake.followers.body_form import is_plain, stated_source
 from mqlake.lake.followers.identity import CheckpointIdentity, alone, followers_of, known_followers
 from mqlake.lake.options import FollowOptions, StoreQuery
 from mqlake.lake.tables.evolution import table_schema
@@ -104,7 +104,10 @@ def check(options: FollowOptions, engine: Engine) -> CheckReport:
         )
     followers = known_followers(options)
     if not followers:
-        raise JobError(f"{options.place}: nothing has been followed into this table")
+        raise JobError(
+            f"{options.place}: nothing has been followed into this table: run follow without "
+            "--check first"
+        )
     with alone(options):
         return _check(options, engine, followers)
 
@@ -119,7 +122,9 @@ def _check(
     stretches: list[_ComparedRange] = []
     for checkpoint, identity in followers:
         query = StoreQuery(
-            store=Path(identity.store), checkpoint=checkpoint, source=identity.source
+            store=Path(identity.store),
+            checkpoint=checkpoint,
+            source=stated_source(identity.source),
         )
         stretch, jobs = _jobs(query, identity, table, columns)
         stretches.append(stretch)

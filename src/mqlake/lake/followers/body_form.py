@@ -24,6 +24,11 @@ def is_plain(source: dict[str, str]) -> bool:
     return source.get(OPTION, "false").lower() == "true"
 
 
+def stated_source(source: dict[str, str]) -> dict[str, str]:
+    """Return the options of the source that were noted, with the form of bodies."""
+    return {**source, OPTION: str(is_plain(source)).lower()}
+
+
 def with_form(options: FollowOptions, identity: CheckpointIdentity) -> FollowOptions:
     """Return options that state the form of the table's bodies.
 

@@ -12,6 +12,7 @@ from mqlake.query.reading.parsing import (
     Option,
     boolean,
     choice,
+    milliseconds,
     pattern,
     text,
     whole,
@@ -50,7 +51,7 @@ SOURCE_OPTIONS: tuple[Option, ...] = (
     Option("assign", queue_json.queues, None, "both", 'Partitions: `{"topicA": [0, 1]}`.'),
     Option(
         "startingTimestamp",
-        whole(),
+        milliseconds,
         None,
         "both",
         "Time (ms): each partition starts at its first record with this or a later timestamp.",
@@ -75,7 +76,7 @@ SOURCE_OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "endingTimestamp",
-        whole(),
+        milliseconds,
         None,
         "batch",
         "Time (ms): each partition ends before its first record with this or a later timestamp.",

@@ -39,7 +39,10 @@ def read_options(given: Mapping[str, str], *, streaming: bool | None = None) -> 
     given = {name: text for name, text in given.items() if name not in about_brokers}
     values = parse_options(SOURCE_OPTIONS, given)
     if values["path"] is None:
-        raise FormatError("option path is missing: Kafka's log directory (log.dir), or its URL")
+        raise FormatError(
+            "option path is missing: Kafka's log directory (log.dir), or its URL; Spark's format "
+            "kafka reads brokers"
+        )
     return KafkaLogReadOptions(
         **shared(values, given, streaming=streaming),
         location=Location(values["path"], settings=settings_of(values)),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 from mqlake.errors import StoreError
 from mqlake.formats.kafka import checkpoint_file
@@ -10,6 +11,7 @@ from mqlake.formats.kafka.file_name import INTERNAL_TOPICS, META_PROPERTIES
 from mqlake.kafka.log.log_directory import LogDirectory
 from mqlake.query.kafka_log.options import KafkaLogReadOptions, TopicPartition
 from mqlake.query.reading.directory import Location, open_directory
+from mqlake.query.reading.losses import no_topic
 
 _MARKS = (META_PROPERTIES, checkpoint_file.RECOVERY_POINTS)
 
@@ -22,11 +24,24 @@ def open_logs(location: Location) -> LogDirectory:
     """
     logs = LogDirectory(open_directory(location.path, location.settings))
     if not logs.partitions() and not any(logs.directory.exists(name) for name in _MARKS):
-        raise StoreError(
-            f"{location.name}: there is no partition in it; path must be the log directory itself "
-            "(Kafka's log.dir), which all hosts of the cluster see"
-        )
+        raise StoreError(f"{location.name}: {_why_no_logs(location.path)}")
     return logs
+
+
+def _why_no_logs(path: str) -> str:
+    """Return why a path is not a log directory, and what to give instead."""
+    given = Path(path).absolute()
+    if "://" not in path:
+        if not given.exists():
+            return "the directory does not exist on this host"
+        if (given / "commitlog").is_dir():
+            return "this is a store of RocketMQ: use format rocketmq"
+        if any(given.glob("*.log")):
+            return f"this is a partition: give the log directory itself, {given.parent}"
+    return (
+        "there is no partition in it; path must be the log directory itself (Kafka's log.dir), "
+        "which all hosts of the cluster see"
+    )
 
 
 def wanted_partitions(logs: LogDirectory, options: KafkaLogReadOptions) -> list[TopicPartition]:
@@ -44,7 +59,7 @@ def check_asked(found: list[TopicPartition], options: KafkaLogReadOptions) -> No
     topics = {topic for topic, _ in found}
     for topic in options.topics or ():
         if topic not in topics:
-            raise StoreError(f"{options.path}: topic {topic!r} does not exist")
+            raise StoreError(f"{options.path}: {no_topic(topic, topics)}")
     for topic, partition in options.partitions or ():
         if (topic, partition) not in found:
             raise StoreError(f"{options.path}: partition {topic}-{partition} does not exist")

@@ -22,8 +22,9 @@ from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.errors import RemotingError
 from mqlake.protocol.headers.pull import HAS_SUBSCRIPTION, PullHeader
 from mqlake.protocol.namespace import Namespace
-from mqlake.protocol.naming import REPLY_SUFFIX, SYSTEM_PREFIX, SYSTEM_TOPICS
+from mqlake.protocol.naming import SYSTEM_TOPICS
 from mqlake.query.reading.conditions import Interval
+from mqlake.query.reading.losses import is_internal
 
 NOBODY = "TOOLS_CONSUMER"
 """A group that every broker has, for readers without a group."""
@@ -109,7 +110,7 @@ class Brokers:
         else:
             # There are topics with the names of brokers and clusters.
             own = {*await self._names(RequestCode.GET_SYSTEM_TOPIC_LIST_FROM_NS), *SYSTEM_TOPICS}
-            names = [topic for topic in found if topic not in own and not _is_internal(topic)]
+            names = [topic for topic in found if topic not in own and not is_internal(topic)]
         return [topic for topic in names if pattern is None or re.fullmatch(pattern, topic)]
 
     async def _names(self, code: RequestCode) -> list[str]:
@@ -273,7 +274,3 @@ def name_of(queue: MessageQueue) -> str:
 def queue_order(queue: MessageQueue) -> tuple[str, str, int]:
     """Return the sort key of queues."""
     return queue.topic, queue.broker_name, queue.queue_id
-
-
-def _is_internal(topic: str) -> bool:
-    return topic.startswith((SYSTEM_PREFIX, *OF_GROUPS)) or topic.endswith(REPLY_SUFFIX)

@@ -5,15 +5,28 @@ Options that mean the same as on a store directory are taken from there.
 
 from __future__ import annotations
 
+import re
+
 from mqlake.client import access_options
 from mqlake.query.reading import queue_json
 from mqlake.query.reading.limits import EARLIEST, LATEST, limit
 from mqlake.query.reading.parsing import Option, boolean, choice, duration, text, whole, words
 from mqlake.query.store.option_table import SOURCE_OPTIONS
 
+_ADDRESS = re.compile(r".+:\d{1,5}")
+
+
+def _addresses(value: str) -> str:
+    """Accept addresses of name servers."""
+    for address in filter(None, (part.strip() for part in value.split(";"))):
+        if not _ADDRESS.fullmatch(address):
+            raise ValueError(f"host:port, as in {address.rstrip(':')}:9876")
+    return text(value)
+
+
 NAME_SERVER = Option(
     "nameServer",
-    text,
+    _addresses,
     None,
     "both",
     "The name servers, `host:port`, separated by `;`. If neither this option nor `path` is given, "

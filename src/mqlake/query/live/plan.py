@@ -14,7 +14,7 @@ from mqlake.query.live.shares import share
 from mqlake.query.live.task import LiveTask, OffsetRange
 from mqlake.query.reading.conditions import MOST, Interval, Selection, interval, offsets_in, texts
 from mqlake.query.reading.log import logger
-from mqlake.query.reading.losses import data_loss
+from mqlake.query.reading.losses import absent, data_loss
 
 log = logger()
 
@@ -51,7 +51,7 @@ def plan_batch(options: LiveOptions, pushed: Selection = ()) -> list[LiveTask]:
 
 async def _batch_ranges(options: LiveOptions, pushed: Selection) -> list[OffsetRange]:
     brokers = brokers_of(options)
-    queues = await wanted_queues(brokers, options, lambda what: data_loss(options, what))
+    queues = await wanted_queues(brokers, options, lambda what: absent(options, what))
     spans = reached(options, await brokers.spans(queues))
     starts = await starts_of(brokers, options, spans)
     ends = await ends_of(brokers, options, spans)

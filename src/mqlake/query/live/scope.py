@@ -11,7 +11,7 @@ from mqlake.query.live.brokers import Brokers, name_of, queue_order
 from mqlake.query.live.options import LiveOptions
 from mqlake.query.reading.conditions import Interval
 from mqlake.query.reading.limits import LATEST, Limit, queue_text
-from mqlake.query.reading.losses import data_loss
+from mqlake.query.reading.losses import data_loss, no_match, no_topic
 from mqlake.query.reading.queue_json import EARLIEST as EARLIEST_OFFSET
 from mqlake.query.reading.queue_json import LATEST as LATEST_OFFSET
 from mqlake.query.reading.queue_json import BrokerQueue
@@ -36,13 +36,13 @@ async def wanted_queues(
     else:
         topics = await brokers.topics(options.topic_pattern)
         if options.topic_pattern is not None and not topics:
-            missing.append(f"no topic matches {options.topic_pattern!r}")
+            missing.append(no_match(options.topic_pattern, await brokers.topics(None)))
     found: list[MessageQueue] = []
     for topic, queues in zip(
         topics, await asyncio.gather(*map(brokers.queues, topics)), strict=True
     ):
         if not queues:
-            missing.append(f"topic {topic!r} does not exist, or must not be read")
+            missing.append(await _no_topic(brokers, topic))
         found += queues
     if options.queues is not None:
         wanted = options.queues
@@ -56,6 +56,14 @@ async def wanted_queues(
         assert lost
         lost(f"{options.name_servers}: {what}")
     return sorted(found, key=queue_order)
+
+
+async def _no_topic(brokers: Brokers, topic: str) -> str:
+    """Return why a topic has no queues that can be read."""
+    topics = await brokers.topics(None)
+    if topic in topics:
+        return f"topic {topic!r} must not be read (its permission)"
+    return no_topic(topic, topics)
 
 
 def is_named(queue: MessageQueue, name: BrokerQueue) -> bool:

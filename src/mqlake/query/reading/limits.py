@@ -83,10 +83,15 @@ def check_limits(
     if streaming:
         for name in given:
             if name.lower().startswith("ending"):
-                raise FormatError(f"option {name}: a streaming query has no end")
+                raise FormatError(
+                    f"option {name}: a streaming query has no end: leave it out, or use spark.read"
+                )
         return
     if starting.word == LATEST:
-        raise FormatError("startingOffsets: a batch query cannot start at the latest offset")
+        raise FormatError(
+            "startingOffsets: a batch query cannot start at the latest offset: leave it out, or "
+            "use spark.readStream"
+        )
     for queue, offset in (starting.offsets or {}).items():
         if offset == LATEST_OFFSET:
             raise FormatError(

@@ -2,12 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 from mqlake.errors import StoreError
+from mqlake.formats.topic_names import OF_GROUPS
+from mqlake.protocol.naming import REPLY_SUFFIX, SYSTEM_PREFIX, SYSTEM_TOPICS
 from mqlake.query.reading.log import logger
+from mqlake.query.reading.parsing import is_near, nearest
 
 log = logger()
+
+_LONG = 40
+"""Characters of a long name of a topic."""
+
+_SHOWN = 5
+"""Topics that a message names."""
+
+
+def is_internal(topic: str) -> bool:
+    """Return whether a topic is RocketMQ's own, or that of a group."""
+    is_own = topic.startswith((SYSTEM_PREFIX, *OF_GROUPS)) or topic.endswith(REPLY_SUFFIX)
+    return is_own or topic in SYSTEM_TOPICS
 
 
 class _LossOptions(Protocol):
@@ -15,6 +31,61 @@ class _LossOptions(Protocol):
     def fail_on_data_loss(self) -> bool:
         """Return whether a query fails if messages are lost."""
         ...
+
+
+def absent(options: _LossOptions, what: str) -> None:
+    """Raise an error about something that a query names and that does not exist, or log it if
+    losses are tolerated.
+
+    Unlike lost messages, this is hardly ever what a user wants to tolerate, so the error does not
+    propose it.
+
+    Raises:
+        StoreError: losses are not tolerated.
+    """
+    if options.fail_on_data_loss:
+        raise StoreError(what)
+    log.warning("%s", what)
+
+
+def no_topic(topic: str, topics: Iterable[str]) -> str:
+    """Return the text about a topic that does not exist, with the one that may be meant.
+
+    Args:
+        topics: those that exist.
+    """
+    known = _of_users(topics)
+    what = f"topic {topic[:200]!r} does not exist"
+    if not known:
+        return f"{what}: there are no topics"
+    near = nearest(topic, known)
+    if is_near(topic, near):
+        return f"{what}; the nearest is {near}"
+    return f"{what}: there are {named(known)}"
+
+
+def no_match(pattern: str, topics: Iterable[str]) -> str:
+    """Return the text about a pattern that no topic matches."""
+    known = _of_users(topics)
+    what = f"no topic matches {pattern!r}, which must match the whole name"
+    return f"{what}: there are {named(known)}" if known else what
+
+
+def _of_users(topics: Iterable[str]) -> list[str]:
+    """Return the topics that users name, those with short names first."""
+    found = [
+        name
+        for name in topics
+        if not is_internal(name) and not name.lower().startswith(SYSTEM_PREFIX)
+    ]
+    return sorted(found, key=lambda name: (len(name) > _LONG, name))
+
+
+def named(topics: Sequence[str]) -> str:
+    """Return the names of the first topics, and how many more there are."""
+    shown = ", ".join(topics[:_SHOWN])
+    more = len(topics) - _SHOWN
+    return f"{shown} and {more} more" if more > 0 else shown
 
 
 def data_loss(options: _LossOptions, what: str) -> None:

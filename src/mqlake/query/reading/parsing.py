@@ -10,6 +10,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from mqlake.errors import FormatError
+from mqlake.query.reading.foreign_options import foreign_option
+
+_LOOKS_LIKE_SECONDS = range(10**9, 10**10)
+"""Seconds of the years 2001 to 2286; as milliseconds, days of early 1970."""
+
+_NEAR = 0.6
+"""The least similarity of a mistyped name to the name that was meant."""
 
 _DURATION = re.compile(r"(\d{1,12}) *([a-z]*)")
 _UNITS = {
@@ -79,7 +86,15 @@ def _value(option: Option, text: str) -> Any:
 
 
 def _unknown(name: str, known: Sequence[str]) -> str:
-    return f"there is no option {name[:200]!r}; the nearest is {nearest(name, known)}"
+    remedy = foreign_option(name, known) or f"the nearest is {nearest(name, known)}"
+    return f"there is no option {name[:200]!r}; {remedy}"
+
+
+def is_near(text: str, name: str) -> bool:
+    """Return whether a text may be a mistyped name."""
+    from difflib import SequenceMatcher  # Imported late: only errors need it.
+
+    return SequenceMatcher(None, text.lower(), name.lower()).ratio() >= _NEAR
 
 
 def nearest(text: str, known: Sequence[str]) -> str:
@@ -124,7 +139,8 @@ def choice(*words: str) -> Callable[[str], str]:
         if value.lower() in words:
             return value.lower()
         near = nearest(value, words)
-        raise ValueError(f"one of {', '.join(words)}; the nearest is {near}")
+        hint = f"; the nearest is {near}" if is_near(value, near) else ""
+        raise ValueError(f"one of {', '.join(words)}{hint}")
 
     return parse
 
@@ -138,6 +154,17 @@ def whole(least: int = 0) -> Callable[[str], int]:
         raise ValueError(f"an integer of at least {least}")
 
     return parse
+
+
+def milliseconds(value: str) -> int:
+    """Accept a time in milliseconds since 1970; seconds are recognized as a mistake."""
+    try:
+        found = whole()(value)
+    except ValueError:
+        raise ValueError("milliseconds since 1970, such as 1700000000000") from None
+    if found in _LOOKS_LIKE_SECONDS:
+        raise ValueError(f"milliseconds since 1970, but looks like seconds: give {found}000")
+    return found
 
 
 def duration(value: str) -> int:

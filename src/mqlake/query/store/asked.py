@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from mqlake.query.reading.losses import data_loss
+from mqlake.query.reading.losses import absent, no_match, no_topic
 from mqlake.query.store.options import StoreReadOptions
 from mqlake.query.store.place import OpenStore
 from mqlake.store.queues.queue_files import topic_names
@@ -22,7 +22,7 @@ def check_asked(store: OpenStore, options: StoreReadOptions) -> None:
         StoreError: something does not exist, and losses are not tolerated.
     """
     for what in missing(store, options):
-        data_loss(options, f"{options.path}: {what}")
+        absent(options, f"{options.path}: {what}")
 
 
 def missing(store: OpenStore, options: StoreReadOptions) -> Iterator[str]:
@@ -45,13 +45,14 @@ def missing(store: OpenStore, options: StoreReadOptions) -> Iterator[str]:
         topics |= {topic for topic, _ in store.snapshot.undispatched.bounds}
     for topic in dict.fromkeys(named):
         if topic not in topics:
-            yield f"topic {topic!r} does not exist"
+            yield no_topic(topic, topics)
     for topic, queue_id in options.queues or ():
         is_there = queue_id < queues.get(topic, 0) or queue_id in store.snapshot.queue_ids(topic)
         if topic in topics and not is_there:
-            yield f"topic {topic!r} has no queue {queue_id}"
+            last = max([queues.get(topic, 0) - 1, *store.snapshot.queue_ids(topic)])
+            yield f"topic {topic!r} has no queue {queue_id}; its last queue is {last}"
     if pattern is not None and not any(re.fullmatch(pattern, topic) for topic in topics):
-        yield f"no topic matches {pattern!r}"
+        yield no_match(pattern, topics)
 
 
 def _queue_counts(settings: Topics | None) -> dict[str, int]:

@@ -12,6 +12,7 @@ from mqlake.query.reading.parsing import (
     Option,
     boolean,
     choice,
+    milliseconds,
     pattern,
     text,
     whole,
@@ -108,7 +109,7 @@ SOURCE_OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "startingTimestamp",
-        whole(),
+        milliseconds,
         None,
         "both",
         "Store time (ms): each queue starts at its first message stored at or after this time.",
@@ -133,7 +134,7 @@ SOURCE_OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "endingTimestamp",
-        whole(),
+        milliseconds,
         None,
         "batch",
         "Store time (ms): each queue ends before its first message stored at or after this time.",

@@ -10,7 +10,7 @@ from mqlake.errors import StoreError
 from mqlake.query.reading.directory import Location, open_location
 from mqlake.storage.protocol import Directory
 from mqlake.storage.shown_url import shown_url
-from mqlake.store.log import segments
+from mqlake.store.log.nearby_store import why_no_store
 from mqlake.store.log.segments import CommitLog, open_log
 from mqlake.store.snapshot import Snapshot, is_store
 
@@ -32,11 +32,8 @@ def open_store(location: Location | str) -> Generator[OpenStore]:
     """
     directory = open_location(location)
     if not is_store(directory):
-        path = shown_url(location if isinstance(location, str) else location.path)
-        raise StoreError(
-            f"{path}: there is no {segments.DIRECTORY}/ in it; path must be the store "
-            "directory itself, which all hosts of the cluster see"
-        )
+        path = location if isinstance(location, str) else location.path
+        raise StoreError(f"{shown_url(path)}: {why_no_store(path)}")
     log = open_log(directory)
     try:
         yield OpenStore(directory, log, Snapshot(directory, log, None))

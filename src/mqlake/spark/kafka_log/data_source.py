@@ -9,11 +9,13 @@ from mqlake.query.kafka_log.options import read_options
 from mqlake.query.reading.log import tell_ignored
 from mqlake.spark.kafka_log.schema import check_schema, spark_schema
 from mqlake.spark.options.tables import keeps_options_in_tables
+from mqlake.spark.reading.one_line import raises_lines
 from mqlake.spark.reading.readers import StreamReader, batch_reader
 
 _OTHERWISE = "options such as subscribe, startingOffsets and startingTimestamp limit what is read"
 
 
+@raises_lines("schema", "reader", "streamReader")
 @keeps_options_in_tables
 class KafkaLogDataSource(DataSource):
     """Records of a Kafka log directory as rows."""

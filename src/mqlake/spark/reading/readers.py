@@ -18,6 +18,7 @@ from mqlake.query.reading.conditions import Selection
 from mqlake.query.reading.source import BatchQuery, Stream, Written
 from mqlake.spark.reading import push_down
 from mqlake.spark.reading.hang_up import expect_hang_up
+from mqlake.spark.reading.one_line import lines, raises_lines
 from mqlake.spark.reading.schema import arrow_schema
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ class TaskPartition(InputPartition):
         super().__init__(task)
 
 
+@raises_lines("partitions")
 class BatchReader(DataSourceReader):
     """Reads the messages of a batch query."""
 
@@ -85,6 +87,7 @@ def batch_reader(
     return BatchReader(query, schema)
 
 
+@raises_lines("initialOffset", "latestOffset", "partitions", "commit")
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Reads what was added since the last micro-batch."""
 
@@ -134,4 +137,4 @@ def _rows(
     if partition.value is None:
         return iter(())
     expect_hang_up()
-    return source.read(partition.value, arrow_schema(schema))
+    return lines(source.read(partition.value, arrow_schema(schema)))

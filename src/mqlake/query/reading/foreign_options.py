@@ -1,0 +1,42 @@
+"""What to give instead of options of other data sources and clients, which users know."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+_KAFKA = (
+    "it belongs to Kafka: give nameServer for a RocketMQ cluster, or path for a store directory; "
+    "Spark's format kafka reads Kafka's brokers, and format kafka-log its log directories"
+)
+_KAFKA_LOG = (
+    "format kafka-log reads log directories (option path); Spark's format kafka reads Kafka's "
+    "brokers"
+)
+_ROCKETMQ = (
+    "format kafka-log reads Kafka's log directories (option path); format rocketmq reads RocketMQ"
+)
+_BROKERS = "give nameServer: the name servers know the brokers"
+_GROUP = "a query needs no consumer group: its checkpoint has its position"
+
+_KAFKA_NAMES = frozenset(("bootstrap.servers", "bootstrapservers", "includeheaders"))
+_BROKER_NAMES = frozenset(("broker", "brokers", "brokeraddr", "brokeraddress", "host", "hosts"))
+_GROUP_NAMES = frozenset(
+    ("group", "groupid", "group.id", "consumergroup", "consumer.group", "rocketmq.group")
+)
+
+
+def foreign_option(name: str, known: Sequence[str]) -> str | None:
+    """Return what to do about an unknown option of another source; None if it is none such.
+
+    Args:
+        known: the names of the options that there are.
+    """
+    lowered = name.lower()
+    is_rocketmq = "tags" in known
+    if lowered.startswith("kafka.") or lowered in _KAFKA_NAMES:
+        return _KAFKA if is_rocketmq else _KAFKA_LOG
+    if not is_rocketmq:
+        return _ROCKETMQ if lowered in ("nameserver", "namesrvaddr") else None
+    if lowered in _BROKER_NAMES:
+        return _BROKERS
+    return _GROUP if lowered in _GROUP_NAMES else None

@@ -1,0 +1,45 @@
+"""The store that a path may mean, if the path is not a store."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from mqlake.store.log.segments import DIRECTORY
+
+_ABOVE = 3
+"""Directories above a path that may be its store: consumequeue/TOPIC/0 is the deepest."""
+
+_PARTITION = re.compile(r".+-\d+")
+"""The name of a partition's directory in a log directory of Kafka."""
+
+
+def why_no_store(path: str) -> str:
+    """Return why a path is not a store, and what to give instead.
+
+    Args:
+        path: a local directory or file, or a URL, below which nothing is looked for.
+    """
+    if "://" in path:
+        return f"there is no {DIRECTORY}/ in it: give the store itself"
+    given = Path(path).absolute()
+    if not given.exists():
+        return "the directory does not exist"
+    try:
+        return _by_its_surroundings(given)
+    except OSError:
+        return f"there is no {DIRECTORY}/ in it, as far as it can be read"
+
+
+def _by_its_surroundings(given: Path) -> str:
+    for above in list(given.parents)[:_ABOVE]:
+        if (above / DIRECTORY).is_dir():
+            return f"this is inside a store: give the store itself, {above}"
+    if not given.is_dir():
+        return "this is a file; a store is a directory"
+    for below in sorted(given.glob(f"*/{DIRECTORY}"))[:1]:
+        return f"this contains a store: give the store itself, {below.parent}"
+    partitions = (one for one in given.iterdir() if _PARTITION.fullmatch(one.name))
+    if any(True for one in partitions for _ in one.glob("*.log")):
+        return "this is a log directory of Kafka: use mqlake kafka, or Spark's format kafka-log"
+    return f"there is no {DIRECTORY}/ in it, so it is not a RocketMQ store"
