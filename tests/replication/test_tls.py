@@ -17,7 +17,7 @@ from mqlake.protocol.replication.frames import encode_report
 from mqlake.remoting.tls.client import ClientContexts
 from mqlake.remoting.tls.layer import TlsLayer
 from mqlake.remoting.tls.options import ClientTls, Verify
-from mqlake.replication import ha_arrivals, ha_server
+from mqlake.replication import connecting, ha_arrivals, ha_server
 from mqlake.replication.connecting import connect
 from mqlake.replication.master_log import ask
 from tests.broker.running import Running, running, to
@@ -327,3 +327,27 @@ def test_renewed_certificates_are_used_without_a_restart(
             await asyncio.sleep(0.1)
 
     on_a_master(tmp_path, settings, test)
+
+
+def test_a_master_that_never_answers_a_handshake_is_left_soon(
+    authority: Authority, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As one whose process is frozen: the system still accepts connections for it."""
+    monkeypatch.setattr(connecting, "_CONNECT", 0.2)
+
+    async def run() -> None:
+        accepted: list[asyncio.StreamWriter] = []
+        frozen = await asyncio.start_server(
+            lambda _, writer: accepted.append(writer), "127.0.0.1", 0
+        )
+        port = frozen.sockets[0].getsockname()[1]
+        contexts = ClientContexts(ClientTls(ca=authority.ca))
+        async with asyncio.timeout(200):
+            with pytest.raises(OSError):  # noqa: PT011 (a timeout has no text)
+                await connect(f"127.0.0.1:{port}", contexts)
+        for writer in accepted:
+            writer.close()
+        frozen.close()
+        await frozen.wait_closed()
+
+    asyncio.run(run())

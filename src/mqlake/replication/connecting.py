@@ -9,20 +9,16 @@ from contextlib import suppress
 from typing import cast
 
 from mqlake.errors import MqlakeError
-from mqlake.remoting.tls.client import ClientContexts
+from mqlake.remoting.tls.client import ClientContexts, shake_hands
 from mqlake.remoting.tls.handshakes import Handshakes
 from mqlake.remoting.tls.layer import Below, TlsLayer
 
 _CONNECT = 5.0
-"""Seconds that a connection may take."""
+"""Seconds that a connection may take, with its TLS handshake."""
 _READ = 1 << 20
 """Most bytes that are read at once."""
 _UNREAD = 64 << 10
 """Bytes of reports that a master leaves unread at most."""
-
-
-_HANDSHAKE = 30.0
-"""Seconds that a TLS handshake may take."""
 _ENCRYPTED = 1 << 15
 """Encrypted bytes that are read at once."""
 
@@ -78,7 +74,7 @@ class MasterConnection(asyncio.BufferedProtocol):
             MqlakeError: the host is no name that a certificate may have.
         """
         loop, room = asyncio.get_running_loop(), memoryview(bytearray(_ENCRYPTED))
-        below = Below(loop, lambda: room, Handshakes(loop), _HANDSHAKE)
+        below = Below(loop, lambda: room, Handshakes(loop), _CONNECT)
         try:
             layer = TlsLayer(
                 self._transport, self, below, self._broken, context, is_server=False, host=host
@@ -86,8 +82,7 @@ class MasterConnection(asyncio.BufferedProtocol):
         except ValueError as error:
             raise MqlakeError(f"{host}: {error}") from None
         self._transport = layer
-        layer.start()
-        await layer.ready
+        await shake_hands(layer)
 
     def _broken(self, reason: str) -> None:
         self._is_over, self._failure = True, ConnectionError(reason)
@@ -148,10 +143,10 @@ async def connect(address: str, contexts: ClientContexts | None = None) -> Maste
     loop = asyncio.get_running_loop()
     async with asyncio.timeout(_CONNECT):
         _, connection = await loop.create_connection(MasterConnection, host, int(port))
-    if context is not None:
-        try:
-            await connection.secure(context, host)
-        except BaseException:
-            connection.close()
-            raise
+        if context is not None:
+            try:
+                await connection.secure(context, host)
+            except BaseException:
+                connection.close()
+                raise
     return connection

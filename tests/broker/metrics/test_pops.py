@@ -71,3 +71,27 @@ def test_check_points_that_wait_in_the_revive_topic_are_its_lag(tmp_path: Path) 
             assert (found[lag], found[age]) == (0, 0)
 
     simulated.run(check())
+
+
+def test_check_points_of_a_deleted_group_are_not_counted_again(tmp_path: Path) -> None:
+    async def check() -> None:
+        clock = AdvancedClock()
+        async with running(tmp_path, clock=clock, reviveQueueNum=1) as broker:
+            counts, reads = broker.state.pop_counts, broker.state.store.reads
+            topic = REVIVE_PREFIX + broker.runtime.settings.broker_cluster_name
+            await send(broker, "a")
+            await pop(broker, invisible_time=OUT)
+            clock.advance(STAY / 1000)
+            await until(lambda: dict(counts.put))
+            assert broker.state.groups.remove(GROUP)
+            await broker.runtime.slices.finish(broker.state.endings.group_ended(GROUP))
+            assert not dict(counts.put)
+            clock.advance((OUT - STAY) / 1000)
+            await until(lambda: reads.queue(topic, 0).max_offset == 1)
+            clock.advance(2 * STAY / 1000)
+            await until(lambda: [each.messages for each in counts.behind()] == [0])
+            assert not dict(counts.read)
+            assert not dict(counts.put)
+            assert not dict(counts.retried)
+
+    simulated.run(check())

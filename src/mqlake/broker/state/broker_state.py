@@ -119,7 +119,9 @@ class BrokerState:
             lambda: self.empty_groups.make_room(),  # noqa: PLW0108
             creators(GROUPS),
         )
-        self.pop_counts = PopCounts()
+        self.pop_counts = PopCounts(
+            lambda group, topic: group in self.groups and topic in self.topics
+        )
         self.stats = Stats(
             lambda: store.offsets.table,
             lambda: store.dispatching.count,

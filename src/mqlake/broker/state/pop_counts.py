@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
-from mqlake.metrics.counts import Counts
+from mqlake.metrics.counts import Counts, Labels
 from mqlake.metrics.histogram import Histogram
 
 _BOUNDS: Final = (1.0, 10.0, 100.0, 1000.0, 2000.0, 3000.0)
@@ -29,8 +29,31 @@ class ReviveBehind(NamedTuple):
     oldest: int
 
 
+class CountsOfExisting(Counts):
+    """Totals by group, topic and more, of groups and topics that exist.
+
+    A revive topic has check points of groups and topics that were deleted since. Otherwise those
+    would be counted again after their totals were dropped, and would use up the number of samples.
+
+    Args:
+        exists: returns whether a group and a topic exist.
+    """
+
+    def __init__(self, exists: Callable[[str, str], bool]) -> None:
+        super().__init__()
+        self._exists = exists
+
+    def add(self, labels: Labels, count: int = 1) -> None:
+        """Count things that have these labels, if their group and topic exist."""
+        if self._exists(labels[0], labels[1]):
+            super().add(labels, count)
+
+
 class PopCounts:
     """The numbers of one broker.
+
+    Args:
+        exists: returns whether a group and a topic exist; others are not counted.
 
     Attributes:
         put: check points and acknowledgements that were put to the revive topic, by group, topic,
@@ -43,8 +66,10 @@ class PopCounts:
         behind: returns how far each queue of the broker's revive topic is behind.
     """
 
-    def __init__(self) -> None:
-        self.put, self.read, self.retried = Counts(), Counts(), Counts()
+    def __init__(self, exists: Callable[[str, str], bool]) -> None:
+        self.put = CountsOfExisting(exists)
+        self.read = CountsOfExisting(exists)
+        self.retried = CountsOfExisting(exists)
         self.look_times = Histogram(_BOUNDS)
         self.in_memory: Callable[[], tuple[int, int]] = lambda: (0, 0)
         self.behind: Callable[[], Sequence[ReviveBehind]] = lambda: ()

@@ -52,6 +52,15 @@ async def secure(
     """
     layer = TlsLayer(raw, peer, shared.tls, peer.evict, context, is_server=False, host=host)
     peer.secure(layer)
+    await shake_hands(layer)
+
+
+async def shake_hands(layer: TlsLayer) -> None:
+    """Return once the handshake of a client's connection is complete; close it if it fails.
+
+    Raises:
+        ConnectionError: the other side does not use TLS, or is not the one it should be.
+    """
     layer.start()
     try:
         await layer.ready
