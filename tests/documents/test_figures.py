@@ -9,48 +9,71 @@ import msgspec
 import pytest
 
 from mqlake.arrow.consumer import ArrowConsumer
-from mqlake.broker import parking
-from mqlake.broker.acting import family as acting
-from mqlake.broker.pop import ordered
-from mqlake.broker.pop import reading as pop_reading
-from mqlake.broker.pop import requests as pop_requests
-from mqlake.broker.pull import patterns
-from mqlake.broker.send import singles
-from mqlake.broker.slave import following
-from mqlake.broker.state import queue_locks
-from mqlake.broker.state.clients import notices
-from mqlake.broker.state.registration import registration
-from mqlake.client.consumer import settings as consumer_settings
+from mqlake.broker.acting.family import GIVES_BACK as ACTING_GIVES_BACK
+from mqlake.broker.parking import GRAIN as PARKING_GRAIN
+from mqlake.broker.pop.ordered import _LONGEST_ATTEMPT_ID as ORDERED_LONGEST_ATTEMPT_ID
+from mqlake.broker.pop.reading import MOST_BYTES as POP_READING_MOST_BYTES
+from mqlake.broker.pop.requests import _MOST_MESSAGES as POP_REQUESTS_MOST_MESSAGES
+from mqlake.broker.pull.patterns import MOST_QUEUES as PATTERNS_MOST_QUEUES
+from mqlake.broker.send.singles import _LONGEST as SINGLES_LONGEST
+from mqlake.broker.slave.following import FULL as FOLLOWING_FULL
+from mqlake.broker.slave.following import TICK as FOLLOWING_TICK
+from mqlake.broker.state.clients.notices import _DELAY as NOTICES_DELAY
+from mqlake.broker.state.queue_locks import LIFETIME as QUEUE_LOCKS_LIFETIME
+from mqlake.broker.state.registration.registration import _CHANGE as REGISTRATION_CHANGE
+from mqlake.broker.state.registration.registration import _FIRST as REGISTRATION_FIRST
+from mqlake.client.consumer.settings import _DEFAULT_RETRIES as CONSUMER_SETTINGS_DEFAULT_RETRIES
 from mqlake.client.consumer.settings import ConsumerSettings
 from mqlake.client.producer.outgoing import Compression
 from mqlake.client.producer.producer import Producer
-from mqlake.client.trace import tracer
-from mqlake.dispatch import answers, digest, window
-from mqlake.jobs.export import parquet
-from mqlake.jobs.queues import files as job_files
+from mqlake.client.trace.tracer import MOST_RECORDS as TRACER_MOST_RECORDS
+from mqlake.dispatch.answers import SEARCH_ALLOWANCE as ANSWERS_SEARCH_ALLOWANCE
+from mqlake.dispatch.digest import MOST_BYTES as DIGEST_MOST_BYTES
+from mqlake.dispatch.digest import MOST_RECORDS as DIGEST_MOST_RECORDS
+from mqlake.dispatch.window import DEFAULT_WINDOW as WINDOW_DEFAULT_WINDOW
+from mqlake.jobs.export.parquet import _ROW_GROUP as PARQUET_ROW_GROUP
+from mqlake.jobs.queues.files import _HELD_BYTES as JOB_FILES_HELD_BYTES
 from mqlake.kombu.settings import TransportSettings
-from mqlake.lake import options as lake_options
-from mqlake.lake.files import compaction, compression, partition_writer
-from mqlake.lake.tables import parquet_table
-from mqlake.namesrv import broker_table
-from mqlake.namesrv import notices as name_server_notices
-from mqlake.protocol import body as protocol_body
-from mqlake.protocol import logic_queues
-from mqlake.query.live import shares
-from mqlake.remoting import slices, turns
+from mqlake.lake.files.compaction import LARGEST as COMPACTION_LARGEST
+from mqlake.lake.files.compression import _SAMPLE as COMPRESSION_SAMPLE
+from mqlake.lake.files.compression import WORTH as COMPRESSION_WORTH
+from mqlake.lake.files.partition_writer import GATHERED as PARTITION_WRITER_GATHERED
+from mqlake.lake.options import BATCH_BYTES as LAKE_OPTIONS_BATCH_BYTES
+from mqlake.lake.options import ENOUGH as LAKE_OPTIONS_ENOUGH
+from mqlake.lake.options import FollowOptions
+from mqlake.lake.tables.parquet_table import LINGER as PARQUET_TABLE_LINGER
+from mqlake.namesrv.broker_table import HEARTBEAT_TIMEOUT as BROKER_TABLE_HEARTBEAT_TIMEOUT
+from mqlake.namesrv.notices import _AT_ONCE as NAME_SERVER_NOTICES_AT_ONCE
+from mqlake.protocol.body import MAX_LENIENT as PROTOCOL_BODY_MAX_LENIENT
+from mqlake.protocol.logic_queues.mapping import MAX_STRETCHES as LOGIC_QUEUES_MAX_STRETCHES
+from mqlake.query.live.shares import LARGE as SHARES_LARGE
 from mqlake.remoting.limits import Limits
-from mqlake.remoting.tls import handshakes
-from mqlake.replication import comparison, ha_server, master_tables, slave_log, table_parts
-from mqlake.replication.auto_switch import in_sync_watch
-from mqlake.spark import cds, classic
-from mqlake.spark.live import send
-from mqlake.storage.remote import object_stores, remote_file
-from mqlake.store import snapshot
-from mqlake.store.core import durability
+from mqlake.remoting.slices import AT_ONCE as SLICES_AT_ONCE
+from mqlake.remoting.slices import OF_ONE as SLICES_OF_ONE
+from mqlake.remoting.slices import ROUND as SLICES_ROUND
+from mqlake.remoting.slices import TURN as SLICES_TURN
+from mqlake.remoting.tls.handshakes import _ROUND as HANDSHAKES_ROUND
+from mqlake.remoting.turns import ROUND as TURNS_ROUND
+from mqlake.replication.auto_switch.in_sync_watch import _NEAR as IN_SYNC_WATCH_NEAR
+from mqlake.replication.comparison import OVERLAP as COMPARISON_OVERLAP
+from mqlake.replication.ha_server import _MOST as HA_SERVER_MOST
+from mqlake.replication.master_tables import _A_PAGE as MASTER_TABLES_A_PAGE
+from mqlake.replication.slave_log import _DIVERGED as SLAVE_LOG_DIVERGED
+from mqlake.replication.table_parts import SIZE as TABLE_PARTS_SIZE
+from mqlake.spark.cds import KEPT as CDS_KEPT
+from mqlake.spark.classic import ATTEMPTS as CLASSIC_ATTEMPTS
+from mqlake.spark.live.send import _MOST as SEND_MOST
+from mqlake.storage.remote.object_stores import _ATTEMPTS as OBJECT_STORES_ATTEMPTS
+from mqlake.storage.remote.remote_file import _BLOCK as REMOTE_FILE_BLOCK
+from mqlake.storage.remote.remote_file import _CHUNK as REMOTE_FILE_CHUNK
+from mqlake.store.core.durability import _MOST_TO_READ as DURABILITY_MOST_TO_READ
 from mqlake.store.index.found_entries import Undispatched
-from mqlake.store.log import scan, segments
-from mqlake.store.loop import acknowledgements
-from mqlake.store.reads import read_ahead
+from mqlake.store.log.scan import SMALL as SCAN_SMALL
+from mqlake.store.log.segments import _MOST_OPEN as SEGMENTS_MOST_OPEN
+from mqlake.store.loop.acknowledgements import _MANY as ACKNOWLEDGEMENTS_MANY
+from mqlake.store.reads.read_ahead import BYTES as READ_AHEAD_BYTES
+from mqlake.store.reads.read_ahead import MESSAGES as READ_AHEAD_MESSAGES
+from mqlake.store.snapshot import _ALWAYS_SCANNED as SNAPSHOT_ALWAYS_SCANNED
 from mqlake.taskiq import RocketmqBroker
 from tests.documents.pages import ROOT
 
@@ -83,7 +106,7 @@ SENDS = defaults(Producer.__init__)
 ARROW = defaults(ArrowConsumer.arrow_batches)
 TASKIQ = defaults(RocketmqBroker.__init__)
 
-FOLLOW = {each.name: each.default for each in msgspec.structs.fields(lake_options.FollowOptions)}
+FOLLOW = {each.name: each.default for each in msgspec.structs.fields(FollowOptions)}
 
 TEXTS = {
     "broker": (
@@ -93,50 +116,50 @@ TEXTS = {
         f"| answers that one connection does not read | {mib(LIMITS.write_buffer)} |",
         f"| connections | {LIMITS.connections:,}, or,",
         f"| silence | {LIMITS.idle:.0f} s |",
-        f"may have at most {kib(protocol_body.MAX_LENIENT)}. Strict JSON",
-        f"takes longer than {ms(slices.TURN)} is done in slices",
-        f"together get {ms(slices.ROUND)} of a round, and at most {WORDS[slices.AT_ONCE]} of them",
-        f"of which at most {slices.OF_ONE} from one connection",
-        f"in turn, {ms(turns.ROUND)} for all of them together",
-        f"of up to {patterns.MOST_QUEUES} queues each",
-        f"frames of more than {kib(singles._LONGEST)}",
-        f"A start waits {WORDS[round(registration._FIRST)]} seconds",
-        f"creates or changes a topic waits {WORDS[round(registration._CHANGE)]} seconds",
+        f"may have at most {kib(PROTOCOL_BODY_MAX_LENIENT)}. Strict JSON",
+        f"takes longer than {ms(SLICES_TURN)} is done in slices",
+        f"together get {ms(SLICES_ROUND)} of a round, and at most {WORDS[SLICES_AT_ONCE]} of them",
+        f"of which at most {SLICES_OF_ONE} from one connection",
+        f"in turn, {ms(TURNS_ROUND)} for all of them together",
+        f"of up to {PATTERNS_MOST_QUEUES} queues each",
+        f"frames of more than {kib(SINGLES_LONGEST)}",
+        f"A start waits {WORDS[round(REGISTRATION_FIRST)]} seconds",
+        f"creates or changes a topic waits {WORDS[round(REGISTRATION_CHANGE)]} seconds",
     ),
     "consuming": (
-        f"within {ms(notices._DELAY)} cause a single notification",
-        f"Timeouts are exact to {ms(parking.GRAIN)}.",
-        f"not renewed for {queue_locks.LIFETIME // 1000} seconds",
+        f"within {ms(NOTICES_DELAY)} cause a single notification",
+        f"Timeouts are exact to {ms(PARKING_GRAIN)}.",
+        f"not renewed for {QUEUE_LOCKS_LIFETIME // 1000} seconds",
     ),
     "pop": (
-        f"at most {pop_requests._MOST_MESSAGES} messages, of at most {mib(pop_reading.MOST_BYTES)}",
-        f"An `attemptId` of more than {ordered._LONGEST_ATTEMPT_ID} characters",
+        f"at most {POP_REQUESTS_MOST_MESSAGES} messages, of at most {mib(POP_READING_MOST_BYTES)}",
+        f"An `attemptId` of more than {ORDERED_LONGEST_ATTEMPT_ID} characters",
     ),
-    "static-topics": (f"the number of stretches ({logic_queues.MAX_STRETCHES:,}) are bounded",),
+    "static-topics": (f"the number of stretches ({LOGIC_QUEUES_MAX_STRETCHES:,}) are bounded",),
     "tls": (
         f"A handshake must be complete within {LIMITS.handshake:.0f} seconds.",
-        f"Handshakes are continued for {ms(handshakes._ROUND)} in each round",
+        f"Handshakes are continued for {ms(HANDSHAKES_ROUND)} in each round",
     ),
     "name-server": (
-        f"for {WORDS[broker_table.HEARTBEAT_TIMEOUT // 60_000]} minutes, or for the timeout",
-        f"at most {name_server_notices._AT_ONCE} brokers at a time",
+        f"for {WORDS[BROKER_TABLE_HEARTBEAT_TIMEOUT // 60_000]} minutes, or for the timeout",
+        f"at most {NAME_SERVER_NOTICES_AT_ONCE} brokers at a time",
     ),
     "replication": (
-        f"first requests the last {kib(comparison.OVERLAP)} that it already has",
-        f"compares again every {slave_log._DIVERGED:.0f} seconds",
-        f"transferred {master_tables._A_PAGE} entries at a time",
-        f"(43) | every {following.TICK:.0f} seconds |",
-        f"then every {following.FULL:.0f} seconds |",
-        f"For {acting.GIVES_BACK:.0f} seconds the slave still serves",
-        f"When a slave lacks less than {mib(in_sync_watch._NEAR)}",
-        f"at most {ha_server._MOST} connections of slaves",
-        f"in parts of about {mib(table_parts.SIZE)}",
+        f"first requests the last {kib(COMPARISON_OVERLAP)} that it already has",
+        f"compares again every {SLAVE_LOG_DIVERGED:.0f} seconds",
+        f"transferred {MASTER_TABLES_A_PAGE} entries at a time",
+        f"(43) | every {FOLLOWING_TICK:.0f} seconds |",
+        f"then every {FOLLOWING_FULL:.0f} seconds |",
+        f"For {ACTING_GIVES_BACK:.0f} seconds the slave still serves",
+        f"When a slave lacks less than {mib(IN_SYNC_WATCH_NEAR)}",
+        f"at most {HA_SERVER_MOST} connections of slaves",
+        f"in parts of about {mib(TABLE_PARTS_SIZE)}",
     ),
     "client": (
         f"Bodies of {kib(Compression().over)} or more are compressed",
         f"At most {SENDS['max_in_flight']:,} messages and {mib(SENDS['max_in_flight_bytes'])} are",
-        f"At most {tracer.MOST_RECORDS:,} traces wait",
-        f"after `max_retries` ({consumer_settings._DEFAULT_RETRIES})",
+        f"At most {TRACER_MOST_RECORDS:,} traces wait",
+        f"after `max_retries` ({CONSUMER_SETTINGS_DEFAULT_RETRIES})",
         f"within `handling_timeout` ({CONSUMER.handling_timeout / 60:.0f} minutes)",
         f"committed every {WORDS[round(CONSUMER.commit_interval)]} seconds",
         f"for `pop_invisible` seconds ({CONSUMER.pop_invisible:.0f})",
@@ -158,48 +181,48 @@ TEXTS = {
         f"| `queues` | {TASKIQ['queues']} |",
     ),
     "live-store": (
-        f"unless {acknowledgements._MANY} or more puts wait for the same sync",
-        f"Up to {digest.MOST_RECORDS} messages (and {kib(digest.MOST_BYTES)})",
-        f"read ahead: {read_ahead.MESSAGES:,} messages, or {mib(read_ahead.BYTES)}, at a time",
+        f"unless {ACKNOWLEDGEMENTS_MANY} or more puts wait for the same sync",
+        f"Up to {DIGEST_MOST_RECORDS} messages (and {kib(DIGEST_MOST_BYTES)})",
+        f"read ahead: {READ_AHEAD_MESSAGES:,} messages, or {mib(READ_AHEAD_BYTES)}, at a time",
     ),
-    "architecture": (f"at most {mib(durability._MOST_TO_READ)} and what came within a second",),
+    "architecture": (f"at most {mib(DURABILITY_MOST_TO_READ)} and what came within a second",),
     "store-reader": (
-        f"and at least the last {mib(snapshot._ALWAYS_SCANNED)} |",
-        f"A scan of up to {mib(scan.SMALL)} of data runs in plain Python",
+        f"and at least the last {mib(SNAPSHOT_ALWAYS_SCANNED)} |",
+        f"A scan of up to {mib(SCAN_SMALL)} of data runs in plain Python",
         f"up to {Undispatched._MOST_ENTRIES // 10**6} million of all topics together",
-        f"At most {segments._MOST_OPEN} segments are open",
+        f"At most {SEGMENTS_MOST_OPEN} segments are open",
     ),
-    "dispatch": (f"at most {mib(answers.SEARCH_ALLOWANCE)} of bodies in vain",),
+    "dispatch": (f"at most {mib(ANSWERS_SEARCH_ALLOWANCE)} of bodies in vain",),
     "rebuild": (
-        f"up to {mib(job_files._HELD_BYTES)} of queue entries",
-        f"{mib(parquet._ROW_GROUP)} of columns",
+        f"up to {mib(JOB_FILES_HELD_BYTES)} of queue entries",
+        f"{mib(PARQUET_ROW_GROUP)} of columns",
     ),
-    "spark-source": (f"in windows of {mib(window.DEFAULT_WINDOW)}",),
+    "spark-source": (f"in windows of {mib(WINDOW_DEFAULT_WINDOW)}",),
     "spark-live": (
-        f"one for each {shares.LARGE:,} messages",
-        f"a batch of up to {send._MOST:,} messages is sent again",
+        f"one for each {SHARES_LARGE:,} messages",
+        f"a batch of up to {SEND_MOST:,} messages is sent again",
     ),
     "spark": (
-        f"makes {WORDS[classic.ATTEMPTS]} attempts in all",
-        f"The {WORDS[cds.KEPT]} archives that were used last are kept",
+        f"makes {WORDS[CLASSIC_ATTEMPTS]} attempts in all",
+        f"The {WORDS[CDS_KEPT]} archives that were used last are kept",
     ),
     "follow": (
-        f"or when {lake_options.ENOUGH:,} messages wait",
-        f"of about {lake_options.BATCH_BYTES >> 30} GiB of the log",
+        f"or when {LAKE_OPTIONS_ENOUGH:,} messages wait",
+        f"of about {LAKE_OPTIONS_BATCH_BYTES >> 30} GiB of the log",
         f"at least `--target-file-size` ({mib(FOLLOW['target_file_size'])})",
         f"after every `--compact-every` batches ({FOLLOW['compact_every']})",
-        f"and {compaction.LARGEST} times that size",
-        f"saves less than {(1 - compression.WORTH) * 100:.0f}% of the first",
-        f"the first {kib(compression._SAMPLE)} of a file's bodies",
-        f"A task holds up to {mib(partition_writer.GATHERED)} of rows",
+        f"and {COMPACTION_LARGEST} times that size",
+        f"saves less than {(1 - COMPRESSION_WORTH) * 100:.0f}% of the first",
+        f"the first {kib(COMPRESSION_SAMPLE)} of a file's bodies",
+        f"A task holds up to {mib(PARTITION_WRITER_GATHERED)} of rows",
     ),
     "union-read": (
-        f"waiting files of a Parquet table after {WORDS[parquet_table.LINGER // 3600]} hour",
+        f"waiting files of a Parquet table after {WORDS[PARQUET_TABLE_LINGER // 3600]} hour",
     ),
     "object-stores": (
-        f"windows of {mib(remote_file._CHUNK)} of the log",
-        f"requests {kib(remote_file._BLOCK)} at first",
-        f"up to {WORDS[object_stores._ATTEMPTS]} times",
+        f"windows of {mib(REMOTE_FILE_CHUNK)} of the log",
+        f"requests {kib(REMOTE_FILE_BLOCK)} at first",
+        f"up to {WORDS[OBJECT_STORES_ATTEMPTS]} times",
     ),
 }
 
