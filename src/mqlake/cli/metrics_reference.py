@@ -123,7 +123,8 @@ The label `master` is the master's broker name.
 _FOLLOW: Final = """\
 ## Metrics of mqlake follow
 
-With `--metrics` and a table. Totals count from the start of the program.
+`mqlake follow --metrics` serves these if it writes a table. Totals count from the start of the
+program.
 """
 
 _CLIENT: Final = """\
