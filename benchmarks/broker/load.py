@@ -13,7 +13,7 @@ import socket
 import struct
 import time
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from mqlake.protocol.binary_header import LANGUAGES
 from mqlake.protocol.codes import RequestCode
@@ -63,6 +63,8 @@ class _Producer:
     answered: int = 0
     unsent: bytes = b""
     rest: bytes = b""
+    begun: float = 0.0
+    took: list[float] = field(default_factory=list[float])
 
     def fill(self) -> None:
         """Send as many as the window has room for."""
@@ -72,6 +74,7 @@ class _Producer:
             chosen = self.frames[at : at + room]
             self.unsent = b"".join(chosen)
             self.sent += len(chosen)
+            self.begun = time.perf_counter()
         self.send_rest()
 
     def send_rest(self) -> None:
@@ -90,10 +93,15 @@ class _Producer:
         # A whole answer is longer than this, so its beginning is counted once.
         self.rest = data[len(data) - len(self.success) + 1 :]
         self.answered += found
+        if found and self.window == 1:
+            self.took.append(time.perf_counter() - self.begun)
 
 
 def run(load: Load) -> dict[str, float]:
-    """Send for some seconds; return what was answered in them, and in all."""
+    """Send for some seconds; return what was answered in them, and in all.
+
+    With one send in flight on each connection, also within how many microseconds.
+    """
     host, _, port = load.address.rpartition(":")
     made = frames(load)
     producers = [
@@ -117,7 +125,18 @@ def run(load: Load) -> dict[str, float]:
     total = sum(p.answered for p in producers)
     for producer in producers:
         producer.connection.close()
-    return {"sends": answered, "seconds": seconds, "rate": answered / seconds, "total": total}
+    found = {"sends": answered, "seconds": seconds, "rate": answered / seconds, "total": total}
+    return found | _shares(sorted(took for producer in producers for took in producer.took))
+
+
+def _shares(took: list[float]) -> dict[str, float]:
+    """Return within how many microseconds shares of the sends were answered, if this is known."""
+    if not took:
+        return {}
+    return {
+        f"p{percent:g}": 1e6 * took[min(len(took) - 1, int(len(took) * percent / 100))]
+        for percent in (50, 99, 99.9)
+    }
 
 
 def _drive(selector: selectors.BaseSelector, until: float) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
+from mqlake.broker.lane import kernel as lane
 from mqlake.broker.pull import warm_up as pulls
 from mqlake.broker.send import warm_up as sends
 from mqlake.cli import app  # noqa: F401
@@ -17,3 +18,4 @@ subprocess.run([sys.executable, "-m", "mqlake.dispatch.warm_up"], check=True)
 load_kernels()
 sends.load()
 pulls.load()
+lane.load()

@@ -12,6 +12,7 @@ from tests.kernels.processes import run
 SERVES = """
 import asyncio, json
 from mqlake.arrow import ArrowConsumer
+from mqlake.broker.lane.kernel import call_each
 from mqlake.broker.pull import warm_up as pulls
 from mqlake.broker.send import warm_up as sends
 from mqlake.client import Consumer, ConsumerSettings, Message, Producer
@@ -22,6 +23,7 @@ from mqlake.testing import broker
 load_kernels()
 pulls.load()
 sends.load()
+call_each()
 loaded = jit.signatures()
 SETTINGS = ConsumerSettings(consume_from="first")
 

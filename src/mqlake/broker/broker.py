@@ -11,7 +11,7 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import Protocol, Self
+from typing import TYPE_CHECKING, Protocol, Self
 
 import msgspec
 
@@ -21,6 +21,7 @@ from mqlake.broker.admin.families import ADMIN
 from mqlake.broker.after_dispatch import after_dispatch
 from mqlake.broker.clients import ClientRequests
 from mqlake.broker.controller.requests import ControllerRequests
+from mqlake.broker.lane.choice import is_chosen as lane_is_chosen
 from mqlake.broker.lite import LiteTopics
 from mqlake.broker.locks import LockRequests
 from mqlake.broker.logic_queues.routes import LogicQueueRoutes
@@ -58,6 +59,11 @@ from mqlake.store.port import Progress, Store, cut_log
 from mqlake.store.settings import BrokerRole
 from mqlake.tls.settings import server_tls
 
+if TYPE_CHECKING:
+    from mqlake.broker.lane.lane import Lane
+
+_LONGEST_LANE_TURN = 5
+"""Milliseconds."""
 _log = logging.getLogger(__name__)
 
 
@@ -238,10 +244,30 @@ class Broker:
         )
         self._limit_clients()
         self._live.on_change(self._limit_clients, *QUOTAS)
+        lane = self._open_lane(server)
         for port in (settings.listen_port, settings.listen_port - FAST_PORT_DISTANCE):
             await server.start(settings.listen_address, port)
+        if lane is not None:
+            server.read_directly(lane)
+            undo.callback(lane.stop)
         undo.push_async_callback(replication.stop)
         await replication.start(server.budget)
+
+    def _open_lane(self, server: RemotingServer) -> Lane | None:
+        """Return what serves usual sends; None if they take the ordinary path."""
+        state, runtime = self.state, self.runtime
+        # A turn of the lane has one duration for the log of slow requests.
+        is_timed = 0 < self.settings.slow_request_millis < _LONGEST_LANE_TURN
+        if not lane_is_chosen() or state.access.checks or is_timed:
+            return None
+        # Without compiled kernels, these modules cannot be imported.
+        from mqlake.broker.lane.decisions import SendDecisions
+        from mqlake.broker.lane.lane import Lane
+
+        sends = next(each for each in self.families if isinstance(each, SendMessages))
+        lane = Lane(sends, state, server, SendDecisions(sends, state, runtime))
+        runtime.live.on_change(lane.clear, *QUOTAS)
+        return lane
 
     def _checks(self) -> Sequence[Check]:
         """Return what is checked before every route."""

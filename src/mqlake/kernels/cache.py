@@ -32,6 +32,7 @@ _SHARED = (
     "protocol/binary_header.py",
     "protocol/codes.py",
     "protocol/command.py",
+    "broker/lane/layout.py",
     "broker/send/run_frames.py",
 )
 """Other sources that kernels compile in: columns, and the constants of formats and frames."""

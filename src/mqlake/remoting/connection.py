@@ -92,6 +92,7 @@ class Peer(asyncio.BufferedProtocol):
         last_active: loop time of the last byte in or out.
         last_received: loop time of the last byte in.
         started: since when its requests are served; None if that is not measured.
+        is_read_directly: whether `Shared.direct` reads it, and not its transport.
     """
 
     def __init__(self, serve: Serve, shared: Shared) -> None:
@@ -103,6 +104,7 @@ class Peer(asyncio.BufferedProtocol):
         self.held = 0
         self.usages: tuple[Usage, ...] = ()
         self.last_active = self.last_received = 0.0
+        self.is_read_directly = False
         self.started = Started() if shared.latencies is not None else None
         self._serve = serve
         self._shared = shared
@@ -126,6 +128,7 @@ class Peer(asyncio.BufferedProtocol):
         self._is_serving = False
         self._is_waiting = False
         self._is_held_back = False
+        self._suits = False
         self._after_part: list[Callable[[], object]] | None = None
 
     @property
@@ -319,6 +322,7 @@ class Peer(asyncio.BufferedProtocol):
             self._shared.complaints.say(self.address, reason)
         self._write()
         self._is_open = False
+        self._leave()
         self._transport.close()
         self._shared.loop.call_later(_CLOSING, self._transport.abort)
 
@@ -376,8 +380,8 @@ class Peer(asyncio.BufferedProtocol):
     def hold_back(self) -> None:
         """Stop reading."""
         self._is_held_back = True
-        if self._transport is not None and self._is_open:
-            self._transport.pause_reading()
+        if self._is_open:
+            self._stop_reading()
 
     def go_on(self) -> None:
         """Resume reading where it was stopped."""
@@ -395,6 +399,29 @@ class Peer(asyncio.BufferedProtocol):
         if self._reader.unfinished and self._reader.begun < began_before and not self._is_choked:
             limit = self._limits.frame_time
             self._abort(f"a frame that it began {limit:g} s ago is not complete")
+
+    @property
+    def socket_number(self) -> int:
+        """The file descriptor of its socket; -1 if it has none."""
+        transport = self._transport
+        found = transport.get_extra_info("socket") if transport is not None else None
+        return -1 if found is None else int(found.fileno())
+
+    def pause_transport(self) -> None:
+        """Let its transport read no more, because it is read directly from now on."""
+        self.is_read_directly = True
+        if self._transport is not None:
+            self._transport.pause_reading()
+
+    def note_left(self) -> None:
+        """Note that it is no longer read directly."""
+        self.is_read_directly = False
+
+    def note_directly_read(self) -> None:
+        """Update `last_active` of a connection that is read directly."""
+        direct = self._shared.direct
+        if self.is_read_directly and direct is not None:
+            self.last_active = max(self.last_active, direct.last_read(self))
 
     # Callbacks of asyncio
 
@@ -419,18 +446,69 @@ class Peer(asyncio.BufferedProtocol):
         return self._reader.room() or self._room()
 
     def buffer_updated(self, nbytes: int) -> None:
-        now = self.last_active = self.last_received = self._shared.loop.time()
-        if self._reader.room() is not None:
-            self._incoming = self._reader.fill(nbytes, now)
-        else:
+        if self._reader.room() is None:
             data = bytes(self._shared.buffer[:nbytes])
-            if self._take_one(data):
-                return
-            self._incoming = self._reader.feed(data, now)
+            self.receive(data)
+            direct = self._shared.direct
+            if direct is not None and direct.suits(data):
+                self._suits = True
+                self._join()
+            return
+        now = self.last_active = self.last_received = self._shared.loop.time()
+        self._incoming = self._reader.fill(nbytes, now)
+        self._take_turn()
+
+    def receive(self, data: bytes) -> None:
+        """Serve data that has arrived."""
+        now = self.last_active = self.last_received = self._shared.loop.time()
+        if self._take_one(data):
+            return
+        self._incoming = self._reader.feed(data, now)
+        self._take_turn()
+
+    def _join(self) -> None:
+        """Be read directly from now on, if that is possible."""
+        direct = self._shared.direct
+        if direct is not None and self.may_be_read_directly:
+            self._suits = False
+            direct.join(self)
+
+    def _take_turn(self) -> None:
         if self._shared.turns.take(self) and self._transport is not None:
             self._is_waiting = True
-            self._transport.pause_reading()
+            self._stop_reading()
             self._shared.budget.hold(self, self.measure())
+
+    @property
+    def may_be_read_directly(self) -> bool:
+        """Return whether nothing waits that must be served, written or refused before what arrives
+        next, and what arrives needs neither decryption nor a count.
+        """
+        limits = self._limits
+        return (
+            self._is_open
+            and self._tls is None
+            and not self.usages
+            and not (self._is_choked or self._is_waiting or self._is_held_back)
+            and not self._reader.unfinished
+            and self.in_flight < limits.in_flight
+            and self.bodies <= limits.bodies
+        )
+
+    def read_indirectly(self) -> None:
+        """Let its transport read it again, unless something must be waited for."""
+        direct = self._shared.direct
+        if self.is_read_directly and direct is not None:
+            direct.leave(self)
+            if not self._is_waiting:
+                self._read_on()
+
+    def _stop_reading(self) -> None:
+        direct = self._shared.direct
+        if self.is_read_directly and direct is not None:
+            direct.leave(self)
+        elif self._transport is not None:
+            self._transport.pause_reading()
 
     def _take_one(self, data: bytes) -> bool:
         """Serve data that is one frame, as most is, without the detour by parts; return whether
@@ -466,8 +544,8 @@ class Peer(asyncio.BufferedProtocol):
         """Stop reading requests of a client that does not read the answers."""
         self._is_choked = True
         self._choked_at = self._shared.loop.time()
-        if self._transport is not None and self._shared.is_server:
-            self._transport.pause_reading()
+        if self._shared.is_server:
+            self._stop_reading()
 
     def resume_writing(self) -> None:
         self._is_choked = False
@@ -483,6 +561,7 @@ class Peer(asyncio.BufferedProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
         self._is_open = False
+        self._leave()
         self._release()
         self._awaited.fail(f"{self.address}: the connection was lost")
         self._shared.lost(self)
@@ -518,6 +597,8 @@ class Peer(asyncio.BufferedProtocol):
         if self._is_waiting:
             self._is_waiting = False
             self._read_on()
+            if self._suits:
+                self._join()
         return False
 
     def _serve_incoming(self, until: float) -> bool:
@@ -543,7 +624,14 @@ class Peer(asyncio.BufferedProtocol):
     def _must_stop(self) -> bool:
         return not self._is_open or (self._is_choked and self._shared.is_server)
 
+    def _leave(self) -> None:
+        """Let nobody read it directly: its socket is about to be closed."""
+        if self.is_read_directly and self._shared.direct is not None:
+            self._shared.direct.leave(self)
+
     def _read_on(self) -> None:
+        if self.is_read_directly:
+            return
         if not self._is_held_back and not self._must_stop() and self._transport is not None:
             self._transport.resume_reading()
 
@@ -564,6 +652,7 @@ class Peer(asyncio.BufferedProtocol):
             return
         self._shared.complaints.say(self.address, reason)
         self._is_open = False
+        self._leave()
         self._release()
         if self._transport is not None:
             self._transport.abort()

@@ -106,6 +106,17 @@ class Dispatcher:
         """The number of served requests, without refused ones, by request code."""
         return {code: served.count for code, served in self._served.items()}
 
+    def note_served(self, code: int, took: float, count: int) -> None:
+        """Count requests that were served elsewhere, with success.
+
+        Args:
+            took: seconds in which these requests were served together.
+        """
+        served = self._served[code]
+        served.count += count
+        if served.times is not None:
+            served.times.add(took * 1000, count)
+
     def __call__(self, peer: Peer, request: Command) -> None:
         """Serve a request."""
         if peer.in_flight >= self._in_flight or peer.bodies > self._bodies:

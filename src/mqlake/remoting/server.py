@@ -23,7 +23,7 @@ from mqlake.remoting.memory_budget import MemoryBudget
 from mqlake.remoting.proxy_protocol.detection import Network, ProxyDetection
 from mqlake.remoting.quotas.quotas import Quotas
 from mqlake.remoting.route import Check, Route
-from mqlake.remoting.shared import Shared
+from mqlake.remoting.shared import DirectReader, Shared
 from mqlake.remoting.tls.detection import TlsDetection
 from mqlake.remoting.tls.options import ServerTls, TlsMode
 from mqlake.remoting.tls.server import ServerContexts
@@ -93,6 +93,30 @@ class RemotingServer:
     def latencies(self) -> Latencies | None:
         """The durations of requests; None if they are not measured."""
         return self._dispatcher.latencies
+
+    def read_directly(self, reader: DirectReader | None) -> None:
+        """Let a reader read connections instead of their transports; None: let none do so.
+
+        To be called once the server has started.
+        """
+        assert self._shared is not None
+        if reader is None:
+            for peer in self.peers:
+                peer.read_indirectly()
+        self._shared.direct = reader
+
+    def flush(self) -> None:
+        """Write everything that was sent in this round of the loop."""
+        if self._shared is not None:
+            self._shared.flush()
+
+    def note_served(self, code: int, took: float, count: int) -> None:
+        """Count requests that a `DirectReader` has served with success.
+
+        Args:
+            took: seconds in which these requests were served together.
+        """
+        self._dispatcher.note_served(code, took, count)
 
     def set_memory(self, size: int) -> None:
         """Set the bytes that all connections together may hold from now on (`Limits.memory`)."""
@@ -169,6 +193,7 @@ class RemotingServer:
         now = self._shared.loop.time()
         some = list(islice(peers, _AT_ONCE))
         for peer in some:
+            peer.note_directly_read()
             if self._limits.idle and peer.last_active < now - self._limits.idle:
                 peer.close(f"silent for {self._limits.idle:g} s")
             elif self._limits.frame_time:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection, Mapping
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from mqlake.protocol import json_header
 from mqlake.protocol.header import Header
@@ -32,6 +32,31 @@ _FULL_READ: Final = 1 << 12
 """Bytes that are read while memory already exceeds the budget."""
 
 
+class DirectReader(Protocol):
+    """Receives from the sockets of some connections, and answers there what it knows.
+
+    It passes everything else to `Peer.receive`, in the order of its arrival. It reads a connection
+    only while `Peer.may_be_read_directly` is true: then nothing waits to be written, and nothing
+    that arrived before waits to be served.
+    """
+
+    def suits(self, data: bytes) -> bool:
+        """Return whether a connection over which this arrived is to be read here."""
+        ...
+
+    def join(self, peer: Peer) -> None:
+        """Read a connection from now on, if possible."""
+        ...
+
+    def leave(self, peer: Peer) -> None:
+        """Stop reading a connection. What is received already is still served."""
+        ...
+
+    def last_read(self, peer: Peer) -> float:
+        """Return when a connection that is read here was last read, as `time.monotonic` has it."""
+        ...
+
+
 class Shared:
     """The connections of one server or client on one event loop.
 
@@ -42,6 +67,7 @@ class Shared:
     Attributes:
         peers: the open connections.
         runs: which frames may be served many in one call.
+        direct: reads some connections instead of their transports; None if none does.
         take_one: serves data that is one whole frame, and returns its answer; None if the data is
             to be served otherwise.
         budget: the memory budget.
@@ -75,6 +101,7 @@ class Shared:
         self.quotas: Quotas | None = None
         self.credentials: Credentials | None = None
         self.latencies: Latencies | None = None
+        self.direct: DirectReader | None = None
         self.take_one: Callable[[Peer, bytes], bytes | None] | None = None
         self.peers: set[Peer] = set()
         self.budget = MemoryBudget(limits.memory, loop)

@@ -12,6 +12,7 @@ from typing import Protocol
 from mqlake.errors import StoreError
 from mqlake.storage.clock import Clock
 from mqlake.storage.protocol import OwnedDirectory
+from mqlake.store.append.outside_puts import OutsidePuts
 from mqlake.store.config.consumer_offsets import ConsumerOffsetTable
 from mqlake.store.config_store import ConfigStore
 from mqlake.store.core.health import Health
@@ -65,6 +66,7 @@ __all__ = [
     "LiveGetResult",
     "LiveReads",
     "LogCopying",
+    "OutsidePuts",
     "Progress",
     "Service",
     "Store",

@@ -135,22 +135,25 @@ class SendAnswers:
     Args:
         response: the answer to a send, without the fields for the position of the message.
         host: the beginning of all message ids.
+
+    Attributes:
+        start, places, names: as `answer_sends` takes them.
     """
 
     def __init__(self, response: Command, host: str) -> None:
         message_id = f"{host}{0:016X}"
         fields = {**response.fields, "msgId": message_id}
         # The kernel adds the length of what follows the start to its three lengths.
-        self._start = _array(encode(msgspec.structs.replace(response, known_fields=fields)))
+        self.start = _array(encode(msgspec.structs.replace(response, known_fields=fields)))
         self._id_size = len(message_id)
-        self._places = 4, _OPAQUE_AT, _LENGTHS + START_SIZE
+        self.places = 4, _OPAQUE_AT, _LENGTHS + START_SIZE
         names = ("queueId", "queueOffset", "transactionId")
-        self._names = tuple(_array(pair_start(name, 0)[:-4]) for name in names)
+        self.names = tuple(_array(pair_start(name, 0)[:-4]) for name in names)
 
     def of(self, run: Run, count: int) -> bytes:
         """Return the frames that answer the first sends of a run, whose drafts were written."""
         sends = run.sends[:count]
-        size = count * (len(self._start) + _SPARE) + int(sends["key_length"].sum())
+        size = count * (len(self.start) + _SPARE) + int(sends["key_length"].sum())
         size += int(sends["messages"].sum()) * (1 + self._id_size)
         target = np.empty(size, np.uint8)
         end = answer_sends(
@@ -158,10 +161,10 @@ class SendAnswers:
             run.drafts.source,
             run.drafts.rows,
             sends,
-            self._start,
+            self.start,
             self._id_size,
-            self._places,
-            self._names,
+            self.places,
+            self.names,
         )
         return target[:end].tobytes()
 

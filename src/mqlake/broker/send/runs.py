@@ -37,7 +37,7 @@ from mqlake.remoting.limits import Limits
 from mqlake.store.queues.queue_kind import kind_of
 
 if TYPE_CHECKING:
-    from mqlake.broker.send.run_frames import Run, SendAnswers, SendRuns
+    from mqlake.broker.send.run_frames import Most, Run, SendAnswers, SendRuns
     from mqlake.broker.send.single_frames import SingleFrames
 
 _log = logging.getLogger(__name__)
@@ -52,6 +52,20 @@ class _Kernels(NamedTuple):
     runs: SendRuns
     answers: SendAnswers
     singles: SingleFrames
+
+
+class UsualSends(NamedTuple):
+    """How usual sends are read, stored and answered.
+
+    Attributes:
+        most: maximum sizes.
+        own: the broker's properties, which follow the producer's.
+        answers: makes the answers.
+    """
+
+    most: Most
+    own: bytes
+    answers: Answers
 
 
 class Runs:
@@ -77,7 +91,7 @@ class Runs:
         self._direct = state.topics.direct
         self._is_usable = is_compiled()
         self.waiting = WaitingRuns(state, runtime, unconfirmed)
-        self._singles = SingleSends(state, runtime, self._topic_of, put_waiting)
+        self._singles = SingleSends(state, runtime, self.topic_of, put_waiting)
         self._company = Company(asyncio.get_running_loop())
 
     def use(
@@ -87,6 +101,7 @@ class Runs:
         self._topic = checks.topic
         self._own = np.frombuffer(properties.own.encode(), np.uint8)
         self._singles.use(answers)
+        self._answers = answers
         self._longest_properties = sizes.properties
         self._longest_body = min(self._runtime.settings.max_message_size, sizes.body)
         self._success, self._host = answers.binary_success, answers.host
@@ -101,6 +116,14 @@ class Runs:
             make = partial(_load, longest, self._success, self._host, self._own.tobytes())
             self._loading = asyncio.get_running_loop().run_in_executor(None, make)
         return self._loading
+
+    def usual(self) -> UsualSends:
+        """Return how usual sends are served by the current settings."""
+        from mqlake.broker.send.run_frames import Most
+
+        limits = Limits()
+        most = Most(limits.frame, limits.header, self._longest_body, self._longest_properties)
+        return UsualSends(most, self._own.tobytes(), self._answers)
 
     def take(self, peer: Peer, frames: Frames) -> int:
         """Put a run of single messages and answer it; return how many messages it had.
@@ -172,7 +195,7 @@ class Runs:
         # Without confirmation at the append, what is put waits for slaves.
         may_put = self._store.watermarks.confirms_at_append or self.waiting.is_open
         kernels = self._kernels() if may_put else None
-        topic = self._topic_of(peer, frames) if kernels else None
+        topic = self.topic_of(peer, frames) if kernels else None
         return (kernels, topic) if kernels and topic else None
 
     def _kernels(self) -> _Kernels | None:
@@ -188,7 +211,7 @@ class Runs:
         self._loaded = loading.result()
         return self._loaded
 
-    def _topic_of(self, peer: Peer, frames: Frames) -> Topic | None:
+    def topic_of(self, peer: Peer, frames: Frames) -> Topic | None:
         """Return the topic of the first send, if runs to it are accepted."""
         try:
             header = frames.first.header(SendMessageHeaderV2)

@@ -62,14 +62,19 @@ have a delivery time or is an inner batch.
 
 
 class SendMessages:
-    """Answers sends."""
+    """Answers sends.
+
+    Attributes:
+        usual, topic_of: see `Runs`.
+    """
 
     def __init__(self, state: BrokerState, runtime: BrokerRuntime) -> None:
         self._state, self._runtime, self._store = state, runtime, state.store
         self._loop = asyncio.get_running_loop()
         self._keys = UniqueKeys(runtime.settings.broker_address, state.store.clock)
         self._dead_letters = DeadLetters(state)
-        self._runs = Runs(state, runtime, self._put, lambda: self._unconfirmed)
+        self._runs = Runs(state, runtime, self.put_waiting, lambda: self._unconfirmed)
+        self.usual, self.topic_of = self._runs.usual, self._runs.topic_of
         self._checks, self._sizes = SendChecks(state, runtime), SendSizes(state)
         self._read_settings()
         runtime.live.on_change(self._read_settings, "max_message_size", "region_id", "trace_on")
@@ -165,18 +170,18 @@ class SendMessages:
         if HALF in properties and is_half(properties, message.reconsume_times):
             self._check_transactions()
             self._check_half(properties, body_size, unique_key)
-            self._put()
+            self.put_waiting()
             begin = time.perf_counter()
             self._finish([sent], [self._store.appends.half(message)], begin)
             return
         if body_size > self._longest_body and message.reconsume_times and name.startswith(_GROUPS):
             # It was accepted with a larger maxMessageSize, and its consumer sends it back.
-            self._put()
+            self.put_waiting()
             begin = time.perf_counter()
             self._finish([sent], [self._store.appends.again(message)], begin)
             return
         if not self._messages:
-            peer.after_part(self._put)
+            peer.after_part(self.put_waiting)
         self._messages.append(message)
         self._sent.append(sent)
 
@@ -197,7 +202,7 @@ class SendMessages:
             reason = f"the broker[{settings.broker_ip1}] sending transaction message is forbidden"
             raise RemotingError(ResponseCode.NO_PERMISSION, reason)
 
-    def _put(self) -> None:
+    def put_waiting(self) -> None:
         """Put the sends that have arrived since."""
         if not self._messages:
             return
@@ -212,7 +217,7 @@ class SendMessages:
         self._finish(sent, results, begin)
 
     def _put_batch(self, batch: MessageBatch, sent: _Sent) -> None:
-        self._put()
+        self.put_waiting()
         begin = time.perf_counter()
         self._finish([sent], [self._store.appends.batch(batch)], begin)
 
@@ -234,7 +239,7 @@ class SendMessages:
         try:
             results = await self._store.appends.confirm(results)
             self._answer(sent, results, begin)
-        except Exception as error:  # noqa: BLE001 (as in `_put`)
+        except Exception as error:  # noqa: BLE001 (as in `put_waiting`)
             self._fail(sent, error)
         finally:
             self._unconfirmed -= len(sent)
@@ -248,7 +253,7 @@ class SendMessages:
 
     async def _answer_all(self) -> None:
         """Answer what was put, before the connections are closed."""
-        self._put()
+        self.put_waiting()
         if tasks := self._tasks | self._runs.waiting.tasks:
             await asyncio.wait(tasks, timeout=_PATIENCE)
 

@@ -28,6 +28,7 @@ from mqlake.store.append.inner_batches import InnerBatches
 from mqlake.store.append.joined_crc import joined_crc
 from mqlake.store.append.many import ManyRecords
 from mqlake.store.append.message import Message, MessageBatch
+from mqlake.store.append.outside_puts import OutsidePuts
 from mqlake.store.append.plain_puts import PlainPuts, QueueRoutes
 from mqlake.store.append.plain_runs import PlainRuns
 from mqlake.store.append.put_result import PutResult, PutStatus
@@ -61,6 +62,7 @@ class Appender:
 
     Attributes:
         plain, sent: put plain messages, and messages that clients sent, faster.
+        outside: for a caller that writes records itself.
     """
 
     def __init__(
@@ -77,6 +79,7 @@ class Appender:
         routes = QueueRoutes(self._checks, settings)
         self.plain = PlainPuts(log, offsets, self._checks, routes, clock)
         self.sent = SentPuts(log, offsets, self._checks, settings, clock)
+        self.outside = OutsidePuts(log, offsets, self._checks, settings)
         self._runs = PlainRuns(log, offsets, self._checks, routes)
         self._many = ManyRecords(log, offsets, self._checks)
         self._inner = InnerBatches(has_batches)

@@ -5,7 +5,7 @@ Upstream: `DefaultMessageStore.asyncPutMessage`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from mqlake.dispatch.batch import Bytes, Longs
 from mqlake.dispatch.drafts import Drafts
@@ -15,6 +15,7 @@ from mqlake.storage.fork_guard import ForkGuard
 from mqlake.store.append.appender import Appender
 from mqlake.store.append.checks import Refusal
 from mqlake.store.append.message import Message, MessageBatch
+from mqlake.store.append.outside_puts import OutsidePuts, Queue
 from mqlake.store.append.put_result import PutResult
 from mqlake.store.append.sent_puts import Placed
 from mqlake.store.core.ticks import LONGEST_TURN, Ticks
@@ -33,6 +34,7 @@ class Puts:
 
     Attributes:
         answer_if_busy: `Appender.answer_if_busy`, for any thread.
+        outside: for a caller that writes records itself, and then calls `note_written`.
     """
 
     def __init__(
@@ -49,6 +51,7 @@ class Puts:
         self._clock, self._fork_guard = clock, fork_guard
         self.answer_if_busy = appender.answer_if_busy
         self._append = appender.put
+        self.outside: OutsidePuts = appender.outside
         self._put_plain = appender.plain.put
         self._put_plain_fields = appender.plain.put_fields
         self._put_sent = appender.sent.put
@@ -164,6 +167,11 @@ class Puts:
         if placed is not None and placed[2] - self._ticks.last > _LONGEST_TICK:
             self._ticks.run(LONGEST_TURN)
         return placed
+
+    def note_written(self, end: int, queues: Iterable[tuple[Queue, int]]) -> None:
+        """Note records that a caller wrote, as `OutsidePuts.written` does."""
+        self.outside.written(end, queues)
+        self._tick_if_late()
 
     def _tick_if_late(self) -> None:
         is_late = self._clock.milliseconds() - self._ticks.last > _LONGEST_TICK

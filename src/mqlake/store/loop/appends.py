@@ -5,11 +5,12 @@ Upstream: `DefaultMessageStore.asyncPutMessage`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from mqlake.dispatch.batch import Bytes, Longs
 from mqlake.dispatch.drafts import Drafts
 from mqlake.store.append.message import Message, MessageBatch
+from mqlake.store.append.outside_puts import OutsidePuts, Queue
 from mqlake.store.append.put_result import PutError, PutResult
 from mqlake.store.delivery.transactions import Ended
 from mqlake.store.loop.acknowledgements import Acknowledgements
@@ -23,11 +24,15 @@ class Appends:
 
     An append does not wait: it may be acknowledged once `confirm` has returned it. A refusal is
     also a result.
+
+    Attributes:
+        outside: for a caller that writes records itself, and then calls `note_written`.
     """
 
     def __init__(
         self, core: OwnedStore, dispatching: Dispatching, waiting: Acknowledgements
     ) -> None:
+        self.outside: OutsidePuts = core.puts.outside
         self._puts, self._redelivery, self._log = core.puts, core.redelivery, core.log
         self._transactions, self._watermarks = core.transactions, core.watermarks
         self._copies, self._dispatching, self._waiting = core.copies, dispatching, waiting
@@ -88,6 +93,11 @@ class Appends:
             return None
         self._dispatching.soon()
         return placed[0], placed[1]
+
+    def note_written(self, end: int, queues: Iterable[tuple[Queue, int]]) -> None:
+        """Note records that a caller wrote, as `OutsidePuts.written` does."""
+        self._puts.note_written(end, queues)
+        self._dispatching.soon()
 
     def again(self, message: Message, *, may_wait: bool = False) -> PutResult:
         """Append a message that was accepted before.

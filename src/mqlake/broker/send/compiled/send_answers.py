@@ -23,13 +23,13 @@ _COMMA = ord(",")
 
 
 @inlined
-def _put(target, to, source):
+def put_all(target, to, source):
     copy(target, to, source, 0, len(source))
     return to + len(source)
 
 
 @inlined
-def _put_number(target, to, number):
+def put_number(target, to, number):
     """Write a nonnegative number after the count of its digits."""
     digits_at = to + _LENGTH_SIZE
     end = put_decimal(target, digits_at, number)
@@ -38,7 +38,7 @@ def _put_number(target, to, number):
 
 
 @inlined
-def _put_offset(target, to, offset):
+def put_offset(target, to, offset):
     """Write a physical offset over the digits that end at `to`, and scratch after them."""
     store_i64(target, to, offset)
     put_hex(target, to - _OFFSET_DIGITS, target, to)
@@ -50,12 +50,12 @@ def _put_ids(target, to, id_size, drafts, first, count):
     position after them.
     """
     id_at = to - id_size
-    _put_offset(target, to, drafts[first].physical_offset)
+    put_offset(target, to, drafts[first].physical_offset)
     for row in range(first + 1, first + count):
         store_u8(target, to, _COMMA)
         copy(target, to + 1, target, id_at, id_size)
         to += 1 + id_size
-        _put_offset(target, to, drafts[row].physical_offset)
+        put_offset(target, to, drafts[row].physical_offset)
     store_i32(target, id_at - _LENGTH_SIZE, to - id_at)
     return to
 
@@ -80,13 +80,13 @@ def answer_sends(target, data, drafts, sends, start, id_size, places, names):
     for number in range(len(sends)):
         draft, send = drafts[row], sends[number]
         frame = to
-        to = _put(target, to, start)
+        to = put_all(target, to, start)
         to = _put_ids(target, to, id_size, drafts, row, send.messages)
-        to = _put(target, to, queue_id)
-        to = _put_number(target, to, draft.queue_id)
-        to = _put(target, to, queue_offset)
-        to = _put_number(target, to, draft.queue_offset)
-        to = _put(target, to, key)
+        to = put_all(target, to, queue_id)
+        to = put_number(target, to, draft.queue_id)
+        to = put_all(target, to, queue_offset)
+        to = put_number(target, to, draft.queue_offset)
+        to = put_all(target, to, key)
         store_i32(target, to, send.key_length)
         copy(target, to + _LENGTH_SIZE, data, send.key_at, send.key_length)
         to += _LENGTH_SIZE + send.key_length

@@ -1,0 +1,105 @@
+"""What the lane saves: brokers with it and without it, in turns, under the same loads.
+
+`python -m benchmarks.broker.lane` prints a line for each load and broker: the medians of the turns.
+The broker has one core and the load generator another one, if there are two.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from benchmarks.broker.sides import MqlakeBroker
+
+LOADS = ("64:1:128", "64:1:128:json", "16:64:128", "16:64:128:json", "1:1:128", "1:1:128:json")
+"""Connections, sends in flight on each, bytes of a body, and whether headers are JSON."""
+_TICKS = os.sysconf("SC_CLK_TCK")
+_SIDES = {"lane": "on", "ordinary": "off"}
+
+
+def main() -> None:
+    """Measure the loads that the command line names."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("loads", nargs="*", default=LOADS)
+    parser.add_argument("--turns", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=4.0)
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as directory, _brokers(Path(directory)) as brokers:
+        for load in arguments.loads:
+            turns: dict[str, list[dict[str, float]]] = {side: [] for side in brokers}
+            for _ in range(arguments.turns):
+                for side, broker in brokers.items():
+                    turns[side].append(_turn(broker, load, arguments.seconds))
+            for side, found in turns.items():
+                print(f"{load:15} {side:9}", _line(found), flush=True)
+
+
+@contextmanager
+def _brokers(directory: Path) -> Iterator[dict[str, MqlakeBroker]]:
+    """Run a broker with the lane and one without it."""
+    brokers: dict[str, MqlakeBroker] = {}
+    try:
+        for side, choice in _SIDES.items():
+            os.environ["MQLAKE_LANE"] = choice
+            brokers[side] = broker = MqlakeBroker(directory / side)
+            for task in os.listdir(f"/proc/{broker.process_id}/task"):
+                os.sched_setaffinity(int(task), [0])
+            _send(broker, "2:2:128", 4.0)  # The kernels are loaded meanwhile.
+        yield brokers
+    finally:
+        for broker in brokers.values():
+            broker.stop()
+
+
+def _turn(broker: MqlakeBroker, load: str, seconds: float) -> dict[str, float]:
+    """Return rate, latencies, and microseconds of the broker's processor time for a message."""
+    before = _processor(broker.process_id)
+    found = _send(broker, load, seconds)
+    for name, begin, end in zip(
+        ("user", "sys"), before, _processor(broker.process_id), strict=True
+    ):
+        found[name] = (end - begin) / found["total"] * 1e6
+    return found
+
+
+def _send(broker: MqlakeBroker, load: str, seconds: float) -> dict[str, float]:
+    connections, window, size, *json_headers = load.split(":")
+    command = [sys.executable, "-m", "benchmarks.broker.load", broker.broker]
+    command += ["--connections", connections, "--window", window, "--size", size]
+    command += ["--seconds", str(seconds), *(["--json"] if json_headers else [])]
+    last = {(os.cpu_count() or 1) - 1}
+    done = subprocess.run(
+        command,
+        check=True,
+        stdout=subprocess.PIPE,
+        preexec_fn=lambda: os.sched_setaffinity(0, last),
+    )
+    return json.loads(done.stdout)
+
+
+def _processor(process_id: int) -> tuple[float, float]:
+    """Return the seconds of processor time that a process has used, by itself and in the kernel."""
+    fields = Path(f"/proc/{process_id}/stat").read_text().rpartition(")")[2].split()
+    return int(fields[11]) / _TICKS, int(fields[12]) / _TICKS
+
+
+def _line(turns: list[dict[str, float]]) -> str:
+    def median(name: str) -> float:
+        return statistics.median(turn.get(name, 0.0) for turn in turns)
+
+    rates = " ".join(f"{turn['rate']:.0f}" for turn in turns)
+    parts = [f"{median('rate'):8.0f} /s", f"user {median('user'):6.2f} sys {median('sys'):6.2f} µs"]
+    parts += [f"{name} {median(name):6.0f}" for name in ("p50", "p99", "p99.9") if median(name)]
+    return "  ".join([*parts, f"[{rates}]"])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,44 @@
+"""Count the sends that the lane has served, as the ordinary path counts them."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mqlake.broker.lane import layout
+from mqlake.broker.lane.kernel import LaneKernel
+from mqlake.broker.lane.seats import Seats
+from mqlake.broker.state.times import Durations
+from mqlake.protocol.codes import RequestCode
+from mqlake.remoting.latencies import Kind
+from mqlake.remoting.server import RemotingServer
+
+_KIND: Final = Kind(int(RequestCode.SEND_MESSAGE_V2))
+_NANOSECONDS: Final = 1e9
+
+
+class LaneCounts:
+    """Adds to the counts and durations of a broker."""
+
+    def __init__(self, put_times: Durations, server: RemotingServer) -> None:
+        self._put_times, self._server = put_times, server
+
+    def add(self, kernel: LaneKernel, seats: Seats) -> None:
+        """Add what the kernel has counted since."""
+        times = kernel.times
+        counts, sums = times.tolist()
+        for count, total in zip(counts, sums, strict=True):
+            if count:
+                took = total / count / _NANOSECONDS
+                self._put_times.add(took, count)
+                self._server.note_served(_KIND.request_code, took, count)
+        times[:] = 0
+        kernel[layout.MESSAGES] = kernel[layout.TOUCHED] = 0
+        self._tell_slow(kernel, seats)
+        kernel[layout.LONGEST] = 0
+
+    def _tell_slow(self, kernel: LaneKernel, seats: Seats) -> None:
+        latencies, longest = self._server.latencies, kernel[layout.LONGEST] / 1e6
+        if latencies is not None and longest >= latencies.slow:
+            peer = seats.peer(kernel[layout.LONGEST_OF])
+            address = peer.address if peer is not None else "not connected"
+            latencies.tell(_KIND, longest, kernel[layout.LONGEST_COUNT], address)

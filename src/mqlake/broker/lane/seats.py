@@ -1,0 +1,98 @@
+"""The connections that the lane reads, and those that it does not read again soon."""
+
+from __future__ import annotations
+
+import select
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Final
+from weakref import WeakKeyDictionary
+
+from mqlake.errors import FormatError
+from mqlake.formats.host import V4_SIZE, encode_host
+from mqlake.remoting.connection import Peer
+
+_MOST_OTHERS: Final = 8
+"""Receipts that began with something unusual, more than usual sends, after which a connection must
+leave.
+"""
+_PAUSE: Final = 64
+"""Receipts with usual sends that its transport then reads first."""
+
+
+class Seats:
+    """Connections by the file descriptors of their sockets, which epoll watches.
+
+    Attributes:
+        epoll: the file descriptor of epoll.
+    """
+
+    def __init__(self) -> None:
+        self._epoll = select.epoll()
+        self.epoll = self._epoll.fileno()
+        self._peers: dict[int, Peer] = {}
+        self._sockets: dict[Peer, int] = {}
+        self._others: WeakKeyDictionary[Peer, int] = WeakKeyDictionary()
+
+    def __len__(self) -> int:
+        return len(self._peers)
+
+    def __iter__(self) -> Iterator[Peer]:
+        return iter(list(self._sockets))
+
+    def peer(self, socket: int) -> Peer | None:
+        """Return the connection with a socket."""
+        return self._peers.get(socket)
+
+    def socket(self, peer: Peer) -> int | None:
+        """Return the socket of a connection."""
+        return self._sockets.get(peer)
+
+    def enter(self, peer: Peer) -> tuple[int, bytes] | None:
+        """Watch a connection; return its socket and its host. None if that is not possible."""
+        others = self._others.get(peer, 0)
+        if others < 0:
+            self._others[peer] = others + 1
+            return None
+        host, socket = _host(peer.address), peer.socket_number
+        if len(host) != V4_SIZE or socket < 0:
+            return None
+        try:
+            self._epoll.register(socket, select.EPOLLIN)
+        except OSError:
+            return None
+        # A connection whose socket was closed may not have been told yet.
+        if (lost := self._peers.get(socket)) is not None:
+            self._sockets.pop(lost, None)
+        self._peers[socket], self._sockets[peer] = peer, socket
+        return socket, host
+
+    def leave(self, peer: Peer) -> int | None:
+        """Watch a connection no more; return its socket, None if it was not watched."""
+        socket = self._sockets.pop(peer, None)
+        if socket is not None:
+            del self._peers[socket]
+            with suppress(OSError):  # The socket is closed already.
+                self._epoll.unregister(socket)
+        return socket
+
+    def note_other(self, peer: Peer, usual: int) -> bool:
+        """Note that what arrived began with something unusual; return whether that is seldom.
+
+        Args:
+            usual: how many usual sends were served since the last time.
+        """
+        others = max(self._others.get(peer, 0) + 1 - usual, 0)
+        self._others[peer] = others if others < _MOST_OTHERS else -_PAUSE
+        return others < _MOST_OTHERS
+
+    def close(self) -> None:
+        """Watch nothing more."""
+        self._epoll.close()
+
+
+def _host(address: str) -> bytes:
+    try:
+        return encode_host(address)
+    except FormatError:
+        return b""

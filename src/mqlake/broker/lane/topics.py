@@ -1,0 +1,92 @@
+"""The topics to which the lane puts: what the ordinary path has decided about each."""
+
+from __future__ import annotations
+
+import secrets
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from mqlake.broker.lane.layout import NAME_SIZE, ROUTE_SIZE
+
+if TYPE_CHECKING:
+    from mqlake.dispatch.batch import Bytes, Ints, Longs
+
+MOST_TOPICS: Final = 4096
+"""Topics that are remembered. Beyond it, all are dropped."""
+MOST_QUEUES: Final = 1 << 16
+_SLOTS: Final = 4 * MOST_TOPICS
+_NAME_AT: Final = 8
+
+
+class LaneTopics:
+    """Topics by name, and their queues, in arrays that the kernel reads.
+
+    Attributes:
+        slots: i4[n], a hash table of topic numbers plus 1.
+        names, sizes: u1[n], i8[n]: the name of each topic, in a row of NAME_SIZE, and its length.
+        firsts, counts: i8[n], the number of each topic's first queue, and of its queues.
+        routes: u1[n], in rows of ROUTE_SIZE.
+        offsets: i8[n], the next offset of each queue; -1 if it must be asked for.
+        touched, marks: i8[n], u1[n]: queues that were put to since the last call, and which.
+        seed: of the hash table: unknown to those who name topics.
+        queues: the topic and the id of each queue.
+    """
+
+    def __init__(self) -> None:
+        self.slots: Ints = np.zeros(_SLOTS, np.int32)
+        self.names: Bytes = np.zeros(MOST_TOPICS * NAME_SIZE, np.uint8)
+        self.sizes: Longs = np.zeros(MOST_TOPICS, np.int64)
+        self.firsts: Longs = np.zeros(MOST_TOPICS, np.int64)
+        self.counts: Longs = np.zeros(MOST_TOPICS, np.int64)
+        self.routes: Bytes = np.zeros(MOST_TOPICS * ROUTE_SIZE, np.uint8)
+        self.offsets: Longs = np.full(MOST_QUEUES, -1, np.int64)
+        self.touched: Longs = np.zeros(MOST_QUEUES, np.int64)
+        self.marks: Bytes = np.zeros(MOST_QUEUES, np.uint8)
+        self.seed = np.uint64(secrets.randbits(64))
+        self.queues: list[tuple[str, int]] = []
+        self._used = 0
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self.slots[:] = 0
+        self.forget_offsets()
+        self.queues.clear()
+        self._used = 0
+
+    def forget_offsets(self) -> None:
+        """Ask for the next offset of each queue again."""
+        self.offsets[: len(self.queues)] = -1
+
+    def take_touched(self, count: int) -> list[tuple[tuple[str, int], int]]:
+        """Return the queues that were put to, with their next offsets, and forget which these are.
+
+        Args:
+            count: how many these are.
+        """
+        touched = self.touched[:count]
+        self.marks[touched] = 0
+        queues, numbers = self.queues, touched.tolist()
+        offsets = self.offsets[touched].tolist()
+        return [(queues[number], offset) for number, offset in zip(numbers, offsets, strict=True)]
+
+    def add(self, name: str, queues: int, route: bytes) -> bool:
+        """Remember a topic that is not in the table; return whether that is possible."""
+        data = name.encode()
+        is_small = len(data) <= NAME_SIZE - _NAME_AT and len(route) <= ROUTE_SIZE
+        if not is_small or queues > MOST_QUEUES:
+            return False
+        if self._used == MOST_TOPICS or len(self.queues) + queues > MOST_QUEUES:
+            self.clear()
+        # Imported late: without compiled kernels, there is no lane.
+        from mqlake.broker.lane.compiled.topics import enter
+
+        number, row, at = self._used, self._used * NAME_SIZE + _NAME_AT, self._used * ROUTE_SIZE
+        self.names[row : row + len(data)] = np.frombuffer(data, np.uint8)
+        self.routes[at : at + len(route)] = np.frombuffer(route, np.uint8)
+        self.sizes[number], self.counts[number] = len(data), queues
+        self.firsts[number] = len(self.queues)
+        self.queues += [(name, queue_id) for queue_id in range(queues)]
+        self._used += 1
+        enter(self.slots, self.names, row, len(data), self.seed, number)
+        return True

@@ -1,0 +1,56 @@
+"""Brokers whose lane is loaded, and what it has served."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from mqlake.broker.lane import layout
+from mqlake.broker.lane.kernel import LaneKernel
+from mqlake.broker.lane.lane import Lane
+from tests.broker.lane.raw_client import RawClient
+from tests.broker.running import PATIENCE, Running, running, to
+from tests.broker.send.random_runs import KEY, TOPIC
+
+
+def lane_of(broker: Running) -> Lane:
+    """Return a broker's lane."""
+    server: Any = broker.broker
+    lane = server._server._shared.direct
+    assert isinstance(lane, Lane)
+    return lane
+
+
+@asynccontextmanager
+async def with_lane(path: Path, **settings: object) -> AsyncIterator[tuple[Running, list[int]]]:
+    """Run a broker whose lane is loaded; yield it, and the list of the reasons why its kernel
+    returned, of which each is followed by the number of messages that it had put.
+    """
+    calls: list[int] = []
+    async with running(path, **settings) as broker:
+        await broker.send(to(TOPIC, properties=KEY))
+        lane: Any = lane_of(broker)
+        await asyncio.wait_for(lane.load(), PATIENCE)
+        assert lane._is_loaded()
+        kernel: Any = lane._kernel
+        serve = kernel.serve
+
+        def noted(log: Any) -> int:
+            reason = serve(log)
+            calls.extend((reason, kernel[layout.MESSAGES]))
+            return reason
+
+        assert isinstance(kernel, LaneKernel)
+        kernel.serve = noted
+        try:
+            yield broker, calls
+        finally:
+            await RawClient.close_all()
+
+
+def served(calls: list[int]) -> int:
+    """Return how many messages a lane has put."""
+    return sum(calls[1::2])
