@@ -56,11 +56,11 @@ class QueryRequests:
         offsets, is_truncated = yield from self._reads.search(
             header.topic,
             header.key,
-            header.begin_timestamp,
-            header.end_timestamp,
-            max(1, min(wanted, settings.max_msgs_num_batch)),
-            header.index_type,
-            budget,
+            begin=header.begin_timestamp,
+            end=header.end_timestamp,
+            max=max(1, min(wanted, settings.max_msgs_num_batch)),
+            index_type=header.index_type,
+            budget=budget,
         )
         timestamp, offset = self._reads.index_end
         answer = QueryMessageAnswerHeader(

@@ -78,6 +78,7 @@ def load_sent() -> PutSent | None:
 
 
 def make_route(
+    *,
     queue_id: int,
     magic: int,
     part: bytes,

@@ -93,7 +93,9 @@ def _index(batch: Batch) -> None:
     file = bytes(builder.finish())
     builder.close()
     hashes = np.ascontiguousarray(batch.keys["hash"])
-    index_entries.lookup_many(file, 4, 8, hashes, 0, 0, 1)
+    index_entries.lookup_many(
+        buffer=file, slots=4, max_entries=8, hashes=hashes, begin=0, end=0, limit=1
+    )
     index_entries.relink(file, 4, builder.header.index_count)
 
 

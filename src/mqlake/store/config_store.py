@@ -40,6 +40,7 @@ class ConfigStore:
     def __init__(
         self,
         settings: Current[StoreSettings],
+        *,
         topics: TopicTable,
         groups: GroupTable,
         consumer_offsets: ConsumerOffsetTable,
@@ -70,16 +71,22 @@ class ConfigStore:
         """
         return cls(
             settings,
-            TopicTable(ConfigFile[Topics].load(directory, Topics, clock)),
-            GroupTable(ConfigFile[SubscriptionGroups].load(directory, SubscriptionGroups, clock)),
-            ConsumerOffsetTable(
+            topics=TopicTable(ConfigFile[Topics].load(directory, Topics, clock)),
+            groups=GroupTable(
+                ConfigFile[SubscriptionGroups].load(directory, SubscriptionGroups, clock)
+            ),
+            consumer_offsets=ConsumerOffsetTable(
                 ConfigFile[ConsumerOffsets].load(directory, ConsumerOffsets, clock)
             ),
-            DelayOffsetTable(ConfigFile[DelayOffsets].load(directory, DelayOffsets, clock)),
-            TopicMappingTable(
+            delay_offsets=DelayOffsetTable(
+                ConfigFile[DelayOffsets].load(directory, DelayOffsets, clock)
+            ),
+            static_topics=TopicMappingTable(
                 ConfigFile[TopicQueueMappings].load(directory, TopicQueueMappings, clock)
             ),
-            OwnedIncarnations.load(directory, clock) if incarnations is None else incarnations,
+            incarnations=OwnedIncarnations.load(directory, clock)
+            if incarnations is None
+            else incarnations,
         )
 
     def services(self) -> list[Service]:

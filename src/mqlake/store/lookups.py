@@ -79,7 +79,9 @@ class Lookups(ABC):
         range contains messages stored in [begin, end] (ms), and those that RocketMQ, which stores
         only whole seconds, includes. What the index lacks is found in the log.
         """
-        job = self.search(topic, key, begin, end, max, index_type, QueryBudget())
+        job = self.search(
+            topic, key, begin=begin, end=end, max=max, index_type=index_type, budget=QueryBudget()
+        )
         offsets, is_truncated = _result(job)
         records = (self._log.record(offset) for offset in offsets)
         return QueryResult([record for record in records if record is not None], is_truncated)
@@ -88,6 +90,7 @@ class Lookups(ABC):
         self,
         topic: str,
         key: str,
+        *,
         begin: int,
         end: int,
         max: int,  # noqa: A002

@@ -82,6 +82,7 @@ class OwnedStore:
         directory: OwnedDirectory,
         settings: Current[StoreSettings],
         clock: Clock,
+        *,
         found: Recovered,
         config: ConfigStore,
         timer_files: TimerFiles,
@@ -103,7 +104,13 @@ class OwnedStore:
         self.offsets, self.dispatcher = files.offsets, files.dispatcher
         self.fork_guard = guard = ForkGuard(directory.describe(), self._enter_child)
         self.retention = Retention(
-            directory, self.log, self.queues, self.index, found.checkpoint, settings, clock
+            directory=directory,
+            log=self.log,
+            queues=self.queues,
+            index=self.index,
+            checkpoint=found.checkpoint,
+            settings=settings,
+            clock=clock,
         )
         self._appender = Appender(self.log, self.offsets, settings, clock, self._has_batches)
         self.services = Services(clock)
@@ -115,16 +122,16 @@ class OwnedStore:
         self.ticks = Ticks(files, self.watermarks, clock, health, guard)
         self.reads = LiveReads(
             Live(
-                self.log,
-                self.queues,
-                self.index,
-                self.dispatcher,
-                settings,
-                self.watermarks,
-                arrivals,
-                self.tick,
-                found.report.dialect,
-                config.incarnations,
+                log=self.log,
+                queues=self.queues,
+                index=self.index,
+                dispatcher=self.dispatcher,
+                settings=settings,
+                watermarks=self.watermarks,
+                arrivals=arrivals,
+                catch_up=self.tick,
+                dialect=found.report.dialect,
+                incarnations=config.incarnations,
             )
         )
         self.redelivery = again = Redelivery(
@@ -136,14 +143,14 @@ class OwnedStore:
         )
         self.timers = TimerMessages(timer_files, self.log, self.queues, again, settings, clock)
         self.transactions = Transactions(
-            self.log,
-            self.queues,
-            config,
-            self._appender.put,
-            again,
-            self.puts.put_again,
-            settings,
-            clock,
+            log=self.log,
+            queues=self.queues,
+            config=config,
+            put=self._appender.put,
+            redelivery=again,
+            put_final=self.puts.put_again,
+            settings=settings,
+            clock=clock,
         )
         self.durability = Durability(files, settings, clock, health, self.ticks, guard)
         self.removal = TopicRemoval(
@@ -217,7 +224,15 @@ class OwnedStore:
             found = recover(directory, settings.now, clock, progress)
             config = ConfigStore.load(directory, settings, clock, found.incarnations)
             timer_files = TimerFiles.open(directory, settings.now)
-            store = cls(directory, settings, clock, found, config, timer_files, held)
+            store = cls(
+                directory,
+                settings,
+                clock,
+                found=found,
+                config=config,
+                timer_files=timer_files,
+                held=held,
+            )
         except BaseException:
             held.close()
             raise

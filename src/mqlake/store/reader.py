@@ -129,7 +129,15 @@ class StoreReader(Lookups):
         if query.index_type == TAG_TYPE and self.dialect is not Dialect.V5_5:
             index = IndexFiles([], [])  # Older releases do not index tags.
         scan = self._snapshot.key_scan
-        return key_query.find(self._log, self.max_offset, index, scan, query, limit, budget)
+        return key_query.find(
+            log=self._log,
+            log_end=self.max_offset,
+            index=index,
+            scan=scan,
+            query=query,
+            limit=limit,
+            budget=budget,
+        )
 
     def offset_by_time(
         self,

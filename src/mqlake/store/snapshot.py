@@ -300,13 +300,13 @@ class Snapshot:
             source = self._after(ending.physical_offset, topic)
             behind = source.entries(topic, queue_id)
         return QueueView(
-            self.log,
-            self.end.offset,
-            topic,
-            queue_id,
-            files,
-            ending.offset,
-            behind,
+            log=self.log,
+            log_end=self.end.offset,
+            topic=topic,
+            queue_id=queue_id,
+            files=files,
+            end_of_files=ending.offset,
+            behind=behind,
             begin=self._begin(topic),
             has_batches=self._has_batches(files, topic),
         )

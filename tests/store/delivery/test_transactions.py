@@ -55,14 +55,14 @@ class Transacting(LiveParts):
         """Return transactions of this store whose producers nobody asks yet."""
         schedule = Schedule(current(self.settings))
         return Transactions(
-            self.log,
-            self.queues,
-            self.config,
-            self.put_as_is,
-            Redelivery(self.put_as_is, self.put_as_is, self.config),
-            lambda message: self.put_as_is(schedule.apply(message)),
-            current(self.settings),
-            self.time,
+            log=self.log,
+            queues=self.queues,
+            config=self.config,
+            put=self.put_as_is,
+            redelivery=Redelivery(self.put_as_is, self.put_as_is, self.config),
+            put_final=lambda message: self.put_as_is(schedule.apply(message)),
+            settings=current(self.settings),
+            clock=self.time,
         )
 
     def put_as_is(self, message: Message) -> PutResult:

@@ -82,13 +82,19 @@ def test_a_query_finds_the_newest_matches_and_says_whether_it_saw_all(
             ]
             limit = dice.choice((1, 5, 1000))
             found, count = steps(
-                store.reads.search(topic, key, 0, LAST, limit, kind, QueryBudget())
+                store.reads.search(
+                    topic, key, begin=0, end=LAST, max=limit, index_type=kind, budget=QueryBudget()
+                )
             )
             assert found.offsets == expected[-limit:]
             assert found.is_truncated == (len(expected) > limit)
             assert count >= len(found.offsets)
             budget = QueryBudget(dice.choice((1, 50, 500)), dice.choice((1, 100_000)))
-            part, _ = steps(store.reads.search(topic, key, 0, LAST, limit, kind, budget))
+            part, _ = steps(
+                store.reads.search(
+                    topic, key, begin=0, end=LAST, max=limit, index_type=kind, budget=budget
+                )
+            )
             assert part.offsets == found.offsets[len(found.offsets) - len(part.offsets) :]
             if part.offsets != found.offsets:
                 assert part.is_truncated
@@ -106,11 +112,19 @@ def test_a_record_is_looked_at_once_however_many_of_its_keys_have_the_hash(
     looked: list[int] = []
     record = store.log.place
     monkeypatch.setattr(store.log, "place", lambda at: looked.append(at) or record(at))
-    found, count = steps(store.reads.search("T", "BB", 0, LAST, 64, None, QueryBudget()))
+    found, count = steps(
+        store.reads.search(
+            "T", "BB", begin=0, end=LAST, max=64, index_type=None, budget=QueryBudget()
+        )
+    )
     assert found == ([], False)
     assert len(looked) == 5
     assert count >= 50_000 // 64
-    found, _ = steps(store.reads.search("T", "Aa", 0, LAST, 64, None, QueryBudget()))
+    found, _ = steps(
+        store.reads.search(
+            "T", "Aa", begin=0, end=LAST, max=64, index_type=None, budget=QueryBudget()
+        )
+    )
     assert len(found.offsets) == 5
     store.close()
 
@@ -151,7 +165,13 @@ def test_no_step_of_a_query_looks_at_much(
     monkeypatch.setattr(store.log, "place", counted_place)
     monkeypatch.setattr(key_scan, "segment_scan", counted_scan)
     for key in ("none", "BB"):
-        search, most, total = store.reads.search("T", key, 0, LAST, 64, None, QueryBudget()), 0, 0
+        search, most, total = (
+            store.reads.search(
+                "T", key, begin=0, end=LAST, max=64, index_type=None, budget=QueryBudget()
+            ),
+            0,
+            0,
+        )
         while True:
             looked = 0
             is_over = next(search, True)
@@ -170,13 +190,17 @@ def test_a_query_survives_what_is_removed_meanwhile(tmp_path: Path) -> None:
         for _ in range(1000):
             store.puts.put(Message("T", bytes(300), keys="k1"))
         store.tick()
-        search = store.reads.search("T", "k1", 0, LAST, 2000, None, QueryBudget())
+        search = store.reads.search(
+            "T", "k1", begin=0, end=LAST, max=2000, index_type=None, budget=QueryBudget()
+        )
         for _ in range(20):
             next(search)
         while store.log.remove_first() is not None:
             store.index.trim(store.log.min_offset)
         found, _ = steps(search)
-        last = store.reads.search("T", "k1", 0, LAST, 2000, None, QueryBudget())
+        last = store.reads.search(
+            "T", "k1", begin=0, end=LAST, max=2000, index_type=None, budget=QueryBudget()
+        )
         assert set(steps(last)[0].offsets) <= set(found.offsets)
         store.close()
 

@@ -224,7 +224,13 @@ def test_retention_removes_what_is_old(damaged: Path) -> None:
     directory = LocalOwnedDirectory(damaged)
     clock = ManualClock(LATER + reserved)
     retention = Retention(
-        directory, found.log, found.queues, found.index, found.checkpoint, current(SETTINGS), clock
+        directory=directory,
+        log=found.log,
+        queues=found.queues,
+        index=found.index,
+        checkpoint=found.checkpoint,
+        settings=current(SETTINGS),
+        clock=clock,
     )
 
     retention.check()

@@ -68,14 +68,14 @@ class Store(LiveParts):
     def retain_anew(self) -> None:
         """Let a new process's retention be at work."""
         self.retention = Retention(
-            self.disk,
-            self.log,
-            self.queues,
-            self.index,
-            self.dispatcher,
-            current(self.settings),
-            self.time,
-            UTC,
+            directory=self.disk,
+            log=self.log,
+            queues=self.queues,
+            index=self.index,
+            checkpoint=self.dispatcher,
+            settings=current(self.settings),
+            clock=self.time,
+            zone=UTC,
         )
         self.services = Services(self.time, self.retention.services())
 

@@ -46,7 +46,13 @@ class PopConsumption:
         reading = Reading(state, runtime, self._in_flight, ordered, self._revive_topic)
         self._requests = PopRequests(state, runtime, reading, waiting, rounds)
         self._notifications = Notifications(
-            state, runtime, reading, ordered, waiting, rounds, self._requests.check_topic
+            state=state,
+            runtime=runtime,
+            reading=reading,
+            ordered=ordered,
+            waiting=waiting,
+            rounds=rounds,
+            check_topic=self._requests.check_topic,
         )
         self._peeking = Peeking(state, runtime, reading, rounds, self._requests.check_topic)
         self._acknowledging = Acknowledging(

@@ -36,6 +36,7 @@ class Notifications:
 
     def __init__(
         self,
+        *,
         state: BrokerState,
         runtime: BrokerRuntime,
         reading: Reading,

@@ -200,14 +200,14 @@ def _loaded(info: OrderInfo) -> _InHand:
     first, *distances = info.offsets
     offsets = [first, *(first + distance for distance in distances)]
     return _InHand(
-        info.attempt_id,
-        info.pop_time,
-        info.invisible_time or 0,
-        offsets,
-        dict(info.next_visible_times),
-        dict(info.consumed_counts),
-        {at for number, at in enumerate(offsets) if info.commit_offset_bit >> number & 1},
-        info.log_end,
+        attempt_id=info.attempt_id,
+        pop_time=info.pop_time,
+        invisible_time=info.invisible_time or 0,
+        offsets=offsets,
+        visible=dict(info.next_visible_times),
+        counts=dict(info.consumed_counts),
+        acked={at for number, at in enumerate(offsets) if info.commit_offset_bit >> number & 1},
+        log_end=info.log_end,
     )
 
 

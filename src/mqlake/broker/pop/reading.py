@@ -330,8 +330,8 @@ class Reading:
             taken.revive_queue_id,
             mark_of(key.topic),
             self._runtime.settings.broker_name,
-            key.queue_id,
-            record.queue_offset,
+            queue_id=key.queue_id,
+            queue_offset=record.queue_offset,
         )
         stored = read_stored(data)
         properties = stored.properties if stored else b""

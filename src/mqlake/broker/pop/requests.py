@@ -209,14 +209,14 @@ class PopRequests:
         topic = self.check_topic(header.topic, header.consumer_group, header.queue_id, peer)
         self._check_again(header)
         wanted = PopRead(
-            header.topic,
-            header.consumer_group,
-            header.max_msg_nums,
-            header.invisible_time,
-            header.init_mode,
-            self._choice(header),
-            bool(header.order),
-            header.attempt_id,
+            topic=header.topic,
+            group=header.consumer_group,
+            most=header.max_msg_nums,
+            invisible_time=header.invisible_time,
+            init_mode=header.init_mode,
+            choice=self._choice(header),
+            is_ordered=bool(header.order),
+            attempt_id=header.attempt_id,
         )
         return topic, wanted
 

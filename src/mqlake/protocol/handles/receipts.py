@@ -72,7 +72,9 @@ def parse_receipt(text: str, revive_queues: int) -> Receipt:
     start, popped, invisible, revive, *where = map(int, numbers)
     mark, broker = [*parts[_LEAST:6], *(NORMAL, "")[len(parts[_LEAST:6]) :]]
     queue_id, queue_offset = [*where, 0, 0][:2]
-    found = Receipt(start, popped, invisible, revive, mark, broker, queue_id, queue_offset)
+    found = Receipt(
+        start, popped, invisible, revive, mark, broker, queue_id=queue_id, queue_offset=queue_offset
+    )
     check_receipt(found, revive_queues)
     return found
 

@@ -120,13 +120,13 @@ def led_queues(mapping: TopicQueueMapping) -> dict[int, int]:
 def registered(mapping: TopicQueueMapping) -> TopicQueueMappingInfo:
     """Return the part of a mapping that brokers register at name servers."""
     return TopicQueueMappingInfo(
-        mapping.topic,
-        mapping.scope,
-        mapping.total_queues,
-        mapping.bname,
-        mapping.epoch,
-        mapping.dirty,
-        led_queues(mapping),
+        topic=mapping.topic,
+        scope=mapping.scope,
+        total_queues=mapping.total_queues,
+        bname=mapping.bname,
+        epoch=mapping.epoch,
+        dirty=mapping.dirty,
+        curr_id_map=led_queues(mapping),
     )
 
 

@@ -279,7 +279,7 @@ class Appender:
         if not flags & _UNQUEUED_BIT:
             table[queue] = queue_offset + (inner or 1)
         return PutResult(
-            _OK, log.end - size, size, queue_offset, now, inner or 1, checks.store_host
+            _OK, log.end - size, size, queue_offset, now, inner or 1, store_host=checks.store_host
         )
 
     def _topic(self, topic: str, queue_id: int) -> TopicPart:

@@ -47,11 +47,11 @@ class KnownRoutes(dict[K, bytes]):
         """Return the route of records of a queue, from the store's own host or another one."""
         checks, part = self.checks, self.checks.topic(topic)
         return make_route(
-            queue_id,
-            part.magic,
-            part.data,
-            checks.longest_body,
-            checks.crc_size,
-            checks.store_host,
-            born_host,
+            queue_id=queue_id,
+            magic=part.magic,
+            part=part.data,
+            longest_body=checks.longest_body,
+            crc_size=checks.crc_size,
+            host=checks.store_host,
+            born_host=born_host,
         )

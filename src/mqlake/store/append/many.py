@@ -129,7 +129,14 @@ class ManyRecords:
         self._table[queue] = queue_offset + count
         offsets = rows["physical_offset"].tolist()
         return PutResult(
-            PutStatus.PUT_OK, offsets[0], total, queue_offset, now, count, store_host, offsets
+            PutStatus.PUT_OK,
+            offsets[0],
+            total,
+            queue_offset,
+            now,
+            count,
+            store_host=store_host,
+            offsets=offsets,
         )
 
     def put_drafts(

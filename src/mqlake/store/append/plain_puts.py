@@ -74,9 +74,9 @@ class PlainPuts:
                 message.keys,
                 message.queue_id,
                 message.flag,
-                message.sys_flag,
-                message.born_timestamp,
-                message.reconsume_times,
+                flags=message.sys_flag,
+                born_timestamp=message.born_timestamp,
+                reconsume_times=message.reconsume_times,
             )
         except AttributeError:
             return None
@@ -137,4 +137,4 @@ class PlainPuts:
             log.changed(at, 4)
         log.end = end + size
         table[queue] = queue_offset + 1
-        return PutResult(_OK, end, size, queue_offset, now, 1, self._host)
+        return PutResult(_OK, end, size, queue_offset, now, 1, store_host=self._host)

@@ -122,6 +122,7 @@ class Transactions:
 
     def __init__(
         self,
+        *,
         log: OwnedCommitLog,
         queues: OwnedQueues,
         config: ConfigStore,

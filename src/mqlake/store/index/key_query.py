@@ -97,6 +97,7 @@ class _PossibleMatch(NamedTuple):
 
 
 def find(
+    *,
     log: CommitLog,
     log_end: int,
     index: IndexFiles,

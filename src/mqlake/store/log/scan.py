@@ -77,7 +77,15 @@ class WalkStep(NamedTuple):
         )
         topic = bytes(view[layout.topic_at : layout.topic_at + layout.topic_length])
         (time,) = _TIMESTAMP.unpack_from(view, layout.store_timestamp_at)
-        return Head(physical_offset, layout.size, topic, queue_id, queue_offset, sys_flag, time)
+        return Head(
+            physical_offset,
+            layout.size,
+            topic,
+            queue_id,
+            queue_offset,
+            sys_flag,
+            store_timestamp=time,
+        )
 
     def properties(self) -> bytes:
         """Return the record's encoded properties."""

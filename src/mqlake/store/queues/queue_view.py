@@ -63,9 +63,9 @@ class QueueView:
         topic: str,
         queue_id: int,
         files: QueueFiles,
+        *,
         end_of_files: int,
         behind: FoundEntries,
-        *,
         begin: int,
         has_batches: bool = False,
     ) -> None:

@@ -46,6 +46,7 @@ class QueueReading:
 
     def __init__(
         self,
+        *,
         log: CommitLog,
         queues: OwnedQueues,
         wanted: Wanted,

@@ -243,7 +243,15 @@ class LiveReads(Lookups):
         decisive = chosen if exact else TagFilter(None)
         if self._queues.batches(topic, queue_id) is not None:
             return BatchQueueReading(self._log, self._queues, which, decisive, most)
-        return QueueReading(self._log, self._queues, which, decisive, most, self._kept, self.copies)
+        return QueueReading(
+            log=self._log,
+            queues=self._queues,
+            wanted=which,
+            tags=decisive,
+            most_entries=most,
+            kept=self._kept,
+            copies=self.copies,
+        )
 
     def forget(self) -> None:
         """Drop cached queues: some were removed, or must be read in another way."""
@@ -292,7 +300,15 @@ class LiveReads(Lookups):
         index = self._index(query)
         # Not cached between queries: what it scans grows with each put.
         scan = KeyScan(self._log, _SHORT)
-        return key_query.find(self._log, self.max_offset, index, scan, query, limit, budget)
+        return key_query.find(
+            log=self._log,
+            log_end=self.max_offset,
+            index=index,
+            scan=scan,
+            query=query,
+            limit=limit,
+            budget=budget,
+        )
 
     def _index(self, query: KeyQuery) -> IndexFiles:
         live = self._live

@@ -121,8 +121,8 @@ class ReadAhead:
             known.at[start:stop],
             known.sizes[start:stop],
             end - begin == sums.item(stop) - before,
-            known.columns,
-            start,
+            columns=known.columns,
+            first=start,
         )
 
     def copy(self, offset: int, most: int, most_bytes: int) -> tuple[memoryview, int] | None:
@@ -193,4 +193,4 @@ class ReadAhead:
         sizes.cumsum(out=sums[1:])
         columns = ColumnsAhead(at, sizes, self._kernel, self._kept)
         copied = CopiedAhead(offset, at, sizes, sums, self._kernel, self._copies)
-        return _Known(offset, base, at, sizes, sums, columns, copied)
+        return _Known(offset, base, at, sizes, sums, columns, copied=copied)

@@ -24,7 +24,18 @@ from mqlake.store.snapshot import CHECKPOINT_NAME
 _MORE_THAN_ANY = (1 << 63) - 1
 
 _NOWHERE = ResumePoint(
-    Dialect.V5_5, -1, -1, -1, 0, 0, NOT_INDEXED, IndexHeader(0, 0, 0, 0, 0, 1), 0, 0, 0, 0
+    dialect=Dialect.V5_5,
+    position=-1,
+    last_record=-1,
+    last_queued=-1,
+    last_queued_timestamp=0,
+    index_name=0,
+    index_slots=NOT_INDEXED,
+    index_header=IndexHeader(0, 0, 0, 0, 0, 1),
+    queue_ends=0,
+    queue_starts=0,
+    index_files=0,
+    index_first=0,
 )
 """A resume point that says only that the store's queues must not be trusted."""
 
@@ -219,18 +230,18 @@ class CheckpointFile:
 
     def _resume(self, reached: Reached) -> ResumePoint:
         return ResumePoint(
-            self._dialect,
-            reached.position,
-            reached.last_record.physical_offset,
-            reached.last_queued.physical_offset,
-            reached.last_queued.store_timestamp,
-            int(reached.index_state.name or 0),
-            reached.index_state.slots,
-            reached.index_state.header,
-            reached.queue_ends,
-            reached.queue_starts,
-            len(reached.index_state.names),
-            int(next(iter(reached.index_state.names), 0)),
+            dialect=self._dialect,
+            position=reached.position,
+            last_record=reached.last_record.physical_offset,
+            last_queued=reached.last_queued.physical_offset,
+            last_queued_timestamp=reached.last_queued.store_timestamp,
+            index_name=int(reached.index_state.name or 0),
+            index_slots=reached.index_state.slots,
+            index_header=reached.index_state.header,
+            queue_ends=reached.queue_ends,
+            queue_starts=reached.queue_starts,
+            index_files=len(reached.index_state.names),
+            index_first=int(next(iter(reached.index_state.names), 0)),
         )
 
     def _fields(self, reached: Reached, *, is_clean_stop: bool) -> Checkpoint:

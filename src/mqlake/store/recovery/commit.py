@@ -71,6 +71,7 @@ class Commit:
 
     def __init__(
         self,
+        *,
         plan: RecoveryPlan,
         found: StoreContents,
         directory: OwnedDirectory,
@@ -129,15 +130,15 @@ class Commit:
         for queue in queues:
             offsets.set(queue.topic, queue.queue_id, queue.end)
         return Committed(
-            queues,
-            index,
-            self._dispatcher.done,
-            offsets,
-            self._checkpoint,
-            kept_aside,
-            self._found.batch_topics,
-            self._found.crosses_gaps,
-            self._incarnations,
+            queues=queues,
+            index=index,
+            dispatched=self._dispatcher.done,
+            offsets=offsets,
+            checkpoint=self._checkpoint,
+            cut_off=kept_aside,
+            batch_topics=self._found.batch_topics,
+            crosses_gaps=self._found.crosses_gaps,
+            incarnations=self._incarnations,
         )
 
     def _make_dispatcher(self) -> Dispatcher:

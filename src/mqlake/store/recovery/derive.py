@@ -126,7 +126,15 @@ class _LogAnalysis:
             judged = self._judge(files, self._log.min_offset).kept(queues, walked.firsts)
             judged = judged._replace(dead=(*dead, *judged.dead))
         odd = frozenset(path for each in files.values() for path in each.odd)
-        return Facts(start, walked, index, judged, self._incarnations, is_broken, odd)
+        return Facts(
+            start=start,
+            walked=walked,
+            index=index,
+            queues=judged,
+            incarnations=self._incarnations,
+            is_broken=is_broken,
+            odd_files=odd,
+        )
 
     # Incarnations
 

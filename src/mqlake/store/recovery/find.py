@@ -98,17 +98,17 @@ def find(
     topics = batch_topics(directory)
     names = directory.names(index_files.DIRECTORY)
     return StoreContents(
-        is_clean,
-        checkpoint,
-        point,
-        checksummed,
-        is_log_lost,
-        _dialect(directory, log, checkpoint, point, settings),
-        tuple(_queues(directory, topics)),
-        sizes,
-        tuple(name for name in names if parse_index_name(name) is not None),
-        topics,
-        find_incarnations(directory),
+        is_clean=is_clean,
+        checkpoint=checkpoint,
+        point=point,
+        checksummed=checksummed,
+        is_log_lost=is_log_lost,
+        dialect=_dialect(directory, log, checkpoint, point, settings),
+        queues=tuple(_queues(directory, topics)),
+        queue_file_sizes=sizes,
+        index_names=tuple(name for name in names if parse_index_name(name) is not None),
+        batch_topics=topics,
+        incarnations=find_incarnations(directory),
     )
 
 

@@ -134,7 +134,15 @@ def _recover(
     with _synced_beside(owned, found) as syncing:
         facts = derive(found, directory, log, settings, progress, owns_log=owns_log)
         plan = settle(found, facts, settings, owns_log=owns_log)
-        commit = Commit(plan, found, directory, log, owned, settings, clock)
+        commit = Commit(
+            plan=plan,
+            found=found,
+            directory=directory,
+            log=log,
+            owned=owned,
+            settings=settings,
+            clock=clock,
+        )
         done = commit.run(syncing, progress)
     return Derived(**vars(done), report=_report(found, facts, done))
 
@@ -160,15 +168,15 @@ def _synced_beside(
 
 def _report(found: StoreContents, facts: Facts, done: Committed) -> RecoveryReport:
     return RecoveryReport(
-        found.is_clean,
-        found.dialect,
-        facts.start,
-        facts.walked.end,
-        facts.walked.fault,
-        done.dispatched.count,
-        len(done.queues.queues()),
-        done.dispatched.entries,
-        done.dispatched.refused,
-        facts.is_broken,
-        done.cut_off,
+        is_clean=found.is_clean,
+        dialect=found.dialect,
+        start=facts.start,
+        log_end=facts.walked.end,
+        fault=facts.walked.fault,
+        records=done.dispatched.count,
+        queues=len(done.queues.queues()),
+        queue_entries=done.dispatched.entries,
+        refused=done.dispatched.refused,
+        is_rebuilt=facts.is_broken,
+        cut_off=done.cut_off,
     )

@@ -69,7 +69,9 @@ class KeptIndex(NamedTuple):
     distrust: Distrust | None = None
 
 
-UNUSED = KeptIndex(IndexStart(_NEVER), (), (), None, _NONE, 0, ())
+UNUSED = KeptIndex(
+    start=IndexStart(_NEVER), names=(), full=(), last=None, before=_NONE, full_until=0, removed=()
+)
 """The part of an index that stays if it is switched off (`messageIndexEnable`)."""
 
 
@@ -123,7 +125,15 @@ class IndexRecovery:
         if not name:
             before, old = [], []
         start, removed = IndexStart(point.position), self._after(name)
-        return KeptIndex(start, tuple(before), tuple(old), last, header, until, removed)
+        return KeptIndex(
+            start=start,
+            names=tuple(before),
+            full=tuple(old),
+            last=last,
+            before=header,
+            full_until=until,
+            removed=removed,
+        )
 
     def _are_gone(self, point: ResumePoint, names: list[str], old: list[IndexFile]) -> bool:
         """Return whether files before the last one are missing that existed at the checkpoint.
@@ -171,14 +181,14 @@ class IndexRecovery:
             start = IndexStart(header.end_physical_offset, _entries_of_last_record(files))
         until = kept[-1].header.end_timestamp if kept else 0
         return KeptIndex(
-            start,
-            tuple(file.name for file in kept),
-            tuple(kept),
-            last,
-            header,
-            until,
-            self._after(files[-1].name if files else ""),
-            Distrust(until, start.first),
+            start=start,
+            names=tuple(file.name for file in kept),
+            full=tuple(kept),
+            last=last,
+            before=header,
+            full_until=until,
+            removed=self._after(files[-1].name if files else ""),
+            distrust=Distrust(until, start.first),
         )
 
     def _read(self, name: str) -> IndexFile | None:

@@ -64,6 +64,7 @@ class Retention:
 
     def __init__(
         self,
+        *,
         directory: OwnedDirectory,
         log: OwnedCommitLog,
         queues: Trimmed,
