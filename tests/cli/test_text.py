@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mqlake.cli.text import count, local_time, preview, printable, size
+from mqlake.cli.text import count, local_time, preview, printable, rate, size
 
 
 @pytest.fixture(autouse=True)
@@ -83,3 +83,17 @@ def test_printable_keeps_what_can_be_shown(text: str) -> None:
     assert printable(text).isprintable()
     if text.isprintable():
         assert printable(text) == text
+
+
+@pytest.mark.parametrize(
+    ("length", "seconds", "found"),
+    [
+        (1000, 0.0, "-"),
+        (41_000, 10.0, "4 kB/s"),
+        (2_500_000, 1.0, "2.5 MB/s"),
+        (25_000_000, 1.0, "25 MB/s"),
+        (2_500_000_000, 1.0, "2,500 MB/s"),
+    ],
+)
+def test_rates(length: int, seconds: float, found: str) -> None:
+    assert rate(length, seconds) == found

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from mqlake.errors import JobError, StoreError
+from mqlake.spark import engine
 from mqlake.spark.classic import ClassicSession
 from tests.spark import tasks
 
@@ -124,3 +125,14 @@ def test_the_sql_session_shares_the_context(session: ClassicSession) -> None:
     assert session.spark.range(3).count() == 3
     assert session.spark is session.spark
     assert not Path("spark-warehouse").exists()
+
+
+def test_a_cluster_without_an_executor_is_told(
+    session: ClassicSession, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The embedded Spark has no executor besides its driver."""
+    monkeypatch.setattr(engine, "PATIENCE", 0)
+    monkeypatch.setattr(engine.SparkEngine, "on_one_host", False)
+    assert session.engine.run(tasks.double, [1], "double") == [2]
+    assert "no executor has started in 0 s" in caplog.text
+    assert "spark.executor.memory" in caplog.text

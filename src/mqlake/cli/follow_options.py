@@ -56,6 +56,15 @@ class SourceOptions(NamedTuple):
         str,
         typer.Option(metavar="WHERE", help="Where a new query starts: earliest, latest, or JSON."),
     ] = "earliest"
+    system_topics: Annotated[
+        bool | None,
+        typer.Option(
+            "--system-topics/--no-system-topics",
+            help="Also write RocketMQ's own topics; default: as an earlier start of this query, or"
+            " no. Topics that are named are written in any case.",
+            show_default=False,
+        ),
+    ] = None
     columns: lake.Columns = None
     decompress: Annotated[
         bool | None,
@@ -75,10 +84,11 @@ class SourceOptions(NamedTuple):
         ),
     ] = False
 
-    def query_options(self, most: int | None) -> dict[str, str]:
+    def query_options(self, most: int | None, *, is_table: bool) -> dict[str, str]:
         """Return them as options of the Spark source.
 
         Args:
+            is_table: whether the query writes a table, or the derived files of the store.
             most: the maximum number of messages in a micro-batch; None for the default.
         """
         found = {
@@ -87,6 +97,10 @@ class SourceOptions(NamedTuple):
         }
         if most is not None:
             found["maxOffsetsPerTrigger"] = str(most)
+        if self.system_topics is not None:
+            found["systemTopics"] = str(self.system_topics).lower()
+        elif is_table:
+            found["systemTopics"] = "auto"
         if self.decompress is not None:
             found["decompress"] = str(self.decompress).lower()
         if self.subscribe is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import sys
 import threading
 import time
 from collections.abc import Generator
@@ -56,6 +57,8 @@ def open_spark(
 
     StoreReader.open(reads).close()
     tell_compilation()
+    if show_progress is not False:
+        sys.stderr.write("mqlake: starting Spark\n")
     with progress(show_progress) as report, open_session(master, progress=report) as session:
         session.check_shared(writes, reads)
         yield session, report

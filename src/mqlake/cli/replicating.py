@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -107,6 +108,8 @@ def follow_masters(
         stop = stack.enter_context(stop_on_signals())
         copies = stack.enter_context(ReplicaThread(copied, stop, once=options.once))
         tell_compilation()
+        if progress is not False:
+            sys.stderr.write("mqlake: starting Spark\n")
         report = stack.enter_context(shown(progress))
         session = stack.enter_context(open_session(spark_master, progress=report))
         session.check_shared(options.out, options.store)

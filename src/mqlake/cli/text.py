@@ -57,8 +57,13 @@ def size(length: int) -> str:
 
 
 def rate(length: int, seconds: float) -> str:
-    """Return bytes a second in MB (10^6 bytes)."""
-    return f"{length / seconds / 1e6:,.0f} MB/s" if seconds > 0 else "-"
+    """Return bytes a second in MB (10^6 bytes), or in kB if there are few."""
+    if seconds <= 0:
+        return "-"
+    found = length / seconds
+    if found < 1e6:
+        return f"{found / 1e3:,.0f} kB/s"
+    return f"{found / 1e6:,.{1 if found < 1e7 else 0}f} MB/s"
 
 
 def shortened(text: str, limit: int) -> str:

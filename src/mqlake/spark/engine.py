@@ -5,16 +5,23 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, wait
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from mqlake.jobs.local import Progress
+from mqlake.query.reading.log import logger
 from mqlake.spark.failure import Attempt, failures
+from mqlake.storage.clock import SystemClock
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
 
 J = TypeVar("J")
 R = TypeVar("R")
+
+log = logger()
+
+PATIENCE = 30
+"""Seconds without an executor after which that is logged."""
 
 INTERVAL = 0.25
 """Seconds between two checks of Spark's progress."""
@@ -90,14 +97,31 @@ class SparkEngine:
 
     def _watch(self, results: Future[list[R]], title: str, total: int, group: str) -> None:
         """Report how many tasks have finished, until the results have arrived."""
-        seen = 0
+        seen, begun, is_told = 0, SystemClock().monotonic(), self.on_one_host
         while not wait([results], INTERVAL).done:
+            if not is_told and SystemClock().monotonic() - begun >= PATIENCE:
+                is_told = True
+                self._tell_no_executor()
             if self._progress is None:
                 continue
             done = _finished(self._context.statusTracker(), group)
             if done > seen:
                 seen = done
                 self._report(title, done, total)
+
+    def _tell_no_executor(self) -> None:
+        """Log that the cluster has started no executor, and why that may be."""
+        context = cast("Any", self._context)
+        if context._jsc.sc().getExecutorMemoryStatus().size() > 1:  # one is the driver
+            return
+        memory = context.getConf().get("spark.executor.memory", "1g")
+        log.warning(
+            "no executor has started in %d s: the cluster %s has no free cores, or no worker with "
+            "%s of free memory (spark.executor.memory); the job waits",
+            PATIENCE,
+            context.master,
+            memory,
+        )
 
     def _report(self, title: str, done: int, total: int) -> None:
         if self._progress is not None:

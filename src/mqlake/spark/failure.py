@@ -51,6 +51,13 @@ KNOWN: tuple[tuple[re.Pattern[str], str], ...] = (
 )
 
 
+LOST_WORKER = re.compile(
+    r"Python worker exited unexpectedly|EOF reached before Python server|\bEOFException\b"
+    r"|SocketException: (?:Broken pipe|Connection reset)|ExecutorLostFailure"
+)
+"""What Spark says if a process of Python, or an executor, was lost."""
+
+
 class TaskError(Exception):
     """The error of a task: its class name and message on one line."""
 
@@ -86,6 +93,15 @@ def failures(title: str) -> Generator[None]:
         raise errors.JobError(
             f"{title}: Spark's JVM has died: it was killed, or ran out of memory"
         ) from None
+
+
+def is_lost_worker(spark_error: object) -> bool:
+    """Return whether an error of Spark only says that a worker was lost, so that trying again may
+    succeed.
+    """
+    text = str(spark_error)
+    is_ours = FAILURE.search(text) or SOURCE_FAILURE.search(text)
+    return not is_ours and LOST_WORKER.search(text) is not None
 
 
 def failure(title: str, spark_error: object) -> errors.MqlakeError:

@@ -8,9 +8,10 @@ import zlib
 import pyarrow as pa
 import pytest
 
+from mqlake.errors import FormatError
 from mqlake.formats.sys_flag import COMPRESSED, COMPRESSION_LZ4, COMPRESSION_ZSTD
 from mqlake.jobs.bodies.plain_bodies import StoredBodies, decompressed
-from mqlake.protocol.messages.body_compression import Codec, MissingCodecError, compress
+from mqlake.protocol.messages.body_compression import Codec, compress
 
 TEXT = b"as the producer sent it; " * 20
 
@@ -103,5 +104,5 @@ def test_rows_without_body_or_flag_stay() -> None:
 def test_a_missing_package_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     body, flag = compress(TEXT, "zstd", 5)
     monkeypatch.setitem(sys.modules, "cramjam", None)
-    with pytest.raises(MissingCodecError, match=r"mqlake\[codecs\]'.*decompress to false"):
+    with pytest.raises(FormatError, match=r"mqlake\[codecs\]'.*decompress to false"):
         all_of(rows((body, flag)))

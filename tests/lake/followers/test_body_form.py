@@ -1,4 +1,4 @@
-"""A table keeps the form of its bodies."""
+"""A table keeps the form of its bodies, and a query its choice of topics."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from mqlake.errors import JobError
-from mqlake.lake.followers.body_form import with_form
+from mqlake.lake.followers.body_form import with_form, with_topics
 from mqlake.lake.followers.identity import begin_at, held, note_query
 from mqlake.lake.options import FollowOptions, Format
 
@@ -64,3 +64,24 @@ def test_another_form_is_refused(tmp_path: Path, there: str) -> None:
     other = {"true": "false", "false": "true"}[there]
     with pytest.raises(JobError, match=r"follow the store into another table \(--out\)"):
         form(options(tmp_path, decompress=other))
+
+
+@pytest.mark.parametrize(
+    ("noted", "asked", "found"),
+    [
+        (None, "auto", "false"),
+        (None, "true", "true"),
+        (None, None, None),
+        ({}, "auto", "true"),
+        ({"systemTopics": "false"}, "auto", "false"),
+        ({"systemTopics": "false"}, "true", "true"),
+    ],
+)
+def test_system_topics_are_left_out_of_new_queries(
+    tmp_path: Path, noted: dict[str, str] | None, asked: str | None, found: str | None
+) -> None:
+    given = options(tmp_path, **({} if asked is None else {"systemTopics": asked}))
+    if noted is not None:
+        begun(given, noted)
+    with held(given) as identity:
+        assert with_topics(given, identity).source.get("systemTopics") == found

@@ -52,3 +52,19 @@ def test_a_log_without_anything_else_has_its_topics(tmp_path: Path) -> None:
     assert batch_rows(bare, subscribePattern="Topic[AB]")
     with pytest.raises(StoreError, match="topic 'Nowhere' does not exist"):
         batch_rows(bare, subscribe="Nowhere")
+
+
+def test_system_topics_may_be_left_out() -> None:
+    path = store("rmq5-clean").path
+    everything = {row["topic"] for row in batch_rows(path, columns="topic,physicalOffset")}
+    found = {
+        row["topic"] for row in batch_rows(path, columns="topic,physicalOffset", systemTopics=False)
+    }
+    assert everything - found == {
+        "SCHEDULE_TOPIC_XXXX",
+        "RMQ_SYS_TRANS_HALF_TOPIC",
+        "RMQ_SYS_TRANS_OP_HALF_TOPIC",
+        "TRANS_CHECK_MAX_TIME_TOPIC",
+    }
+    named = batch_rows(path, subscribe="SCHEDULE_TOPIC_XXXX", systemTopics=False)
+    assert {row["topic"] for row in named} == {"SCHEDULE_TOPIC_XXXX"}

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import re
 import shutil
 import signal
@@ -157,6 +159,59 @@ def test_a_growing_store(session: ClassicSession, tmp_path: Path) -> None:
             follower.join()
     assert [report.messages for report in reports] == [len(bodies)]
     assert Counter(read(Format.DELTA, out)["body"].to_pylist()) == Counter(bodies)
+
+
+def planners() -> list[int]:
+    """Return the processes of Python in which Spark plans streaming queries."""
+    found: list[int] = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            if b"streaming_source_runner" in path.read_bytes():
+                found.append(int(path.parent.name))
+    return found
+
+
+def test_a_lost_worker_of_python(
+    session: ClassicSession, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path, out = tmp_path / "store", tmp_path / "table"
+    stop, steps = threading.Event(), list[tuple[str, int, int]]()
+    given = options(path, Format.DELTA, out, once=False, processing_time="0 seconds", target_lag=0)
+    reports: list[FollowReport] = []
+
+    def run() -> None:
+        reports.append(follow(session, given, stop, lambda *step: steps.append(step)))
+
+    others = set(planners())
+    with BlockingMessageStore.open(path, SMALL) as live:
+        live.put(Message("A", b"before"))
+        follower = threading.Thread(target=run)
+        follower.start()
+        try:
+            wait_for(first_version(out).exists, follower)
+            lost = set(planners()) - others
+            assert lost
+            for number in lost:
+                os.kill(number, signal.SIGKILL)
+            live.put(Message("A", b"after"))
+            wait_for(lambda: read(Format.DELTA, out).num_rows == 2, follower)
+        finally:
+            stop.set()
+            follower.join()
+    assert sorted(read(Format.DELTA, out)["body"].to_pylist()) == [b"after", b"before"]
+    assert "a Python worker of Spark was lost" in caplog.text
+    assert steps[0] == ("first batch", 0, 1)
+    assert ("first batch", 1, 1) in steps
+
+
+def test_a_topic_that_does_not_exist(
+    session: ClassicSession, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    given = options(
+        store("rmq5-clean").path, Format.DELTA, tmp_path / "table", source={"subscribe": "TopcA"}
+    )
+    assert follow(session, given).messages == 0
+    assert "topic 'TopcA' does not exist; the nearest is TopicA" in caplog.text
 
 
 def test_small_files_are_merged_while_nothing_arrives(

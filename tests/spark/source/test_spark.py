@@ -34,6 +34,24 @@ def test_every_message_in_every_column(spark: SparkSession, name: str) -> None:
     assert [comparable(row) for row in rows_of(frame)] == expected_rows(golden)
 
 
+def test_errors_are_lines(spark: SparkSession) -> None:
+    from pyspark.errors import PySparkException
+
+    reader = spark.read.format("rocketmq")
+    wrong = {
+        "subscibe": "there is no option 'subscibe'; the nearest is subscribe",
+        "subscribe": "topic 'TopcA' does not exist; the nearest is TopicA",
+    }
+    for name, line in wrong.items():
+        with pytest.raises(PySparkException) as raised:
+            reader.option(name, "TopcA").load(str(store("rmq5-clean").path)).collect()
+        text = str(raised.value)
+        assert line in text
+        assert "Traceback" not in text
+        assert 'File "' not in text
+        reader = spark.read.format("rocketmq")
+
+
 def test_filters(pushing: SparkSession) -> None:
     golden = store("rmq5-clean")
     rows = expected_rows(golden)

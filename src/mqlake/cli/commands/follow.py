@@ -116,6 +116,7 @@ def follow(
                 source.starting_offsets if source.starting_offsets != "earliest" else None
             ),
             "--columns": source.columns,
+            "--system-topics": source.system_topics is not None,
             "--decompress": source.decompress is not None,
             "--check": check,
             "--replay": replay,
@@ -143,7 +144,7 @@ def follow(
     query = StoreQuery(
         store=store.absolute(),
         checkpoint=(place.checkpoint or target / STATE / "checkpoint").absolute(),
-        source=source.query_options(pace.max_offsets_per_trigger),
+        source=source.query_options(pace.max_offsets_per_trigger, is_table=to != "store"),
         columns=chosen_columns(source.columns),
         once=pace.once,
         processing_time=pace.processing_time,

@@ -89,14 +89,18 @@ def columns_of(batch: Batch, names: Sequence[str], times: Times = MILLISECONDS) 
 
 
 def _messages(batch: Batch, row: int) -> InnerMessages | None:
-    """Return the messages of a record; None if it cannot be split."""
+    """Return the messages of a record; None if it cannot be split.
+
+    Raises:
+        FormatError: the package of a codec is missing.
+    """
     wrapper = batch.records[row]
     at = int(wrapper["physical_offset"]) - batch.base
     data = batch.buffer[at : at + int(wrapper["size"])].tobytes()
     try:
         found = unwrapped(_plain(record.decode(data)))
-    except MissingCodecError:
-        raise
+    except MissingCodecError as error:
+        raise FormatError(f"{error}, or set the option decompress to false") from None
     except FormatError:
         return None
     if not found:

@@ -64,7 +64,7 @@ def decompressed(made: Any, stored: StoredBodies, most: int = MOST_BYTES) -> Ite
         most: bytes of decompressed bodies in a part. A part has more only if a single body has.
 
     Raises:
-        MissingCodecError: the package of a codec is missing.
+        FormatError: the package of a codec is missing.
     """
     flags = compute.fill_null(made.column(SYS_FLAG), 0).to_numpy()
     bodies = made.column(BODY)
@@ -77,7 +77,7 @@ def decompressed(made: Any, stored: StoredBodies, most: int = MOST_BYTES) -> Ite
         try:
             value = decompress(body, int(flags[row]))
         except MissingCodecError as error:
-            raise MissingCodecError(f"{error}, or set the option decompress to false") from None
+            raise FormatError(f"{error}, or set the option decompress to false") from None
         except FormatError as error:
             stored.add(_where(made, row) + str(error))
             continue

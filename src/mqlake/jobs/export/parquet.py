@@ -42,7 +42,7 @@ def write_part(
 
     Raises:
         JobError: pyarrow is not installed.
-        MissingCodecError: the package of a codec is missing.
+        FormatError: the package of a codec is missing.
     """
     try:
         import pyarrow as pa

@@ -16,6 +16,9 @@ from mqlake.query.reading.log import logger
 OPTION = "decompress"
 """The option of the source that decides the form."""
 
+SYSTEM_TOPICS, AUTO = "systemTopics", "auto"
+"""The option of the source, and its value in options of `follow` that leave it open."""
+
 log = logger()
 
 
@@ -57,6 +60,19 @@ def with_form(options: FollowOptions, identity: CheckpointIdentity) -> FollowOpt
             options.place,
         )
     source = {**options.source, OPTION: str(there).lower()}
+    return msgspec.structs.replace(options, source=source)
+
+
+def with_topics(options: FollowOptions, identity: CheckpointIdentity) -> FollowOptions:
+    """Return options that state whether system topics are followed.
+
+    If that is left open (`auto`), a new checkpoint follows none of them, and others continue.
+    """
+    if options.source.get(SYSTEM_TOPICS) != AUTO:
+        return options
+    is_old = identity.begin is not None or (options.checkpoint / "offsets").exists()
+    found = identity.source.get(SYSTEM_TOPICS, "true") if is_old else "false"
+    source = {**options.source, SYSTEM_TOPICS: found}
     return msgspec.structs.replace(options, source=source)
 
 

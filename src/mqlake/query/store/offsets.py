@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
+
 from mqlake.errors import FormatError, StoreError
+from mqlake.protocol.naming import REPLY_SUFFIX, SYSTEM_PREFIX, SYSTEM_TOPICS
 from mqlake.query.reading.conditions import (
     MOST,
     AnyText,
@@ -22,6 +25,16 @@ from mqlake.store.log.scan import Queue
 from mqlake.store.queues.time_search import Boundary, offset_by_time
 
 
+def _no_system_topics() -> TopicMatches:
+    names = "|".join(re.escape(name) for name in sorted(SYSTEM_TOPICS))
+    prefix, suffix = re.escape(SYSTEM_PREFIX), re.escape(REPLY_SUFFIX)
+    return TopicMatches(f"(?s)(?!(?i:{prefix}))(?!(?:{names})$)(?!.*{suffix}$).*")
+
+
+NO_SYSTEM_TOPICS = _no_system_topics()
+"""The topic is not RocketMQ's own."""
+
+
 def subscription(options: StoreReadOptions) -> Selection:
     """Return the conditions of options on messages, except where queues start and end."""
     found: list[AnyText | TopicMatches | InQueues | HasKey] = []
@@ -29,6 +42,8 @@ def subscription(options: StoreReadOptions) -> Selection:
         found.append(AnyText("topic", options.topics))
     if options.topic_pattern is not None:
         found.append(TopicMatches(options.topic_pattern))
+    if not options.system_topics:
+        found.append(NO_SYSTEM_TOPICS)
     if options.queues is not None:
         found.append(InQueues(dict.fromkeys(options.queues, (0, MOST)), others=False))
     if options.tags is not None:

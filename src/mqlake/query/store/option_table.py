@@ -100,6 +100,15 @@ SOURCE_OPTIONS: tuple[Option, ...] = (
         "Only messages with one of these keys or unique keys, separated by spaces.",
     ),
     Option(
+        "systemTopics",
+        boolean,
+        "true",
+        "both",
+        "Whether a query that selects no topics reads RocketMQ's own, too: half messages, delayed "
+        "messages before their delivery, and others. Topics of groups (`%RETRY%…`, `%DLQ%…`) are "
+        "read in any case.",
+    ),
+    Option(
         "startingPosition",
         parse_position,
         None,

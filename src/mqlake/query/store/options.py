@@ -32,6 +32,8 @@ class StoreReadOptions(QueryOptions[Queue], frozen=True, kw_only=True):
     broker_name: str | None
     access_path: str
     decompress: bool
+    system_topics: bool
+    """Whether system topics are read; true if topics are selected."""
 
     @property
     def path(self) -> str:
@@ -69,8 +71,13 @@ def read_options(given: Mapping[str, str], *, streaming: bool | None = None) -> 
         broker_name=values["brokerName"],
         access_path=values["accessPath"],
         decompress=values["decompress"],
+        system_topics=values["systemTopics"] or _selects_topics(values),
         ignored=_ignored(given, streaming=bool(streaming)),
     )
+
+
+def _selects_topics(values: Mapping[str, Any]) -> bool:
+    return any(values[name] is not None for name in ("subscribe", "subscribePattern", "assign"))
 
 
 def is_union(given: Mapping[str, str]) -> bool:

@@ -23,6 +23,7 @@ def described(options: StoreReadOptions) -> str:
         "subscribe": sorted(set(options.topics)) if options.topics is not None else None,
         "subscribePattern": options.topic_pattern,
         "assign": by_topic(options.queues) if options.queues is not None else None,
+        "systemTopics": None if options.system_topics else False,
         "tags": sorted(set(options.tags)) if options.tags is not None else None,
         "keys": sorted(set(options.keys)) if options.keys is not None else None,
     }

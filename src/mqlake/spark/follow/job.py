@@ -14,21 +14,28 @@ from mqlake.jobs.disk_faults import reports_disk_faults
 from mqlake.jobs.local import Progress
 from mqlake.lake.body_format import NEEDED as NEEDED_OF_BODIES
 from mqlake.lake.follow.dead_letters import NEEDED, DeadLetterTable
-from mqlake.lake.follow.log_positions import LogPositions, begin_of
+from mqlake.lake.follow.log_positions import LogPositions, begin_of, stream_options_of
 from mqlake.lake.follow.log_writing import LogWriting
 from mqlake.lake.follow.upserts import NEEDED as NEEDED_OF_UPSERTS
 from mqlake.lake.follow.upserts import Upserting, check_upsert
-from mqlake.lake.followers.body_form import with_form
+from mqlake.lake.followers.body_form import with_form, with_topics
 from mqlake.lake.followers.identity import CheckpointIdentity, begin_at, held, note_query
 from mqlake.lake.options import BATCH_BYTES, ENOUGH, FollowOptions, Format
 from mqlake.lake.tables.opening import open_table
+from mqlake.query.reading.log import logger
+from mqlake.query.store.asked import missing
 from mqlake.query.store.columns import COLUMNS
+from mqlake.query.store.place import open_store
+from mqlake.query.stores.stores import broker_name
 from mqlake.spark.failure import failures
 from mqlake.spark.follow.body_columns import body_fields, typed
 from mqlake.spark.follow.maintenance import Maintenance
 from mqlake.spark.follow.micro_batch import FollowTotals, MicroBatches
 from mqlake.spark.follow.query import TITLE, MicroBatchQuery, require_classic
 from mqlake.spark.session import Session
+from mqlake.store.config.properties_file import PATH
+
+log = logger()
 
 _Arguments = ParamSpec("_Arguments")
 
@@ -84,10 +91,11 @@ def follow(
     with held(options) as identity:
         waits = options.format is Format.PARQUET
         every = 1 if waits else options.compact_every
-        options = with_form(options, identity)
+        options = with_topics(with_form(_named(options), identity), identity)
         identity = _with_begin(options, identity)
         note_query(options, identity)
         query = _query_of(options, identity)
+        _tell_missing(query)
         dead_letters = DeadLetterTable(options, session.engine, identity.id)
         turn = turn or nullcontext()
         with turn:
@@ -160,6 +168,22 @@ def _with_begin(options: FollowOptions, identity: CheckpointIdentity) -> Checkpo
     if identity.begin is not None or (options.checkpoint / "offsets").exists():
         return identity
     return begin_at(options, identity, begin_of(options))
+
+
+def _named(options: FollowOptions) -> FollowOptions:
+    """Return options with the name of the broker, if the store is a copy that has its settings."""
+    if "brokerName" in options.source or not (options.store / PATH).is_file():
+        return options
+    name = broker_name({"path": str(options.store)})
+    return msgspec.structs.replace(options, source={**options.source, "brokerName": name})
+
+
+def _tell_missing(query: FollowOptions) -> None:
+    """Log which topics a query names that do not exist. They may be created later."""
+    options = stream_options_of(query)
+    with open_store(options.location) as store:
+        for what in missing(store, options):
+            log.warning("%s: %s", query.store, what)
 
 
 def _is_direct(options: FollowOptions) -> bool:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from mqlake.errors import JobError
 from mqlake.jobs.local import Progress
-from mqlake.spark.failure import failures
+from mqlake.query.reading.log import logger
+from mqlake.spark.failure import failures, is_lost_worker, reason
 from mqlake.spark.pandas_warning import ignore_pandas_warning
 
 if TYPE_CHECKING:
@@ -18,7 +19,16 @@ if TYPE_CHECKING:
 
     from mqlake.lake.options import StoreQuery
 
-TITLE = "follow"
+log = logger()
+
+TITLE, FIRST_BATCH = "follow", "first batch"
+"""Titles of progress."""
+
+_MOST_RESTARTS = 5
+"""How often the query is started again if workers are lost before a batch is finished."""
+
+_PAUSE = 1.0
+"""Seconds before the query is started again."""
 
 Take = Callable[["DataFrame", int], None]
 
@@ -61,6 +71,7 @@ class MicroBatchQuery:
         self._stop, self._progress, self._idle = stop, progress, idle
         self._working = threading.Lock()
         self._failure: Exception | None = None
+        self._finished = self._restarts = 0
 
     def run(self) -> None:
         """Return when all is processed (`once`), or after the batch during which `stop` was set.
@@ -75,12 +86,34 @@ class MicroBatchQuery:
         # Spark also finds the source by its name, unless another package with a source is broken.
         self._spark.dataSource.register(RocketMQDataSource)
         with failures(TITLE), ignore_pandas_warning():
+            while not self._is_done():
+                pass
+
+    def _is_done(self) -> bool:
+        """Run the query; return whether it has ended, or False to start it again.
+
+        A lost worker of Python ends Spark's query. The next one continues at the checkpoint.
+        """
+        done = self._finished
+        try:
             query = self._start()
             try:
                 self._watch(query)
             finally:
                 if query.isActive:
                     query.stop()
+        except Exception as error:
+            self._restarts = 1 if self._finished > done else self._restarts + 1
+            if not is_lost_worker(error) or self._restarts > _MOST_RESTARTS:
+                raise
+            self._failure = None
+            log.warning(
+                "%s: a Python worker of Spark was lost (%s); the query starts again",
+                self._query.store,
+                reason(str(error)),
+            )
+            return self._stop.wait(_PAUSE)
+        return True
 
     def _start(self) -> Any:
         query = self._query
@@ -104,10 +137,22 @@ class MicroBatchQuery:
             if self._stop.is_set():
                 raise _StoppedError
             try:
+                self._begin_batch()
                 self._take(rows, number)
             except Exception as error:
                 self._failure = error
                 raise
+            self._finished += 1
+            self._end_batch()
+
+    def _begin_batch(self) -> None:
+        """Show that the first batch has begun: Spark reports progress only after it."""
+        if self._progress is not None and not self._finished:
+            self._progress(FIRST_BATCH, 0, 1)
+
+    def _end_batch(self) -> None:
+        if self._progress is not None and self._finished == 1:
+            self._progress(FIRST_BATCH, 1, 1)
 
     def _watch(self, query: Any) -> None:
         while query.isActive and not self._stop.is_set():

@@ -11,8 +11,7 @@ from __future__ import annotations
 
 import os
 import weakref
-from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
 from functools import wraps
 from typing import Any, TypeVar, cast
 
@@ -23,22 +22,13 @@ VARIABLE = "SPARK_HIDE_TRACEBACK"
 Kind = TypeVar("Kind", bound=type)
 
 
-@contextmanager
-def one_line() -> Generator[None]:
-    """Raise errors of mqlake in the body without their stack."""
-    try:
-        yield
-    except MqlakeError as error:
-        if VARIABLE not in os.environ:
-            os.environ[VARIABLE] = "1"
-            weakref.finalize(error, os.environ.pop, VARIABLE, None)
-        raise error.with_traceback(None) from None
-
-
 def lines(rows: Iterator[Any]) -> Iterator[Any]:
     """Yield rows, and raise errors of mqlake without their stack."""
-    with one_line():
+    try:
         yield from rows
+    except MqlakeError as error:
+        _hide_stack(error)
+        raise error.with_traceback(None) from None
 
 
 def raises_lines(*names: str) -> Callable[[Kind], Kind]:
@@ -55,7 +45,17 @@ def raises_lines(*names: str) -> Callable[[Kind], Kind]:
 def _raising_lines(method: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(method)
     def call(*arguments: Any, **named: Any) -> Any:
-        with one_line():
+        try:
             return method(*arguments, **named)
+        except MqlakeError as error:
+            _hide_stack(error)
+            raise error.with_traceback(None) from None
 
     return cast("Callable[..., Any]", call)
+
+
+def _hide_stack(error: MqlakeError) -> None:
+    """Set the variable as long as an error exists, unless it is set already."""
+    if VARIABLE not in os.environ:
+        os.environ[VARIABLE] = "1"
+        weakref.finalize(error, os.environ.pop, VARIABLE, None)
