@@ -214,6 +214,9 @@ def test_get_count_purge_delete(connect: Connect) -> None:
         assert queue.purge() == 38
         assert queue.get() is None
         wait_for_size(queue, 0)
+        with pytest.raises(connection.channel_errors, match="if_unused is not supported"):
+            queue.delete(if_unused=True)
+        assert queue.queue_declare(passive=True).message_count == 0
         queue.delete()
         with pytest.raises(connection.channel_errors, match="counted"):
             queue.queue_declare(passive=True)
