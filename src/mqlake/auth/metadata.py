@@ -1,12 +1,11 @@
-"""The file with users and ACLs: `config/auth.json` of a store, readable by its owner only.
-
-RocketMQ keeps them in two RocksDB directories, `config/users` and `config/acls`. mqlake does not
-read them, and refuses to start if they exist: otherwise, users that an operator knows would be
-missing, and permissions that were denied might be given.
+"""Where users and ACLs are kept: `config/auth.json` of a store, readable by its owner only, or the
+two RocksDB directories in which RocketMQ keeps them, if they exist.
 """
 
 from __future__ import annotations
 
+import logging
+from pathlib import Path
 from typing import Final
 
 import msgspec
@@ -31,8 +30,11 @@ from mqlake.storage.read_file import read_file
 
 DIRECTORY: Final = "config"
 PATH: Final = f"{DIRECTORY}/auth.json"
+_log: Final = logging.getLogger("mqlake.auth")
 _MODE: Final = 0o600
-_OF_ROCKETMQ: Final = (f"{DIRECTORY}/users", f"{DIRECTORY}/acls")
+_USERS: Final = f"{DIRECTORY}/users"
+_ACLS: Final = f"{DIRECTORY}/acls"
+_IMPORTED: Final = f"{PATH}.imported"
 _VERSION: Final = 1
 
 
@@ -43,7 +45,10 @@ class _Content(msgspec.Struct):
 
 
 class AccountFile:
-    """The file in a store's directory.
+    """The users and ACLs in a store's directory.
+
+    RocketMQ's directories `config/users` and `config/acls` are used if one of them exists; they may
+    be empty. Otherwise, `config/auth.json` is.
 
     Args:
         directory: of the store. On a local disk, only the owner can read the file.
@@ -55,35 +60,65 @@ class AccountFile:
         self._directory = directory
 
     def read(self) -> State | None:
-        """Return its content, None if it does not exist.
+        """Return what is kept, None if there is nothing.
 
         Raises:
-            StoreError: the file is damaged or cannot be read, or RocketMQ's files are there.
+            StoreError: it is damaged or cannot be read; or there are both kinds, or RocksDB is
+                needed and not installed.
         """
-        for path in _OF_ROCKETMQ:
-            if self._directory.is_directory(path):
-                where = self._directory.describe(path)
-                raise StoreError(
-                    f"{where}: RocketMQ keeps users and ACLs here, in RocksDB, which mqlake does"
-                    " not read: remove the directory, and create the users again"
-                )
         data = read_file(self._directory, PATH)
+        if self._is_in_rocksdb:
+            return self._in_rocksdb(data)
+        return None if data is None else self._decoded(data)
+
+    def write(self, state: State) -> None:
+        """Replace what is kept; return once it is durable.
+
+        Raises:
+            DiskError: the disk refused it.
+        """
+        if self._is_in_rocksdb:
+            from mqlake.auth.rocksdb.directories import write_accounts
+
+            write_accounts(*self._paths, state)
+            return
+        make_directories(self._directory, DIRECTORY)
+        replace_file(self._directory, PATH, _encoded(state))
+
+    @property
+    def _is_in_rocksdb(self) -> bool:
+        return any(self._directory.is_directory(path) for path in (_USERS, _ACLS))
+
+    @property
+    def _paths(self) -> tuple[Path, Path]:
+        return Path(self._directory.describe(_USERS)), Path(self._directory.describe(_ACLS))
+
+    def _in_rocksdb(self, data: bytes | None) -> State:
+        """Return what RocketMQ's directories contain; empty ones get the content of the file."""
+        from mqlake.auth.rocksdb.directories import is_database, read_accounts
+
         if data is None:
-            return None
+            return read_accounts(*self._paths)
+        where = self._directory.describe(PATH)
+        state = self._decoded(data)
+        if not any(map(is_database, self._paths)):
+            self.write(state)
+        elif read_accounts(*self._paths) != state:
+            raise StoreError(
+                f"{where}: there are users in RocketMQ's {DIRECTORY}/users, too: remove what is out"
+                " of date, this file or the directories users and acls"
+            )
+        self._directory.replace(PATH, _IMPORTED)
+        self._directory.sync_directory(DIRECTORY)
+        _log.info("%s: its users and ACLs are in RocketMQ's directories now", where)
+        return state
+
+    def _decoded(self, data: bytes) -> State:
         try:
             return _state(msgspec.json.decode(data, type=_Content))
         except (msgspec.MsgspecError, UnicodeDecodeError, RemotingError, FormatError) as error:
             where = self._directory.describe(PATH)
             raise StoreError(f"{where}: users and ACLs cannot be read: {error}") from None
-
-    def write(self, state: State) -> None:
-        """Replace its content; return once it is durable.
-
-        Raises:
-            DiskError: the disk refused it.
-        """
-        make_directories(self._directory, DIRECTORY)
-        replace_file(self._directory, PATH, _encoded(state))
 
 
 def _encoded(state: State) -> bytes:

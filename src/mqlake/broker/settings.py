@@ -62,7 +62,10 @@ _IN_MEMORY = (
 )
 _BY_TIMER = "Check points are processed when the timer delivers them, so no scan needs an interval."
 _ROCKSDB = "mqlake does not use RocksDB."
-_LOCAL = "Users and ACLs are in `config/auth.json` of the store; every request is checked."
+_LOCAL = (
+    "Users and ACLs are in `config/auth.json` of the store, or in RocketMQ's directories if those"
+    " exist; every request is checked."
+)
 
 WITHOUT_EFFECT = {
     "enablePopBufferMerge": _IN_MEMORY,

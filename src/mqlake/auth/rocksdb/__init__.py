@@ -1,0 +1,1 @@
+"""Users and ACLs in RocksDB, as RocketMQ keeps them."""
