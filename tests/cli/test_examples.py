@@ -157,6 +157,21 @@ def test_demo() -> None:
     assert counts == [(same, same) for same, _ in counts]
     assert [int(count) for count, _ in counts] == [45, 3, 376, 113, 30]
     assert lines[-1].startswith("✔ Files and answers equal RocketMQ's own.")
+    page = (EXAMPLES.parent / "README.md").read_text(encoding="utf-8")
+    shown = page.partition("The demo prints")[2].partition("```text\n")[2].partition("```")[0]
+    printed = [without_dates(line) for line in lines]
+    missing = [
+        line
+        for line in map(without_dates, shown.splitlines())
+        if not any(each.startswith(line) for each in printed)  # The durations come last.
+    ]
+    assert missing == []
+    assert len(shown.splitlines()) > 20
+
+
+def without_dates(line: str) -> str:
+    """Return a line without the times of day, which depend on the time zone."""
+    return re.sub(r"\d{4}-\d\d-\d\d [\d:]{8}", "…", line).rstrip()
 
 
 def test_the_demo_says_what_differs(
