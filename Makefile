@@ -7,6 +7,7 @@ NEWEST := build/newest-spark
 OTHER  := build/newest-python
 SEED   := $(shell date +%j)
 PORTABLE := $(addprefix tests/,formats dispatch kernels protocol remoting storage store broker namesrv client jobs cli kafka)
+BROKERS := $(addprefix tests/,broker remoting attacks budget chaos client comparison crash odd programs replica replication slow_machine tls)
 
 # Tests that start no JVM, no server process and no kernel compilation: for the inner loop.
 FAST   := tests/documents tests/formats tests/protocol tests/storage tests/namesrv \
@@ -15,7 +16,7 @@ FAST   := tests/documents tests/formats tests/protocol tests/storage tests/names
 # Otherwise each of the many processes that tests start compiles every module again: a second each.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help env demo check test all-tests peers docs lint style types layers fast format cluster-test slow-machine-test newest-spark-test newest-python-test nightly bench lock clean
+.PHONY: help env demo check test all-tests peers docs lint style types layers fast format cluster-test slow-machine-test ordinary-path-test newest-spark-test newest-python-test nightly bench lock clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -70,6 +71,9 @@ cluster-test: $(STAMP)  ## test jobs, Spark sources and sinks on a Spark cluster
 slow-machine-test: $(STAMP)  ## run the tests with random delays: SEED=1; finds tests that depend on the speed of the machine
 	$(BIN)/pytest -n 4 --dist loadfile --no-loadscope-reorder --slow-machine $(SEED) -m 'not nightly and not peer'
 
+ordinary-path-test: $(STAMP)  ## run the tests of brokers without the lane: the results are the same
+	MQLAKE_LANE=off $(BIN)/pytest -n 4 --dist loadfile --no-loadscope-reorder -m 'not nightly and not peer' $(BROKERS)
+
 newest-spark-test: $(STAMP)  ## run the Spark tests with the newest PySpark instead of the pinned one
 	@PYTHON=$(PYTHON) scripts/make-env $(NEWEST)
 	$(NEWEST)/bin/uv pip install --quiet --no-deps --upgrade --python $(NEWEST)/bin/python pyspark
@@ -106,6 +110,7 @@ nightly: $(STAMP)  ## run the long proofs; writes docs/reliability.md
 	ODD_SEEDS=20 ODD_MESSAGES=400 $(BIN)/pytest -q -n 0 --timeout 7200 tests/odd
 	$(BIN)/pytest -q -n 0 -m nightly
 	@$(MAKE) --no-print-directory slow-machine-test
+	@$(MAKE) --no-print-directory ordinary-path-test
 
 bench: $(STAMP)  ## run the benchmarks; writes docs/benchmarks.md
 	$(BIN)/python -m benchmarks

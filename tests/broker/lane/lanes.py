@@ -40,7 +40,7 @@ async def with_lane(path: Path, **settings: object) -> AsyncIterator[tuple[Runni
 
         def noted(log: Any) -> int:
             reason = serve(log)
-            calls.extend((reason, kernel[layout.MESSAGES]))
+            calls.extend((reason, kernel.numbers[layout.MESSAGES]))
             return reason
 
         assert isinstance(kernel, LaneKernel)

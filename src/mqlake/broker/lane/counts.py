@@ -24,21 +24,27 @@ class LaneCounts:
 
     def add(self, kernel: LaneKernel, seats: Seats) -> None:
         """Add what the kernel has counted since."""
-        times = kernel.times
+        numbers, times = kernel.numbers, kernel.times
+        if numbers[layout.LONGEST] <= layout.BINS[0]:  # As most are.
+            count, sums = numbers[layout.MESSAGES], kernel.first_times
+            self._note(sums[1, 0] / count / _NANOSECONDS, count)
+            sums[0, 0] = sums[1, 0] = numbers[layout.LONGEST] = 0
+            return
         counts, sums = times.tolist()
         for count, total in zip(counts, sums, strict=True):
             if count:
-                took = total / count / _NANOSECONDS
-                self._put_times.add(took, count)
-                self._server.note_served(_KIND.request_code, took, count)
+                self._note(total / count / _NANOSECONDS, count)
         times[:] = 0
-        kernel[layout.MESSAGES] = kernel[layout.TOUCHED] = 0
         self._tell_slow(kernel, seats)
-        kernel[layout.LONGEST] = 0
+        numbers[layout.LONGEST] = 0
+
+    def _note(self, took: float, count: int) -> None:
+        self._put_times.add(took, count)
+        self._server.note_served(_KIND.request_code, took, count)
 
     def _tell_slow(self, kernel: LaneKernel, seats: Seats) -> None:
-        latencies, longest = self._server.latencies, kernel[layout.LONGEST] / 1e6
+        latencies, longest = self._server.latencies, kernel.numbers[layout.LONGEST] / 1e6
         if latencies is not None and longest >= latencies.slow:
-            peer = seats.peer(kernel[layout.LONGEST_OF])
+            peer = seats.peer(kernel.numbers[layout.LONGEST_OF])
             address = peer.address if peer is not None else "not connected"
-            latencies.tell(_KIND, longest, kernel[layout.LONGEST_COUNT], address)
+            latencies.tell(_KIND, longest, kernel.numbers[layout.LONGEST_COUNT], address)

@@ -42,20 +42,23 @@ class LaneKernel:
 
     Attributes:
         state: the numbers of `layout`, i8[STATES].
+        numbers: the same, for quick access to one of them.
         data, answers: what was received from one connection, and what answers it.
         is_usable: whether the answers have the form that the kernel writes.
         times: i8[2, n]: messages by how long they took, and how many nanoseconds that was.
+        first_times: the same, for quick access to one of them.
     """
 
     def __init__(self, most: Most, own: bytes, answers: LaneAnswers, topics: LaneTopics) -> None:
         self.is_usable = True
         self.state = np.zeros(layout.STATES, np.int64)
-        self._numbers = self.state.data
+        self.numbers = self.state.data
         self._time = np.zeros(2, np.int64)
         self._events = np.zeros(layout.EVENT_WORDS * layout.MOST_EVENTS, np.int32)
         self.data: Bytes = np.zeros(layout.DATA_SIZE, np.uint8)
         self.answers: Bytes = np.zeros(layout.ANSWERS_SIZE, np.uint8)
         self.times = np.zeros((2, len(layout.BINS) + len(layout.BINS_MORE) + 1), np.int64)
+        self.first_times = self.times.data
         self._properties: Bytes = np.zeros(_PROPERTIES, np.uint8)
         self._message = np.zeros(NUMBERS, np.int64)
         self._scratch: Bytes = np.zeros(_SCRATCH, np.uint8)
@@ -73,12 +76,6 @@ class LaneKernel:
             self.state[place] = array.ctypes.data
         self._serve: Callable[..., int]
         self._use(most, own, answers, topics)
-
-    def __getitem__(self, place: int) -> int:
-        return self._numbers[place]
-
-    def __setitem__(self, place: int, number: int) -> None:
-        self._numbers[place] = number
 
     def enter(self, socket: int, host: bytes) -> None:
         """Read a connection from now on."""
@@ -165,17 +162,19 @@ class LaneKernel:
 
     def rest(self) -> bytes:
         """Return what was received and not served."""
-        return self.data[self[layout.POSITION] : self[layout.RECEIVED]].tobytes()
+        return self.data[self.numbers[layout.POSITION] : self.numbers[layout.RECEIVED]].tobytes()
 
     def take(self) -> bytes:
         """Return what was received and not served; it is the caller's now."""
         found = self.rest()
-        self[layout.POSITION] = self[layout.RECEIVED] = 0
+        self.numbers[layout.POSITION] = self.numbers[layout.RECEIVED] = 0
         return found
 
     def unsent(self) -> bytes:
         """Return the answers that were not accepted."""
-        return self.answers[self[layout.UNSENT_AT] : self[layout.UNSENT_END]].tobytes()
+        return self.answers[
+            self.numbers[layout.UNSENT_AT] : self.numbers[layout.UNSENT_END]
+        ].tobytes()
 
 
 def load_kernel(usual: UsualSends, topics: LaneTopics) -> LaneKernel:

@@ -88,7 +88,11 @@ class Lane:
         if socket is None or kernel is None:
             return
         kernel.leave(socket)
-        if kernel[layout.CONNECTION] == socket and (data := kernel.take()) and not peer.is_closed:
+        if (
+            kernel.numbers[layout.CONNECTION] == socket
+            and (data := kernel.take())
+            and not peer.is_closed
+        ):
             peer.receive(data)
 
     def last_read(self, peer: Peer) -> float:
@@ -118,7 +122,7 @@ class Lane:
             self.stop()
             return False
         self._kernel = loading.result()
-        self._kernel[layout.EPOLL] = self._seats.epoll
+        self._kernel.numbers[layout.EPOLL] = self._seats.epoll
         return True
 
     def stop(self) -> None:
@@ -138,12 +142,13 @@ class Lane:
 
     def _is_open(self) -> bool:
         """Return whether sends may be served, by the current settings."""
-        decisions, kernel = self._decisions, self._kernel
-        if self._is_stopped or kernel is None:
+        kernel = self._kernel
+        if kernel is None or self._is_stopped:
             return False
+        decisions = self._decisions
         if decisions.renew():
             kernel.change(self._sends.usual(), decisions.topics)
-        return decisions.are_possible and kernel.is_usable
+        return kernel.is_usable and decisions.are_possible
 
     # Turns
 
@@ -163,8 +168,8 @@ class Lane:
         self._server.flush()
         until, kernel = monotonic_ns() + _TURN, self._kernel
         assert kernel is not None
-        kernel[layout.UNTIL] = until
-        kernel[layout.STORE_TIME] = self._clock.milliseconds()
+        numbers = kernel.numbers
+        numbers[layout.UNTIL], numbers[layout.STORE_TIME] = until, self._clock.milliseconds()
         while self._is_open():
             reason = self._serve(kernel)
             if reason == layout.IDLE:
@@ -172,31 +177,33 @@ class Lane:
             if reason != layout.LATE:
                 self._do(kernel, reason)
             if monotonic_ns() >= until:
-                if kernel[layout.RECEIVED]:
+                if numbers[layout.RECEIVED]:
                     self._loop.call_soon(self._turn)
                 return
         self.clear()
 
     def _serve(self, kernel: LaneKernel) -> int:
         """Call the kernel, and note what it has put."""
+        numbers, decisions = kernel.numbers, self._decisions
         array, end, room_end, base = self._outside.log_end()
-        self._decisions.expect(end)
-        kernel[layout.END], kernel[layout.ROOM_END], kernel[layout.BASE] = end, room_end, base
+        decisions.expect(end)
+        numbers[layout.END], numbers[layout.ROOM_END], numbers[layout.BASE] = end, room_end, base
         reason = kernel.serve(array)
-        if kernel[layout.MESSAGES]:
+        if numbers[layout.MESSAGES]:
             # At once: what was answered must not be overwritten.
-            end, topics = kernel[layout.END], self._decisions.topics
-            self._decisions.note_end(end)
-            self._appends.note_written(end, topics.take_touched(kernel[layout.TOUCHED]))
+            end, topics = numbers[layout.END], decisions.topics
+            decisions.note_end(end)
+            self._appends.note_written(end, topics.take_touched(numbers[layout.TOUCHED]))
             self._counts.add(kernel, self._seats)
+            numbers[layout.MESSAGES] = numbers[layout.TOUCHED] = 0
         return reason
 
     def _do(self, kernel: LaneKernel, reason: int) -> None:
         """Do what the kernel does not know how to do."""
         if reason == layout.NEW_QUEUE:
-            self._decisions.ask_offset(kernel[layout.QUEUE])
+            self._decisions.ask_offset(kernel.numbers[layout.QUEUE])
             return
-        peer = self._seats.peer(kernel[layout.CONNECTION])
+        peer = self._seats.peer(kernel.numbers[layout.CONNECTION])
         if peer is None:
             kernel.take()
         elif reason == layout.UNREAD:
@@ -208,13 +215,13 @@ class Lane:
 
     def _pass_on(self, kernel: LaneKernel, peer: Peer, reason: int) -> None:
         """Pass what was received on to its connection."""
-        is_first, data = kernel[layout.POSITION] == 0, kernel.take()
+        is_first, data = kernel.numbers[layout.POSITION] == 0, kernel.take()
         if reason == layout.UNSENT:
             peer.send(kernel.unsent())
             peer.flush()
         if data:
             peer.receive(data)
-        usual = kernel.take_served(kernel[layout.CONNECTION]) if is_first and data else 1
+        usual = kernel.take_served(kernel.numbers[layout.CONNECTION]) if is_first and data else 1
         may_stay = self._seats.note_other(peer, usual)
         if not may_stay or not peer.may_be_read_directly:
             peer.read_indirectly()

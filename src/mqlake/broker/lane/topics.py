@@ -43,6 +43,8 @@ class LaneTopics:
         self.offsets: Longs = np.full(MOST_QUEUES, -1, np.int64)
         self.touched: Longs = np.zeros(MOST_QUEUES, np.int64)
         self.marks: Bytes = np.zeros(MOST_QUEUES, np.uint8)
+        self._offsets: memoryview[int] = self.offsets.data
+        self._marks: memoryview[int] = self.marks.data
         self.seed = np.uint64(secrets.randbits(64))
         self.queues: list[tuple[str, int]] = []
         self._used = 0
@@ -64,11 +66,14 @@ class LaneTopics:
         Args:
             count: how many these are.
         """
-        touched = self.touched[:count]
-        self.marks[touched] = 0
-        queues, numbers = self.queues, touched.tolist()
-        offsets = self.offsets[touched].tolist()
-        return [(queues[number], offset) for number, offset in zip(numbers, offsets, strict=True)]
+        # For few queues, this takes a third of the time of NumPy's functions.
+        queues, offsets, marks = self.queues, self._offsets, self._marks
+        found: list[tuple[tuple[str, int], int]] = []
+        numbers: list[int] = self.touched[:count].tolist()
+        for number in numbers:
+            marks[number] = 0
+            found.append((queues[number], offsets[number]))
+        return found
 
     def add(self, name: str, queues: int, route: bytes) -> bool:
         """Remember a topic that is not in the table; return whether that is possible."""
