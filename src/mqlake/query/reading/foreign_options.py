@@ -26,10 +26,10 @@ _GROUP_NAMES = frozenset(
 
 
 def foreign_option(name: str, known: Sequence[str]) -> str | None:
-    """Return what to do about an unknown option of another source; None if it is none such.
+    """Return what to do about an option that another source has; None for any other name.
 
     Args:
-        known: the names of the options that there are.
+        known: the names of this source's options.
     """
     lowered = name.lower()
     is_rocketmq = "tags" in known
