@@ -1,0 +1,221 @@
+"""What metrics, TLS and access control cost: a broker with each beside a plain one, in turns.
+
+`python -m benchmarks.broker.protection` prints a table: the rate, and the broker's processor time
+for a message, as ratios to the plain broker's in the same turn (medians and quartiles). Sends are
+made beforehand, many in flight; the broker has one core, and this program another one, if there are
+two. Processor time is what other programs on the machine disturb least.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import socket
+import ssl
+import statistics
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+from urllib.request import urlopen
+
+from benchmarks.broker.load import SUCCESS, Load, frames
+from benchmarks.broker.sides import MqlakeBroker, cpu_seconds
+from mqlake.programs.ports import free_port
+from mqlake.protocol.codes import RequestCode
+from mqlake.protocol.command import Command, Serialization, request
+from mqlake.protocol.frames import decode, encode
+from mqlake.protocol.signature import Credentials, signed
+from mqlake.remoting.client import RemotingClient
+
+CONNECTIONS, WINDOW, FRAMES = 16, 64, 8192
+WARM_UP = 2
+"""First turns, in which kernels are loaded."""
+_ROOT = Credentials("root", "root-password")
+_USER = Credentials("load", "load-password")
+_ACL = {
+    "authenticationEnabled": "true",
+    "authorizationEnabled": "true",
+    "initAuthenticationUser": json.dumps(
+        {"username": _ROOT.access_key, "password": _ROOT.secret_key}
+    ),
+}
+_PATIENCE = 100.0
+
+
+class Way(NamedTuple):
+    """How a broker is protected, and how it is used.
+
+    Attributes:
+        settings: of the broker.
+        has_tls: whether the connections use TLS. Every broker accepts it.
+        is_signed: whether a user signs all sends, who has a permission for the topic only.
+    """
+
+    settings: dict[str, str]
+    has_tls: bool = False
+    is_signed: bool = False
+
+
+WAYS = {
+    "plain": Way({}),
+    "metrics": Way({"metricsExporterType": "PROM"}),
+    "TLS": Way({}, has_tls=True),
+    "ACL": Way(_ACL, is_signed=True),
+    "all three": Way({"metricsExporterType": "PROM", **_ACL}, has_tls=True, is_signed=True),
+}
+
+
+class Turn(NamedTuple):
+    """What one broker did in a turn: sends a second, and its microseconds for one."""
+
+    rate: float
+    processor: float
+
+
+def main() -> None:
+    """Measure, and print a table for each kind of headers."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--turns", type=int, default=7)
+    parser.add_argument("--seconds", type=float, default=3.0)
+    parser.add_argument("--size", type=int, default=128)
+    parser.add_argument("--json", action="store_true", help="JSON headers instead of binary ones")
+    given = parser.parse_args()
+    headers = Serialization.JSON if given.json else Serialization.ROCKETMQ
+    with tempfile.TemporaryDirectory() as directory, _brokers(Path(directory)) as brokers:
+        senders = {name: _Sender(brokers[name], WAYS[name], given.size, headers) for name in WAYS}
+        os.sched_setaffinity(0, [(os.cpu_count() or 1) - 1])
+        turns: list[dict[str, Turn]] = []
+        for number in range(WARM_UP + given.turns):
+            names = list(WAYS) if number % 2 else list(WAYS)[::-1]
+            turns.append({name: senders[name].turn(given.seconds) for name in names})
+    _show(turns[WARM_UP:])
+
+
+@contextmanager
+def _brokers(directory: Path) -> Iterator[dict[str, MqlakeBroker]]:
+    brokers: dict[str, MqlakeBroker] = {}
+    try:
+        for name, way in WAYS.items():
+            settings = dict(way.settings)
+            if "metricsExporterType" in settings:
+                settings["metricsPromExporterPort"] = str(free_port())
+            place = directory / name.replace(" ", "-")
+            brokers[name] = broker = MqlakeBroker(place, **settings)
+            for task in os.listdir(f"/proc/{broker.process_id}/task"):
+                os.sched_setaffinity(int(task), [0])
+            if way.is_signed:
+                asyncio.run(_create_user(broker.broker))
+            _scrape(settings)
+        yield brokers
+    finally:
+        for broker in brokers.values():
+            broker.stop()
+
+
+def _scrape(settings: dict[str, str]) -> None:
+    """Read the metrics once, as Prometheus does."""
+    if (port := settings.get("metricsPromExporterPort")) is not None:
+        with urlopen(f"http://127.0.0.1:{port}/metrics", timeout=_PATIENCE) as answer:
+            answer.read()
+
+
+async def _create_user(address: str) -> None:
+    """Create the user, who may only send to the topic."""
+    client = RemotingClient(credentials=_ROOT)
+
+    async def ask(code: int, fields: dict[str, str], body: object) -> None:
+        await client.call(address, request(code, fields, json.dumps(body).encode()), _PATIENCE)
+
+    name = _USER.access_key
+    entry = {"resource": f"Topic:{Load.topic}", "actions": ["Pub"], "decision": "Allow"}
+    try:
+        user = {"username": name, "password": _USER.secret_key}
+        await ask(RequestCode.AUTH_CREATE_USER, {"username": name}, user)
+        subject = f"User:{name}"
+        policies = [{"policyType": "Custom", "entries": [entry]}]
+        acl = {"subject": subject, "policies": policies}
+        await ask(RequestCode.AUTH_CREATE_ACL, {"subject": subject}, acl)
+        topic = {
+            "topic": Load.topic, "defaultTopic": "TBW102", "readQueueNums": "4",
+            "writeQueueNums": "4", "perm": "6", "topicFilterType": "SINGLE_TAG",
+            "topicSysFlag": "0", "order": "false",
+        }  # fmt: skip
+        await client.call(address, request(RequestCode.UPDATE_AND_CREATE_TOPIC, topic), _PATIENCE)
+    finally:
+        await client.close()
+
+
+class _Sender:
+    """Connections to one broker, each with a window of sends in flight."""
+
+    def __init__(self, broker: MqlakeBroker, way: Way, size: int, headers: Serialization) -> None:
+        self._broker, self._success = broker, SUCCESS[headers]
+        made = frames(Load(broker.broker, size=size, headers=headers), FRAMES)
+        if way.is_signed:
+            made = [_signed(frame) for frame in made]
+        self._windows = [b"".join(made[at : at + WINDOW]) for at in range(0, FRAMES, WINDOW)]
+        self._connections = [self._connect(way) for _ in range(CONNECTIONS)]
+        self._number = 0
+
+    def _connect(self, way: Way) -> socket.socket:
+        host, _, port = self._broker.broker.rpartition(":")
+        found = socket.create_connection((host, int(port)), _PATIENCE)
+        found.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if not way.has_tls:
+            return found
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        return context.wrap_socket(found)
+
+    def turn(self, seconds: float) -> Turn:
+        """Send for some seconds; every send must be answered with SUCCESS."""
+        sent, begin = 0, time.perf_counter()
+        before = cpu_seconds(self._broker.process_id)
+        while time.perf_counter() < begin + seconds:
+            for connection in self._connections:
+                connection.sendall(self._windows[self._number % len(self._windows)])
+                self._number += 1
+            for connection in self._connections:
+                self._read(connection)
+            sent += CONNECTIONS * WINDOW
+        took = cpu_seconds(self._broker.process_id) - before
+        return Turn(sent / (time.perf_counter() - begin), took / sent * 1e6)
+
+    def _read(self, connection: socket.socket) -> None:
+        """Read the answers to one window."""
+        success, data, found = self._success, b"", 0
+        while found < WINDOW:
+            received = connection.recv(1 << 18)
+            if not received:
+                raise ConnectionError("the broker closed the connection")
+            data += received
+            found = data.count(success)
+
+
+def _signed(frame: bytes) -> bytes:
+    command: Command = signed(decode(frame), _USER)
+    return encode(command)
+
+
+def _show(turns: Sequence[dict[str, Turn]]) -> None:
+    print("| broker | sends a second | rate | processor time for a send |")
+    print("| --- | --- | --- | --- |")
+    for name in WAYS:
+        rate = statistics.median(turn[name].rate for turn in turns)
+        rates = _ratio([turn[name].rate / turn["plain"].rate for turn in turns])
+        times = _ratio([turn[name].processor / turn["plain"].processor for turn in turns])
+        print(f"| {name} | {rate:,.0f} | {rates} | {times} |", flush=True)
+
+
+def _ratio(ratios: Sequence[float]) -> str:
+    low, middle, high = statistics.quantiles(ratios, n=4)
+    return f"{middle:.2f} ({low:.2f} to {high:.2f})"
+
+
+if __name__ == "__main__":
+    main()
