@@ -14,7 +14,7 @@ from mqlake.dispatch import reference
 from mqlake.dispatch.answers import Followed
 from mqlake.dispatch.compiled import calls
 from mqlake.dispatch.kernel import Kernel
-from mqlake.dispatch.queue_read import Limits, Part, Wanted, wanted
+from mqlake.dispatch.queue_read import LogPart, ReadLimits, Wanted, wanted
 from mqlake.dispatch.verdict import MORE, OTHER
 from mqlake.formats import consume_queue, record
 from mqlake.formats.consume_queue import QueueEntry
@@ -22,7 +22,7 @@ from mqlake.formats.record import Fault
 from tests.dispatch.logs import encode
 
 BASE = 1 << 40
-ANY = Limits(0, 0, 1 << 30, 1 << 40)
+ANY = ReadLimits(0, 0, 1 << 30, 1 << 40)
 TOPIC = wanted("Topic", 7)
 
 
@@ -41,16 +41,16 @@ class Queue:
         self.data = bytes(data)
 
     @property
-    def part(self) -> Part:
-        return Part(np.frombuffer(self.data, np.uint8), BASE, 0, BASE + len(self.data))
+    def part(self) -> LogPart:
+        return LogPart(np.frombuffer(self.data, np.uint8), BASE, 0, BASE + len(self.data))
 
 
 def follow(
     kernel: Kernel,
     entries: Sequence[QueueEntry],
-    part: Part,
+    part: LogPart,
     which: Wanted = TOPIC,
-    limits: Limits = ANY,
+    limits: ReadLimits = ANY,
     first: int = 0,
 ) -> tuple[Followed, list[tuple[int, int, int, int]]]:
     packed = np.frombuffer(b"".join(map(consume_queue.encode, entries)), np.uint8)
@@ -70,15 +70,17 @@ def test_limits(kernel: Kernel) -> None:
     queue = Queue(10)
     sizes = [entry.size for entry in queue.entries]
     for most in range(1, 12):
-        found, rows = follow(kernel, queue.entries, queue.part, limits=Limits(0, 0, most, 1 << 40))
+        found, rows = follow(
+            kernel, queue.entries, queue.part, limits=ReadLimits(0, 0, most, 1 << 40)
+        )
         assert found.entries == len(rows) == min(most, 10)
     for bytes_ in range(sum(sizes) + 2):
-        found, rows = follow(kernel, queue.entries, queue.part, limits=Limits(0, 0, 99, bytes_))
+        found, rows = follow(kernel, queue.entries, queue.part, limits=ReadLimits(0, 0, 99, bytes_))
         # The first one is given whatever its size.
         fitting = next((n for n in range(10, 0, -1) if sum(sizes[:n]) <= bytes_), 1)
         assert found.entries == len(rows) == fitting
         assert found.bytes == sum(sizes[:fitting])
-    found, _ = follow(kernel, queue.entries, queue.part, limits=Limits(5, 1000, 5, 1 << 40))
+    found, _ = follow(kernel, queue.entries, queue.part, limits=ReadLimits(5, 1000, 5, 1 << 40))
     assert found == (0, 0, 5, 1000, Fault.GOOD)
 
 
@@ -192,7 +194,7 @@ def test_twins_agree(data: st.DataObject) -> None:
     part = part._replace(low=chance.choice([0, BASE, BASE + 200]), high=high)
     codes = chance.choice([None, [0], [1, 2]])
     which = wanted("Topic", 7, codes, crc=chance.random() < 0.5)
-    limits = Limits(0, 0, chance.randrange(1, 20), chance.randrange(3000))
+    limits = ReadLimits(0, 0, chance.randrange(1, 20), chance.randrange(3000))
     one, other = (follow(twin, entries, part, which, limits) for twin in (calls, reference))
     assert one == other
 

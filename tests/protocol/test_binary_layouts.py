@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from mqlake.protocol import binary_header
+from mqlake.protocol import binary_fields, binary_header
 from mqlake.protocol.binary_layouts import MAX_LAYOUTS, MAX_SIZES, Layouts
 from mqlake.protocol.command import Command
 from mqlake.protocol.errors import FrameError
@@ -23,7 +23,8 @@ def of(fields: Iterable[tuple[str, str]], remark: bytes = b"") -> bytes:
 @pytest.fixture
 def layouts(monkeypatch: pytest.MonkeyPatch) -> Layouts:
     found = Layouts(binary_header.START_SIZE)
-    monkeypatch.setattr(binary_header, "_layouts", found)
+    for module in (binary_header, binary_fields):
+        monkeypatch.setattr(module, "layouts", found)
     return found
 
 

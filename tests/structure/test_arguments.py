@@ -31,7 +31,6 @@ CALLS = {
     "formats/kafka/message_set.py": 1,
     "formats/kafka/record_batch.py": 2,
     "formats/record.py": 2,
-    "protocol/command.py": 1,
     "protocol/json_header.py": 1,
 }
 """How many calls of a file pass more arguments by position. Lower a number; add none."""
@@ -39,7 +38,7 @@ CALLS = {
 DEFINITIONS = {
     "broker/pull/answers.py:answer",
     "dispatch/derived/index_entries.py:lookup_many",
-    "dispatch/encode.py:write_records",
+    "dispatch/writing/encode.py:write_records",
     "store/append/plain_puts.py:put_fields",
 }
 """Functions that take more parameters by position. Remove entries; add none."""

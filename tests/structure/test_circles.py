@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from tests.structure.package import imports, modules
 
 ALLOWED = [
-    ["mqlake.protocol.binary_header", "mqlake.protocol.command"],
     ["mqlake.remoting.connection", "mqlake.remoting.shared"],
 ]
 """The circles that are left. Remove an entry with its circle; add none."""

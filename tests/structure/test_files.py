@@ -13,7 +13,6 @@ LINES = 40
 """A shorter file is part of its importer, if that is the only one and in the same folder."""
 
 FULL = {
-    "dispatch": 21,
     "dispatch/compiled": 25,
     "formats": 31,
     "remoting": 21,

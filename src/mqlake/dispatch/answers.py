@@ -27,7 +27,7 @@ class Walk(NamedTuple):
     """What is at the position: GOOD if it is `stop` or the rows ran out, else a Fault or MORE."""
 
 
-class Found(NamedTuple):
+class SearchEnd(NamedTuple):
     """Where a search for a record ended."""
 
     at: int

@@ -1,4 +1,4 @@
-"""Messages that are to become records, as columns (`mqlake.dispatch.encode`).
+"""Messages that are to become records, as columns (`mqlake.dispatch.writing.encode`).
 
 Positions (`*_at`) and lengths are bytes.
 """

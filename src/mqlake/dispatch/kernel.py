@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from mqlake.dispatch.answers import Followed, Found, MessageColumns, Walk
+from mqlake.dispatch.answers import Followed, MessageColumns, SearchEnd, Walk
 from mqlake.dispatch.batch import Batch, Bytes, Ints, Longs, Window
 from mqlake.dispatch.columns import KeyColumns, RecordColumns
 from mqlake.dispatch.drafts import Drafts, Routes, Rows
-from mqlake.dispatch.queue_read import Limits, Part, Wanted
+from mqlake.dispatch.queue_read import LogPart, ReadLimits, Wanted
 from mqlake.dispatch.queue_table import QueueTable
 from mqlake.dispatch.value_columns import Times, Values
 from mqlake.kernels.choice import checked, chosen
@@ -27,7 +27,7 @@ class Kernel(Protocol):
         """Fill rows for the records from `at` on that start before `stop`."""
         ...
 
-    def search(self, window: Window, at: int, stop: int, allowance: int) -> Found:
+    def search(self, window: Window, at: int, stop: int, allowance: int) -> SearchEnd:
         """Find the first position from `at` on, before `stop`, where a good record starts.
 
         Candidates with more body bytes than are left of `allowance` are passed over, so that
@@ -80,9 +80,9 @@ class Kernel(Protocol):
         self,
         entries: Bytes,
         first: int,
-        part: Part,
+        part: LogPart,
         wanted: Wanted,
-        limits: Limits,
+        limits: ReadLimits,
         rows: Longs,
     ) -> Followed:
         """Fill a row for each of a queue's entries that is wanted; the first has offset `first`.
@@ -177,7 +177,7 @@ class Kernel(Protocol):
         now: int,
         append_crc: int,
     ) -> tuple[int, int]:
-        """Write rows as records: see `mqlake.dispatch.encode.write_records`."""
+        """Write rows as records: see `mqlake.dispatch.writing.encode.write_records`."""
         ...
 
     def properties_with_crc(self, texts: Bytes, rows: Rows) -> tuple[bool, int, int]:
@@ -188,7 +188,7 @@ class Kernel(Protocol):
         ...
 
     def state_crcs(self, buffer: Bytes, starts: Longs, sizes: Longs) -> None:
-        """Write the CRC of records that have room for it: see `mqlake.dispatch.encode`."""
+        """Write the CRC of records that have room for it: see `mqlake.dispatch.writing.encode`."""
         ...
 
 

@@ -24,7 +24,7 @@ TOPIC_LEAD = 8
 """Bytes before a topic that is compared with others, because kernels load whole words."""
 
 
-class Part(NamedTuple):
+class LogPart(NamedTuple):
     """One segment of the log, and the range of the log that may be read."""
 
     buffer: Bytes
@@ -49,7 +49,7 @@ class Wanted(NamedTuple):
     """Check the CRC of bodies."""
 
 
-class Limits(NamedTuple):
+class ReadLimits(NamedTuple):
     """What was read before, and where to stop. The first record is read whatever its size."""
 
     messages: int

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from mqlake.dispatch import adjacent, decode, digest, encode, kernel, plain_put, queue_read
+from mqlake.dispatch import adjacent, decode, digest, kernel, queue_read
 from mqlake.dispatch.batch import Batch
 from mqlake.dispatch.derived import index_entries, queue_entries
 from mqlake.dispatch.scan import SegmentScan
+from mqlake.dispatch.writing import encode, plain_put
 from mqlake.formats import consume_queue, record
 from mqlake.formats.consume_queue import QueueEntry
 from mqlake.formats.host import V4_SIZE
@@ -60,7 +61,7 @@ def _read(message: bytes) -> None:
     entry = consume_queue.encode(QueueEntry(0, len(message), 0))
     buffer, entries = (np.frombuffer(data, np.uint8) for data in (message, entry))
     rows, kernels = np.zeros((4, 1), np.int64), kernel.load()
-    part, limits = queue_read.Part(buffer, 0, 0, len(message)), queue_read.Limits(0, 0, 1, 1)
+    part, limits = queue_read.LogPart(buffer, 0, 0, len(message)), queue_read.ReadLimits(0, 0, 1, 1)
     kernels.follow(entries, 0, part, queue_read.wanted("T", 0), limits, rows)
     rows[queue_read.SIZE] = len(message)
     decode.decode(buffer, rows[queue_read.AT], rows[queue_read.SIZE], kernels)

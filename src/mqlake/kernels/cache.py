@@ -29,7 +29,7 @@ _SHARED = (
     "dispatch/queue_read.py",
     "dispatch/verdict.py",
     "kafka/batches/columns.py",
-    "protocol/binary_header.py",
+    "protocol/binary_fields.py",
     "protocol/codes.py",
     "protocol/command.py",
     "broker/lane/layout.py",

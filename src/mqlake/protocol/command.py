@@ -12,6 +12,7 @@ import msgspec
 
 from mqlake.errors import FormatError
 from mqlake.formats import fastjson
+from mqlake.protocol.binary_fields import fields_of
 from mqlake.protocol.codes import ResponseCode
 from mqlake.protocol.errors import HeaderError
 from mqlake.protocol.header import H, Header, Int32, from_fields, from_json, to_fields
@@ -98,9 +99,7 @@ class Command(msgspec.Struct, gc=False):
         """
         if self.known_fields is None:
             if self.encoded and self.serialization == Serialization.ROCKETMQ:
-                from mqlake.protocol import binary_header  # It stands on this module.
-
-                self.known_fields = binary_header.decode(self.encoded).fields
+                self.known_fields = fields_of(self.encoded)
                 return self.known_fields
             raw = _decode_all(self.encoded).raw_fields if self.encoded else self.raw_fields
             self.known_fields = _read_fields(raw)
@@ -161,10 +160,9 @@ def response(
         remark,
         LANGUAGE,
         VERSION,
-        _NO_FIELDS,
-        _fields(header),
-        body,
-        request.serialization,
+        known_fields=_fields(header),
+        body=body,
+        serialization=request.serialization,
     )
 
 

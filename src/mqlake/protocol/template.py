@@ -9,7 +9,7 @@ from typing import Final, Protocol
 
 import msgspec
 
-from mqlake.protocol import binary_header, json_header
+from mqlake.protocol import binary_fields, binary_header, json_header
 from mqlake.protocol.command import Command, Serialization
 
 _LENGTHS: Final = struct.Struct(">II")
@@ -85,8 +85,8 @@ class _BinaryTemplate:
         """Return the shape for an opaque and values of these lengths."""
         response = msgspec.structs.replace(self._response, opaque=_OPAQUE)
         gaps = zip(self._gaps, lengths, strict=True)
-        own = b"".join(binary_header.pair(*field) for field in response.fields.items())
-        starts = [binary_header.pair_start(name, length) for name, length in gaps]
+        own = b"".join(binary_fields.pair(*field) for field in response.fields.items())
+        starts = [binary_fields.pair_start(name, length) for name, length in gaps]
         size = len(own) + sum(map(len, starts)) + sum(lengths)
         remark = (response.remark or "").encode()
         header = binary_header.start_of(response, remark, size)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
 from mqlake.protocol import binary_header, json_header
-from mqlake.protocol.binary_header import START_SIZE
+from mqlake.protocol.binary_fields import START_SIZE
 from mqlake.protocol.command import Command, Serialization
 from mqlake.protocol.errors import FrameError
 from mqlake.protocol.frames import LENGTH_OF_HEADER, LENGTHS, header_at

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import Any, Self
 
-from mqlake.dispatch import encode
 from mqlake.dispatch.kernel import load
+from mqlake.dispatch.writing import encode
 from mqlake.formats.message_batch import encode_batch
 from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.headers.recall import RecallHeader

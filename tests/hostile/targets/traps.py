@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from types import SimpleNamespace
 
 from mqlake.dispatch import kernel
-from mqlake.dispatch.answers import SEARCH_ALLOWANCE, SEARCH_ALLOWANCE_RATE, Found
+from mqlake.dispatch.answers import SEARCH_ALLOWANCE, SEARCH_ALLOWANCE_RATE, SearchEnd
 from mqlake.dispatch.batch import Window
 from mqlake.dispatch.reference import scan_records
 from mqlake.dispatch.scan import SegmentScan, Want
@@ -74,7 +74,7 @@ class _Counting(SimpleNamespace):
         compiled = kernel.load("compiled")
         super().__init__(spent=0, walk=compiled.walk, describe=compiled.describe)
 
-    def search(self, window: Window, at: int, stop: int, allowance: int) -> Found:
+    def search(self, window: Window, at: int, stop: int, allowance: int) -> SearchEnd:
         found = kernel.load("compiled").search(window, at, stop, allowance)
         self.spent += found.spent
         return found

@@ -11,7 +11,7 @@ import pytest
 
 from mqlake.dispatch.compiled import put_sent
 from mqlake.dispatch.kernel import is_compiled
-from mqlake.dispatch.plain_put import load_sent
+from mqlake.dispatch.writing.plain_put import load_sent
 from mqlake.formats import sys_flag
 from mqlake.kernels.jit import BOUNDS_CHECKED
 from mqlake.store.append.put_result import PutResult, PutStatus

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from mqlake.protocol.binary_header import START_SIZE, pair_start
+from mqlake.protocol.binary_fields import START_SIZE, pair_start
 from mqlake.protocol.command import Serialization
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from mqlake.broker.send.compiled.send_frames import draft_sends
 from mqlake.dispatch.batch import Bytes
 from mqlake.dispatch.drafts import DRAFT, Drafts, Rows, read_only
 from mqlake.formats.properties import MAX_LENGTH
-from mqlake.protocol.binary_header import START_SIZE, pair_start
+from mqlake.protocol.binary_fields import START_SIZE, pair_start
 from mqlake.protocol.command import Command
 from mqlake.protocol.frames import encode
 

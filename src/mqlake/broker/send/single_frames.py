@@ -8,8 +8,8 @@ import numpy as np
 
 from mqlake.broker.send.compiled.single_send import read_single
 from mqlake.broker.send.run_frames import Most
-from mqlake.dispatch import plain_put
 from mqlake.dispatch.compiled import put_sent
+from mqlake.dispatch.writing import plain_put
 from mqlake.kernels.entry_point import BYTES, DATA, INT, LONGS, entry_point
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import secrets
 
 import numpy as np
 
-from mqlake.dispatch.answers import Followed, Found, MessageColumns, Walk
+from mqlake.dispatch.answers import Followed, MessageColumns, SearchEnd, Walk
 from mqlake.dispatch.batch import Batch, Bytes, Ints, Longs, Window
 from mqlake.dispatch.columns import KeyColumns, RecordColumns
 from mqlake.dispatch.compiled import adjacent as _adjacent
@@ -28,7 +28,7 @@ from mqlake.dispatch.compiled import record_crc as _record_crc
 from mqlake.dispatch.compiled import torn as _torn
 from mqlake.dispatch.compiled import values as _values
 from mqlake.dispatch.drafts import Drafts, Routes
-from mqlake.dispatch.queue_read import TOPIC_LEAD, Limits, Part, Wanted
+from mqlake.dispatch.queue_read import TOPIC_LEAD, LogPart, ReadLimits, Wanted
 from mqlake.dispatch.queue_table import QueueTable
 from mqlake.dispatch.value_columns import (
     Keys,
@@ -67,8 +67,8 @@ def walk(window: Window, at: int, stop: int, records: RecordColumns, *, check_cr
     )
 
 
-def search(window: Window, at: int, stop: int, allowance: int) -> Found:
-    return Found(
+def search(window: Window, at: int, stop: int, allowance: int) -> SearchEnd:
+    return SearchEnd(
         *_record.search(
             window.buffer,
             at,
@@ -121,7 +121,7 @@ def reserve_slots(table: QueueTable, queues: int) -> None:
 
 
 def follow(
-    entries: Bytes, first: int, part: Part, wanted: Wanted, limits: Limits, rows: Longs
+    entries: Bytes, first: int, part: LogPart, wanted: Wanted, limits: ReadLimits, rows: Longs
 ) -> Followed:
     return Followed(
         *_queue_read.follow(

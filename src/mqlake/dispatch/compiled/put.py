@@ -1,4 +1,4 @@
-"""Write one message as a record, at its final position (`mqlake.dispatch.plain_put`).
+"""Write one message as a record, at its final position (`mqlake.dispatch.writing.plain_put`).
 
 Its readable twin is `mqlake.store.append.appender.Appender`, which puts what this kernel refuses.
 """

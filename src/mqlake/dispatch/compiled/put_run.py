@@ -1,4 +1,4 @@
-"""Write plain messages of one queue, from MessagePack, as records (`mqlake.dispatch.plain_put`).
+"""Write plain messages of one queue, from MessagePack, as records (`dispatch.writing.plain_put`).
 
 Its readable twin is `mqlake.store.append.appender.Appender`, which puts what this kernel refuses.
 """

@@ -1,4 +1,4 @@
-"""Write one message that a client sent as a record (`mqlake.dispatch.plain_put`).
+"""Write one message that a client sent as a record (`mqlake.dispatch.writing.plain_put`).
 
 Its readable twin is `mqlake.store.append.appender.Appender`, which puts all that this refuses.
 """

@@ -12,13 +12,13 @@ from mqlake.formats.record import Fault
 
 if TYPE_CHECKING:
     from mqlake.dispatch.batch import Bytes, Longs
-    from mqlake.dispatch.queue_read import Limits, Part, Wanted
+    from mqlake.dispatch.queue_read import LogPart, ReadLimits, Wanted
 
 _INT = range(-(1 << 31), 1 << 31)
 
 
 def follow(
-    entries: Bytes, first: int, part: Part, wanted: Wanted, limits: Limits, rows: Longs
+    entries: Bytes, first: int, part: LogPart, wanted: Wanted, limits: ReadLimits, rows: Longs
 ) -> Followed:
     data, filled, messages, total = entries.data, 0, limits.messages, limits.bytes
     count = len(entries) // ENTRY_SIZE
@@ -50,7 +50,7 @@ def copy_records(target: Bytes, buffer: Bytes, at: Longs, sizes: Longs) -> None:
         to += size
 
 
-def _judge(part: Part, wanted: Wanted, offset: int, size: int, queue_offset: int) -> int:
+def _judge(part: LogPart, wanted: Wanted, offset: int, size: int, queue_offset: int) -> int:
     data, at = part.buffer.data, offset - part.base
     end = min(len(data), part.high - part.base)
     fault, layout = record.check(data, at, end, offset, crc=False)

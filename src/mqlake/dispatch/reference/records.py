@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from mqlake.dispatch.answers import Found, Walk
+from mqlake.dispatch.answers import SearchEnd, Walk
 from mqlake.dispatch.verdict import MORE, NOTHING
 from mqlake.formats import record
 from mqlake.formats.record import Fault, Layout
@@ -37,17 +37,17 @@ def walk(window: Window, at: int, stop: int, records: RecordColumns, *, check_cr
     return Walk(at, count, damaged, Fault.GOOD)
 
 
-def search(window: Window, at: int, stop: int, allowance: int) -> Found:
+def search(window: Window, at: int, stop: int, allowance: int) -> SearchEnd:
     data, spent = window.buffer.data, 0
     last = min(stop - 1, window.length - record.FRAME_SIZE)
     for candidate in candidates(data, at, last + 1):
         verdict, read = _judge_candidate(window, data, candidate, allowance - spent)
         if verdict in (Fault.GOOD, Fault.BLANK, MORE):
-            return Found(candidate, verdict, spent)
+            return SearchEnd(candidate, verdict, spent)
         spent += read
     if window.length >= window.data_end:
-        return Found(stop, NOTHING, spent)
-    return Found(min(stop, max(at, last + 1)), NOTHING, spent)
+        return SearchEnd(stop, NOTHING, spent)
+    return SearchEnd(min(stop, max(at, last + 1)), NOTHING, spent)
 
 
 def first_torn(buffer: Bytes, base: int, records: RecordColumns) -> int:

@@ -58,7 +58,7 @@ _LENGTH = Struct(">i")
 _ENTRY = Struct(">qi")
 
 
-class _Message(NamedTuple):
+class _LegacyMessage(NamedTuple):
     offset: int
     magic: int
     attributes: int
@@ -123,11 +123,11 @@ def first_offset(batch: Batch, data: bytes, limit: int = MAX_DECOMPRESSED) -> in
     return decode_records(batch, data, limit)[0].offset
 
 
-def _record(message: _Message, offset: int, kind: TimestampType, timestamp: int) -> Record:
+def _record(message: _LegacyMessage, offset: int, kind: TimestampType, timestamp: int) -> Record:
     return Record(offset, timestamp, kind, NO_LEADER_EPOCH, message.key, message.value)
 
 
-def _unwrap(outer: _Message, limit: int) -> Iterator[_Message]:
+def _unwrap(outer: _LegacyMessage, limit: int) -> Iterator[_LegacyMessage]:
     codec = compression_of(outer.attributes)
     if codec is Compression.ZSTD:
         raise FormatError("zstd in a message of version 0 or 1")
@@ -149,7 +149,7 @@ def _unwrap(outer: _Message, limit: int) -> Iterator[_Message]:
         at = end
 
 
-def _decode_message(data: bytes, at: int, end: int) -> _Message:
+def _decode_message(data: bytes, at: int, end: int) -> _LegacyMessage:
     if end - at < LOG_OVERHEAD + MIN_LENGTH:
         raise FormatError(f"a message of {end - at} bytes")
     offset, _, _, magic, attributes = HEADER_V0.unpack_from(data, at)
@@ -163,7 +163,7 @@ def _decode_message(data: bytes, at: int, end: int) -> _Message:
         raise FormatError(f"a message of version {magic}")
     key, value_at = _sized(data, at + header.size, end)
     value, _ = _sized(data, value_at, end)
-    return _Message(offset, magic, attributes, timestamp, key, value)
+    return _LegacyMessage(offset, magic, attributes, timestamp, key, value)
 
 
 def _sized(data: bytes, at: int, end: int) -> tuple[bytes | None, int]:

@@ -16,7 +16,7 @@ from threading import Lock
 import numpy as np
 
 from mqlake.dispatch.kernel import load
-from mqlake.dispatch.queue_read import AT, FAULT, SIZE, Limits, Part, wanted
+from mqlake.dispatch.queue_read import AT, FAULT, SIZE, LogPart, ReadLimits, wanted
 from mqlake.dispatch.verdict import MORE
 from mqlake.errors import MqlakeError, StoreError
 from mqlake.formats.consume_queue import ENTRY, ENTRY_SIZE
@@ -81,8 +81,10 @@ class LocalQueue:
             place = self._log.place(ENTRY.unpack_from(entries, done * ENTRY_SIZE)[0])
             if place is None:
                 break
-            part = Part(np.frombuffer(place.view, np.uint8, place.end), place.segment.base, 0, MOST)
-            limits = Limits(done, size, count, _MOST_BYTES)
+            part = LogPart(
+                np.frombuffer(place.view, np.uint8, place.end), place.segment.base, 0, MOST
+            )
+            limits = ReadLimits(done, size, count, _MOST_BYTES)
             rows = np.empty((4, count - done), np.int64)
             followed = self._kernel.follow(
                 packed[done * ENTRY_SIZE :], offset + done, part, self._wanted, limits, rows

@@ -15,8 +15,8 @@ import msgspec
 import numpy as np
 
 from mqlake.dispatch.batch import Bytes, Longs
-from mqlake.dispatch.encode import state_crcs
 from mqlake.dispatch.kernel import load
+from mqlake.dispatch.writing.encode import state_crcs
 from mqlake.errors import DiskError, MqlakeError, StoreError
 from mqlake.formats import record
 from mqlake.formats.consume_queue import SCHEDULE_TOPIC

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mqlake.dispatch.drafts import DRAFT, Drafts, Routes
-from mqlake.dispatch.encode import QueueRoute, make_routes
+from mqlake.dispatch.writing.encode import QueueRoute, make_routes
 from mqlake.errors import FormatError
 from mqlake.formats import sys_flag
 from mqlake.formats.properties import MAX_LENGTH

@@ -13,8 +13,8 @@ from uuid import uuid4
 
 import numpy as np
 
-from mqlake.dispatch.encode import write_records
 from mqlake.dispatch.kernel import load
+from mqlake.dispatch.writing.encode import write_records
 from mqlake.errors import FormatError, StoreError
 from mqlake.formats import record, record_crc, sys_flag
 from mqlake.formats.host import V4_SIZE, V6_SIZE

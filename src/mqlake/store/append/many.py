@@ -1,4 +1,4 @@
-"""Append many messages, or a batch, with one kernel call (`mqlake.dispatch.encode`)."""
+"""Append many messages, or a batch, with one kernel call (`mqlake.dispatch.writing.encode`)."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from itertools import repeat
 
 import numpy as np
 
-from mqlake.dispatch import encode
 from mqlake.dispatch.batch import Bytes
 from mqlake.dispatch.drafts import Drafts, Routes, Rows
-from mqlake.dispatch.encode import QueueRoute
 from mqlake.dispatch.kernel import Kernel, load
+from mqlake.dispatch.writing import encode
+from mqlake.dispatch.writing.encode import QueueRoute
 from mqlake.errors import DiskError, FormatError
 from mqlake.formats import properties, record, record_crc, sys_flag
 from mqlake.formats.file_name import MAX_NAME_BYTES

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mqlake.dispatch.plain_put import REFUSED, load_put
+from mqlake.dispatch.writing.plain_put import REFUSED, load_put
 from mqlake.formats.host import V4_SIZE
 from mqlake.storage.clock import Clock
 from mqlake.store.append.checks import AppendChecks, Refusal

@@ -12,7 +12,7 @@ from itertools import repeat
 
 import numpy as np
 
-from mqlake.dispatch.plain_put import load_run, pack
+from mqlake.dispatch.writing.plain_put import load_run, pack
 from mqlake.errors import DiskError
 from mqlake.formats.host import V4_SIZE
 from mqlake.store.append.checks import AppendChecks

@@ -11,7 +11,7 @@ from functools import cached_property
 import numpy as np
 
 from mqlake.dispatch.batch import Bytes, Longs
-from mqlake.dispatch.plain_put import REFUSED, PutSent, load_sent
+from mqlake.dispatch.writing.plain_put import REFUSED, PutSent, load_sent
 from mqlake.formats.host import V4_SIZE
 from mqlake.storage.clock import Clock
 from mqlake.store.append.checks import AppendChecks, Refusal, illegal
@@ -72,7 +72,7 @@ class SentPuts:
 
         Args:
             queue_id: of a queue that the topic has.
-            data, properties, numbers: as `mqlake.dispatch.plain_put.PutSent` says.
+            data, properties, numbers: as `mqlake.dispatch.writing.plain_put.PutSent` says.
         """
         kernel, log = self._kernel, self._log
         if kernel is None or self._checks.refusal is not None:

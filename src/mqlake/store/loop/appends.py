@@ -82,7 +82,7 @@ class Appends:
         """Append one message of a client, as `SentPuts.put` does.
 
         Args:
-            data, properties, numbers: as `mqlake.dispatch.plain_put.PutSent` says.
+            data, properties, numbers: as `mqlake.dispatch.writing.plain_put.PutSent` says.
 
         Returns:
             The physical offset and the queue offset. None if nothing was appended: the message is

@@ -13,7 +13,7 @@ import numpy as np
 from mqlake.dispatch.answers import Followed
 from mqlake.dispatch.decode import decode
 from mqlake.dispatch.kernel import Kernel, load
-from mqlake.dispatch.queue_read import AT, FAULT, QUEUE_OFFSET, SIZE, Limits, Part, Wanted
+from mqlake.dispatch.queue_read import AT, FAULT, QUEUE_OFFSET, SIZE, LogPart, ReadLimits, Wanted
 from mqlake.dispatch.verdict import MORE, OTHER
 from mqlake.errors import DiskError, StoreError
 from mqlake.formats.consume_queue import ENTRY, ENTRY_SIZE
@@ -145,7 +145,7 @@ class QueueWalk:
     ) -> None:
         self._kernel, self._log, self._wanted, self._tags = kernel, log, wanted, tags
         self._view = memoryview(b"")
-        self._part = Part(_NO_BYTES, 0, log.min_offset, confirmed)
+        self._part = LogPart(_NO_BYTES, 0, log.min_offset, confirmed)
         self._runs: list[SegmentMessages] = []
         self._skipped: list[Skipped] = []
         self.messages = self._bytes = 0
@@ -165,7 +165,7 @@ class QueueWalk:
             self._enter(ENTRY.unpack_from(entries)[0])
         while done < count:
             rows = np.empty((4, count - done), np.int64)
-            limits = Limits(self.messages, self._bytes, most, most_bytes)
+            limits = ReadLimits(self.messages, self._bytes, most, most_bytes)
             followed = self._kernel.follow(
                 packed[done * ENTRY_SIZE :], first + done, self._part, self._wanted, limits, rows
             )
@@ -204,7 +204,7 @@ class QueueWalk:
             return False
         self._view = place.view
         buffer = np.frombuffer(place.view, np.uint8, place.end)
-        self._part = Part(buffer, place.segment.base, self._part.low, self._part.high)
+        self._part = LogPart(buffer, place.segment.base, self._part.low, self._part.high)
         return True
 
     def _add(self, rows: Longs, followed: Followed, last: int) -> bool:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from mqlake.dispatch.kernel import Kernel
-from mqlake.dispatch.queue_read import AT, SIZE, Limits, Part, Wanted
+from mqlake.dispatch.queue_read import AT, SIZE, LogPart, ReadLimits, Wanted
 from mqlake.errors import StoreError
 from mqlake.formats.consume_queue import ENTRY, ENTRY_SIZE
 from mqlake.store.log.segments import CommitLog
@@ -182,9 +182,9 @@ class ReadAhead:
             return None
         base = place.segment.base
         buffer = np.frombuffer(place.view, np.uint8, place.end)
-        part = Part(buffer, base, self._log.min_offset, confirmed)
+        part = LogPart(buffer, base, self._log.min_offset, confirmed)
         rows = np.empty((4, len(entries) // ENTRY_SIZE), np.int64)
-        packed, limits = np.frombuffer(entries, np.uint8), Limits(0, 0, count, BYTES)
+        packed, limits = np.frombuffer(entries, np.uint8), ReadLimits(0, 0, count, BYTES)
         found = self._kernel.follow(packed, offset, part, self._wanted, limits, rows)
         if not found.entries == found.rows == found.messages:
             return None

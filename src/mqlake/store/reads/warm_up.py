@@ -12,7 +12,7 @@ from collections.abc import Callable
 import numpy as np
 
 from mqlake.dispatch.kernel import Kernel
-from mqlake.dispatch.queue_read import Limits, Part, Wanted
+from mqlake.dispatch.queue_read import LogPart, ReadLimits, Wanted
 from mqlake.errors import StoreError
 from mqlake.formats.consume_queue import ENTRY, ENTRY_SIZE
 from mqlake.storage.residency import is_in_memory
@@ -64,9 +64,9 @@ class WarmUp:
         if all(is_in_memory(buffer.ctypes.data + at, 1) for at in ends):
             return None
         packed = np.frombuffer(entries, np.uint8)
-        part = Part(buffer, place.segment.base, self._log.min_offset, confirmed)
+        part = LogPart(buffer, place.segment.base, self._log.min_offset, confirmed)
         rows = np.empty((4, len(entries) // ENTRY_SIZE), np.int64)
-        limits = Limits(0, 0, len(entries), _ALL - 1)
+        limits = ReadLimits(0, 0, len(entries), _ALL - 1)
         return lambda: self._kernel.follow(packed, offset, part, self._wanted, limits, rows)
 
     def _entries(self, offset: int, count: int) -> bytes:

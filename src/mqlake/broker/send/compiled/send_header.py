@@ -14,7 +14,7 @@ from mqlake.broker.send.compiled.spans import is_text, text_bytes
 from mqlake.formats import sys_flag
 from mqlake.kernels.jit import inlined
 from mqlake.kernels.memory import load_i32, load_u8, load_u16, load_u32
-from mqlake.protocol.binary_header import START_SIZE
+from mqlake.protocol.binary_fields import START_SIZE
 from mqlake.protocol.command import Serialization
 
 _BINARY = int(Serialization.ROCKETMQ)

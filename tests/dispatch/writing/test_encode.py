@@ -12,7 +12,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from mqlake.dispatch.drafts import FIELDS
-from mqlake.dispatch.encode import (
+from mqlake.dispatch.kernel import Kernel, load
+from mqlake.dispatch.writing.encode import (
     QueueRoute,
     draft_batch,
     draft_messages,
@@ -20,7 +21,6 @@ from mqlake.dispatch.encode import (
     state_crcs,
     write_records,
 )
-from mqlake.dispatch.kernel import Kernel, load
 from mqlake.errors import FormatError
 from mqlake.formats import record, record_crc
 from mqlake.formats.host import encode_host

@@ -1,0 +1,1 @@
+"""Messages to records: many in one call, or one after the other."""
