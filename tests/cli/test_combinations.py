@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from mqlake.cli.combinations import check_combination, named_values
 from mqlake.cli.options import UsageError
+from tests.cli.conftest import Mqlake
 
 OUT = {"--out": "/lake/orders"}
 
@@ -37,6 +40,22 @@ def test_accepted(to: str, options: dict[str, object]) -> None:
             "store",
             {"--columns": "topic"},
             "--columns cannot be combined with --to store; use --to delta, iceberg or parquet",
+        ),
+        *(
+            (
+                "store",
+                {name: True},
+                f"{name} cannot be combined with --to store; use --to delta, iceberg or parquet",
+            )
+            for name in ("--system-topics", "--decompress", "--metrics")
+        ),
+        *(
+            (
+                "delta",
+                {**OUT, name: True, "--metrics": ":9"},
+                f"{name} and --metrics cannot be combined",
+            )
+            for name in ("--check", "--replay")
         ),
         (
             "delta",
@@ -77,3 +96,13 @@ def test_named_values() -> None:
     with pytest.raises(UsageError) as error:
         named_values(["secret"], "--storage-option")
     assert str(error.value) == "--storage-option needs NAME=VALUE"
+
+
+@pytest.mark.parametrize("address", ["9100", ":9100", "h:x", "h:99999"])
+def test_a_wrong_address_of_metrics_is_refused_before_spark_starts(
+    mqlake: Mqlake, tmp_path: Path, address: str
+) -> None:
+    found = mqlake("follow", tmp_path, "--to", "delta", "--out", tmp_path, "--metrics", address)
+    assert (found.code, found.out) == (2, "")
+    assert "--metrics" in found.err
+    assert "Spark" not in found.err

@@ -7,7 +7,7 @@ import pickle
 import pytest
 
 from mqlake.errors import FormatError, JobError, MqlakeError, StoreError
-from mqlake.spark.failure import LONGEST_MESSAGE, Attempt, TaskError, failure
+from mqlake.spark.failure import LONGEST_MESSAGE, Attempt, TaskError, failure, is_lost_worker
 from tests.spark import tasks
 
 PY4J = "An error occurred while calling z:org.apache.spark.api.python.PythonRDD.collectAndServe.\n"
@@ -129,3 +129,23 @@ def test_a_long_message_is_cut() -> None:
     with pytest.raises(TaskError) as raised:
         Attempt(complain)(1)
     assert len(str(raised.value)) == len("ValueError: ") + LONGEST_MESSAGE
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "org.apache.spark.SparkException: Python worker exited unexpectedly (crashed)",
+        "java.net.SocketException: Broken pipe",
+        "ExecutorLostFailure (executor 1 exited caused by one of the running tasks)",
+    ],
+)
+def test_a_lost_worker_is_one_before_and_after_the_error_is_readable(text: str) -> None:
+    lost = PY4J + ABORTED + text + DRIVER_TRACE
+    assert is_lost_worker(lost)
+    assert is_lost_worker(failure("follow", lost))
+
+
+def test_an_error_of_a_task_is_no_lost_worker() -> None:
+    ours = traceback("TaskError: StoreError: Python worker exited unexpectedly")
+    assert not is_lost_worker(ours)
+    assert not is_lost_worker(failure("follow", ours))

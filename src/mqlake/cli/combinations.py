@@ -17,6 +17,9 @@ _TARGETS = {
     "--subscribe-pattern": _TABLES,
     "--starting-offsets": _TABLES,
     "--columns": _TABLES,
+    "--system-topics": _TABLES,
+    "--decompress": _TABLES,
+    "--metrics": _TABLES,
     "--decode": _TABLES,
     "--upsert-by": _TABLES,
     "--table-per-topic": _VERSIONED,
@@ -43,6 +46,8 @@ _EXCLUSIVE = (
     ("--replay", "--replica-of"),
     ("--replay", "--replica-of-cluster"),
     ("--replica-of", "--replica-of-cluster"),
+    ("--check", "--metrics"),
+    ("--replay", "--metrics"),
     ("--table-per-topic", "--table"),
 )
 

@@ -6,8 +6,6 @@ from collections.abc import Awaitable, Callable, Generator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from mqlake.cli.options import host_and_port
-
 if TYPE_CHECKING:
     from mqlake.metrics.metric import Sample
     from mqlake.spark.follow.metrics import FollowProgress
@@ -15,17 +13,17 @@ if TYPE_CHECKING:
 
 @contextmanager
 def served(
-    address: str | None,
+    address: tuple[str, int] | None,
     stores: Sequence[FollowProgress],
     others: Callable[[], Awaitable[Sequence[Sample]]] | None = None,
 ) -> Generator[None]:
     """Serve the metrics of followed stores while the block runs; nothing without an address.
 
     Args:
+        address: host and port of the pages.
         others: returns the samples of what runs beside them.
 
     Raises:
-        UsageError: the address is not HOST:PORT.
         MqlakeError: a package is not installed, or the address cannot be listened on.
     """
     if address is None:
@@ -35,5 +33,5 @@ def served(
     from mqlake.metrics.page_thread import PageThread
     from mqlake.spark.follow.metrics import ObservedFollower
 
-    with PageThread(ServedPages(*host_and_port(address)), ObservedFollower(stores, others)):
+    with PageThread(ServedPages(*address), ObservedFollower(stores, others)):
         yield

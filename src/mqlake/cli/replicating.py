@@ -80,7 +80,7 @@ def follow_masters(
     spark_master: str | None,
     progress: bool | None,
     *,
-    metrics: str | None,
+    pages: tuple[str, int] | None,
     json: bool,
 ) -> int:
     """Copy masters, and bring the messages of the copies into one table; return the exit code."""
@@ -116,7 +116,7 @@ def follow_masters(
         if options.once:
             copies.wait()
         followed = [FollowProgress(str(query.store), report) for query in queries]
-        stack.enter_context(served(metrics, followed, copies.samples))
+        stack.enter_context(served(pages, followed, copies.samples))
         reports = _follow_all(session, queries, stop, followed)
     copies.check()
     seconds = time.perf_counter() - start
@@ -192,11 +192,10 @@ def _begun(query: FollowOptions, stop: threading.Event) -> FollowOptions | None:
     """
     import msgspec
 
-    from mqlake.query.stores.stores import broker_name
-    from mqlake.store.config.properties_file import PATH
+    from mqlake.storage.local import LocalDirectory
+    from mqlake.store.config.named_broker import named_broker
 
-    while not (query.store / PATH).is_file():
+    while (name := named_broker(LocalDirectory(query.store))) is None:
         if stop.wait(_LOOK):
             return None
-    name = broker_name({"path": str(query.store)})
     return msgspec.structs.replace(query, source={**query.source, "brokerName": name})

@@ -8,11 +8,8 @@ from __future__ import annotations
 from mqlake.errors import StoreError
 from mqlake.replication.settings import ReplicationSettings
 from mqlake.storage.protocol import OwnedDirectory
-from mqlake.storage.read_file import read_file
-from mqlake.store.config.properties_file import PATH, PropertiesFile
-from mqlake.store.settings import parse_properties
-
-_MOST = 1 << 20
+from mqlake.store.config.named_broker import named_broker
+from mqlake.store.config.properties_file import PropertiesFile
 
 
 def note_origin(directory: OwnedDirectory, name: str) -> None:
@@ -21,8 +18,7 @@ def note_origin(directory: OwnedDirectory, name: str) -> None:
     Raises:
         StoreError: it is another broker's, or the disk refused it.
     """
-    text = (read_file(directory, PATH, _MOST) or b"").decode("utf-8", "replace")
-    known = parse_properties(text).get("brokerName", "").strip()
+    known = named_broker(directory)
     if known == name:
         return
     if known:

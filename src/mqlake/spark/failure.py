@@ -58,6 +58,10 @@ LOST_WORKER = re.compile(
 """What Spark says if a process of Python, or an executor, was lost."""
 
 
+class LostWorkerError(errors.JobError):
+    """A process of Python, or an executor, was lost; trying again may succeed."""
+
+
 class TaskError(Exception):
     """The error of a task: its class name and message on one line."""
 
@@ -96,9 +100,11 @@ def failures(title: str) -> Generator[None]:
 
 
 def is_lost_worker(spark_error: object) -> bool:
-    """Return whether an error of Spark only says that a worker was lost, so that trying again may
-    succeed.
+    """Return whether an error of Spark, or what `failure` made of it, only says that a worker was
+    lost, so that trying again may succeed.
     """
+    if isinstance(spark_error, LostWorkerError):
+        return True
     text = str(spark_error)
     is_ours = FAILURE.search(text) or SOURCE_FAILURE.search(text)
     return not is_ours and LOST_WORKER.search(text) is not None
@@ -117,7 +123,8 @@ def failure(title: str, spark_error: object) -> errors.MqlakeError:
         if isinstance(ours, type) and issubclass(ours, errors.MqlakeError):
             return ours(message)
         return errors.JobError(f"{title}: {name}: {message}" if message else f"{title}: {name}")
-    return errors.JobError(f"{title}: {reason(text)}")
+    kind = LostWorkerError if is_lost_worker(spark_error) else errors.JobError
+    return kind(f"{title}: {reason(text)}")
 
 
 def reason(text: str) -> str:

@@ -14,12 +14,12 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from mqlake.broker.metrics.reference import metrics_of
 from mqlake.cli.follow_metrics import served
-from mqlake.cli.options import UsageError
 from mqlake.lake.options import Format
 from mqlake.spark.classic import ClassicSession
 from mqlake.spark.follow import metrics
 from mqlake.spark.follow.job import follow
-from mqlake.spark.follow.metrics import FollowProgress
+from mqlake.spark.follow.metrics import LAG, POSITION, FollowProgress
+from mqlake.spark.follow.query import FIRST_BATCH, TITLE
 from mqlake.store import BlockingMessageStore, Message
 from tests.broker.running import next_port
 from tests.spark.follow.test_follow import options
@@ -35,7 +35,7 @@ def test_what_is_written_is_counted(session: ClassicSession, tmp_path: Path) -> 
     seen: list[tuple[int, int]] = []
     followed = FollowProgress("here", lambda _title, done, total: seen.append((done, total)))
     port = next_port()
-    with served(f"127.0.0.1:{port}", [followed]):
+    with served(("127.0.0.1", port), [followed]):
         given = options(tmp_path / "store", Format.DELTA, tmp_path / "table")
         follow(session, given, None, followed.report, totals=followed.totals)
         with urlopen(f"http://127.0.0.1:{port}/metrics", timeout=200) as answer:
@@ -52,7 +52,12 @@ def test_what_is_written_is_counted(session: ClassicSession, tmp_path: Path) -> 
     assert not [each for each in threading.enumerate() if each.name == "metrics"]
 
 
-@pytest.mark.parametrize("address", ["9100", ":9100", "h:x", "h:99999"])
-def test_a_wrong_address_is_refused(address: str) -> None:
-    with pytest.raises(UsageError, match="--metrics"), served(address, []):
-        pass
+def test_the_progress_of_the_first_batch_is_no_position() -> None:
+    seen: list[str] = []
+    followed = FollowProgress("here", lambda title, _done, _total: seen.append(title))
+    followed.report(FIRST_BATCH, 1, 1)
+    assert not [each for each in followed.samples() if each.metric in (POSITION, LAG)]
+    followed.report(TITLE, 100, 300)
+    found = {each.metric: each.value for each in followed.samples()}
+    assert (found[POSITION], found[LAG]) == (100, 200)
+    assert seen == [FIRST_BATCH, TITLE]

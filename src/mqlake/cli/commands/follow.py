@@ -132,8 +132,10 @@ def follow(
             "--no-ha-tls": not copied.ha_tls,
             "--keep-hours": copied.keep_hours,
             "--keep-bytes": copied.keep_bytes,
+            "--metrics": run.metrics,
         },
     )
+    pages = None if run.metrics is None else shared.host_and_port(run.metrics)
     masters = copied.masters()
     settings = _storage_settings(files.storage_option, place.out)
 
@@ -154,11 +156,11 @@ def follow(
     options = _follow_options(to, query, target, url, settings, files=files, pace=pace)
     if masters:
         return follow_masters(
-            options, masters, run.master, run.progress, metrics=run.metrics, json=run.json
+            options, masters, run.master, run.progress, pages=pages, json=run.json
         )
     if check or replay:
         return beside(options, run.master, is_check=check, json=run.json)
-    return _follow(options, store, target, run)
+    return _follow(options, store, target, run, pages)
 
 
 def _follow_options(
@@ -207,7 +209,13 @@ def _dispatch(query: StoreQuery, store: Path, target: Path, run: RunOptions) -> 
     return _run(work, store, target, run)
 
 
-def _follow(options: FollowOptions, store: Path, target: Path, run: RunOptions) -> int:
+def _follow(
+    options: FollowOptions,
+    store: Path,
+    target: Path,
+    run: RunOptions,
+    pages: tuple[str, int] | None,
+) -> int:
     """Write messages to the table."""
 
     def work(session: Session, stop: Event, report: Report | None) -> FollowReport:
@@ -215,7 +223,7 @@ def _follow(options: FollowOptions, store: Path, target: Path, run: RunOptions) 
         from mqlake.spark.follow.metrics import FollowProgress
 
         followed = FollowProgress(str(store), report)
-        with served(run.metrics, [followed]):
+        with served(pages, [followed]):
             return follow_store(session, options, stop, followed.report, totals=followed.totals)
 
     return _run(work, store, target, run)

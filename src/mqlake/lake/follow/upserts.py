@@ -32,7 +32,7 @@ from mqlake.query.reading.parsing import nearest
 
 compute: Any = importlib.import_module("pyarrow.compute")  # Its functions are created at run time.
 
-NEEDED = ("body", "topic", "physicalOffset")
+NEEDED = ("body", "topic", "physicalOffset", "queueOffset")
 """Columns of a message that decide what happens to its key."""
 
 _LOCAL = LakeFiles()

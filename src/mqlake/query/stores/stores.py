@@ -14,10 +14,8 @@ from mqlake.query.reading.queue_json import BrokerNumbers, BrokerQueue
 from mqlake.query.store.options import StoreReadOptions, location_of, read_options
 from mqlake.query.store.place import open_store
 from mqlake.query.stores.places import find_places, with_one_path
-from mqlake.storage.read_file import read_file
 from mqlake.storage.shown_url import shown_url
-from mqlake.store.config.properties_file import PATH as SETTINGS
-from mqlake.store.settings import parse_properties
+from mqlake.store.config.named_broker import named_broker
 
 _NUMBERS: dict[str, Callable[[str], BrokerNumbers]] = {
     "startingOffsets": queue_json.of_brokers_offsets,
@@ -26,7 +24,6 @@ _NUMBERS: dict[str, Callable[[str], BrokerNumbers]] = {
     "endingOffsetsByTimestamp": queue_json.of_brokers_timestamps,
 }
 _OF_ONE_STORE = ("archive", "brokerName", "startingPosition", "minOffsetsPerTrigger")
-_MOST_SETTINGS = 1 << 20
 _HEAD = 256
 
 
@@ -99,9 +96,7 @@ def broker_name(given: Mapping[str, str]) -> str:
     the name of the parent directory.
     """
     location = location_of(given)
-    settings = read_file(open_location(location), SETTINGS, _MOST_SETTINGS)
-    text = settings.decode("utf-8", "replace") if settings else ""
-    if named := parse_properties(text).get("brokerName", "").strip():
+    if named := named_broker(open_location(location)):
         return named
     parts = [part for part in location.name.split("/") if part]
     if len(parts) > 1 and parts[-1] == "store":

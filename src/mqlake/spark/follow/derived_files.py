@@ -70,8 +70,9 @@ def dispatch(
             batches = _DerivedBatches(derivation)
             source = {
                 "maxOffsetsPerTrigger": str(ENOUGH),
-                "decompress": "false",
                 **query.source,
+                "decompress": "false",
+                "systemTopics": "true",
             }
             query = msgspec.structs.replace(query, columns=COLUMNS, source=source)
             MicroBatchQuery(

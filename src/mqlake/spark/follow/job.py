@@ -26,18 +26,21 @@ from mqlake.query.reading.log import logger
 from mqlake.query.store.asked import missing
 from mqlake.query.store.columns import COLUMNS
 from mqlake.query.store.place import open_store
-from mqlake.query.stores.stores import broker_name
 from mqlake.spark.failure import failures
 from mqlake.spark.follow.body_columns import body_fields, typed
 from mqlake.spark.follow.maintenance import Maintenance
 from mqlake.spark.follow.micro_batch import FollowTotals, MicroBatches
 from mqlake.spark.follow.query import TITLE, MicroBatchQuery, require_classic
 from mqlake.spark.session import Session
-from mqlake.store.config.properties_file import PATH
+from mqlake.storage.local import LocalDirectory
+from mqlake.store.config.named_broker import named_broker
 
 log = logger()
 
 _Arguments = ParamSpec("_Arguments")
+
+_BROKER_NAME = "brokerName"
+"""The option of the source."""
 
 
 class FollowReport(msgspec.Struct, frozen=True, rename="camel"):
@@ -91,7 +94,7 @@ def follow(
     with held(options) as identity:
         waits = options.format is Format.PARQUET
         every = 1 if waits else options.compact_every
-        options = with_topics(with_form(_named(options), identity), identity)
+        options = with_topics(with_form(_named(options, identity), identity), identity)
         identity = _with_begin(options, identity)
         note_query(options, identity)
         query = _query_of(options, identity)
@@ -170,12 +173,19 @@ def _with_begin(options: FollowOptions, identity: CheckpointIdentity) -> Checkpo
     return begin_at(options, identity, begin_of(options))
 
 
-def _named(options: FollowOptions) -> FollowOptions:
-    """Return options with the name of the broker, if the store is a copy that has its settings."""
-    if "brokerName" in options.source or not (options.store / PATH).is_file():
+def _named(options: FollowOptions, identity: CheckpointIdentity) -> FollowOptions:
+    """Return options with the name of the broker, if the store's settings have it.
+
+    A checkpoint keeps what it began with: the column would else change within the table.
+    """
+    if _BROKER_NAME in options.source:
         return options
-    name = broker_name({"path": str(options.store)})
-    return msgspec.structs.replace(options, source={**options.source, "brokerName": name})
+    is_old = identity.begin is not None or (options.checkpoint / "offsets").exists()
+    kept = identity.source.get(_BROKER_NAME)
+    name = kept if is_old else named_broker(LocalDirectory(options.store))
+    if name is None:
+        return options
+    return msgspec.structs.replace(options, source={**options.source, _BROKER_NAME: name})
 
 
 def _tell_missing(query: FollowOptions) -> None:

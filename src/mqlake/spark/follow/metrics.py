@@ -11,6 +11,7 @@ from mqlake.jobs.local import Progress
 from mqlake.metrics.metric import Sample, counter, gauge
 from mqlake.metrics.observed import labels_of
 from mqlake.spark.follow.micro_batch import FollowTotals
+from mqlake.spark.follow.query import TITLE
 
 _LABELS = ("store",)
 
@@ -53,8 +54,12 @@ class FollowProgress:
         self._position: tuple[int, int] | None = None
 
     def report(self, title: str, done: int, total: int) -> None:
-        """Note how far the table is (`Progress`), and show it if that is wanted."""
-        self._position = done, total
+        """Note how far the table is (`Progress`), and show it if that is wanted.
+
+        Other progress, such as that of the first batch, is only shown.
+        """
+        if title == TITLE:
+            self._position = done, total
         if self._shown is not None:
             self._shown(title, done, total)
 

@@ -25,7 +25,9 @@ def newest(rows: DataFrame, column: str) -> DataFrame:
     # Spark splits a shuffle of a streaming query into 200 tasks, however few the rows are.
     tasks = rows.sparkSession.sparkContext.defaultParallelism
     keyed = rows.withColumn(_KEY, _key(rows, column)).repartition(tasks, "topic", _KEY)
-    order = Window.partitionBy("topic", _KEY).orderBy(sql.col("physicalOffset").desc())
+    # The messages of an inner batch are in one record.
+    newest_first = [sql.col(name).desc() for name in ("physicalOffset", "queueOffset")]
+    order = Window.partitionBy("topic", _KEY).orderBy(*newest_first)
     ranked = keyed.withColumn(_NUMBER, sql.row_number().over(order))
     stays = sql.col(_KEY).isNull() | (sql.col(_NUMBER) == 1)
     return ranked.where(stays).drop(_NUMBER)
@@ -45,7 +47,9 @@ def to_write(found: DataFrame) -> DataFrame:
     from pyspark.sql import functions as sql
 
     is_deletion = sql.col(_KEY).isNotNull() & (sql.coalesce(sql.length("body"), sql.lit(0)) == 0)
-    return found.where(~is_deletion).drop(_KEY).sortWithinPartitions("physicalOffset")
+    return (
+        found.where(~is_deletion).drop(_KEY).sortWithinPartitions("physicalOffset", "queueOffset")
+    )
 
 
 def keys_of(found: DataFrame) -> Any:
