@@ -103,8 +103,8 @@ def is_lost_worker(spark_error: object) -> bool:
     """Return whether an error of Spark, or what `failure` made of it, only says that a worker was
     lost, so that trying again may succeed.
     """
-    if isinstance(spark_error, LostWorkerError):
-        return True
+    if isinstance(spark_error, errors.MqlakeError):
+        return isinstance(spark_error, LostWorkerError)
     text = str(spark_error)
     is_ours = FAILURE.search(text) or SOURCE_FAILURE.search(text)
     return not is_ours and LOST_WORKER.search(text) is not None
