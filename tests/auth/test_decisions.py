@@ -113,3 +113,16 @@ def test_resources_as_texts(text: str, resource: Resource | None) -> None:
     assert Resource.parse(text) == resource
     if resource is not None:
         assert Resource.parse(resource.text) == resource
+
+
+def test_names_that_clients_choose_are_not_remembered_without_end() -> None:
+    resource = Resource(Kind.TOPIC, "a", Pattern.PREFIXED)
+    entry = Entry(resource, frozenset((Action.PUB,)), (), Decision.ALLOW)
+    decisions = Decisions(Acl().merged(PolicyType.CUSTOM, [entry]))
+    for number in range(5000):
+        for name in (f"a{number}", f"b{number}"):
+            wanted = Decision.ALLOW if name[0] == "a" else None
+            for _ in range(2):
+                assert decisions.decide(Kind.TOPIC, name, frozenset((Action.PUB,)), None) is wanted
+        assert decisions.decide(Kind.TOPIC, "a1", frozenset((Action.SUB,)), None) is None
+    assert len(decisions._known) <= 1000

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import hmac
+import random
 
 import pytest
 
@@ -72,3 +74,19 @@ def test_credentials_hide_their_key() -> None:
     for pair in (("", "key"), ("me", "")):
         with pytest.raises(ValueError, match="access key and a secret key"):
             Credentials(*pair)
+
+
+def test_any_request_has_the_signature_of_the_standard_library() -> None:
+    rng = random.Random(3)
+    letters = "abcXYZ09_\u00e9\ufffd\U00010000"
+    for _ in range(500):
+        key = "".join(rng.choices(letters, k=rng.choice((1, 9, 63, 64, 65, 200))))
+        fields = {
+            "".join(rng.choices(letters, k=rng.randrange(6))): str(rng.randrange(99))
+            for _ in range(rng.randrange(12))
+        }
+        body = rng.randbytes(rng.choice((0, 1, 70_000)))
+        names = sorted(fields, key=lambda name: name.encode("utf-16-be"))
+        data = "".join(fields[name] for name in names).encode() + body
+        right = base64.b64encode(hmac.digest(key.encode(), data, "sha1")).decode()
+        assert signature(fields, memoryview(body), key, 513) == right

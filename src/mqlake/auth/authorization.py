@@ -76,7 +76,7 @@ class Authorization:
         if user is None:
             raise refused("username cannot be null.")
         decisions = self._accounts.decisions(user.username)
-        source, where = source_of(peer), source_text(peer)
+        source = source_of(peer)
         scope = self._scope
         question = Question(request.fields, request.body, scope.cluster, scope.topic_at)
         rule = scope.rules.get(request.code, UNKNOWN)
@@ -85,14 +85,14 @@ class Authorization:
             for need in part.find(question):
                 found = None if decisions is None else decisions.decide(*need, source)
                 if found is not Decision.ALLOW:
-                    raise _denied(user, need, where, found)
+                    raise _denied(user, need, source_text(peer), found)
                 if is_audited:
                     AUDIT.debug(
                         "[AUTHORIZATION] Subject = %s is Allow Action = %s from sourceIp = %s on"
                         " resource = %s for request = %d.",
                         user.subject,
                         words(need.actions),
-                        where,
+                        source_text(peer),
                         need.text,
                         request.code,
                     )

@@ -15,6 +15,8 @@ from mqlake.auth.policies import Acl, Action, Decision, Entry, Policy
 from mqlake.auth.resource import Kind, Pattern, Resource
 from mqlake.auth.sources import Address, is_within
 
+_MOST: Final = 1000
+"""Decisions of one user that are remembered."""
 _ALL: Final = Resource(Kind.ANY, "", Pattern.ANY)
 
 
@@ -55,10 +57,13 @@ class _Rules:
 class Decisions:
     """Decides by the policies of one user."""
 
-    __slots__ = ("_custom", "_default")
+    __slots__ = ("_custom", "_default", "_depends_on_source", "_known")
 
     def __init__(self, acl: Acl) -> None:
         self._custom, self._default = _Rules(acl.custom), _Rules(acl.default)
+        entries = (*acl.custom.values(), *acl.default.values())
+        self._depends_on_source = any(entry.networks for entry in entries)
+        self._known: dict[tuple[Kind, str, frozenset[Action]], Decision | None] = {}
 
     def decide(
         self, kind: Kind, name: str, actions: frozenset[Action], source: Address | None
@@ -69,6 +74,19 @@ class Decisions:
             actions: of which one is needed.
             source: where the request comes from.
         """
+        if self._depends_on_source:
+            return self._decide(kind, name, actions, source)
+        key = kind, name, actions
+        if key in self._known:
+            return self._known[key]
+        if len(self._known) >= _MOST:  # Clients choose the names.
+            self._known.clear()
+        found = self._known[key] = self._decide(kind, name, actions, source)
+        return found
+
+    def _decide(
+        self, kind: Kind, name: str, actions: frozenset[Action], source: Address | None
+    ) -> Decision | None:
         return self._custom.decide(kind, name, actions, source) or self._default.decide(
             kind, name, actions, source
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 from ipaddress import (
     IPv4Address,
     IPv4Network,
@@ -11,6 +12,9 @@ from ipaddress import (
     ip_address,
     ip_network,
 )
+
+_MOST = 4096
+"""Connections whose addresses are remembered: to read one takes longer than other checks."""
 
 Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
@@ -27,6 +31,7 @@ def network(text: str) -> Network:
     return ip_network(text.strip(), strict=False)
 
 
+@lru_cache(_MOST)
 def source_of(peer: str) -> Address | None:
     """Return the address of a peer "ip:port" or "[ip6]:port"; None if it has none.
 

@@ -11,7 +11,9 @@ from __future__ import annotations
 import hmac
 from base64 import b64encode
 from collections.abc import Mapping
-from typing import Final
+from functools import lru_cache
+from hashlib import sha1
+from typing import Any, Final
 
 import msgspec
 
@@ -26,8 +28,10 @@ _UNSIGNED_FIELD: Final = "_UNIQUE_KEY_QUERY"
 _LAST_UNSIGNED: Final = 399
 """The version of RocketMQ 4.9.3. Clients up to it add that field after they have signed."""
 _LONGEST: Final = 4096
-_JOINED: Final = 1 << 16
-"""Bytes of a body that are copied, because a single call is faster."""
+_KEYS: Final = 1024
+"""Keys whose hashes are remembered."""
+_BLOCK: Final = 64
+"""Bytes of a block of SHA-1."""
 
 
 class Credentials(msgspec.Struct, frozen=True, rename="camel"):
@@ -82,16 +86,32 @@ def signature(fields: Mapping[str, str], body: Body, key: str, version: int) -> 
         key: the password of the user.
         version: that of the client, from the request.
     """
-    names = fields.keys() - {SIGNATURE}
-    if version <= _LAST_UNSIGNED:
-        names -= {_UNSIGNED_FIELD}
-    start = "".join([fields[name] for name in sorted(names, key=_order)])
-    data, secret = start.encode("utf-8", "replace"), key.encode("utf-8", "replace")
-    if len(body) <= _JOINED:
-        return b64encode(hmac.digest(secret, data + bytes(body), "sha1")).decode()
-    long = hmac.new(secret, data, "sha1")
-    long.update(body)
-    return b64encode(long.digest()).decode()
+    left_out = (SIGNATURE, _UNSIGNED_FIELD) if version <= _LAST_UNSIGNED else (SIGNATURE,)
+    names = [name for name in fields if name not in left_out]
+    # Names in ASCII, as all are that RocketMQ knows, have the same order either way.
+    names.sort(key=None if "".join(names).isascii() else _order)
+    start = "".join([fields[name] for name in names])
+    inner, outer = _hashes(key)
+    digest = inner.copy()
+    digest.update(start.encode("utf-8", "replace"))
+    digest.update(body)
+    whole = outer.copy()
+    whole.update(digest.digest())
+    return b64encode(whole.digest()).decode()
+
+
+@lru_cache(_KEYS)
+def _hashes(key: str) -> tuple[Any, Any]:
+    """Return SHA-1 of what HMAC hashes of a key before the data, and before the inner hash.
+
+    To begin with copies of them takes a third of the time of `hmac.digest`.
+    """
+    secret = key.encode("utf-8", "replace")
+    if len(secret) > _BLOCK:
+        secret = sha1(secret).digest()  # noqa: S324 (RocketMQ's)
+    secret = secret.ljust(_BLOCK, b"\0")
+    inner, outer = (bytes(each ^ pad for each in secret) for pad in (0x36, 0x5C))
+    return sha1(inner), sha1(outer)  # noqa: S324
 
 
 def is_signature(claimed: str, right: str) -> bool:
