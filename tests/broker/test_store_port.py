@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import get_origin, get_type_hints
 
-import mqlake.broker
 from mqlake.store import MessageStore, port
 from tests import simulated
+from tests.structure.package import PACKAGE, imported_names, tree
 
-BROKER = Path(mqlake.broker.__file__).parent
+BROKER = PACKAGE / "broker"
 STORE = "mqlake.store"
 VALUES = {
     f"{STORE}.{name}"
@@ -35,26 +35,16 @@ PORT = f"{STORE}.port"
 OPENS_THE_STORE = {("broker.py", STORE, "MessageStore")}
 
 
-def sources() -> Iterator[tuple[str, ast.Module]]:
+def sources() -> Iterator[tuple[str, Path]]:
     for path in sorted(BROKER.rglob("*.py")):
-        yield str(path.relative_to(BROKER)), ast.parse(path.read_text(), str(path))
-
-
-def imports(tree: ast.Module) -> Iterator[tuple[str, str]]:
-    """Yield modules and what is imported of them, "" for the modules themselves."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            yield from ((each.name, "") for each in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, "a relative import"
-            yield from ((node.module or "", each.name) for each in node.names)
+        yield str(path.relative_to(BROKER)), path
 
 
 def test_only_the_port_and_values_are_imported() -> None:
     others = {
         (file, module, name)
-        for file, tree in sources()
-        for module, name in imports(tree)
+        for file, path in sources()
+        for module, name in imported_names(path)
         if module == STORE or module.startswith(f"{STORE}.")
         if module != PORT and (module not in VALUES or not name)
     }
@@ -64,8 +54,8 @@ def test_only_the_port_and_values_are_imported() -> None:
 def test_nothing_reaches_into_the_core() -> None:
     found = {
         (file, node.lineno)
-        for file, tree in sources()
-        for node in ast.walk(tree)
+        for file, path in sources()
+        for node in ast.walk(tree(path))
         if isinstance(node, ast.Attribute) and node.attr in ("core", "_core")
     }
     assert not found
@@ -85,7 +75,7 @@ def test_a_message_store_has_the_parts_that_the_port_names(tmp_path: Path) -> No
 
 
 def test_the_port_names_parts_and_repeats_nothing() -> None:
-    tree = ast.parse(Path(port.__file__).read_text())
-    (store,) = (node for node in tree.body if isinstance(node, ast.ClassDef))
+    module = tree(Path(port.__file__))
+    (store,) = (node for node in module.body if isinstance(node, ast.ClassDef))
     assert all(isinstance(node, ast.AnnAssign) for node in store.body[1:])
-    assert not [node for node in tree.body if isinstance(node, ast.FunctionDef)]
+    assert not [node for node in module.body if isinstance(node, ast.FunctionDef)]

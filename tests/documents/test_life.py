@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import re
 from functools import cache
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import NamedTuple
 import pytest
 
 from tests.documents.pages import ROOT
+from tests.structure.package import imported_names
 
 PAGE = ROOT / "docs" / "life.md"
 SOURCE = ROOT / "src" / "mqlake"
@@ -70,12 +70,8 @@ def _steps(text: str) -> list[Step]:
 def imported(module: Path) -> set[str]:
     """Return the modules that a module imports, as paths below the package."""
     found: set[str] = set()
-    for node in ast.walk(ast.parse(module.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.ImportFrom) and node.module:
-            found.add(node.module)
-            found |= {f"{node.module}.{name.name}" for name in node.names}
-        elif isinstance(node, ast.Import):
-            found |= {name.name for name in node.names}
+    for name, part in imported_names(module):
+        found |= {name, f"{name}.{part}"}
     return {f"{name.replace('.', '/').removeprefix('mqlake/')}.py" for name in found}
 
 

@@ -31,12 +31,18 @@ def place(path: Path) -> str:
     return path.relative_to(PACKAGE).as_posix()
 
 
-def imports(path: Path, known: Mapping[str, Path]) -> Iterator[str]:
-    """Yield the modules of the package that a file imports from, wherever it does so."""
+def imported_names(path: Path) -> Iterator[tuple[str, str]]:
+    """Yield modules, and what a file imports of them; "" for the modules themselves."""
     for node in ast.walk(tree(path)):
-        if isinstance(node, ast.ImportFrom) and node.module:
-            for alias in node.names:
-                whole = f"{node.module}.{alias.name}"
-                yield whole if whole in known else node.module
-        elif isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+        if isinstance(node, ast.Import):
+            yield from ((alias.name, "") for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path} has a relative import"
+            yield from ((node.module or "", alias.name) for alias in node.names)
+
+
+def imports(path: Path, known: Mapping[str, Path]) -> Iterator[str]:
+    """Yield the modules of the package that a file imports from."""
+    for module, name in imported_names(path):
+        whole = f"{module}.{name}"
+        yield whole if whole in known else module

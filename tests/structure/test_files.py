@@ -32,8 +32,6 @@ SHORT = {
     "namesrv/access.py",
     "remoting/complaints.py",
     "replica/origin.py",
-    "store/append/many_ids.py",
-    "store/loop/wait_for_slaves.py",
     "taskiq/border.py",
     "testing/advanced_clock.py",
 }

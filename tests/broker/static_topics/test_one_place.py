@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import ast
-from collections.abc import Iterator
-from pathlib import Path
+from tests.structure.package import PACKAGE, imported_names
 
-import mqlake.broker
-
-BROKER = Path(mqlake.broker.__file__).parent
+BROKER = PACKAGE / "broker"
 TRANSLATE = {
     "answered_offset",
     "logical_offset",
@@ -21,18 +17,11 @@ TRANSLATE = {
 PLACE = {"logic_queues", "state/static_topics.py"}
 
 
-def names(module: Path) -> Iterator[str]:
-    """Yield the names that a module imports from other modules."""
-    for node in ast.walk(ast.parse(module.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.ImportFrom):
-            yield from (each.name for each in node.names)
-
-
 def test_no_family_translates_logic_queues() -> None:
     found = {
         module.relative_to(BROKER).as_posix()
         for module in BROKER.rglob("*.py")
-        if not TRANSLATE.isdisjoint(names(module))
+        if not TRANSLATE.isdisjoint(name for _, name in imported_names(module))
     }
     assert found
     assert {each for each in found if not each.startswith(tuple(PLACE))} == set()

@@ -7,16 +7,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+import msgspec
+
 from mqlake.dispatch.batch import Bytes, Longs
 from mqlake.dispatch.drafts import Drafts
+from mqlake.formats.properties import NAME_VALUE_SEPARATOR, WAIT, decode_properties
 from mqlake.store.append.message import Message, MessageBatch
 from mqlake.store.append.outside_puts import OutsidePuts, Queue
 from mqlake.store.append.put_result import PutError, PutResult
 from mqlake.store.delivery.transactions import Ended
 from mqlake.store.loop.acknowledgements import Acknowledgements
 from mqlake.store.loop.dispatching import Dispatching
-from mqlake.store.loop.wait_for_slaves import waiting_if_asked
 from mqlake.store.owned_store import OwnedStore
+
+_WAITS = f"{WAIT}{NAME_VALUE_SEPARATOR}true".encode()
+_ASKS = f"{WAIT}{NAME_VALUE_SEPARATOR}".encode()
 
 
 class Appends:
@@ -155,3 +160,18 @@ class Appends:
                 for result in results
             ]
         return results
+
+
+def waiting_if_asked(result: PutResult, message: Message | MessageBatch) -> PutResult:
+    """Return a result with whether its message must be on slaves before it is acknowledged."""
+    if (data := message.encoded_properties) is not None:
+        if _WAITS in data or _ASKS not in data:
+            return result
+        asked = decode_properties(data).get(WAIT)
+    elif isinstance(message, Message) and message.properties:
+        asked = message.properties.get(WAIT)
+    else:
+        return result
+    if not asked or asked.lower() == "true":
+        return result
+    return msgspec.structs.replace(result, waits_for_slaves=False)

@@ -8,11 +8,8 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 
-import mqlake.broker
-
-BROKER = Path(mqlake.broker.__file__).parent
+from tests.structure.package import PACKAGE, place, tree
 
 RECORDS = {
     "Frames",
@@ -23,11 +20,10 @@ RECORDS = {
 """Values that one module makes, or receives, and fills or moves on."""
 
 
-def assigned(source: str) -> Iterator[str]:
+def assigned(module: ast.Module) -> Iterator[str]:
     """Yield each assignment of a module to an attribute of an object of another module."""
-    tree = ast.parse(source)
-    own = set(_defined(tree))
-    for function in ast.walk(tree):
+    own = set(_defined(module))
+    for function in ast.walk(module):
         if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
             types = dict(_types(function))
             for target in _targets(function):
@@ -35,9 +31,9 @@ def assigned(source: str) -> Iterator[str]:
                     yield f"{target.lineno}: {ast.unparse(target)}"
 
 
-def _defined(tree: ast.Module) -> Iterator[str]:
+def _defined(module: ast.Module) -> Iterator[str]:
     """Yield the classes and the type variables of a module."""
-    for each in tree.body:
+    for each in module.body:
         if isinstance(each, ast.ClassDef):
             yield each.name
         elif isinstance(each, ast.Assign):
@@ -89,10 +85,10 @@ def _is_other(value: ast.expr, types: Mapping[str, str], own: set[str]) -> bool:
 
 def test_no_object_is_changed_from_outside() -> None:
     found = [
-        f"{module.relative_to(BROKER)}:{line}"
-        for module in sorted(BROKER.rglob("*.py"))
-        if "compiled" not in module.parts  # Their objects are rows of arrays.
-        for line in assigned(module.read_text(encoding="utf-8"))
+        f"{place(path)}:{line}"
+        for path in sorted((PACKAGE / "broker").rglob("*.py"))
+        if "compiled" not in path.parts  # Their objects are rows of arrays.
+        for line in assigned(tree(path))
     ]
     assert found == []
 
@@ -114,7 +110,7 @@ class Own:
         pull: Own = self.pull
         pull.seen = 10
 """
-    assert [line.partition(": ")[2] for line in assigned(source)] == [
+    assert [line.partition(": ")[2] for line in assigned(ast.parse(source))] == [
         "other.value",
         "self.state.group.term",
         "self.queues[0].count",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mqlake.formats.message_id import encode_message_id
-from mqlake.store.append.many_ids import many_message_ids
+from mqlake.store.append.put_result import many_message_ids
 
 
 @pytest.mark.parametrize("host_size", [8, 20])

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TypeGuard
 
 import pytest
 
-SOURCE = Path(__file__).parents[2] / "src" / "mqlake"
+from tests.structure.package import PACKAGE, place, tree
 
-PACKAGES = ("store",)
-"""The packages for which this holds. Add others."""
+PACKAGES = (
+    "arrow", "doctor", "replica", "storage", "store", "table", "testing", "tls", "workqueue",
+)  # fmt: skip
+"""The packages for which this holds; `test_broker_assignments` has the broker. Add others."""
 
 ALLOWED = {
     ("store/append/plain_puts.py", "log.end"),
@@ -25,10 +26,10 @@ ALLOWED = {
 """Puts of one message in one compiled call: a method would add a call to each message."""
 
 
-def declared(tree: ast.Module) -> set[str]:
+def declared(module: ast.Module) -> set[str]:
     """Return the attributes that the classes of a module declare, or set on themselves."""
     found: set[str] = set()
-    for node in ast.walk(tree):
+    for node in ast.walk(module):
         if isinstance(node, ast.ClassDef):
             found |= {
                 each.target.id
@@ -39,10 +40,10 @@ def declared(tree: ast.Module) -> set[str]:
     return found
 
 
-def foreign(tree: ast.Module) -> Iterator[tuple[int, str]]:
+def foreign(module: ast.Module) -> Iterator[tuple[int, str]]:
     """Yield the line and the target of each assignment to an attribute of another class."""
-    own = declared(tree)
-    for node in ast.walk(tree):
+    own = declared(module)
+    for node in ast.walk(module):
         if not _is_set(node) or _is_own(node):
             continue
         if node.attr not in own and not node.attr.startswith("__"):
@@ -77,8 +78,6 @@ def test_an_assignment_to_another_object_is_found(source: str, found: list[str])
 @pytest.mark.parametrize("package", PACKAGES)
 def test_no_object_sets_attributes_of_another_one(package: str) -> None:
     found: set[tuple[str, str]] = set()
-    for path in sorted((SOURCE / package).rglob("*.py")):
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-        name = path.relative_to(SOURCE).as_posix()
-        found |= {(name, target) for _, target in foreign(tree)}
+    for path in sorted((PACKAGE / package).rglob("*.py")):
+        found |= {(place(path), target) for _, target in foreign(tree(path))}
     assert found == {each for each in ALLOWED if each[0].startswith(f"{package}/")}
