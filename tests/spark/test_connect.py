@@ -10,6 +10,7 @@ import pytest
 from mqlake.errors import JobError, StoreError
 from mqlake.jobs.rebuild import rebuild
 from mqlake.spark.dataframe import messages
+from mqlake.spark.reading.pruned import pruned
 from mqlake.spark.session import Session, open_session
 from tests.golden import store
 from tests.spark import tasks
@@ -100,6 +101,18 @@ def test_messages_as_a_dataframe(session: Session) -> None:
     frame = messages(session.spark, golden.path, ["physicalOffset", "msgId"])
     rows = {row.physicalOffset: row.msgId for row in frame.collect()}
     assert rows == {m["physicalOffset"]: m["offsetMsgId"] for m in golden.messages()}
+
+
+def test_the_sources(session: Session) -> None:
+    path = str(store("rmq5-clean").path)
+    frame = session.spark.read.format("rocketmq").option("subscribe", "TopicA").load(path)
+    counted = pruned(
+        session.spark,
+        lambda messages: messages.groupBy("topic").count(),
+        path,
+        options={"subscribe": "TopicA"},
+    )
+    assert [tuple(row) for row in counted.collect()] == [("TopicA", frame.count())]
 
 
 def test_no_server_is_one_line() -> None:
