@@ -40,7 +40,7 @@ SECRET = "hunter2-secret"
         ({"nameServer": "a:1", "path": "/p"}, {"PATH": "/bin"}, ClientAccess()),
     ],
 )
-def test_what_options_describe(
+def test_options_describe_tls_and_credentials(
     given: dict[str, str], environment: dict[str, str], found: ClientAccess
 ) -> None:
     assert access_of(given, environment) == found
@@ -57,7 +57,9 @@ def test_what_options_describe(
         ({}, {"MQLAKE_ACCESS_KEY": "a"}, "secretKey .*MQLAKE_SECRET_KEY"),
     ],
 )
-def test_what_is_refused(given: dict[str, str], environment: dict[str, str], reason: str) -> None:
+def test_invalid_options_are_refused(
+    given: dict[str, str], environment: dict[str, str], reason: str
+) -> None:
     with pytest.raises(MqlakeError, match=reason):
         access_of(given, environment)
 

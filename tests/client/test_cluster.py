@@ -97,7 +97,7 @@ def test_a_name_server_that_says_nothing_is_not_waited_for_long(
     assert timeouts == [3.0, 3.0]
 
 
-def test_nobody_answers() -> None:
+def test_no_name_server_answers() -> None:
     async def run() -> None:
         async with Cluster(f"127.0.0.1:{free_port()}") as cluster:
             with pytest.raises(ConnectionFailedError):

@@ -93,7 +93,7 @@ async def consume_columns(names: str, topic: str, group: str) -> list[int]:
 
 @pytest.mark.parametrize("damage", [cut, unknown])
 @pytest.mark.parametrize("consume", [consume, consume_columns])
-def test_what_lies_behind_damage_is_pulled_again(
+def test_messages_after_a_damaged_one_are_pulled_again(
     running: RunningBroker,
     monkeypatch: pytest.MonkeyPatch,
     damage: Damage,
@@ -109,7 +109,7 @@ def test_what_lies_behind_damage_is_pulled_again(
     assert asyncio.run(main()) == list(range(COUNT)), "each once, and in its order"
 
 
-def test_no_offset_passes_damage_that_stays(
+def test_no_offset_is_committed_past_permanent_damage(
     running: RunningBroker, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     topic, group = "Stays", "stays"

@@ -22,7 +22,7 @@ def test_faults_lose_nothing(seed: int) -> None:
     assert not outcome.duplicates[UNEXPLAINED]
 
 
-def test_a_seed_has_one_plan() -> None:
+def test_a_seed_always_gives_the_same_plan() -> None:
     assert draw(7) == draw(7)
     assert draw(7) != draw(8)
 

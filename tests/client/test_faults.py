@@ -159,7 +159,7 @@ def test_a_cut_off_client_does_not_spin(
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_a_broker_that_answers_nonsense_does_no_lasting_harm(
+def test_a_client_recovers_from_a_broker_that_sends_invalid_answers(
     seed: int, running: RunningBroker
 ) -> None:
     dice, failures = random.Random(seed), list[dict[str, object]]()

@@ -137,7 +137,7 @@ def test_a_cancelled_hand_back_is_not_forgotten() -> None:
     with_rig(work, PLAIN)
 
 
-def test_a_message_on_its_way_back_when_its_queue_is_restarted() -> None:
+def test_a_message_that_was_sent_back_while_its_queue_restarted_is_not_committed() -> None:
     async def work(rig: Rig) -> None:
         rig.add(0, 1)
         message = await rig.take()
@@ -151,7 +151,7 @@ def test_a_message_on_its_way_back_when_its_queue_is_restarted() -> None:
     with_rig(work, PLAIN)
 
 
-def test_in_order_a_message_is_dead_after_its_retries() -> None:
+def test_an_ordered_message_becomes_a_dead_letter_after_its_retries() -> None:
     async def work(rig: Rig) -> None:
         rig.takes_back.set()
         rig.add(0, 1)
@@ -167,7 +167,7 @@ def test_in_order_a_message_is_dead_after_its_retries() -> None:
     with_rig(work, IN_ORDER)
 
 
-def test_broadcast_in_order_is_retried_in_its_place() -> None:
+def test_an_ordered_broadcast_message_is_retried_before_the_next_one() -> None:
     async def work(rig: Rig) -> None:
         rig.add(0)
         assert await rig.finishing.retry_later(await rig.take(), 0)
@@ -220,7 +220,7 @@ def test_a_worker_that_is_cancelled_gives_its_message_back() -> None:
     with_rig(work, PLAIN)
 
 
-def test_what_is_no_exception_ends_all_workers_at_once() -> None:
+def test_a_base_exception_of_a_handler_ends_all_workers_at_once() -> None:
     class Stop(BaseException):
         pass
 
@@ -237,7 +237,7 @@ def test_what_is_no_exception_ends_all_workers_at_once() -> None:
     with_rig(work, PLAIN)
 
 
-def test_a_seek_waits_for_handlers_and_for_nobody_else() -> None:
+def test_a_seek_waits_for_handlers_only() -> None:
     async def work(rig: Rig) -> None:
         rig.add(0, 1)
         received = await rig.take()  # by `receive`: nobody has to finish it after a seek

@@ -11,13 +11,13 @@ from tests.client.hostile_broker.case import Outcome, command, run
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_nonsense_does_no_lasting_harm(seed: int) -> None:
+def test_a_client_recovers_from_invalid_answers(seed: int) -> None:
     outcome = run(seed)
     assert not outcome.violations, f"run it again: {command(seed)}"
     assert outcome.mutated >= 1000
 
 
-def test_a_seed_is_one_case() -> None:
+def test_a_seed_always_gives_the_same_case() -> None:
     first, second = run(99, 100), run(99, 100)
     assert (first.mutated, first.calls) == (second.mutated, second.calls)
 

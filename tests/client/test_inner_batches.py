@@ -77,7 +77,7 @@ async def send(running: RunningBroker, topic: str) -> None:
     await wait_for_dispatch(running.address, topic, {0: COUNT * SIZE})
 
 
-def test_a_group_gets_each_message_once_and_goes_on(running: RunningBroker) -> None:
+def test_a_group_receives_each_message_of_an_inner_batch_once(running: RunningBroker) -> None:
     async def collect(count: int) -> list[tuple[int, bytes, int, str | None]]:
         found: list[tuple[int, bytes, int, str | None]] = []
         async with Consumer(running.name_server, "each", "Each", settings=FIRST) as consumer:

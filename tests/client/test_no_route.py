@@ -82,7 +82,7 @@ def test_a_name_server_that_does_not_know_the_topic_is_told_from_one_that_is_sil
         )
 
 
-def test_a_message_id_of_a_broker_that_has_moved(
+def test_a_message_id_of_a_closed_broker_names_the_unique_key_as_the_way_to_ask(
     closed: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     host, port = closed.split(":")

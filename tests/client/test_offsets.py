@@ -47,7 +47,7 @@ def test_a_late_pull_does_not_take_an_offset_back() -> None:
     assert (settled(broker), broker.commits) == (10, 2)
 
 
-def test_somebody_else_who_commits_ends_it(caplog: pytest.LogCaptureFixture) -> None:
+def test_another_members_commit_ends_a_retried_commit(caplog: pytest.LogCaptureFixture) -> None:
     broker = Broker([4] * 100)
     assert (settled(broker), broker.commits) == (4, 3)
     assert "the broker keeps offset 4 instead of 10" in caplog.text

@@ -104,7 +104,7 @@ def test_a_broker_passes_on_what_operators_ask(running: RunningBroker) -> None:
     asyncio.run(run())
 
 
-def test_who_iterates_has_no_handler(running: RunningBroker) -> None:
+def test_a_consumer_that_is_iterated_has_no_handler_to_call(running: RunningBroker) -> None:
     names = running.name_server
 
     async def run() -> None:

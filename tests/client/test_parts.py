@@ -63,7 +63,7 @@ def consumed(offset: int, body: bytes = b"x") -> ConsumedMessage:
 
 
 @given(st.binary(max_size=5000), st.sampled_from(("zlib", "lz4", "zstd")))
-def test_bodies_come_back(body: bytes, codec: str) -> None:
+def test_compressed_bodies_are_decompressed(body: bytes, codec: str) -> None:
     packed, flag = compress(body, codec, 3)  # type: ignore[arg-type]
     assert decompress(packed, flag) == body
 
@@ -83,7 +83,7 @@ def test_producers_before_compression_types_mean_zlib() -> None:
         (b"", COMPRESSED | 7 << 8),
     ],
 )
-def test_bodies_that_cannot_be_read(body: bytes, flag: int) -> None:
+def test_invalid_compressed_bodies_are_refused(body: bytes, flag: int) -> None:
     with pytest.raises(FormatError):
         decompress(body, flag, longest=1000)
 
@@ -120,7 +120,7 @@ def test_a_broker_that_answers_with_other_offsets_moves_nothing_back() -> None:
     assert held.committed_offset == 9
 
 
-def test_a_queue_in_order_waits_for_what_is_out() -> None:
+def test_an_ordered_queue_waits_for_its_unfinished_messages() -> None:
     now = 0.0
     held = QueueMessages(QUEUE, lambda: now, in_order=True)
     assert not held.is_locked
@@ -231,7 +231,7 @@ def test_local_offsets_are_in_the_file_that_java_reads(tmp_path: Path) -> None:
     simulated.run(run())
 
 
-def test_a_subscription() -> None:
+def test_a_subscription_selects_tags_or_a_sql_filter() -> None:
     tags = SelectedTopic("t", " a ||b|| ", 1)
     assert tags.data(9).code_set == sorted((hash_code("a"), hash_code("b")))
     assert (tags.data(9).sub_version, tags.data(9).sub_string) == (9, "a ||b||")
@@ -260,7 +260,7 @@ def test_queues_of_brokers_without_a_master_are_read_only() -> None:
     assert [queue.broker_name for queue in found.read_queues] == ["a", "a", "b", "slave"]
 
 
-def test_another_try_goes_to_another_broker() -> None:
+def test_a_retried_send_goes_to_another_broker() -> None:
     now = 0.0
     choice = QueueChoice(lambda: now, avoids_slow_brokers=False)
     both = route(a=4, b=4)
@@ -291,7 +291,7 @@ def test_a_sharding_key_has_javas_queue() -> None:
     assert by_sharding_key(queues, "abc").queue_id == 96354 % 7
 
 
-def test_messages_of_a_batch_have_the_keys_that_are_told() -> None:
+def test_messages_of_a_batch_have_the_unique_keys_of_its_result() -> None:
     messages = [
         Message(topic="t", body=b"0"),
         Message(topic="t", body=b"1", tags="red"),
@@ -339,7 +339,7 @@ def test_keys_of_batches_differ_also_if_others_are_made_in_between() -> None:
     assert len(set(seen)) == len(seen)
 
 
-def test_what_is_delayed_by_a_property_is_in_no_batch() -> None:
+def test_a_message_that_a_property_delays_is_not_batched() -> None:
     outgoings = Outgoings(KEYS, lambda: 0, None, 1000)
     late = Message(topic="t", body=b"late", properties={"DELAY": "2"})
     assert late.is_delayed
@@ -356,7 +356,7 @@ def test_what_is_delayed_by_a_property_is_in_no_batch() -> None:
         Message(topic="t", body=b"first", properties={"_SYS_MSG_PRIORITY_": "0"}),
     ],
 )
-def test_a_message_with_a_priority_is_in_no_batch(message: Message) -> None:
+def test_a_message_with_a_priority_is_not_batched(message: Message) -> None:
     outgoings = Outgoings(KEYS, lambda: 0, None, 1000)
     ((_, sent), (_, again)) = outgoings.groups([message, message], 1000)
     assert (sent.is_batch, again.is_batch) == (False, False)
@@ -366,7 +366,7 @@ def test_a_message_with_a_priority_is_in_no_batch(message: Message) -> None:
 
 
 @pytest.mark.parametrize("priority", [-1, 2**31])
-def test_a_priority_that_no_message_can_have(priority: int) -> None:
+def test_an_invalid_priority_is_refused(priority: int) -> None:
     with pytest.raises(FormatError, match=f"priority {priority} is not between 0 and 2147483647"):
         Message(topic="t", body=b"", priority=priority).all_properties()
 
@@ -380,7 +380,7 @@ def test_a_received_message_has_its_priority() -> None:
     assert (again.priority, again.properties) == (7, {})
 
 
-def test_messages_that_cannot_share_a_batch_do_not() -> None:
+def test_messages_of_different_kinds_do_not_share_a_batch() -> None:
     outgoings = Outgoings(KEYS, lambda: 0, None, 1000)
     messages = [Message(topic="t", body=bytes(100)) for _ in range(5)]
     messages.insert(2, Message(topic="t", body=b"late", delay=5))
@@ -406,7 +406,7 @@ def test_messages_that_cannot_share_a_batch_do_not() -> None:
         Message(topic="", body=b""),
     ],
 )
-def test_messages_that_cannot_be_sent(message: Message) -> None:
+def test_invalid_messages_are_refused(message: Message) -> None:
     with pytest.raises(FormatError):
         Outgoings(KEYS, lambda: 0, None, 1000).single(message)
 
@@ -479,12 +479,12 @@ def test_a_consumed_message_is_sent_anew_without_what_rocketmq_added() -> None:
 
 
 @pytest.mark.parametrize("line", [b"", b"[]", b'{"body":1}', b'{"bodyBase64":"?"}', b"\xff"])
-def test_lines_that_are_no_message(line: bytes) -> None:
+def test_invalid_lines_of_json_are_refused(line: bytes) -> None:
     with pytest.raises(FormatError, match="not a message"):
         message_from_json(line, "t")
 
 
-def test_a_timer_goes_on_after_a_failure() -> None:
+def test_a_timer_continues_after_a_failure() -> None:
     async def run() -> None:
         calls: list[int] = []
 

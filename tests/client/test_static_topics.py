@@ -36,7 +36,7 @@ def info(broker: str, epoch: int, total: int, *queues: int) -> TopicQueueMapping
     )
 
 
-def test_the_newest_mapping_says_who_leads() -> None:
+def test_the_newest_mapping_decides_which_broker_leads_a_queue() -> None:
     brokers = [BrokerData("c", name, {0: f"{name}:1"}) for name in (A, B)]
     mappings = {A: info(A, 1, 2, 0, 1), B: info(B, 2, 3, 1)}
     data = TopicRouteData([], brokers, topic_queue_mapping_by_broker=mappings)
@@ -46,7 +46,7 @@ def test_the_newest_mapping_says_who_leads() -> None:
     assert [route.leaders[queue] for queue in queues] == [A, B, NO_LEADER]
 
 
-def test_more_queues_than_are_believed_are_left_out() -> None:
+def test_a_mapping_with_too_many_queues_is_cut_off() -> None:
     mappings = {A: info(A, 1, 1 << 31, 0)}
     route = TopicRoute(TOPIC, TopicRouteData([], [], topic_queue_mapping_by_broker=mappings))
     assert len(route.read_queues) == 1 << 16

@@ -34,7 +34,7 @@ def turn(hub: Hub, count: int = 1) -> None:
         next(loop)
 
 
-def test_what_came_before_and_from_other_threads_is_delivered(hub: Hub) -> None:
+def test_messages_of_other_threads_and_from_before_the_watch_are_delivered(hub: Hub) -> None:
     arrivals: WatchedQueue[int] = WatchedQueue()
     found: list[int] = []
     arrivals.put(0)
@@ -68,7 +68,7 @@ def test_an_error_leaves_the_others_for_the_next_turn(hub: Hub) -> None:
     arrivals.unwatch(is_own=True)
 
 
-def test_nothing_is_delivered_to_who_has_left(hub: Hub) -> None:
+def test_nothing_is_delivered_after_the_watch_ends(hub: Hub) -> None:
     arrivals: WatchedQueue[int] = WatchedQueue()
     found: list[int] = []
     arrivals.watch(hub, found.append)

@@ -21,7 +21,7 @@ def test_kills_lose_no_task() -> None:
     assert outcome.returned > 30
 
 
-def test_a_seed_has_one_plan() -> None:
+def test_a_seed_always_gives_the_same_plan() -> None:
     assert draw(7, 10, 2) == draw(7, 10, 2)
     assert draw(7, 10, 2) != draw(8, 10, 2)
     assert {kill.kind for kill in draw(7, 100, 2)} == set(KINDS)

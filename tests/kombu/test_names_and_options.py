@@ -65,7 +65,7 @@ def test_names_are_reversible_and_allowed(queue: str, prefix: str) -> None:
         ("\ud800", "not valid Unicode"),
     ],
 )
-def test_names_that_are_refused(queue: str, reason: str) -> None:
+def test_queue_names_that_no_topic_can_have_are_refused(queue: str, reason: str) -> None:
     with pytest.raises(ConfigurationError, match=reason):
         queue_topic(queue)
 
@@ -125,7 +125,9 @@ def test_tls_of_urls(url: str, given: object, found: ClientTls | None) -> None:
         ("rocketmq://u:p@a:1", {"access_key": "u", "secret_key": "p"}, Credentials("u", "p")),
     ],
 )
-def test_users(url: str, options: dict[str, object], found: Credentials | None) -> None:
+def test_user_and_password_of_urls(
+    url: str, options: dict[str, object], found: Credentials | None
+) -> None:
     connection = Connection(url, transport_options=options)
     assert access_of(connection, needs_tls=False).credentials == found
     name_servers(connection)
@@ -149,7 +151,9 @@ def test_users(url: str, options: dict[str, object], found: Credentials | None) 
         ),
     ],
 )
-def test_users_that_are_refused(url: str, options: dict[str, object], reason: str) -> None:
+def test_invalid_credentials_are_refused_without_showing_a_password(
+    url: str, options: dict[str, object], reason: str
+) -> None:
     with pytest.raises(ConfigurationError, match=reason) as raised:
         access_of(Connection(url, transport_options=options), needs_tls=False)
     assert "secret@" not in str(raised.value)
@@ -193,7 +197,7 @@ def test_unknown_names_of_tls_are_refused() -> None:
         ("rocketmq://a:1;b:70000/", "name server 2 is not host:port"),
     ],
 )
-def test_urls_that_are_refused(url: str, reason: str) -> None:
+def test_invalid_urls_are_refused(url: str, reason: str) -> None:
     with pytest.raises(ConfigurationError, match=reason) as raised:
         name_servers(Connection(url))
     assert "secret" not in str(raised.value)
@@ -209,7 +213,7 @@ def test_urls_that_are_refused(url: str, reason: str) -> None:
         ({"topic_prefix": "%RETRY%"}, "topic_prefix"),
     ],
 )
-def test_options_that_are_refused(options: dict[str, object], reason: str) -> None:
+def test_invalid_transport_options_are_refused(options: dict[str, object], reason: str) -> None:
     with pytest.raises(ConfigurationError, match=reason):
         transport_settings(options)
 

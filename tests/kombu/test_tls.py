@@ -34,7 +34,9 @@ def running(authority: Authority) -> Iterator[RunningBroker]:
         yield running
 
 
-def test_messages_arrive(running: RunningBroker, authority: Authority) -> None:
+def test_messages_are_published_and_consumed_over_tls(
+    running: RunningBroker, authority: Authority
+) -> None:
     url, given = f"rocketmqs://{running.name_server}", {"ca_certs": authority.ca}
     with Connection(url, ssl=given, connect_timeout=PATIENCE) as connection:
         queue = connection.SimpleQueue("jobs")
@@ -50,13 +52,15 @@ def test_messages_arrive(running: RunningBroker, authority: Authority) -> None:
         queue.close()
 
 
-def test_without_tls_nothing_is_reached(running: RunningBroker) -> None:
+def test_a_connection_without_tls_to_a_tls_server_fails(running: RunningBroker) -> None:
     connection = Connection(f"rocketmq://{running.name_server}", connect_timeout=PATIENCE)
     with pytest.raises(MqlakeError):
         connection.connect()
 
 
-def test_a_blocking_connection(running: RunningBroker, authority: Authority) -> None:
+def test_a_blocking_connection_serves_several_requests_over_tls(
+    running: RunningBroker, authority: Authority
+) -> None:
     tls = ClientTls(ca=authority.ca)
     with BlockingConnection(running.address, PATIENCE, ClientAccess(tls=tls)) as connection:
         for _ in range(3):
@@ -67,7 +71,9 @@ def test_a_blocking_connection(running: RunningBroker, authority: Authority) -> 
 
 
 @pytest.mark.parametrize("tls", [ClientTls(), ClientTls(verify=Verify.CA)])
-def test_strange_authorities_are_refused(running: RunningBroker, tls: ClientTls) -> None:
+def test_certificates_of_unknown_authorities_are_refused(
+    running: RunningBroker, tls: ClientTls
+) -> None:
     with pytest.raises(ConnectionFailedError, match="certificate verify failed"):
         BlockingConnection(running.address, PATIENCE, ClientAccess(tls=tls))
 
@@ -98,7 +104,7 @@ def closed(authority: Authority) -> Iterator[RunningBroker]:
 
 
 @pytest.mark.parametrize("place", ["url", "options"])
-def test_a_user_of_a_closed_broker(
+def test_a_user_with_grants_publishes_and_consumes(
     closed: RunningBroker,
     authority: Authority,
     place: str,
@@ -135,7 +141,7 @@ def test_a_user_of_a_closed_broker(
     ("user", "reason"),
     [("", "username cannot be null"), ("tasks:wrong-password@", "check signature failed")],
 )
-def test_who_does_not_sign_is_refused(
+def test_unsigned_requests_are_refused(
     closed: RunningBroker, authority: Authority, user: str, reason: str
 ) -> None:
     url = f"rocketmqs://{user}{closed.name_server}"

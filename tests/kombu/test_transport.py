@@ -83,7 +83,7 @@ def test_a_direct_exchange_routes_by_declared_queues(connect: Connect) -> None:
     assert received.bodies == ["a"]
 
 
-def test_requeue(connect: Connect) -> None:
+def test_a_requeued_message_is_delivered_again(connect: Connect) -> None:
     connection = connect()
     received = Received(connection, keep=True)
     publish(connection, "again", "x")
@@ -317,7 +317,7 @@ def test_a_forked_process_connects_by_itself(connect: Connect, tmp_path: Path) -
     assert sorted(received.bodies) == ["child", "inherited", "parent"]
 
 
-def test_no_broker_is_told_in_time() -> None:
+def test_a_closed_port_is_an_error_within_the_connect_timeout() -> None:
     connection = Connection("rocketmq://127.0.0.1:1", connect_timeout=2)
     with pytest.raises(OperationalError, match=r"127\.0\.0\.1:1"):
         connection.ensure_connection(max_retries=1)

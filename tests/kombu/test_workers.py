@@ -56,20 +56,20 @@ def running(broker: RunningBroker, tmp_path_factory: pytest.TempPathFactory) -> 
         yield Running([one, two], notes, app)
 
 
-def test_chains_and_groups(running: Running) -> None:
+def test_chains_and_groups_complete(running: Running) -> None:
     add = lambda *numbers: running.task("add", *numbers)  # noqa: E731
     assert chain(add(1, 2), add(4), add(8), app=running.app)().get(timeout=PATIENCE) == 15
     found = group([add(number, number) for number in range(20)], app=running.app)()
     assert found.get(timeout=PATIENCE) == [2 * number for number in range(20)]
 
 
-def test_retries(running: Running) -> None:
+def test_a_failed_task_is_retried(running: Running) -> None:
     result = running.task("fail_twice").delay()
     assert result.get(timeout=PATIENCE) == 2
     assert len(running.notes.times("run")[result.id]) == 3
 
 
-def test_countdown(running: Running) -> None:
+def test_a_task_with_a_countdown_runs_later(running: Running) -> None:
     begun = time.monotonic()
     assert running.task("add", 1, 1).apply_async(countdown=5).get(timeout=PATIENCE) == 2
     assert time.monotonic() - begun >= 5
@@ -145,7 +145,7 @@ def test_a_shutdown_loses_nothing(
 
 
 @pytest.mark.parametrize("pool", ["threads", "solo"])
-def test_other_pools(broker: RunningBroker, tmp_path: Path, pool: str) -> None:
+def test_tasks_run_in_other_pools(broker: RunningBroker, tmp_path: Path, pool: str) -> None:
     url, notes, log = f"rocketmq://{broker.name_server}/", Notes(tmp_path / "n"), tmp_path / "log"
     options = ("-P", pool, "-c", "3", "-Q", pool, "--without-mingle", "--without-gossip")
     with Celery("client", broker=url, set_as_current=False) as app:

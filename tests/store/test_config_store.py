@@ -100,7 +100,7 @@ def test_a_change_leaves_the_rest_of_rocketmqs_files_as_it_was(golden_config: Pa
     assert after == before
 
 
-def test_the_text_is_fastjsons(golden_config: Path) -> None:
+def test_files_are_written_as_fastjson_writes_them(golden_config: Path) -> None:
     config = open_config(golden_config)
     config.delay_offsets.set(5, 4)
     config.persist()
@@ -112,7 +112,7 @@ def test_the_text_is_fastjsons(golden_config: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["rmq5-clean", "rmq533-clean", "rmq49-clean"])
-def test_what_no_table_knows_stays(tmp_path: Path, name: str) -> None:
+def test_unknown_members_of_files_are_kept(tmp_path: Path, name: str) -> None:
     shutil.copytree(store(name).path / "config", tmp_path / "config")
     path = tmp_path / "config" / "topics.json"
     value: Any = fastjson.loads(path.read_bytes())

@@ -35,7 +35,7 @@ def stores(tmp_path: Path) -> tuple[Path, Path]:
     return source, target
 
 
-def test_it_catches_up_and_follows(stores: tuple[Path, Path]) -> None:
+def test_derivation_catches_up_and_follows_the_log(stores: tuple[Path, Path]) -> None:
     source, target = stores
     before = log_of(target)
     with Derivation.open(LocalOwnedDirectory(target)) as derivation:
@@ -59,7 +59,7 @@ def test_it_catches_up_and_follows(stores: tuple[Path, Path]) -> None:
     assert verify(target, LocalEngine(1)).ok
 
 
-def test_a_failure_is_no_clean_stop(stores: tuple[Path, Path]) -> None:
+def test_a_failure_leaves_the_abort_file(stores: tuple[Path, Path]) -> None:
     _, target = stores
     with (
         pytest.raises(StoreError, match="the log has no record at physical offset"),

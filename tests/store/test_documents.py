@@ -14,7 +14,7 @@ PROGRAMS = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
 
 
 @pytest.mark.parametrize("number", range(len(PROGRAMS)))
-def test_program(number: int, tmp_path: Path) -> None:
+def test_programs_in_pages_run(number: int, tmp_path: Path) -> None:
     program = PROGRAMS[number].replace("/var/lib/mqlake", str(tmp_path / "store"))
     # The disk of a test may be slow.
     program = program.replace('"SYNC_FLUSH"', '"SYNC_FLUSH", "syncFlushTimeout": 60_000')

@@ -51,7 +51,7 @@ def ask_everything(files: dict[str, bytes]) -> None:
 
 @settings(max_examples=150)
 @given(data=st.data())
-def test_mutated_files(data: st.DataObject) -> None:
+def test_mutated_files_are_reported_or_read(data: st.DataObject) -> None:
     files = dict(FILES)
     for _ in range(data.draw(st.integers(1, 4))):
         path = data.draw(st.sampled_from(sorted(files)))

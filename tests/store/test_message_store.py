@@ -202,7 +202,7 @@ def test_a_failed_sync_fails_all_that_wait_and_the_store_stays_readable(
         assert store.get("Topic", 0, 0).records[0].body == b"0"
 
 
-def test_a_sync_that_takes_too_long_is_said(
+def test_a_sync_beyond_the_flush_timeout_is_a_put_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     held = threading.Event()
@@ -370,7 +370,7 @@ def test_a_body_of_async_with_that_fails_still_stops_cleanly(tmp_path: Path) -> 
     assert not (tmp_path / "abort").exists()
 
 
-def test_what_cannot_be_opened_is_said_on_entering(tmp_path: Path) -> None:
+def test_a_store_that_cannot_be_opened_is_an_error_on_entering(tmp_path: Path) -> None:
     async def run() -> None:
         async with MessageStore.open(tmp_path, SMALL), MessageStore.open(tmp_path, SMALL):
             raise AssertionError("two owners")

@@ -126,7 +126,7 @@ def test_no_put_is_acknowledged_after_the_log_was_truncated(tmp_path: Path) -> N
         asyncio.run(run())
 
 
-def test_threads_hear_of_it_too(tmp_path: Path) -> None:
+def test_threads_are_told_that_the_log_was_removed(tmp_path: Path) -> None:
     store = BlockingMessageStore.open(tmp_path, SYNC)
     store.put(Message("Topic", b"before"))
     shutil.rmtree(tmp_path / "commitlog")

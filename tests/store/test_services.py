@@ -49,7 +49,7 @@ def serve(services: Services) -> None:
         job.done()
 
 
-def test_one_that_fails_does_not_stop_the_others(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_service_that_fails_does_not_stop_the_others(caplog: pytest.LogCaptureFixture) -> None:
     clock = ManualClock(0)
     first, second = Counted(), Counted()
     bad = Service(100, first.__call__, "bad")
@@ -66,7 +66,7 @@ def test_one_that_fails_does_not_stop_the_others(caplog: pytest.LogCaptureFixtur
     assert "a damaged record" in record.message
 
 
-def test_one_that_fails_is_put_off_longer_each_time(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_service_that_fails_is_retried_later_each_time(caplog: pytest.LogCaptureFixture) -> None:
     clock = ManualClock(0)
     work = Counted()
     service = Service(10, work.__call__, "bad")
@@ -151,7 +151,7 @@ def test_a_disk_that_refuses_something_else_is_the_services_failure() -> None:
     assert (service.failures, service.failure) == (1, "DiskError: full")
 
 
-def test_one_that_is_always_due_leaves_the_others_their_turn() -> None:
+def test_a_service_that_is_always_due_leaves_the_others_their_turn() -> None:
     clock = ManualClock(0)
     greedy, other = Counted(Waiting()), Counted()
     services = Services(clock, [Service(0, greedy.__call__, "a"), Service(0, other.__call__, "b")])

@@ -128,7 +128,7 @@ def test_a_sync_that_fails_in_a_service_is_final(
 
 
 @pytest.mark.parametrize("cancelled", [False, True])
-def test_a_service_task_that_is_gone_fails_the_store(
+def test_a_store_fails_when_its_service_task_ends(
     tmp_path: Path,
     cancelled: bool,
     monkeypatch: pytest.MonkeyPatch,

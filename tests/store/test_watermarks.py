@@ -44,7 +44,7 @@ def held(monkeypatch: pytest.MonkeyPatch) -> HeldWatermark:
 
 
 @pytest.mark.parametrize("flush", list(FlushDiskType))
-def test_what_is_confirmed_without_replicas(flush: FlushDiskType) -> None:
+def test_confirmed_is_flushed_under_sync_flush_and_written_otherwise(flush: FlushDiskType) -> None:
     settings = StoreSettings(mapped_file_size_commit_log=1 << 16, flush_disk_type=flush)
     store = OwnedStore.open(RecordedDisk(), settings)
     marks, is_sync = store.watermarks, flush is FlushDiskType.SYNC_FLUSH
@@ -110,7 +110,7 @@ def test_no_put_returns_before_it_is_confirmed(tmp_path: Path, held: HeldWaterma
     simulated.run(run())
 
 
-def test_what_is_refused_is_answered_at_once(tmp_path: Path, held: HeldWatermark) -> None:
+def test_a_refused_put_is_answered_at_once(tmp_path: Path, held: HeldWatermark) -> None:
     async def run() -> None:
         async with MessageStore.open(tmp_path, SYNC) as store:
             held.hold(0)
@@ -121,7 +121,9 @@ def test_what_is_refused_is_answered_at_once(tmp_path: Path, held: HeldWatermark
     simulated.run(run())
 
 
-def test_what_is_not_confirmed_in_time_is_late(tmp_path: Path, held: HeldWatermark) -> None:
+def test_a_put_that_is_not_confirmed_in_time_is_a_flush_timeout(
+    tmp_path: Path, held: HeldWatermark
+) -> None:
     async def run() -> None:
         async with MessageStore.open(tmp_path, SYNC | {"syncFlushTimeout": 50}) as store:
             first = store.appends.many([ONE])

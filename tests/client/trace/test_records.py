@@ -16,7 +16,7 @@ from mqlake.client.trace.records import (
 MESSAGE = Traced("orders", "ID", "red", "k1 k2", "10.0.0.1:10911")
 
 
-def test_a_message_that_was_sent() -> None:
+def test_trace_of_a_sent_message() -> None:
     record = sent(
         MESSAGE,
         MessageKind.DELAYED,
@@ -33,7 +33,7 @@ def test_a_message_that_was_sent() -> None:
     assert record.keys == ("ID", "k1", "k2")
 
 
-def test_a_message_without_tags_and_keys() -> None:
+def test_trace_of_a_message_without_tags_and_keys() -> None:
     message = MESSAGE._replace(tags=None, keys="")
     record = sent(
         message,
@@ -52,7 +52,7 @@ def test_a_message_without_tags_and_keys() -> None:
     assert record.keys == ("ID",)
 
 
-def test_a_message_that_was_handled() -> None:
+def test_trace_of_a_consumed_message() -> None:
     properties = {"MSG_REGION": "R", "KEYS": "k1"}
     before = handed_over("ID", properties, "G", "REQUEST", at=5, times=2)
     assert before.text == "SubBefore,5,R,G,REQUEST,ID,2,k1".replace(",", "\x01") + "\x02"
@@ -61,7 +61,7 @@ def test_a_message_that_was_handled() -> None:
     assert after.text == text.replace(",", "\x01") + "\x02"
 
 
-def test_the_end_of_a_transaction() -> None:
+def test_trace_of_the_end_of_a_transaction() -> None:
     record = transaction_ended(MESSAGE, "G", "T", "ROLLBACK_MESSAGE", at=3, is_check=True)
     text = "EndTransaction,3,DefaultRegion,G,orders,ID,red,k1 k2,10.0.0.1:10911,2,T"
     assert record.text == text.replace(",", "\x01") + "\x01ROLLBACK_MESSAGE\x01true\x02"

@@ -79,7 +79,7 @@ def test_long_keys_are_split_over_messages() -> None:
     assert [len(keys.split()) for keys in sent] == [2] * 5
 
 
-def test_what_is_too_much_is_dropped(caplog: pytest.LogCaptureFixture) -> None:
+def test_trace_records_beyond_the_limit_are_dropped(caplog: pytest.LogCaptureFixture) -> None:
     never = asyncio.Event()
 
     async def send(body: bytes, keys: str) -> None:

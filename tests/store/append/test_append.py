@@ -79,7 +79,7 @@ def test_the_record_holds_what_the_message_says(log: Appending) -> None:
     assert (result.count, result.queue_offset, result.store_timestamp) == (1, 0, NOW)
 
 
-def test_what_is_not_said_is_the_stores(log: Appending) -> None:
+def test_born_time_and_host_default_to_those_of_the_store(log: Appending) -> None:
     (result,) = log.put(message(tags="", keys=""))
     found = log.record(result)
     assert (found.born_timestamp, found.born_host) == (NOW, "127.0.0.1:10911")
@@ -125,7 +125,7 @@ def test_half_and_rollback_messages_take_no_queue_offset(log: Appending, kind: i
 @pytest.mark.parametrize(
     ("length", "magic"), [(127, record.V1_MAGIC), (128, record.V2_MAGIC), (255, record.V2_MAGIC)]
 )
-def test_the_border_between_versions(log: Appending, length: int, magic: int) -> None:
+def test_only_topics_over_127_bytes_need_version_2(log: Appending, length: int, magic: int) -> None:
     (result,) = log.put(message(topic="é" * (length // 2) + "e" * (length % 2)))
     data = log.log.read(result.physical_offset, result.size)
     assert int.from_bytes(data[4:8], "big") == magic
@@ -168,7 +168,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("name", BAD)
-def test_what_no_store_takes_is_illegal_and_changes_nothing(log: Appending, name: str) -> None:
+def test_illegal_messages_are_refused_and_change_nothing(log: Appending, name: str) -> None:
     log.put(message())
     before = log.state()
     (result,) = log.put(message(**BAD[name]))
@@ -179,7 +179,7 @@ def test_what_no_store_takes_is_illegal_and_changes_nothing(log: Appending, name
     assert log.put(message())[0].queue_offset == 1
 
 
-def test_what_looks_like_an_inner_batch_is_none(log: Appending) -> None:
+def test_a_message_that_only_resembles_an_inner_batch_is_not_one(log: Appending) -> None:
     (result,) = log.put(message(properties={"X" + INNER_NUM: "3", "a": INNER_NUM}))
     assert result.is_ok
 
@@ -353,7 +353,7 @@ def test_a_disk_that_refuses_changes_nothing(fault: Fault) -> None:
         assert log.put(message())[0].is_ok
 
 
-def test_no_room_in_the_file_that_is_there_is_another_status() -> None:
+def test_a_disk_that_is_full_within_a_file_is_an_unknown_error() -> None:
     disk = FaultyDisk(Fault.FULL_FOR_EVER, at=-1)
     log = Appending(StoreSettings(mapped_file_size_commit_log=8 << 20), disk=disk)
     assert log.put(message())[0].is_ok
@@ -381,7 +381,7 @@ def test_a_long_record_is_the_same_bytes_as_a_short_one_would_be() -> None:
 
 @pytest.mark.parametrize("fault", [Fault.INPUT_OUTPUT, Fault.SHORT_WRITE, Fault.FULL_FOR_EVER])
 @pytest.mark.parametrize("at", range(1, 6))
-def test_a_long_record_that_the_disk_refuses_is_not_there(fault: Fault, at: int) -> None:
+def test_a_long_record_that_the_disk_refuses_is_not_stored(fault: Fault, at: int) -> None:
     """Each of its writes fails; what was written before is no record behind the next one."""
     disk = FaultyDisk(fault, at=-1)
     log = Appending(StoreSettings(mapped_file_size_commit_log=8 << 20), disk)

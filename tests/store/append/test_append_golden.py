@@ -147,7 +147,7 @@ def test_one_by_one_and_batch_by_batch(original: CommitLog, copy: Again) -> None
     assert ",".join(result.message_id for result in results) == ",".join(ids)
 
 
-def test_all_of_a_moment_at_once(original: CommitLog, copy: Again) -> None:
+def test_all_messages_of_one_millisecond_in_a_single_call(original: CommitLog, copy: Again) -> None:
     def moment(found: tuple[Record, bytes]) -> object:
         one = found[0]
         is_batch = "Batch" in one.topic

@@ -104,7 +104,7 @@ def test_store_timestamps_never_go_back_within_a_call() -> None:
     assert len({*times}) > 3
 
 
-def test_what_is_no_message_at_all_is_refused(log: Appending) -> None:
+def test_values_that_are_not_messages_are_refused(log: Appending) -> None:
     results = log.put_many([message(), None, 5, message(topic=["T"])] * 4)  # type: ignore[list-item]
     assert [result.is_ok for result in results] == [True, False, False, False] * 4
 
@@ -114,7 +114,7 @@ def log() -> Appending:
     return small()
 
 
-def test_a_store_that_takes_none_answers_each(log: Appending) -> None:
+def test_a_read_only_store_refuses_each_message(log: Appending) -> None:
     log.appender.shut_down()
     results = log.put_many([message()] * 30)
     assert {result.status for result in results} == {PutStatus.SERVICE_NOT_AVAILABLE}
@@ -242,7 +242,7 @@ BAD: dict[str, Callable[[], MessageBatch]] = {
 
 
 @pytest.mark.parametrize("name", BAD)
-def test_a_batch_that_is_not_right_is_refused_whole(log: Appending, name: str) -> None:
+def test_an_invalid_batch_is_refused_as_a_whole(log: Appending, name: str) -> None:
     log.put(message())
     before = log.state()
     result = log.appender.put_batch(BAD[name]())

@@ -88,7 +88,7 @@ def everything(log: Appending) -> tuple[object, ...]:
 
 
 @pytest.mark.parametrize("crc", [True, False])
-def test_plain_messages_are_the_same_bytes(crc: bool) -> None:
+def test_the_compiled_put_writes_the_same_bytes_as_the_appender(crc: bool) -> None:
     settings = msgspec.structs.replace(SETTINGS, enabled_append_prop_crc=crc)
     log, other = Appending(settings), in_python(settings)
     assert log.put(message()) == other.put(message())  # The first one begins a file.
@@ -115,13 +115,13 @@ def test_other_messages_leave_nothing_and_are_put_or_refused_as_ever(
     assert everything(log) == everything(other)
 
 
-def test_what_is_no_message_is_not_plain() -> None:
+def test_values_that_are_not_messages_are_not_put() -> None:
     log = Appending(SETTINGS)
     log.put(message())
     assert log.appender.plain.put("text") is None  # type: ignore[arg-type]
 
 
-def test_fields_are_put_as_a_message_of_them() -> None:
+def test_put_fields_equals_a_put_of_a_message() -> None:
     log, other = Appending(SETTINGS), in_python()
     assert log.put(message()) == other.put(message())
     (result,) = other.put(Message("T", b"x", "A", "k", queue_id=3))

@@ -34,7 +34,7 @@ def run_of(changes: dict[str, Any]) -> list[Message]:
 
 @pytest.mark.parametrize("crc", [True, False])
 @pytest.mark.parametrize("changes", [*PLAIN, *MORE_PLAIN], ids=str)
-def test_runs_are_the_same_bytes(changes: dict[str, Any], crc: bool) -> None:
+def test_runs_write_the_same_bytes_as_single_puts(changes: dict[str, Any], crc: bool) -> None:
     settings = msgspec.structs.replace(SETTINGS, enabled_append_prop_crc=crc)
     settings = msgspec.structs.replace(settings, mapped_file_size_commit_log=1 << 20)
     log, other = Appending(settings), Appending(settings)

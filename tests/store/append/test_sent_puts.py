@@ -107,7 +107,7 @@ def placed(result: PutResult) -> Placed:
 
 
 @pytest.mark.parametrize("crc", [True, False])
-def test_messages_are_the_same_bytes(crc: bool) -> None:
+def test_messages_of_clients_are_the_same_bytes_as_with_the_appender(crc: bool) -> None:
     settings = msgspec.structs.replace(SETTINGS, enabled_append_prop_crc=crc)
     log, other = Appending(settings), Appending(settings)
     assert put(log, {}) is None  # The first one begins a file.

@@ -131,7 +131,7 @@ def test_what_is_delivered_is_rocketmqs() -> None:
         Message(topic="T", body=b"", delay_level=3, tags="\x02"),
     ],
 )
-def test_what_is_not_put_aside(message: Message) -> None:
+def test_messages_without_a_delay_or_that_are_invalid_stay_as_they_are(message: Message) -> None:
     assert SCHEDULE.apply(message) is message
 
 
@@ -145,7 +145,7 @@ def test_what_is_not_put_aside(message: Message) -> None:
         Message(topic="T", body=b"", encoded_properties=b"DELAY\x0120\x02", queue_id=3, sys_flag=8),
     ],
 )
-def test_what_is_put_aside(message: Message) -> None:
+def test_delayed_messages_are_put_into_the_schedule_topic(message: Message) -> None:
     assert may_be_delayed(message)
     made = SCHEDULE.apply(message)
     assert (made.topic, made.queue_id) == (SCHEDULE_TOPIC, 17)
@@ -327,7 +327,7 @@ def test_what_retention_removed_is_counted(tmp_path: Path) -> None:
     assert live.scheduled.dropped == left
 
 
-def test_it_runs_by_the_clock(live: Delayed) -> None:
+def test_delivery_runs_at_its_interval(live: Delayed) -> None:
     services = Services(live.time, live.scheduled.services())
     live.send("a", 1)
     for _ in range(9):

@@ -124,19 +124,21 @@ def test_waits_in_the_topic_of_timers(timed: Timed) -> None:
         ({"TIMER_DELIVER_MS": 5, "TIMER_DEL_UNIQKEY": "x"}, PutStatus.WHEEL_TIMER_MSG_ILLEGAL),
     ],
 )
-def test_refused(timed: Timed, pairs: dict[str, object], status: PutStatus) -> None:
+def test_invalid_delivery_times_are_refused(
+    timed: Timed, pairs: dict[str, object], status: PutStatus
+) -> None:
     assert timed.send("a", **pairs).status is status
     message = Message("T", b"a", properties={name: str(value) for name, value in pairs.items()})
     results = timed.store.puts.put_many([Message("T", b"1"), message, Message("T", b"2")])
     assert [result.status for result in results] == [PutStatus.PUT_OK, status, PutStatus.PUT_OK]
 
 
-def test_refused_where_timers_are_off(tmp_path: Path) -> None:
+def test_timers_are_refused_if_they_are_disabled(tmp_path: Path) -> None:
     timed = Timed(tmp_path, StoreSettings(timer_wheel_enable=False))
     assert timed.send("a", TIMER_DELAY_MS=5).status is PutStatus.WHEEL_TIMER_NOT_ENABLE
 
 
-def test_at_once_where_the_time_is_over(timed: Timed) -> None:
+def test_a_past_delivery_time_is_delivered_at_once(timed: Timed) -> None:
     timed.send("past", TIMER_DELIVER_MS=NOW - 1)
     timed.send("again", TIMER_DELIVER_MS=NOW + SECOND, TIMER_OUT_MS=NOW)
     assert timed.bodies == ["past", "again"]
@@ -148,7 +150,7 @@ def test_a_delay_level_counts_before_a_time(timed: Timed) -> None:
     assert timed.bodies == ["a"]
 
 
-def test_in_the_order_of_their_times(timed: Timed) -> None:
+def test_delivered_in_the_order_of_their_times(timed: Timed) -> None:
     for number in (5, 3, 9, 1, 3):
         timed.send(str(number), TIMER_DELAY_SEC=number)
     timed.after(20 * SECOND)
@@ -216,7 +218,7 @@ def test_put_again_before_retention_removes_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("form", ["u1", "T+u1"])
-def test_taken_back(timed: Timed, form: str) -> None:
+def test_a_timer_delete_message_cancels_the_delivery(timed: Timed, form: str) -> None:
     when = NOW + 9 * SECOND
     timed.send("a", TIMER_DELIVER_MS=when, **{UNIQ_KEY: "u1"})
     timed.send("b", TIMER_DELIVER_MS=when, **{UNIQ_KEY: "u2"})
@@ -271,7 +273,7 @@ def test_while_it_is_open_rocketmq_would_begin_at_the_first_that_waits(timed: Ti
     assert fields[1:4] == (0, 1, 1)
 
 
-def test_goes_on_where_rocketmq_stopped(timed: Timed) -> None:
+def test_continues_at_the_timer_checkpoint_of_rocketmq(timed: Timed) -> None:
     """RocketMQ says up to which slot it has read, and up to which queue offset it has taken in."""
     for number in (2, 60, 4, 70):
         timed.send(str(number), TIMER_DELAY_SEC=number)
@@ -288,7 +290,7 @@ def test_goes_on_where_rocketmq_stopped(timed: Timed) -> None:
 
 
 @pytest.mark.parametrize("data", [b"", b"x", b"\xff" * 4096, b"\0" * 4096])
-def test_whatever_the_file_says(timed: Timed, data: bytes) -> None:
+def test_damaged_timer_checkpoints_lose_no_message(timed: Timed, data: bytes) -> None:
     timed.send("a", TIMER_DELAY_SEC=20)
     timed.after(2 * SECOND)
     timed.store.close()

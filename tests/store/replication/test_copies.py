@@ -177,7 +177,7 @@ def test_without_a_slave_the_answer_comes_at_once(tmp_path: Path) -> None:
     on_a_store(tmp_path, test)
 
 
-def test_a_slave_that_is_late(tmp_path: Path) -> None:
+def test_a_slave_that_does_not_acknowledge_in_time_is_a_slave_timeout(tmp_path: Path) -> None:
     async def test(store: MessageStore, _: object) -> None:
         store.copies.join(0)
         assert await status(store.put(message())) is PutStatus.FLUSH_SLAVE_TIMEOUT

@@ -18,7 +18,7 @@ from tests.store.replication.test_received_log import SIZE, opened, stream
 A, B, C = Epoch(1, 0), Epoch(2, 500), Epoch(4, 900)
 
 
-def test_they_are_kept() -> None:
+def test_epochs_survive_a_restart() -> None:
     disk = RecordedDisk()
     epochs = Epochs(disk)
     epochs.begin(1, 0, 0)
@@ -33,7 +33,7 @@ def test_they_are_kept() -> None:
     assert Epochs(disk).all == ()
 
 
-def test_an_epoch_in_which_nothing_was_written_goes() -> None:
+def test_an_epoch_without_records_is_removed() -> None:
     epochs = Epochs(RecordedDisk())
     epochs.begin(1, 0, 0)
     epochs.append(B)
@@ -77,7 +77,7 @@ def test_the_first_epoch_begins_with_the_log() -> None:
     assert epochs.all == (Epoch(5, 100),)
 
 
-def test_what_cannot_follow_is_refused() -> None:
+def test_an_epoch_that_does_not_follow_the_last_one_is_refused() -> None:
     epochs = Epochs(RecordedDisk())
     epochs.append(B)
     for wrong in (Epoch(2, 600), Epoch(1, 600), Epoch(3, 400)):
@@ -85,7 +85,7 @@ def test_what_cannot_follow_is_refused() -> None:
             epochs.append(wrong)
 
 
-def test_no_more_than_can_be_read() -> None:
+def test_only_the_newest_epochs_are_kept() -> None:
     disk = RecordedDisk()
     many = [Epoch(number, number) for number in range(MOST_EPOCHS + 5)]
     Epochs(disk).adopt(many, len(many))
@@ -122,7 +122,7 @@ def damage(disk: RecordedDisk, name: str) -> None:
         ((), 0, (A,), 10, None),
     ],
 )
-def test_where_two_logs_part(
+def test_common_end_of_two_logs(
     own: tuple[Epoch, ...],
     own_end: int,
     other: tuple[Epoch, ...],

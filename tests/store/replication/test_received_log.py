@@ -278,7 +278,7 @@ def test_a_log_may_begin_where_the_masters_does() -> None:
 
 
 @pytest.mark.parametrize("size", [SIZE // 2, SIZE * 2])
-def test_files_of_another_size_are_said(size: int) -> None:
+def test_a_master_with_another_file_size_is_refused(size: int) -> None:
     master, slave = filled(), opened("SLAVE", size)
     with pytest.raises(StoreError, match="mappedFileSizeCommitLog"):
         slave.role.receive(stream(master.log))
@@ -297,7 +297,7 @@ GARBAGE = [
 
 
 @pytest.mark.parametrize("data", GARBAGE)
-def test_garbage_is_not_appended(data: bytes) -> None:
+def test_invalid_records_are_not_appended(data: bytes) -> None:
     master, slave = filled(5), opened("SLAVE")
     good = stream(master.log)
     slave.role.receive(good)

@@ -119,7 +119,7 @@ def live(tmp_path: Path) -> Store:
     return Store(tmp_path)
 
 
-def test_four_days(live: Store) -> None:
+def test_expired_files_go_at_the_configured_hour_on_each_of_four_days(live: Store) -> None:
     for _ in range(4):
         live.fill(3)
         live.wait(24 * HOUR, step=60_000)

@@ -110,7 +110,7 @@ def test_what_has_not_been_dispatched_stays() -> None:
     assert gone(plan(log(900, 900, 900, 0), is_due=True, needed=SIZE + 1)) == [(0, Reason.EXPIRED)]
 
 
-def test_a_limit_in_bytes() -> None:
+def test_the_oldest_files_beyond_the_limit_in_bytes_go() -> None:
     files = log(1, 1, 1, 1)
     assert gone(plan(files, max_commit_log_bytes=4 * SIZE)) == []
     assert gone(plan(files, max_commit_log_bytes=2 * SIZE)) == [
@@ -165,7 +165,7 @@ def test_several_hours_a_day() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "24", "4,5", "-1", "four", ";", "٤"])
-def test_hours_that_are_none(text: str) -> None:
+def test_invalid_hours_are_refused(text: str) -> None:
     with pytest.raises(StoreError, match="deleteWhen"):
         is_time(StoreSettings(delete_when=text), NOW)
 
@@ -186,7 +186,7 @@ def test_derived_files_go_with_what_they_point_to() -> None:
     limit=st.integers(0, 14 * SIZE),
     needed=st.integers(0, 12 * SIZE),
 )
-def test_what_always_holds(
+def test_rules_that_hold_for_every_plan(
     ages: list[int], used: int, is_due: bool, limit: int, needed: int
 ) -> None:
     files = log(*ages)
