@@ -24,14 +24,18 @@ from mqlake.dispatch.adjacent import (
 from mqlake.dispatch.batch import Flags, Longs
 from mqlake.errors import FormatError
 from mqlake.formats import java_string, record
-from mqlake.formats.inner_batch import FLAGS, unwrapped
-from mqlake.formats.record import FAULT_REASONS, HEADS, SYS_FLAG_AT, Fault
+from mqlake.formats.inner_batch import FLAGS
+from mqlake.formats.record import FAULT_REASONS, HEADS, MIN_SIZE, SYS_FLAG_AT, Fault
 from mqlake.formats.topic_names import RETRY_PREFIX
 from mqlake.protocol.bodies.message_queue import MessageQueue
 from mqlake.protocol.command import Body
+from mqlake.protocol.messages.inner_batches import messages_of
 from mqlake.protocol.namespace import Namespace
 
 _NONE: Longs = np.empty(0, np.int64)
+
+MOST_BYTES = 64 << 20
+"""Bytes of messages after which no further inner batch of a pull is split."""
 
 
 class RecordRun(ConsumedMessage, eq=False):
@@ -122,10 +126,12 @@ def read_run(
 def find_messages(data: bytes) -> tuple[bytes, Longs, Fault]:
     """Return what `find_records` finds in a pull, with the messages of inner batches as records.
 
-    The first part of the result is the bytes that the positions refer to.
+    The first part of the result is the bytes that the positions refer to. If messages of inner
+    batches exceed `MOST_BYTES`, the bytes end within the next batch, as if it were torn: a later
+    pull begins with it.
     """
     rows, end = find_records(data)
-    if _are_wrapped(rows).any():
+    if are_wrapped(rows).any():
         data = _unwrapped(data, rows)
         rows, end = find_records(data)
     return data, rows, end
@@ -138,7 +144,7 @@ def is_whole(data: bytes, rows: Longs, end: Fault) -> bool:
     return not rows.size or int(rows[AT, -1] + rows[SIZE, -1]) == len(data)
 
 
-def _are_wrapped(rows: Longs) -> Flags:
+def are_wrapped(rows: Longs) -> Flags:
     """Return for each good record whether it is an inner batch that must be split."""
     return (rows[SYS_FLAG] & FLAGS == FLAGS) & (rows[FAULT] == Fault.GOOD)
 
@@ -148,13 +154,17 @@ def _unwrapped(data: bytes, rows: Longs) -> bytes:
 
     An inner batch that cannot be split stays as it is.
     """
-    pieces, done = list[bytes](), 0
-    for start, size in zip(*rows[[AT, SIZE]][:, _are_wrapped(rows)].tolist(), strict=True):
+    pieces, done, size_of_all = list[bytes](), 0, 0
+    for start, size in zip(*rows[[AT, SIZE]][:, are_wrapped(rows)].tolist(), strict=True):
         pieces.append(data[done:start])
+        if size_of_all > MOST_BYTES:
+            return b"".join((*pieces, data[start : start + MIN_SIZE - 1]))
         try:
-            pieces += unwrapped(record.decode(data, start))
+            found = messages_of(record.decode(data, start))
         except FormatError:
-            pieces.append(data[start : start + size])
+            found = [data[start : start + size]]
+        pieces += found
+        size_of_all += sum(map(len, found))
         done = start + size
     return b"".join((*pieces, data[done:]))
 

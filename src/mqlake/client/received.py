@@ -9,7 +9,8 @@ import msgspec
 
 from mqlake.client.message import ReceivedMessage
 from mqlake.errors import FormatError
-from mqlake.formats.inner_batch import FLAGS, is_wrapped, parts
+from mqlake.formats.batch_consume_queue import MOST_MESSAGES
+from mqlake.formats.inner_batch import FLAGS, is_wrapped
 from mqlake.formats.plain_record import Plain, any_at, plain_at
 from mqlake.formats.properties import RETRY_TOPIC, decode_properties
 from mqlake.formats.sys_flag import COMPRESSED
@@ -17,9 +18,13 @@ from mqlake.formats.topic_names import RETRY_PREFIX
 from mqlake.protocol.bodies.message_queue import MessageQueue
 from mqlake.protocol.command import Body
 from mqlake.protocol.messages.body_compression import MAX_BODY, decompress
+from mqlake.protocol.messages.inner_batches import parts
 
 MAX_BODIES = 4 * MAX_BODY
 """The maximum size of all bodies of one answer after decompression, in bytes."""
+
+_MOST_UNWRAPPED = MOST_MESSAGES
+"""Messages of an answer after which no further inner batch is split: empty ones need few bytes."""
 
 M = TypeVar("M", bound=ReceivedMessage)
 
@@ -37,7 +42,8 @@ def decode_run(
 ) -> tuple[list[M], int]:
     """Return the messages of an answer, whose records are consecutive, and where they end.
 
-    The end is the length of the answer, or the position of the first bytes that are not a record.
+    The end is the length of the answer, or the position of the first bytes that are not a record,
+    or of the record that follows very many messages of inner batches.
 
     Args:
         broker_name: the name of the broker that answered.
@@ -74,6 +80,8 @@ def decode_run(
         left -= len(message.body)
         if first is not None and is_wrapped(head[7]) and message.body_fault is None:
             made += _unwrapped(message, first)
+            if len(made) >= _MOST_UNWRAPPED:
+                break
         else:
             made.append(message)
     return made, at

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import NamedTuple
 
 import msgspec
 
 from mqlake.errors import FormatError
 from mqlake.formats import record
+from mqlake.formats.batch_consume_queue import MOST_MESSAGES
 from mqlake.formats.inner_batch import FLAGS, is_wrapped, parts
 from mqlake.formats.properties import UNIQ_KEY, decode_properties
 from mqlake.formats.record import Record
@@ -45,7 +47,8 @@ def inner_message(stored: Stored, unique_key: str | None) -> Stored | None:
     if not is_wrapped(record.sys_flag):
         return stored
     try:
-        for number, (flag, body, encoded) in enumerate(parts(record.body)):
+        found_parts = islice(parts(record.body), MOST_MESSAGES)
+        for number, (flag, body, encoded) in enumerate(found_parts):
             pairs = decode_properties(encoded)
             if unique_key and pairs.get(UNIQ_KEY) == unique_key:
                 found = msgspec.structs.replace(

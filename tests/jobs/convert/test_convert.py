@@ -13,7 +13,9 @@ import pytest
 
 from mqlake.errors import JobError, MqlakeError, StoreError
 from mqlake.formats import sys_flag
+from mqlake.formats.inner_batch import FLAGS
 from mqlake.formats.kafka.record_batch import NewRecord
+from mqlake.formats.message_batch import encode_batch
 from mqlake.jobs.convert import to_kafka as job_to_kafka
 from mqlake.jobs.convert.mapping import PREFIX
 from mqlake.jobs.convert.to_kafka import ConvertQueueJob, convert_queue, convert_to_kafka
@@ -25,11 +27,13 @@ from mqlake.kafka.isolation import Isolation
 from mqlake.kafka.log.log_directory import LogDirectory
 from mqlake.kafka.verify.partition import verify_partition
 from mqlake.kafka.write.owned_log_directory import OwnedLogDirectory
+from mqlake.protocol.messages.body_compression import compress
 from mqlake.storage.local import LocalDirectory
 from mqlake.store import BlockingMessageStore, Message, StoreReader
 from tests import golden_kafka
 from tests.golden import store
 from tests.store import test_inner_batches as batches
+from tests.store.make_store import StoreMaker, write
 from tests.store.record_crcs import without_crc
 
 Queues = dict[tuple[str, int], list[Any]]
@@ -337,6 +341,19 @@ def test_times_that_go_back_do_so_for_nobody_else(tmp_path: Path) -> None:
         (1, 20, 20),
         (1, 25, 25),
         (0, 30, 30),
+    ]
+
+
+def test_messages_of_compressed_inner_batches_are_records(tmp_path: Path) -> None:
+    maker = StoreMaker()
+    body, bits = compress(encode_batch((0, b"body %d" % n, b"") for n in range(3)), "zlib", 5)
+    maker.sys_flag = FLAGS | bits
+    maker.append(body=body, INNER_BASE="0", INNER_NUM="3")
+    write(maker.files(), tmp_path / "store")
+    convert_to_kafka(tmp_path / "store", ENGINE, out=tmp_path / "logs")
+    records = read_logs(tmp_path / "logs")["T", 0]
+    assert [(offset, value) for offset, _, _, value, _ in records] == [
+        (n, b"body %d" % n) for n in range(3)
     ]
 
 

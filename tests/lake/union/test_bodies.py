@@ -49,6 +49,11 @@ def test_bodies_as_stored(tmp_path: Path) -> None:
     assert lake.rows(decompress="false") == batch_rows(lake.store.path, decompress=False)
 
 
+def test_the_log_continues_a_table_of_decompressed_bodies(tmp_path: Path) -> None:
+    lake = lake_of(tmp_path, {"decompress": "true"})
+    assert lake.rows(decompress="false") == batch_rows(lake.store.path)
+
+
 def _noted_without_form(lake: KeptLake) -> KeptLake:
     """Remove the form from the table's notes, which earlier versions did not write."""
     (note,) = (lake.out / "_mqlake" / "followers").glob("*.json")

@@ -8,13 +8,17 @@ from typing import Any
 import pytest
 
 import mqlake
+from mqlake.errors import StoreError
+from mqlake.formats.batch_consume_queue import MOST_MESSAGES
 from mqlake.formats.inner_batch import FLAGS
+from mqlake.formats.message_batch import encode_batch
 from mqlake.formats.sys_flag import COMPRESSED
+from mqlake.protocol.messages.body_compression import compress
 from mqlake.query.reading.conditions import AnyNumber, AnyText, HasKey
 from tests.query.store.growing import Engine
 from tests.query.store.mixed import BATCH, MixedStore
 from tests.query.store.rows import Row, batch_rows, options_of
-from tests.store.make_store import StoreMaker
+from tests.store.make_store import StoreMaker, write
 
 
 @pytest.fixture(params=range(4))
@@ -95,13 +99,33 @@ def test_streams_count_the_messages_of_batches(store: MixedStore) -> None:
 
 
 def test_a_batch_that_cannot_be_split_stays_a_record(tmp_path: Path) -> None:
-    maker = StoreMaker()
+    maker = StoreMaker(segment_size=1 << 20)
     maker.sys_flag = FLAGS
     maker.append(body=b"\0\0\0\xff no batch")
     maker.append(body=b"")
-    for name, data in maker.files().items():
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_bytes(data)
+    write(maker.files(), tmp_path)
     rows = batch_rows(tmp_path)
     assert [row["body"] for row in rows] == [b"\0\0\0\xff no batch", b""]
     assert {row["sysFlag"] for row in rows} == {FLAGS}
+
+
+@pytest.mark.parametrize("excess", [0, 1])
+def test_a_batch_of_too_many_messages_stays_a_record(tmp_path: Path, excess: int) -> None:
+    empty = encode_batch([(0, b"", b"")])
+    body, bits = compress(empty * (MOST_MESSAGES + excess), "zlib", 9)
+    maker = StoreMaker()
+    maker.sys_flag = FLAGS | bits
+    maker.append(body=body)
+    write(maker.files(), tmp_path)
+    rows = batch_rows(tmp_path, columns="physicalOffset,sysFlag")
+    assert len(rows) == (1 if excess else MOST_MESSAGES)
+    assert {row["sysFlag"] & FLAGS for row in rows} == {FLAGS if excess else 0}
+
+
+def test_the_index_lacks_the_keys_in_batches_only(store: MixedStore) -> None:
+    asked = {"keys": store.sent[3]["KEYS"], "accessPath": "index"}
+    with pytest.raises(StoreError, match="topics of type BatchCQ"):
+        batch_rows(store.path, **asked)
+    assert batch_rows(store.path, **asked, subscribePattern="U.*", failOnDataLoss=False) == []
+    stored = batch_rows(store.path, keys="key-none", accessPath="index", decompress=False)
+    assert stored == []

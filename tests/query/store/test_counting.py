@@ -11,8 +11,11 @@ import pytest
 
 from mqlake.query.store import counting
 from mqlake.query.store.place import open_store
+from mqlake.query.store.plan import plan_batch
 from mqlake.query.store.row_filter import RowFilter
 from tests.golden import ROOT, store
+from tests.query.store.mixed import BATCH, MixedStore
+from tests.query.store.rows import options_of, task_rows
 
 PROGRAM = """
 import sys
@@ -22,7 +25,7 @@ from mqlake.query.store.row_filter import RowFilter
 
 with open_store(sys.argv[1]) as store:
     for end in map(int, sys.argv[2:]):
-        found = counting.count(store.log, (0, end), RowFilter(()), 1 << 30)
+        found = counting.count(store.log, (0, end), RowFilter(()), 1 << 30, is_split=True)
         print(found, "numba" in sys.modules)
 """
 
@@ -56,6 +59,32 @@ def test_both_twins_cut_alike(name: str, monkeypatch: pytest.MonkeyPatch) -> Non
         monkeypatch.setenv("MQLAKE_KERNEL", kernels)
         with open_store(str(store(name).path)) as opened:
             stretch = (opened.log.min_offset, opened.snapshot.end.offset)
-            cuts.append(list(counting.cuts(opened.log, stretch, RowFilter(()), 100)))
+            found = counting.cuts(opened.log, stretch, RowFilter(()), 100, is_split=True)
+            cuts.append(list(found))
     assert cuts[0] == cuts[1]
     assert len(cuts[0]) > 3
+
+
+@pytest.mark.parametrize("decompress", [True, False])
+@pytest.mark.parametrize("most", [1, 2, 7, 60])
+def test_each_partition_has_messages_and_no_more_than_asked(
+    tmp_path: Path, most: int, *, decompress: bool
+) -> None:
+    path = MixedStore(tmp_path / "store", 1).path
+    options = options_of(path, maxRecordsPerPartition=most, decompress=decompress)
+    found = [len(list(task_rows(task, options))) for task in plan_batch(options).tasks]
+    # An inner batch is not divided.
+    assert all(0 < rows < most + (BATCH if decompress else 1) for rows in found)
+
+
+def test_stored_records_are_counted_without_codecs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = MixedStore(tmp_path / "store", 1).path
+    monkeypatch.setitem(sys.modules, "cramjam", None)
+    given = {"decompress": False, "maxRecordsPerPartition": 10}
+    with open_store(str(path)) as opened:
+        end = opened.snapshot.end.offset
+        stretch = opened.log.min_offset, end
+        assert counting.count(opened.log, stretch, RowFilter(()), 1000, is_split=False) == 60
+    assert len(plan_batch(options_of(path, **given)).tasks) >= 6

@@ -12,7 +12,6 @@ from collections.abc import Iterator, Sequence
 from itertools import accumulate
 from typing import Any
 
-import msgspec
 import numpy as np
 
 from mqlake.dispatch.adjacent import PADDING, located
@@ -22,11 +21,11 @@ from mqlake.dispatch.reference.describe import find_properties
 from mqlake.dispatch.value_columns import MILLISECONDS, Times
 from mqlake.errors import FormatError
 from mqlake.formats import record
-from mqlake.formats.inner_batch import FLAGS, unwrapped
+from mqlake.formats.inner_batch import FLAGS
 from mqlake.formats.properties import KEYS, TAGS, UNIQ_KEY
-from mqlake.formats.record import Fault, Record
-from mqlake.formats.sys_flag import COMPRESSED
-from mqlake.protocol.messages.body_compression import MissingCodecError, decompress
+from mqlake.formats.record import Fault
+from mqlake.protocol.messages.body_compression import MissingCodecError
+from mqlake.protocol.messages.inner_batches import messages_of
 
 _PROPERTIES = {
     "tags": TAGS.encode(),
@@ -98,7 +97,7 @@ def _messages(batch: Batch, row: int) -> InnerMessages | None:
     at = int(wrapper["physical_offset"]) - batch.base
     data = batch.buffer[at : at + int(wrapper["size"])].tobytes()
     try:
-        found = unwrapped(_plain(record.decode(data)))
+        found = messages_of(record.decode(data))
     except MissingCodecError as error:
         raise FormatError(f"{error}, or set the option decompress to false") from None
     except FormatError:
@@ -117,14 +116,6 @@ def _messages(batch: Batch, row: int) -> InnerMessages | None:
     for message in records:
         _fill_places(message, joined)
     return InnerMessages(np.frombuffer(joined, np.uint8), 0, records, batch.keys[:0], batch.table)
-
-
-def _plain(wrapper: Record) -> Record:
-    """Return an inner batch with its body decompressed."""
-    if not wrapper.sys_flag & COMPRESSED:
-        return wrapper
-    body = decompress(wrapper.body, wrapper.sys_flag)
-    return msgspec.structs.replace(wrapper, body=body, sys_flag=wrapper.sys_flag & ~COMPRESSED)
 
 
 def _fill_places(message: Any, data: bytes) -> None:

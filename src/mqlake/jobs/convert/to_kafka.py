@@ -11,7 +11,7 @@ from mqlake.errors import FormatError
 from mqlake.formats import record
 from mqlake.formats.damage import Damage
 from mqlake.formats.file_name import segment_name
-from mqlake.formats.inner_batch import is_wrapped, unwrapped
+from mqlake.formats.inner_batch import is_wrapped
 from mqlake.formats.kafka import record_batch
 from mqlake.formats.kafka.file_name import partition_name
 from mqlake.formats.record import Record
@@ -25,6 +25,7 @@ from mqlake.jobs.engine import Engine
 from mqlake.jobs.source import StoreSource, open_source
 from mqlake.kafka.write.owned_log_directory import OwnedLogDirectory
 from mqlake.kafka.write.owned_partition import OwnedPartition
+from mqlake.protocol.messages.inner_batches import messages_of
 from mqlake.store.log import segments
 
 BATCH_BYTES = 64 << 10
@@ -144,7 +145,7 @@ def _parts(found: Record) -> list[Record]:
     if not is_wrapped(found.sys_flag):
         return [found]
     try:
-        return [record.decode(data) for data in unwrapped(found)]
+        return [record.decode(data) for data in messages_of(found)]
     except FormatError:
         return [found]
 

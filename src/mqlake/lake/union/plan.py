@@ -94,7 +94,8 @@ def _plan(
             options,
             location=one.location,
             broker_name=one.broker_name,
-            decompress=decompress or (options.decompress and one.is_plain),
+            # The log continues the table: its rows have the table's form.
+            decompress=decompress or one.is_plain,
         )
         tail = LogTail(one.location)
         tail.known = one.start
@@ -145,7 +146,9 @@ def _log_tasks(
     store: OpenStore, end: int, options: StoreReadOptions, selection: Selection
 ) -> list[StoreTask]:
     boundaries = Boundaries(store, end)
-    found = access.choose(store, boundaries, selection, options.access_path)
+    found = access.choose(
+        store, boundaries, selection, options.access_path, is_split=options.decompress
+    )
     selection = (*selection, *living(store))
     return plan_tasks(store, boundaries, options, selection, found.stretches)
 

@@ -10,11 +10,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mqlake.arrow.record_run import find_messages, is_whole
+from mqlake.arrow.record_run import are_wrapped, find_messages, is_whole
 from mqlake.client.consumer.broker_calls import Pulled, PullStatus
 from mqlake.client.errors import ClientError
-from mqlake.dispatch.adjacent import AT, FAULT, PADDING, QUEUE_OFFSET
+from mqlake.dispatch.adjacent import AT, FAULT, PADDING, QUEUE_OFFSET, find_records
 from mqlake.dispatch.batch import Longs
+from mqlake.formats import record
+from mqlake.formats.batch_consume_queue import MOST_QUEUE_OFFSET, inner_batch
 from mqlake.formats.record import FAULT_REASONS, Fault
 from mqlake.query.live.brokers import ALL, Brokers, Mark, name_of
 from mqlake.query.live.local_queue import LocalQueue, find_local_queue
@@ -159,36 +161,42 @@ class Pulls:
 
     def _take_records(self, data: bytes, next_offset: int) -> None:
         first, last = self._next, self._range.end
-        data, rows, end = find_messages(data)
-        is_complete = is_whole(data, rows, end)
-        offsets = rows[QUEUE_OFFSET]
+        if self._task.decompress:
+            data, found, end = find_messages(data)
+        else:
+            found, end = find_records(data)
+        rows, is_complete = found, is_whole(data, found, end)
+        offsets, ends = rows[QUEUE_OFFSET], _ends(data, rows)
         inside = (offsets >= first) & (offsets < last)
         rows = rows if inside.all() else rows[:, inside]
-        if not rows.size and not is_complete:
+        # An inner batch that stays whole may begin before the first offset.
+        reached = min(int(ends.max(initial=first)), last)
+        if reached <= first and not is_complete:
             self._lose(first + 1, f"the record is damaged: {FAULT_REASONS[end]}")
             return
+        if self._task.expression == ALL:
+            self._find_holes(found[QUEUE_OFFSET], ends)
         if rows.size:
-            if self._task.expression == ALL:
-                self._find_holes(rows[QUEUE_OFFSET])
             self._keep(data, rows[AT] if self._are_good(rows) else rows[AT, rows[FAULT] == 0])
         # After bytes that are not a record, the next pull begins with them.
-        reached = int(rows[QUEUE_OFFSET, -1]) + 1 if rows.size else first
         self._next = min(max(reached, next_offset), last) if is_complete else reached
 
-    def _find_holes(self, offsets: Longs) -> None:
-        """Report queue offsets that were skipped."""
-        expected = np.arange(self._next, self._next + len(offsets))
-        if np.array_equal(offsets, expected):
+    def _find_holes(self, offsets: Longs, ends: Longs) -> None:
+        """Report queue offsets that no record has.
+
+        Args:
+            offsets, ends: of each record, the queue offsets of its first message and after its
+                last one.
+        """
+        following = np.concatenate(([self._next], ends[:-1]))
+        if np.array_equal(offsets, following):
             return
-        previous = np.concatenate(([self._next - 1], offsets[:-1]))
-        for before, after in zip(previous.tolist(), offsets.tolist(), strict=True):
-            if after > before + 1:
-                self._losses.lost(
-                    self.queue,
-                    before + 1,
-                    after - before - 1,
-                    "the broker does not return them",
-                )
+        starts = np.minimum(offsets, self._range.end)
+        following = np.maximum.accumulate(following)
+        for before, start in zip(following.tolist(), starts.tolist(), strict=True):
+            if before < start:
+                count = start - before
+                self._losses.lost(self.queue, before, count, "the broker does not return them")
 
     def _are_good(self, rows: Longs) -> bool:
         """Return whether all records are good; report those that are not."""
@@ -215,3 +223,13 @@ class Pulls:
         found = Chunk(b"".join((*self._parts, PADDING)), np.concatenate(self._at))
         self._parts, self._at, self._bytes = [], [], 0
         return found
+
+
+def _ends(data: bytes, rows: Longs) -> Longs:
+    """Return the queue offset after each record, or after the last message of an inner batch."""
+    ends = rows[QUEUE_OFFSET] + 1
+    for row in np.flatnonzero(are_wrapped(rows)).tolist():
+        found = record.decode(data, int(rows[AT, row]))
+        _, count = inner_batch(found.properties, found.queue_offset)
+        ends[row] = min(found.queue_offset + count, MOST_QUEUE_OFFSET)
+    return ends

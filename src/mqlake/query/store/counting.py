@@ -7,6 +7,7 @@ load. Plain Python counts a quiet topic's micro-batches before that.
 from __future__ import annotations
 
 import sys
+from bisect import bisect_right
 from collections.abc import Iterator
 
 from mqlake.dispatch.batch import Batch
@@ -30,32 +31,44 @@ class _WalkedBytes:
     bytes = 0
 
 
-def cuts(log: CommitLog, stretch: Stretch, row_filter: RowFilter, most: int) -> Iterator[int]:
+def cuts(
+    log: CommitLog, stretch: Stretch, row_filter: RowFilter, most: int, *, is_split: bool
+) -> Iterator[int]:
     """Yield where to split a stretch so that each part has at most `most` selected messages.
 
     Bodies are not checked: a damaged message counts, too. Splits are at boundaries within the
-    stretch.
+    stretch, ascending. An inner batch stays in one part, which may then have more messages.
+
+    Args:
+        is_split: whether messages of an inner batch count one by one.
+
+    Raises:
+        FormatError: an inner batch must be decompressed, and the package of its codec is missing.
     """
     room, last = most, stretch[0]
     for piece in in_segments(log, [stretch]):
-        for batch in _batches(log, piece, row_filter.want):
+        for batch in _batches(log, piece, row_filter.want, is_split=is_split):
             records = row_filter.choose(batch).records
             ends: list[int] = (records["physical_offset"] + records["size"]).tolist()
             while len(ends) > room:
-                yield ends[room - 1] if room else last
-                ends, room = ends[room:], most
+                last = ends[room - 1] if room else last
+                yield last
+                # All messages of an inner batch end where it ends.
+                ends, room = ends[bisect_right(ends, last) :], most
             room -= len(ends)
             last = ends[-1] if ends else last
 
 
-def count(log: CommitLog, stretch: Stretch, row_filter: RowFilter, enough: int) -> int:
+def count(
+    log: CommitLog, stretch: Stretch, row_filter: RowFilter, enough: int, *, is_split: bool
+) -> int:
     """Return how many selected messages a stretch has; stop at `enough`.
 
-    Those of an inner batch count one by one.
+    Args and Raises are as for `cuts`.
     """
     found = 0
     for piece in in_segments(log, [stretch]):
-        for batch in _batches(log, piece, row_filter.want):
+        for batch in _batches(log, piece, row_filter.want, is_split=is_split):
             found += len(row_filter.choose(batch).records)
             if found >= enough:
                 return found
@@ -77,10 +90,12 @@ def boundary_by_walk(log: CommitLog, start: int, position: int) -> int | None:
     return None
 
 
-def _batches(log: CommitLog, piece: SegmentStretch, want: Want) -> Iterator[Batch]:
+def _batches(
+    log: CommitLog, piece: SegmentStretch, want: Want, *, is_split: bool
+) -> Iterator[Batch]:
     scan = _scan(log, piece, want, limit=piece.end)
     for batch in scan or ():
-        yield from split(batch)
+        yield from split(batch) if is_split else (batch,)
 
 
 def _scan(

@@ -84,7 +84,9 @@ def plan_batch(
             check_asked(store, options)
         selection = (*subscription(options), *batch_ranges(store, options), *pushed)
         boundaries = Boundaries(store, store.snapshot.end.offset)
-        found = access.choose(store, boundaries, selection, options.access_path)
+        found = access.choose(
+            store, boundaries, selection, options.access_path, is_split=options.decompress
+        )
         selection = (*selection, *living(store))
         tasks = plan_tasks(store, boundaries, options, selection, found.stretches, task_bytes)
         plan = StorePlan(tasks, found)
@@ -136,7 +138,13 @@ def _shares(
 
     shares = stretches.share(found, count, boundary)
     if options.max_records_per_partition is not None:
-        shares = _cut_by_count(store, selection, shares, options.max_records_per_partition)
+        shares = _cut_by_count(
+            store,
+            selection,
+            shares,
+            options.max_records_per_partition,
+            is_split=options.decompress,
+        )
     return shares
 
 
@@ -169,7 +177,12 @@ def _without_holes(store: OpenStore, found: Sequence[Stretch]) -> list[Stretch]:
 
 
 def _cut_by_count(
-    store: OpenStore, selection: Selection, shares: Iterable[list[Stretch]], most: int
+    store: OpenStore,
+    selection: Selection,
+    shares: Iterable[list[Stretch]],
+    most: int,
+    *,
+    is_split: bool,
 ) -> list[list[Stretch]]:
     from mqlake.query.store.counting import cuts
     from mqlake.query.store.row_filter import RowFilter
@@ -178,7 +191,7 @@ def _cut_by_count(
     found: list[list[Stretch]] = []
     for share in shares:
         for start, end in share:
-            for cut in cuts(store.log, (start, end), row_filter, most):
+            for cut in cuts(store.log, (start, end), row_filter, most, is_split=is_split):
                 found.append([(start, cut)])
                 start = cut
             if start < end:

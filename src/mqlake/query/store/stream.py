@@ -135,12 +135,17 @@ class LogStream(Stream[StoreTask]):
         row_filter = RowFilter(self._selection(position))
         least = self._options.min_offsets_per_trigger
         waits = self._target is None and not self._has_waited()
-        if least and waits and counting.count(store.log, (start, end), row_filter, least) < least:
-            return position.physical_offset
+        is_split = self._options.decompress
+        if least and waits:
+            stretch = start, end
+            found = counting.count(store.log, stretch, row_filter, least, is_split=is_split)
+            if found < least:
+                return position.physical_offset
         end = self._within_bytes(store, start, end)
         if most >= MOST:
             return end
-        return next(counting.cuts(store.log, (start, end), row_filter, most), end)
+        cuts = counting.cuts(store.log, (start, end), row_filter, most, is_split=is_split)
+        return next(cuts, end)
 
     def _within_bytes(self, store: OpenStore, start: int, end: int) -> int:
         """Return where `maxBytesPerTrigger` ends the next micro-batch: at a record's start."""

@@ -55,9 +55,17 @@ class AccessPath(msgspec.Struct, frozen=True):
 
 
 def choose(
-    store: OpenStore, boundaries: Boundaries, selection: Selection, asked: str = "auto"
+    store: OpenStore,
+    boundaries: Boundaries,
+    selection: Selection,
+    asked: str = "auto",
+    *,
+    is_split: bool = True,
 ) -> AccessPath:
     """Return the cheapest access to the messages of a selection, or the requested one.
+
+    Args:
+        is_split: whether messages are selected within inner batches, whose keys no index has.
 
     Raises:
         StoreError: the requested access path is not possible.
@@ -70,13 +78,14 @@ def choose(
         ways["scan"] = whole, size(whole)
     if asked in ("auto", "points"):
         _consider(ways, "points", point_path.find(store, boundaries, selection, stretch), 0)
-    if asked in ("auto", "index") and "points" not in ways:
+    has_hidden_keys = is_split and index_path.lacks_keys(store, selection)
+    if asked in ("auto", "index") and "points" not in ways and not has_hidden_keys:
         _consider(ways, "index", index_path.find(store, boundaries, selection, stretch), 0)
     if _asks_queues(boundaries, selection, asked, ways):
         found = queue_path.find(store, boundaries, selection, stretch)
         _consider(ways, "queues", found, queue_path.entries(boundaries) * ENTRY_SIZE)
     if not ways:
-        raise StoreError(_impossible(asked))
+        raise StoreError(_impossible(asked, has_hidden_keys=has_hidden_keys))
     path = min(ways, key=lambda path: ways[path][1] + _SEEK * len(ways[path][0]))
     considered = {path: read for path, (_, read) in ways.items()}
     return AccessPath(path, ways[path][0], ways[path][1], considered, log)
@@ -149,8 +158,15 @@ _NEEDS = {
 }
 
 
-def _impossible(asked: str) -> str:
-    return f"accessPath={asked} is not possible: {_NEEDS[asked]}"
+_HIDDEN_KEYS = (
+    "the index lacks the keys of messages in topics of type BatchCQ: name other topics with "
+    "option subscribe"
+)
+
+
+def _impossible(asked: str, *, has_hidden_keys: bool) -> str:
+    needs = _HIDDEN_KEYS if asked == "index" and has_hidden_keys else _NEEDS[asked]
+    return f"accessPath={asked} is not possible: {needs}"
 
 
 def _amount(count: int) -> str:

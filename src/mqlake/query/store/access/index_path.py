@@ -34,8 +34,6 @@ def find(
         return None
     index = store.snapshot.index
     topics = [topic for topic in topics_of(store) if wants_topic(selection, topic)]
-    if not batch_topics(store.directory).isdisjoint(topics):
-        return None  # The index lacks the keys of messages in inner batches.
     if len(topics) * len(keys) * len(index.files) > _MOST_LOOKUPS:
         return None
     texts = [index_key(topic, key) for topic in topics for key in keys]
@@ -47,6 +45,13 @@ def find(
         for first, last in index.gaps(store.log, *stretch)
     ]
     return join([*found, *gaps])
+
+
+def lacks_keys(store: OpenStore, selection: Selection) -> bool:
+    """Return whether keys are selected that may be those of messages in inner batches."""
+    return key_texts(selection) is not None and any(
+        wants_topic(selection, topic) for topic in batch_topics(store.directory)
+    )
 
 
 def topics_of(store: OpenStore) -> set[str]:
