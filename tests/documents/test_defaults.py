@@ -1,9 +1,14 @@
-"""Tables of settings in pages have names that exist, and their defaults."""
+"""Tables of settings in pages have names that exist, and their defaults.
+
+The cell of a default has one value for all settings of its row, or one for each. Settings that are
+texts have a text in backticks, or nothing, or "none"; one that names another setting has its value.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from enum import Enum
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,6 +29,7 @@ UNITS = {None: 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "s": 1000}
 
 _TABLE = re.compile(r"(?:^\|.*\|\n)+", re.MULTILINE)
 _NAME = re.compile(r"`([\w.]+)`")
+_QUOTED = re.compile(r"`(.*)`")
 _BETWEEN = re.compile(r"[,;] ")
 _VALUE = re.compile(
     r"(?P<flag>true|false)\b|(?P<number>-?\d+(?:,\d{3})*)(?: (?P<unit>KiB|MiB|GiB|s)\b)?"
@@ -54,10 +60,13 @@ def cells(line: str) -> list[str]:
 
 
 def defaults(*kinds: type[Any]) -> dict[str, Any]:
-    """Return the default of each setting, by its name."""
-    return {
-        field.encode_name: field.default for kind in kinds for field in msgspec.structs.fields(kind)
+    """Return the default of each setting, by its name; an enumeration's is its value."""
+    found = {
+        field.encode_name: getattr(made, field.name)
+        for made in (kind() for kind in kinds)
+        for field in msgspec.structs.fields(made)
     }
+    return {name: each.value if isinstance(each, Enum) else each for name, each in found.items()}
 
 
 def fault(row: Row, of: dict[str, Any]) -> str | None:
@@ -66,22 +75,24 @@ def fault(row: Row, of: dict[str, Any]) -> str | None:
     if unknown:
         return f"{unknown} do not exist"
     stated = values(row.default)
-    if len(stated) == 1:
-        stated *= len(row.names)
-    for name, value in zip(row.names, stated, strict=False):
-        real = of[name]
-        if value is not None and isinstance(real, int) and not is_equal(value, real, name):
-            return f"{name}: {value} instead of {real}"
+    if len(row.names) == 1 or len(stated) == 1:
+        stated = stated[:1] * len(row.names)
+    if len(stated) != len(row.names):
+        return f"{len(stated)} values of {len(row.names)} settings"
+    for name, text in zip(row.names, stated, strict=True):
+        if not is_equal(text, of[name], name, of):
+            return f"{name}: {text} instead of {of[name]!r}"
     return None
 
 
-def values(text: str) -> list[bool | int | None]:
-    """Return the values in a cell, in milliseconds and bytes; None for what is no such value."""
-    return [_value(each.strip("`")) for each in _BETWEEN.split(text)]
+def values(text: str) -> list[str]:
+    """Return the values in a cell."""
+    return [each.strip() for each in _BETWEEN.split(text)]
 
 
-def _value(text: str) -> bool | int | None:
-    match = _VALUE.match(text)
+def number(text: str) -> bool | int | None:
+    """Return the value that a text begins with, in milliseconds and bytes; None for others."""
+    match = _VALUE.match(text.strip("`"))
     if match is None:
         return None
     if match["flag"]:
@@ -89,8 +100,21 @@ def _value(text: str) -> bool | int | None:
     return int(match["number"].replace(",", "")) * UNITS[match["unit"]]
 
 
-def is_equal(value: bool | int, real: bool | int, name: str) -> bool:
-    return value == real or ("Seconds" in name and value == real * 1000)
+def is_equal(text: str, real: object, name: str, of: dict[str, Any]) -> bool:
+    """Return whether a text states the default of a setting."""
+    if isinstance(real, int):
+        value = number(text)
+        return value is not None and (value == real or _are_seconds(value, real, name))
+    if text in ("", "none"):
+        return real == ""
+    quoted = _QUOTED.fullmatch(text)
+    if quoted is None:
+        return False
+    return str(real) == quoted[1] or (real == "" and quoted[1] in of)
+
+
+def _are_seconds(value: int, real: int, name: str) -> bool:
+    return "Seconds" in name and value == real * 1000
 
 
 @pytest.mark.parametrize("page", OF_BROKER, ids=lambda page: page.name)
@@ -112,9 +136,7 @@ def check(page: Path, of: dict[str, Any]) -> None:
 def test_rows_are_found() -> None:
     of = defaults(BrokerSettings, ReplicationSettings, StoreSettings)
     for page, least in ((DOCS / "broker.md", 20), (DOCS / "replication.md", 15)):
-        stated = [
-            row for row in rows(page.read_text(encoding="utf-8")) if values(row.default) != [None]
-        ]
+        stated = list(rows(page.read_text(encoding="utf-8")))
         assert len(stated) > least
         assert {name for row in stated for name in row.names} <= set(of)
 
@@ -126,15 +148,23 @@ def test_rows_are_found() -> None:
         (("a", "b"), "16,384; true", None),
         (("a", "c"), "16,384 each", None),
         (("a",), "16", "a: 16 instead of 16384"),
-        (("b",), "false", "b: False instead of True"),
+        (("b",), "false", "b: false instead of True"),
         (("d",), "1", "['d'] do not exist"),
-        (("a",), "", None),
+        (("a",), "", "a:  instead of 16384"),
+        (("a",), "none", "a: none instead of 16384"),
+        (("a",), "16 KiB, of which 1 KiB is kept", None),
         (("s", "e"), "none, 3 s", None),
-        (("s", "e"), "none, 4 s", "e: 4000 instead of 3000"),
+        (("s", "e"), "none, 4 s", "e: 4 s instead of 3000"),
+        (("s", "e", "a"), "none, 3 s", "2 values of 3 settings"),
+        (("a",), "16,384, and", None),
+        (("t",), "`x;y`", None),
+        (("t",), "none", "t: none instead of 'x;y'"),
+        (("t",), "`x`", "t: `x` instead of 'x;y'"),
+        (("t",), "x;y", "t: x;y instead of 'x;y'"),
+        (("s",), "`t`", None),
+        (("s",), "`x`", "s: `x` instead of ''"),
     ],
 )
 def test_what_is_wrong(names: tuple[str, ...], default: str, wrong: str | None) -> None:
-    assert (
-        fault(Row(names, default), {"a": 1 << 14, "b": True, "c": 1 << 14, "e": 3000, "s": ""})
-        == wrong
-    )
+    of = {"a": 1 << 14, "b": True, "c": 1 << 14, "e": 3000, "s": "", "t": "x;y"}
+    assert fault(Row(names, default), of) == wrong

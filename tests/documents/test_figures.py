@@ -138,6 +138,7 @@ TEXTS = {
     "static-topics": (f"the number of stretches ({LOGIC_QUEUES_MAX_STRETCHES:,}) are bounded",),
     "tls": (
         f"A handshake must be complete within {LIMITS.handshake:.0f} seconds.",
+        f"A header must be complete within {LIMITS.handshake:.0f} seconds",
         f"Handshakes are continued for {ms(HANDSHAKES_ROUND)} in each round",
     ),
     "name-server": (

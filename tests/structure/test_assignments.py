@@ -1,7 +1,8 @@
 """No object sets an attribute of another one after its construction.
 
 What an object needs comes through its constructor, and what changes it is a method of its class, so
-that the class alone says in which states it can be. A module may set what its own classes declare.
+that the class alone says in which states it can be. A module may set what its own classes declare,
+except what cannot be set: the fields of named tuples and of frozen classes.
 """
 
 from __future__ import annotations
@@ -20,17 +21,20 @@ PACKAGES = (
 """The packages for which this holds; `test_broker_assignments` has the broker. Add others."""
 
 ALLOWED = {
+    ("store/append/outside_puts.py", "self._log.end"),
     ("store/append/plain_puts.py", "log.end"),
     ("store/append/sent_puts.py", "log.end"),
 }
-"""Puts of one message in one compiled call: a method would add a call to each message."""
+"""Puts of compiled code: a method would add a call to each message, or to each run of sends."""
 
 
 def declared(module: ast.Module) -> set[str]:
-    """Return the attributes that the classes of a module declare, or set on themselves."""
+    """Return the attributes that the classes of a module declare, or set on themselves, and that
+    can be set later.
+    """
     found: set[str] = set()
     for node in ast.walk(module):
-        if isinstance(node, ast.ClassDef):
+        if isinstance(node, ast.ClassDef) and not _is_fixed(node):
             found |= {
                 each.target.id
                 for each in node.body
@@ -48,6 +52,16 @@ def foreign(module: ast.Module) -> Iterator[tuple[int, str]]:
             continue
         if node.attr not in own and not node.attr.startswith("__"):
             yield node.lineno, ast.unparse(node)
+
+
+def _is_fixed(node: ast.ClassDef) -> bool:
+    """Return whether nothing can set the attributes of an object of a class."""
+    bases = {ast.unparse(each) for each in node.bases}
+    options = [*node.keywords]
+    for each in node.decorator_list:
+        options += each.keywords if isinstance(each, ast.Call) else []
+    is_frozen = any(each.arg == "frozen" and ast.unparse(each.value) == "True" for each in options)
+    return is_frozen or "NamedTuple" in bases
 
 
 def _is_set(node: ast.AST) -> TypeGuard[ast.Attribute]:
@@ -68,6 +82,9 @@ def _is_own(node: ast.Attribute) -> bool:
         ("with opened() as other.file: pass", ["other.file"]),
         ("self.one = cls.two = error.__cause__ = None", []),
         ("class A:\n    number: int\ndef f(a):\n    a.number += 1", []),
+        ("class A(NamedTuple):\n    number: int\ndef f(a):\n    a.number += 1", ["a.number"]),
+        ("class A(B, frozen=True):\n    c: int\ndef f(a):\n    a.c = 1", ["a.c"]),
+        ("@dataclass(frozen=True)\nclass A:\n    c: int\ndef f(a):\n    a.c = 1", ["a.c"]),
         ("class A:\n    def __init__(self):\n        self.b = 1\ndef f(a):\n    a.b = 2", []),
     ],
 )

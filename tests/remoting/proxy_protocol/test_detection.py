@@ -147,9 +147,10 @@ def test_tls_follows_the_header(authority: Authority) -> None:
             await client.shake_hands()
             client.tls.write(frame(b"secret"))
             raw.writer.write(client.outgoing.read())
-            await until(lambda: [p.address for p in served.server.peers] == ["192.0.2.7:4000"])
+            answer = await client.command()
+            assert (answer.body, answer.remark) == (b"secret", "192.0.2.7:4000")
             (peer,) = served.server.peers
-            await until(lambda: peer.is_secure)
+            assert peer.is_secure
             await raw.close()
             plain = await Raw.open(served.port)
             plain.writer.write(HEADERS["version 1"] + frame())

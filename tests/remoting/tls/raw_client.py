@@ -11,6 +11,9 @@ from typing import Final
 
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
+from mqlake.protocol.command import Command
+from mqlake.remoting.frame_reader import FrameReader
+from mqlake.remoting.limits import Limits
 from tests.remoting.serving import Raw
 
 HANDSHAKE: Final = 22
@@ -25,6 +28,7 @@ class RawTls:
     def __init__(self, raw: Raw, context: ssl.SSLContext) -> None:
         self.raw = raw
         self.incoming, self.outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        self._frames = FrameReader(Limits())
         self.tls = context.wrap_bio(self.incoming, self.outgoing, server_hostname="127.0.0.1")
 
     def hello(self) -> bytes:
@@ -52,6 +56,23 @@ class RawTls:
             else:
                 await self._send_parts(part)
                 return
+
+    async def command(self) -> Command:
+        """Return the next command that arrives.
+
+        Raises:
+            EOFError: the connection has ended.
+        """
+        while True:
+            with suppress(ssl.SSLWantReadError):
+                if found := self._frames.feed(self.tls.read(1 << 16)):
+                    (command,) = found
+                    return command
+                continue
+            data = await self.raw.reader.read(1 << 16)
+            if not data:
+                raise EOFError
+            self.incoming.write(data)
 
     async def _send_parts(self, size: int) -> None:
         data = self.outgoing.read()

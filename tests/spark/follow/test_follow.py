@@ -12,6 +12,7 @@ import subprocess
 import sys
 import threading
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -162,13 +163,24 @@ def test_a_growing_store(session: ClassicSession, tmp_path: Path) -> None:
 
 
 def planners() -> list[int]:
-    """Return the processes of Python in which Spark plans streaming queries."""
+    """Return the processes of Python in which this process's Spark plans streaming queries."""
+    parents: dict[int, int] = {}
     found: list[int] = []
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
+    for path in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
-            if b"streaming_source_runner" in path.read_bytes():
-                found.append(int(path.parent.name))
-    return found
+            number = int(path.name)
+            status = (path / "status").read_text()
+            parents[number] = int(status.partition("\nPPid:")[2].split(maxsplit=1)[0])
+            if b"streaming_source_runner" in (path / "cmdline").read_bytes():
+                found.append(number)
+    return [number for number in found if os.getpid() in ancestors(number, parents)]
+
+
+def ancestors(number: int, parents: dict[int, int]) -> Iterator[int]:
+    """Yield the parent of a process, its parent, and so on."""
+    while (parent := parents.get(number, 0)) != 0:
+        yield parent
+        number = parent
 
 
 def test_a_lost_worker_of_python(
