@@ -54,8 +54,11 @@ KNOWN: tuple[tuple[re.Pattern[str], str], ...] = (
 LOST_WORKER = re.compile(
     r"Python worker exited unexpectedly|EOF reached before Python server|\bEOFException\b"
     r"|SocketException: (?:Broken pipe|Connection reset)|ExecutorLostFailure"
+    r"|Python worker failed to connect back"
 )
 """What Spark says if a process of Python, or an executor, was lost."""
+
+_MOST_CAUSES = 20
 
 
 class LostWorkerError(errors.JobError):
@@ -105,9 +108,22 @@ def is_lost_worker(spark_error: object) -> bool:
     """
     if isinstance(spark_error, errors.MqlakeError):
         return isinstance(spark_error, LostWorkerError)
-    text = str(spark_error)
+    text = _with_causes(spark_error)
     is_ours = FAILURE.search(text) or SOURCE_FAILURE.search(text)
     return not is_ours and LOST_WORKER.search(text) is not None
+
+
+def _with_causes(spark_error: object) -> str:
+    """Return the text of an error and of its causes in Java.
+
+    A planner of a stream that is lost ends in an EOFException without a text: only the stack of the
+    cause names it.
+    """
+    texts, each = [str(spark_error)], getattr(spark_error, "_cause", None)
+    while each is not None and len(texts) < _MOST_CAUSES:
+        texts.append(f"{getattr(each, '_stackTrace', '')}")
+        each = getattr(each, "_cause", None)
+    return "\n".join(texts)
 
 
 def failure(title: str, spark_error: object) -> errors.MqlakeError:

@@ -201,6 +201,7 @@ def test_a_lost_worker_of_python(
         follower.start()
         try:
             wait_for(first_version(out).exists, follower)
+            wait_for(lambda: read(Format.DELTA, out).num_rows == 1, follower)
             lost = set(planners()) - others
             assert lost
             for number in lost:
