@@ -98,7 +98,7 @@ def test_named_values() -> None:
     assert str(error.value) == "--storage-option needs NAME=VALUE"
 
 
-@pytest.mark.parametrize("address", ["9100", ":9100", "h:x", "h:99999"])
+@pytest.mark.parametrize("address", ["9100", ":9100", "h:x", "h:99999", "h:" + "1" * 5000])
 def test_a_wrong_address_of_metrics_is_refused_before_spark_starts(
     mqlake: Mqlake, tmp_path: Path, address: str
 ) -> None:

@@ -20,6 +20,7 @@ from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.command import Command, response
 from mqlake.protocol.headers.send import SendMessageHeaderV2, SendMessageResponseHeader
 from mqlake.remoting.connection import Peer
+from mqlake.remoting.route import Handler
 from mqlake.testing import broker
 from tests.remoting.serving import Served, serving
 from tests.until import PATIENCE
@@ -83,7 +84,7 @@ def test_retries_and_bytes_are_counted() -> None:
     def heartbeat(_peer: Peer, asked: Command) -> Command:
         return response(asked)
 
-    handlers = {
+    handlers: dict[int, Handler] = {
         RequestCode.GET_ROUTEINFO_BY_TOPIC: route,
         RequestCode.SEND_MESSAGE_V2: send,
         RequestCode.SEND_BATCH_MESSAGE: send,
@@ -104,7 +105,7 @@ def test_retries_and_bytes_are_counted() -> None:
     found = asyncio.run(run())
     _, single, batch = received
     sizes = [
-        len(each.body) + len(each.header(SendMessageHeaderV2).properties)
+        len(each.body) + len(each.header(SendMessageHeaderV2).properties or "")
         for each in (single, batch)
     ]
     assert found["mqlake_client_sent_bytes_total", "t"] == sum(sizes)

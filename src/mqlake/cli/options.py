@@ -10,7 +10,8 @@ import typer
 from mqlake.errors import MqlakeError
 
 LONGEST_TIME = (1 << 63) - 1
-LAST_PORT = 65_535
+_SHOWN = 200
+"""Characters of a wrong address in an error."""
 
 
 class UsageError(MqlakeError):
@@ -156,10 +157,13 @@ def host_and_port(address: str) -> tuple[str, int]:
     Raises:
         UsageError: it is not HOST:PORT.
     """
-    host, _, port = address.rpartition(":")
-    if not host or not port.isdecimal() or int(port) > LAST_PORT:
-        raise UsageError(f"--metrics needs HOST:PORT, not {address!r}")
-    return host.strip("[]"), int(port)
+    from mqlake.remoting.client import split_address  # Imported late: few commands need it.
+    from mqlake.remoting.errors import ConnectionFailedError
+
+    try:
+        return split_address(address)
+    except ConnectionFailedError:
+        raise UsageError(f"--metrics needs HOST:PORT, not {address[:_SHOWN]!r}") from None
 
 
 def settings_given(override: list[str] | None) -> dict[str, str]:

@@ -6,6 +6,7 @@ Upstream: `TopicValidator`, `MixAll`, `KeyBuilder`.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 from mqlake.formats.consume_queue import SCHEDULE_TOPIC
 from mqlake.formats.topic_names import (
@@ -49,6 +50,19 @@ SYSTEM_TOPICS = _NOT_FOR_PRODUCERS | {
     CHECKPOINT_TOPIC,
 }
 
+SYSTEM_TOPIC_PATTERN = "|".join(
+    (
+        f"(?i:{SYSTEM_PREFIX}).*",
+        f".*{REPLY_SUFFIX}",
+        *(re.escape(name) for name in sorted(SYSTEM_TOPICS)),
+    )
+)
+"""A regular expression; the names of topics that RocketMQ creates for itself match it as a whole.
+
+Clusters and brokers have topics of their own names, too: see `own_topics`.
+"""
+_SYSTEM_TOPIC = re.compile(SYSTEM_TOPIC_PATTERN, re.DOTALL)
+
 SYSTEM_GROUPS = (
     "TOOLS_CONSUMER",
     "FILTERSRV_CONSUMER",
@@ -81,6 +95,28 @@ def dlq_topic(group: str) -> str:
 def is_for_clients(topic: str) -> bool:
     """Return whether clients may send to a topic: not to those whose contents the broker trusts."""
     return topic not in _NOT_FOR_PRODUCERS and not topic.startswith(_OWN)
+
+
+def is_system_topic(topic: str) -> bool:
+    """Return whether a topic, by its name, is one that RocketMQ creates for itself.
+
+    Retry and dead-letter topics are not: they belong to groups.
+    """
+    return _SYSTEM_TOPIC.fullmatch(topic) is not None
+
+
+def own_topics(topics: Iterable[str]) -> set[str]:
+    """Return the names of the clusters and brokers whose topics are among these.
+
+    Each cluster and each broker creates a topic of its own name, and others that contain it.
+    """
+    own: set[str] = set()
+    for topic in topics:
+        if topic.endswith(REPLY_SUFFIX):
+            own.add(topic.removesuffix(REPLY_SUFFIX))
+        elif topic.startswith(MEMBER_GROUP_PREFIX):
+            own.add(topic.removeprefix(MEMBER_GROUP_PREFIX))
+    return own
 
 
 def longest_retry_topic(*, is_v2_written: bool) -> int:

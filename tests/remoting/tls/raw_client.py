@@ -65,9 +65,9 @@ class RawTls:
         """
         while True:
             with suppress(ssl.SSLWantReadError):
-                if found := self._frames.feed(self.tls.read(1 << 16)):
-                    (command,) = found
-                    return command
+                for each in self._frames.feed(self.tls.read(1 << 16)):
+                    assert isinstance(each, Command)
+                    return each
                 continue
             data = await self.raw.reader.read(1 << 16)
             if not data:

@@ -22,7 +22,6 @@ from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.errors import RemotingError
 from mqlake.protocol.headers.pull import HAS_SUBSCRIPTION, PullHeader
 from mqlake.protocol.namespace import Namespace
-from mqlake.protocol.naming import SYSTEM_TOPICS
 from mqlake.query.reading.conditions import Interval
 from mqlake.query.reading.losses import is_internal
 
@@ -109,7 +108,7 @@ class Brokers:
             names = [topic for topic in found if topic.startswith(OF_GROUPS)]
         else:
             # There are topics with the names of brokers and clusters.
-            own = {*await self._names(RequestCode.GET_SYSTEM_TOPIC_LIST_FROM_NS), *SYSTEM_TOPICS}
+            own = set(await self._names(RequestCode.GET_SYSTEM_TOPIC_LIST_FROM_NS))
             names = [topic for topic in found if topic not in own and not is_internal(topic)]
         return [topic for topic in names if pattern is None or re.fullmatch(pattern, topic)]
 

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from mqlake.errors import StoreError
 from mqlake.formats.topic_names import OF_GROUPS
-from mqlake.protocol.naming import REPLY_SUFFIX, SYSTEM_PREFIX, SYSTEM_TOPICS
+from mqlake.protocol.naming import is_system_topic, own_topics
 from mqlake.query.reading.log import logger
 from mqlake.query.reading.parsing import is_near, nearest
 
@@ -22,8 +22,7 @@ _SHOWN = 5
 
 def is_internal(topic: str) -> bool:
     """Return whether a topic is RocketMQ's own, or that of a group."""
-    is_own = topic.startswith((SYSTEM_PREFIX, *OF_GROUPS)) or topic.endswith(REPLY_SUFFIX)
-    return is_own or topic in SYSTEM_TOPICS
+    return topic.startswith(OF_GROUPS) or is_system_topic(topic)
 
 
 class _LossOptions(Protocol):
@@ -72,12 +71,10 @@ def no_match(pattern: str, topics: Iterable[str]) -> str:
 
 
 def _of_users(topics: Iterable[str]) -> list[str]:
-    """Return the topics that users name, those with short names first."""
-    found = [
-        name
-        for name in topics
-        if not is_internal(name) and not name.lower().startswith(SYSTEM_PREFIX)
-    ]
+    """Return the topics that users name, sorted; names of more than 40 characters last."""
+    names = set(topics)
+    own = own_topics(names)
+    found = [name for name in names if name not in own and not is_internal(name)]
     return sorted(found, key=lambda name: (len(name) > _LONG, name))
 
 

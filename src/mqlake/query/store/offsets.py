@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
-
 from mqlake.errors import FormatError, StoreError
-from mqlake.protocol.naming import REPLY_SUFFIX, SYSTEM_PREFIX, SYSTEM_TOPICS
+from mqlake.protocol.naming import SYSTEM_TOPIC_PATTERN
 from mqlake.query.reading.conditions import (
     MOST,
     AnyText,
@@ -24,14 +22,7 @@ from mqlake.query.store.place import OpenStore
 from mqlake.store.log.scan import Queue
 from mqlake.store.queues.time_search import Boundary, offset_by_time
 
-
-def _no_system_topics() -> TopicMatches:
-    names = "|".join(re.escape(name) for name in sorted(SYSTEM_TOPICS))
-    prefix, suffix = re.escape(SYSTEM_PREFIX), re.escape(REPLY_SUFFIX)
-    return TopicMatches(f"(?s)(?!(?i:{prefix}))(?!(?:{names})$)(?!.*{suffix}$).*")
-
-
-NO_SYSTEM_TOPICS = _no_system_topics()
+NO_SYSTEM_TOPICS = TopicMatches(rf"(?s)(?!(?:{SYSTEM_TOPIC_PATTERN})\Z).*")
 """The topic is not RocketMQ's own."""
 
 
