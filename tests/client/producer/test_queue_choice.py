@@ -8,9 +8,11 @@ from typing import cast
 
 import pytest
 
-from mqlake.client.producer.queue_choice import FAILED, QueueChoice
+from mqlake.client import NoRouteError
+from mqlake.client.producer.queue_choice import FAILED, QueueChoice, by_sharding_key
 from mqlake.client.routes import TopicRoute
 from mqlake.protocol.bodies.message_queue import MessageQueue
+from tests.client.messages import route
 
 
 class Counted(Sequence[MessageQueue]):
@@ -57,3 +59,34 @@ def test_if_all_brokers_are_avoided_the_first_to_be_back_is_chosen() -> None:
     choice.took("a", FAILED)
     choice.took("b", 1.0)
     assert choice.next(route_of(Counted(4, "ab"))).broker_name == "b"
+
+
+def test_a_retried_send_goes_to_another_broker() -> None:
+    now = 0.0
+    choice = QueueChoice(lambda: now, avoids_slow_brokers=False)
+    both = route(a=4, b=4)
+    assert {choice.next(both, "a").broker_name for _ in range(20)} == {"b"}
+    assert {choice.next(route(a=4), "a").broker_name for _ in range(20)} == {"a"}
+    assert len({choice.next(both) for _ in range(8)}) == 8
+    with pytest.raises(NoRouteError, match="no queue accepts messages"):
+        choice.next(route(slave=1))
+
+
+def test_slow_brokers_are_avoided_for_a_while() -> None:
+    now = 0.0
+    choice = QueueChoice(lambda: now, avoids_slow_brokers=True)
+    both = route(a=1, b=1)
+    choice.took("a", 0.6)
+    assert {choice.next(both).broker_name for _ in range(9)} == {"b"}
+    choice.took("b", 4.0)
+    assert {choice.next(both).broker_name for _ in range(9)} == {"a"}
+    now = 2.0
+    assert {choice.next(both).broker_name for _ in range(9)} == {"a"}
+    now = 6.0
+    assert {choice.next(both).broker_name for _ in range(9)} == {"a", "b"}
+
+
+def test_a_sharding_key_has_javas_queue() -> None:
+    queues = [MessageQueue("t", "a", number) for number in range(7)]
+    assert by_sharding_key(queues, "polygenelubricants").queue_id == 2**31 % 7
+    assert by_sharding_key(queues, "abc").queue_id == 96354 % 7

@@ -22,7 +22,7 @@ from mqlake.client.consumer.workers import Workers
 from mqlake.client.errors import ClientError
 from mqlake.protocol.bodies.message_queue import MessageQueue
 from tests import simulated
-from tests.client.test_parts import QUEUE, consumed
+from tests.client.messages import QUEUE, consumed
 from tests.until import PATIENCE
 
 

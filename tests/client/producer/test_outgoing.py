@@ -1,0 +1,110 @@
+"""Which messages are batched, and what is refused before it is sent."""
+
+from __future__ import annotations
+
+import pytest
+
+from mqlake.client import Message
+from mqlake.client.producer.outgoing import Outgoings
+from mqlake.errors import FormatError
+from mqlake.formats.message_batch import decode_batch
+from mqlake.formats.message_id import UniqueKey
+from mqlake.formats.properties import UNIQ_KEY, decode_properties
+from mqlake.protocol.unique_keys import UniqueKeys
+from mqlake.storage.clock import SystemClock
+
+KEYS = UniqueKeys("10.0.0.1:0", SystemClock())
+
+
+def test_messages_of_a_batch_have_the_unique_keys_of_its_result() -> None:
+    messages = [
+        Message(topic="t", body=b"0"),
+        Message(topic="t", body=b"1", tags="red"),
+        Message(topic="t", body=b"2", properties={UNIQ_KEY: "mine"}),
+        Message(topic="t", body=b"3", waits_for_store=True),
+    ]
+    ((first, batch),) = Outgoings(KEYS, lambda: 0, None, 1000).groups(messages, 1000)
+    assert first is messages[0]
+    properties = [
+        decode_properties(batch.body[part.properties_at :][: part.properties_length])
+        for part in decode_batch(batch.body)
+    ]
+    assert [each[UNIQ_KEY] for each in properties] == list(batch.message_ids)
+    assert [each.get("TAGS") for each in properties] == [None, "red", None, None]
+    assert batch.message_ids[2] == "mine"
+    assert list(batch.message_ids[1:3]) == [properties[1][UNIQ_KEY], "mine"]
+    assert UniqueKey.parse(batch.message_ids[0]).ip == bytes((10, 0, 0, 1))
+
+
+def test_keys_of_batches_differ_also_if_others_are_made_in_between() -> None:
+    keys = UniqueKeys("10.0.0.1:0", SystemClock())
+    outgoings = Outgoings(keys, lambda: 0, None, 1000)
+    seen: list[str] = []
+    for _, batch in outgoings.groups([Message(topic="t", body=bytes(100))] * 6, 400):
+        seen += batch.message_ids
+        others = keys.encoded(b"", b"")
+        seen += (next(others).decode() for _ in range(2**16 - 2))
+    assert len(set(seen)) == len(seen)
+
+
+def test_a_message_that_a_property_delays_is_not_batched() -> None:
+    outgoings = Outgoings(KEYS, lambda: 0, None, 1000)
+    late = Message(topic="t", body=b"late", properties={"DELAY": "2"})
+    assert late.is_delayed
+    groups = list(outgoings.groups([late, late], 1000))
+    assert [(first is late, batch.is_batch) for first, batch in groups] == [(True, False)] * 2
+    with pytest.raises(FormatError, match="a message is delayed"):
+        outgoings.batch([late, late])
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        Message(topic="t", body=b"first", priority=0),
+        Message(topic="t", body=b"first", properties={"_SYS_MSG_PRIORITY_": "0"}),
+    ],
+)
+def test_a_message_with_a_priority_is_not_batched(message: Message) -> None:
+    outgoings = Outgoings(KEYS, lambda: 0, None, 1000)
+    ((_, sent), (_, again)) = outgoings.groups([message, message], 1000)
+    assert (sent.is_batch, again.is_batch) == (False, False)
+    assert decode_properties(sent.properties.encode())["_SYS_MSG_PRIORITY_"] == "0"
+    with pytest.raises(FormatError, match="a message has a priority"):
+        outgoings.batch([message, message])
+
+
+@pytest.mark.parametrize("priority", [-1, 2**31])
+def test_an_invalid_priority_is_refused(priority: int) -> None:
+    with pytest.raises(FormatError, match=f"priority {priority} is not between 0 and 2147483647"):
+        Message(topic="t", body=b"", priority=priority).all_properties()
+
+
+def test_messages_of_different_kinds_do_not_share_a_batch() -> None:
+    outgoings = Outgoings(KEYS, lambda: 0, None, 1000)
+    messages = [Message(topic="t", body=bytes(100)) for _ in range(5)]
+    messages.insert(2, Message(topic="t", body=b"late", delay=5))
+    groups = list(outgoings.groups(messages, 400))
+    assert [messages.index(first) for first, _ in groups] == [0, 2, 0, 0]
+    assert [len(outgoing.message_ids) for _, outgoing in groups] == [2, 1, 2, 1]
+    assert [outgoing.is_batch for _, outgoing in groups] == [True, False, True, False]
+    assert len({key for _, each in groups for key in each.message_ids}) == 6
+    batch = outgoings.batch([messages[0], messages[1]])
+    assert [part.body_length for part in decode_batch(batch.body)] == [100, 100]
+    with pytest.raises(FormatError, match="a message is delayed"):
+        outgoings.batch(messages)
+    with pytest.raises(FormatError, match="exceeds the maximum of 1000"):
+        outgoings.single(Message(topic="t", body=bytes(1001)))
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        Message(topic="t", body=b"", delay=1, delay_level=2),
+        Message(topic="t", body=b"", properties={"a": "b\x02c"}),
+        Message(topic="t", body=b"", tags="\ud800"),
+        Message(topic="", body=b""),
+    ],
+)
+def test_invalid_messages_are_refused(message: Message) -> None:
+    with pytest.raises(FormatError):
+        Outgoings(KEYS, lambda: 0, None, 1000).single(message)
