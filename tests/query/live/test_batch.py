@@ -13,6 +13,7 @@ import pytest
 
 from mqlake.client.errors import ClientError
 from mqlake.errors import FormatError, StoreError
+from mqlake.formats.sys_flag import COMPRESSED
 from mqlake.query.live.connection import close_connections
 from mqlake.query.live.plan import plan_batch
 from mqlake.query.reading.conditions import AnyNumber, AnyText, Between
@@ -238,3 +239,24 @@ def test_batches_in_one_record_are_taken_apart(running: RunningBroker) -> None:
         found = batch_rows(running.name_server, subscribe="Batched", **asked)
         assert sorted(row["queueOffset"] for row in found) == list(range(first, last))
         assert {row["body"] for row in found} == {b"%d" % n for n in range(first, last)}
+
+
+@pytest.mark.parametrize("columns", ["keys,body,sysFlag", "keys,body", "keys,sysFlag"])
+def test_compressed_bodies(running: RunningBroker, topic: NumberedTopic, columns: str) -> None:
+    topic.send(3, size=20_000)  # Producers compress from 4 KiB on.
+    whole = batch_rows(running.name_server, subscribe=topic.name)
+    long = [row for row in whole if len(row["body"]) > 20_000]
+    assert len(long) == 3
+    assert all(row["body"] == row["keys"][0].encode() + b"x" * 20_000 for row in long)
+    assert not any(row["sysFlag"] & COMPRESSED for row in whole)
+
+    names = columns.split(",")
+    found = batch_rows(running.name_server, subscribe=topic.name, columns=columns)
+    by_key = {row["keys"][0]: row for row in whole}
+    assert found
+    assert all(row[name] == by_key[row["keys"][0]][name] for row in found for name in names)
+
+    stored = batch_rows(running.name_server, subscribe=topic.name, decompress=False)
+    packed = [row for row in stored if row["sysFlag"] & COMPRESSED]
+    assert len(packed) == 3
+    assert all(len(row["body"]) < 4096 for row in packed)
