@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -169,3 +170,19 @@ def test_another_value_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MQLAKE_LANE", "fast")
     with pytest.raises(MqlakeError, match='"on" or "off"'):
         is_chosen()
+
+
+def test_what_was_acknowledged_is_in_the_log(tmp_path: Path) -> None:
+    """A copy of the files at that moment has it, as what a process that is killed leaves."""
+    copy = tmp_path / "copy"
+
+    async def run() -> None:
+        async with with_lane(tmp_path / "store") as (broker, calls):
+            client = await joined(broker)
+            await client.ask(*(usual(number) for number in range(1, 100)))
+            assert served(calls) >= 99
+            shutil.copytree(tmp_path / "store", copy)
+        async with running(copy) as again:
+            assert bodies(again) == [b"%d" % number for number in range(100)]
+
+    asyncio.run(run())
