@@ -280,7 +280,9 @@ DOUBTFUL_WITH_ONE_QUEUE = [
 @example(steps=DOUBTFUL_WITHOUT_QUEUES)
 @example(steps=DOUBTFUL_WITH_ONE_QUEUE)
 @given(steps=Steps)
-def test_what_dies_stays_dead_and_what_lives_stays(steps: list[Step]) -> None:
+def test_records_of_deleted_topics_stay_dead_and_all_others_stay_readable(
+    steps: list[Step],
+) -> None:
     with tempfile.TemporaryDirectory() as path:
         run = Lives(Path(path))
         try:

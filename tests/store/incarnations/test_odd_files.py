@@ -12,7 +12,7 @@ from tests.store.incarnations.test_older_log import fill, open_store
 
 @pytest.mark.parametrize("is_killed", [False, True])
 @pytest.mark.parametrize("where", ["T", "T/0"])
-def test_a_foreign_file_stays_and_blocks_nothing(
+def test_a_foreign_file_is_kept_and_blocks_no_removal(
     tmp_path: Path, where: str, is_killed: bool
 ) -> None:
     store = open_store(tmp_path)

@@ -213,7 +213,7 @@ def test_names_are_forgotten_once_they_have_neither_records_nor_a_successor(
 
 
 @given(found=Tables, start=st.integers(0, 100), names=st.sets(Names), log=st.integers(0, 100))
-def test_what_was_forgotten_is_known_again_for_a_longer_log(
+def test_a_forgotten_name_is_known_again_for_a_longer_log(
     found: Incarnations, start: int, names: set[str], log: int
 ) -> None:
     table = owned(found)

@@ -39,7 +39,7 @@ def test_empty_index_has_the_default_proportion() -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_golden_stores(name: str) -> None:
+def test_the_dialect_of_each_golden_store_is_detected(name: str) -> None:
     expected = {"rmq5": "5.5", "rmq533": "5.3", "rmq49": "4.9"}[name.partition("-")[0]]
     sizes = (5_000_000, 20_000_000) if name == "rmq5-default" else (1000, 4000)
     with StoreReader.open(store(name).path) as reader:

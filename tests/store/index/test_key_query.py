@@ -52,7 +52,7 @@ def steps(search: Generator[None, None, FoundOffsets]) -> tuple[FoundOffsets, in
         count += 1
 
 
-def test_keys_with_one_hash() -> None:
+def test_keys_with_the_same_hash_are_told_apart() -> None:
     assert index_key_hash("T#Aa") == index_key_hash("T#BB")
 
 

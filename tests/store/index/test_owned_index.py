@@ -118,7 +118,7 @@ def test_trimming_keeps_the_last_file_and_what_is_being_read(tmp_path: Path) -> 
     assert _offsets(oldest, "T#0") == [0]
 
 
-def test_without_room_nothing_is_inserted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_inserts_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     index = make(tmp_path)
     insert(index, 0, 8)
     before, state = read_index_files(tmp_path), index.state()

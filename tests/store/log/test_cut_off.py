@@ -106,7 +106,7 @@ def test_good_records_beyond_a_bad_one_are_kept_aside(
     assert files(damaged) == before
 
 
-def test_inspect_tells_of_it(damaged: Path) -> None:
+def test_inspect_reports_what_was_cut_off(damaged: Path) -> None:
     found = open_store(damaged)
 
     with StoreReader.open(damaged) as reader:
@@ -118,7 +118,7 @@ def test_inspect_tells_of_it(damaged: Path) -> None:
     assert built.keys() == {"path", "offset", "bytes", "records"}
 
 
-def test_the_live_store_says_so_too(damaged: Path) -> None:
+def test_a_live_store_reports_what_was_cut_off(damaged: Path) -> None:
     with BlockingMessageStore.open(damaged, SETTINGS) as store:
         assert sum(each.records for each in store.core.recovered.cut_off) == 179
         assert store.put(Message("T", b"next")).is_ok
@@ -169,9 +169,7 @@ def test_a_copy_that_was_not_finished_is_made_again(
     require_kept(damaged, log, found.report.cut_off)
 
 
-def test_no_room_for_the_copy_leaves_all_as_it_is(
-    damaged: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_full_disk_leaves_the_log_uncut(damaged: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     log = log_bytes(damaged)
 
     def refuse(*_: object) -> None:
@@ -185,7 +183,7 @@ def test_no_room_for_the_copy_leaves_all_as_it_is(
     require_kept(damaged, log, open_store(damaged).report.cut_off)
 
 
-def test_a_file_of_the_log_that_is_missing(tmp_path: Path) -> None:
+def test_good_records_after_a_missing_file_of_the_log_are_kept_aside(tmp_path: Path) -> None:
     """What lies beyond it was never durable, and is kept all the same."""
     parts = LiveParts(tmp_path, SETTINGS)
     mark_open(parts.directory)
@@ -201,7 +199,7 @@ def test_a_file_of_the_log_that_is_missing(tmp_path: Path) -> None:
         assert (tmp_path / each.path).read_bytes() == log[each.offset :][: each.length]
 
 
-def test_nothing_is_kept_where_nothing_good_is_cut_off(tmp_path: Path) -> None:
+def test_no_copy_is_made_if_no_good_record_is_cut_off(tmp_path: Path) -> None:
     parts = LiveParts(tmp_path, SETTINGS)
     mark_open(parts.directory)
     last = parts.put_many([Message("T", b"body")] * 3)[-1]
@@ -217,7 +215,7 @@ def test_nothing_is_kept_where_nothing_good_is_cut_off(tmp_path: Path) -> None:
     assert not (tmp_path / "commitlog-cut").exists()
 
 
-def test_retention_removes_what_is_old(damaged: Path) -> None:
+def test_retention_removes_old_copies(damaged: Path) -> None:
     found = open_store(damaged)
     reserved = SETTINGS.file_reserved_time * HOUR
     (damaged / "commitlog-cut" / "notes.txt").write_text("mine")

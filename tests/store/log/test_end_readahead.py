@@ -43,7 +43,7 @@ def advised(monkeypatch: pytest.MonkeyPatch) -> Advised:
     return found
 
 
-def test_calls_switch_it_off_for_the_end_of_the_file(advised: Advised) -> None:
+def test_calls_switch_readahead_off_for_the_end_of_the_file(advised: Advised) -> None:
     mapped, end = memoryview(bytearray(40 * MIB)), EndReadahead()
     end.begin(mapped, 0)
     for position in range(MIB, 30 * MIB, MIB):
@@ -52,7 +52,7 @@ def test_calls_switch_it_off_for_the_end_of_the_file(advised: Advised) -> None:
         assert advised.of(mapped) == set(range(max(0, position - LAG) // MIB, 40))
 
 
-def test_what_most_bytes_were_written_by_decides(advised: Advised) -> None:
+def test_whatever_wrote_most_bytes_decides_about_readahead(advised: Advised) -> None:
     mapped, end = memoryview(bytearray(4 * MIB)), EndReadahead()
     end.begin(mapped, 100)
     end.note_call(500)

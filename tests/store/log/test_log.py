@@ -197,7 +197,7 @@ def test_empty_stores() -> None:
             assert reader.inspect().commit_log.max_offset == 0
 
 
-def test_what_is_no_store_is_said_in_one_line(tmp_path: Path) -> None:
+def test_a_directory_that_is_not_a_store_is_an_error_of_one_line(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     (tmp_path / "empty").mkdir()
     for name, reason in {

@@ -36,7 +36,7 @@ def test_answers_without_derived_files(name: str, tmp_path: Path) -> None:
     assert_answers(path, messages_of(golden.name))
 
 
-def test_same_entries(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_long_stretches_give_the_same_entries(monkeypatch: pytest.MonkeyPatch) -> None:
     with StoreReader.open(store("rmq5-clean").path) as reader:
         log, end = reader._log, reader.max_offset
         plain = scan_entries(log, ALL, 100_000, end)
@@ -53,7 +53,9 @@ def test_same_entries(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     "name", ["rmq5-clean", "rmq5-torn", "rmq5-torn.variant-flip5", "rmq5-torn.variant-magic"]
 )
-def test_same_end_and_same_records_behind_it(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_long_stretches_give_the_same_end_and_the_same_records_after_it(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with StoreReader.open(store(name).path) as reader:
         log = reader._log
         plain = log_end.find_end(log, 0)
@@ -66,7 +68,7 @@ def test_same_end_and_same_records_behind_it(name: str, monkeypatch: pytest.Monk
 
 @pytest.mark.usefixtures("_no_stretch_is_small")
 @pytest.mark.parametrize("removed", ["consumequeue", "checkpoint"])
-def test_more_entries_than_are_kept(
+def test_answers_with_more_entries_than_are_kept(
     removed: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Then each queue is a scan of its own, and its offsets need none."""

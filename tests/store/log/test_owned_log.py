@@ -118,7 +118,7 @@ def test_closing_removes_the_file_that_was_made_ahead(disk: RecordedDisk) -> Non
     assert disk.names("commitlog") == [segment_name(0)]
 
 
-def test_a_failure_to_prepare_is_the_business_of_the_roll() -> None:
+def test_a_failed_preparation_is_reported_by_the_roll() -> None:
     disk = FaultyDisk(Fault.FULL_FOR_EVER, at=-1)
     log = filled(disk, 600)
     disk._at = 1
@@ -287,7 +287,9 @@ def test_reading_copies_nothing_and_outlives_deletion(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "offset_and_size", [(590, 20), (0, 601), (-1, 1), (0, -1), (SIZE - 10, 20)]
 )
-def test_reading_what_is_not_there(disk: RecordedDisk, offset_and_size: tuple[int, int]) -> None:
+def test_reads_outside_of_the_log_are_an_error(
+    disk: RecordedDisk, offset_and_size: tuple[int, int]
+) -> None:
     log = filled(disk, 600)
     with pytest.raises(
         StoreError, match=r"the log has \[0, 600\): no -?\d+ bytes at physical offset"

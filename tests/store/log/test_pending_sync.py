@@ -21,7 +21,7 @@ class Refusing:
 
 
 @pytest.mark.parametrize("count", [0, 100])
-def test_what_may_pass_does_not_hide_what_is_final(count: int) -> None:
+def test_a_transient_failure_does_not_hide_a_final_one(count: int) -> None:
     files = [Refusing() for _ in range(count)]
     files += [Refusing(DiskError("no descriptor")), Refusing(SyncError("lost"))]
     if not count:

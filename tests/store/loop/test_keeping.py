@@ -22,7 +22,7 @@ def names(path: Path) -> set[str]:
     return set(value["topicConfigTable"])
 
 
-def test_a_change_is_on_the_disk_when_it_is_kept(tmp_path: Path) -> None:
+def test_a_kept_change_is_durable(tmp_path: Path) -> None:
     async def run() -> None:
         async with MessageStore.open(tmp_path) as store:
             for name in ("A", "B"):
@@ -33,7 +33,7 @@ def test_a_change_is_on_the_disk_when_it_is_kept(tmp_path: Path) -> None:
     asyncio.run(run())
 
 
-def test_those_who_wait_at_once_share_a_write(tmp_path: Path) -> None:
+def test_concurrent_changes_share_a_write(tmp_path: Path) -> None:
     writes: list[Job] = []
 
     async def write(job: Job) -> None:
@@ -56,7 +56,7 @@ def test_those_who_wait_at_once_share_a_write(tmp_path: Path) -> None:
     asyncio.run(run())
 
 
-def test_what_the_disk_refuses_is_told_and_tried_again(tmp_path: Path) -> None:
+def test_a_refused_write_is_reported_and_retried(tmp_path: Path) -> None:
     async def run() -> None:
         disk = FullDisk.make(tmp_path)
         async with MessageStore.open(tmp_path, directory=disk) as store:
@@ -71,7 +71,7 @@ def test_what_the_disk_refuses_is_told_and_tried_again(tmp_path: Path) -> None:
     asyncio.run(run())
 
 
-def test_an_older_write_that_comes_late_replaces_nothing_newer(tmp_path: Path) -> None:
+def test_a_late_older_write_replaces_no_newer_one(tmp_path: Path) -> None:
     config = open_config(tmp_path)
     writes: list[ConfigWrite] = []
     for name in ("A", "B"):
@@ -86,7 +86,7 @@ def test_an_older_write_that_comes_late_replaces_nothing_newer(tmp_path: Path) -
     assert config.topics.write() is None
 
 
-def test_nothing_is_written_after_the_end(tmp_path: Path) -> None:
+def test_nothing_is_written_after_closing(tmp_path: Path) -> None:
     async def run() -> None:
         config, keeping = open_config(tmp_path), Keeping(_complete)
         config.topics.ensure("A", 1)

@@ -44,7 +44,7 @@ def test_an_offset_within_a_batch_is_answered_with_that_batch(reader: StoreReade
     assert reader.get("Batches", 0, END).status is Status.OFFSET_OVERFLOW_ONE
 
 
-def test_it_answers_what_the_live_store_does(reader: StoreReader, tmp_path: Path) -> None:
+def test_a_view_answers_as_the_live_store_does(reader: StoreReader, tmp_path: Path) -> None:
     found = [outcome(reader.get("Batches", 0, at, 1)) for at in range(END + 2)]
     live = OwnedStore.open(LocalOwnedDirectory(tmp_path), SMALL, ManualClock())
     assert found == [outcome(live.reads.get("Batches", 0, at, 1)) for at in range(END + 2)]
@@ -63,7 +63,7 @@ def test_topics_and_queues_are_known_by_their_files(reader: StoreReader, tmp_pat
     assert snapshot.queue_ids("Batches") == reader.queues("Batches") == [0]
 
 
-def test_inspect_shows_where_they_end(reader: StoreReader) -> None:
+def test_inspect_shows_where_batch_queues_end(reader: StoreReader) -> None:
     (batches, plain) = reader.inspect().topics
     assert [(queue.min_offset, queue.max_offset) for queue in batches.queues] == [(0, END)]
     assert [(queue.min_offset, queue.max_offset) for queue in plain.queues] == [(0, 1)]

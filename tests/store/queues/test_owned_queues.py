@@ -36,7 +36,7 @@ def names(path: Path) -> list[int]:
     return sorted(int(file.name) // 20 for file in path.iterdir())
 
 
-def test_entries_lie_at_their_places(tmp_path: Path) -> None:
+def test_entries_are_at_their_queue_offsets(tmp_path: Path) -> None:
     queues = make(tmp_path)
 
     queues.append("T", 2, 0, entries(0, 3))
@@ -87,7 +87,7 @@ def test_places_of_missing_records_are_blank_and_the_first_record_keeps_its_own(
     ]
 
 
-def test_an_offset_far_from_all_others_is_not_believed(tmp_path: Path) -> None:
+def test_a_queue_offset_far_from_all_others_is_ignored(tmp_path: Path) -> None:
     queues = make(tmp_path)
     queues.append("T", 0, 0, entries(0, 2))
 
@@ -257,7 +257,7 @@ def test_more_queues_than_files_may_be_open(
     queues.files.close()
 
 
-def test_a_topic_that_is_no_name_gets_no_directory(tmp_path: Path) -> None:
+def test_an_invalid_topic_name_gets_no_directory(tmp_path: Path) -> None:
     with pytest.raises(FormatError, match="not usable"):
         make(tmp_path).append("../T", 0, 0, entries(0, 1))
     assert list(tmp_path.iterdir()) == []

@@ -74,7 +74,7 @@ def sent(queue_id: int) -> list[bytes]:
     return [b"body %d" % number for number in range(queue_id, COUNT * QUEUES, QUEUES)]
 
 
-def test_a_backlog(store: OwnedStore, made: list[int]) -> None:
+def test_columns_of_a_backlog_are_made_ahead(store: OwnedStore, made: list[int]) -> None:
     for queue_id in range(QUEUES):
         found = [bodies(step) for step in steps(store, queue_id)]
         assert {len(rows) for rows in found[:-1]} == {32}
@@ -82,7 +82,7 @@ def test_a_backlog(store: OwnedStore, made: list[int]) -> None:
     assert len(made) < COUNT * QUEUES / 32 / 3
 
 
-def test_nothing_is_made_ahead_for_who_does_not_ask_each_time(
+def test_no_columns_are_made_ahead_for_readers_that_do_not_ask_each_time(
     store: OwnedStore, made: list[int]
 ) -> None:
     for number, step in enumerate(steps(store)):
@@ -91,7 +91,9 @@ def test_nothing_is_made_ahead_for_who_does_not_ask_each_time(
     assert set(made) <= {32, COUNT % 32}
 
 
-def test_few_are_kept(store: OwnedStore, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_columns_are_kept_for_few_queues(
+    store: OwnedStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(columns_ahead, "_MOST_KEPT", 2)
     forgotten: list[ColumnsAhead] = []
     whole = ColumnsAhead.forget
@@ -112,7 +114,7 @@ def test_few_are_kept(store: OwnedStore, monkeypatch: pytest.MonkeyPatch) -> Non
 
 @settings(max_examples=60)
 @given(st.data())
-def test_any_order(store: OwnedStore, data: st.DataObject) -> None:
+def test_columns_in_any_order_of_reads(store: OwnedStore, data: st.DataObject) -> None:
     store.reads.forget()
     offset = 0
     for _ in range(data.draw(st.integers(1, 25))):

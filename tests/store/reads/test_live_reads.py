@@ -95,7 +95,7 @@ def test_all_forms_have_the_same_messages_over_segments(opened: Open) -> None:
     assert not result.skipped
 
 
-def test_statuses(opened: Open) -> None:
+def test_statuses_of_reads_without_messages(opened: Open) -> None:
     store = opened()
     put(store, 5)
     get = store.reads.get
@@ -114,7 +114,7 @@ def test_statuses(opened: Open) -> None:
             get(topic, 0, 0)
 
 
-def test_limits(opened: Open) -> None:
+def test_limits_of_messages_and_bytes(opened: Open) -> None:
     store = opened(max_transfer_bytes_on_message_in_memory=1000)
     put(store, 40)
     sizes = [len(raw) for raw in store.reads.get("T", 0, 0, 40, max_bytes=1 << 20).raw]
@@ -130,7 +130,7 @@ def test_limits(opened: Open) -> None:
         assert (len(one), one.next_offset) == (1, 1)
 
 
-def test_one_read_goes_through_so_many_entries_and_no_more(opened: Open) -> None:
+def test_a_read_looks_at_a_bounded_number_of_entries(opened: Open) -> None:
     store = opened(max_filter_message_size=20 * 12)
     put(store, 50)
     store.puts.put(Message("T", b"the one", tags="blue"))
@@ -215,7 +215,7 @@ def test_messages_outlive_their_file(opened: Open, tmp_path: Path) -> None:
     assert store.reads.record_at(0) is None
 
 
-def test_entries_of_messages_that_have_just_gone(opened: Open) -> None:
+def test_entries_of_messages_that_were_just_removed(opened: Open) -> None:
     """The log is trimmed first, and the queues after it."""
     store = opened(max_filter_message_size=20 * 3)
     put(store, 100)
@@ -331,7 +331,7 @@ _MESSAGES = st.lists(
         max_size=9,
     ),
 )
-def test_get_is_that_of_a_list(
+def test_any_reads_equal_those_of_a_list(
     tmp_path_factory: pytest.TempPathFactory,
     messages: list[tuple[str, int, str, bytes]],
     reads: list[tuple[int, int, int, str | None]],

@@ -104,7 +104,9 @@ def _check_times(store: OwnedStore, bad: set[int]) -> None:
         BLANK_ENTRY,
     ],
 )
-def test_one_wrong_entry(store: OwnedStore, good: list[QueueEntry], entry: QueueEntry) -> None:
+def test_one_wrong_entry_hides_no_other_message(
+    store: OwnedStore, good: list[QueueEntry], entry: QueueEntry
+) -> None:
     for at in (0, 40, COUNT - 1):
         check(store, good, {at: entry})
 
@@ -143,7 +145,9 @@ _ENTRY = st.builds(
 
 @settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.dictionaries(st.integers(0, COUNT - 1), _ENTRY, max_size=COUNT // 2))
-def test_any_entries(store: OwnedStore, good: list[QueueEntry], bad: dict[int, QueueEntry]) -> None:
+def test_any_entries_are_survived(
+    store: OwnedStore, good: list[QueueEntry], bad: dict[int, QueueEntry]
+) -> None:
     check(store, good, bad)
 
 

@@ -60,7 +60,7 @@ async def settle() -> None:
         await asyncio.sleep(0)
 
 
-def test_it_waits_for_what_arrives(store: OwnedStore) -> None:
+def test_a_tail_waits_for_messages(store: OwnedStore) -> None:
     async def run() -> None:
         put(store, "old")
         reader = asyncio.create_task(first(store, 3))
@@ -75,7 +75,7 @@ def test_it_waits_for_what_arrives(store: OwnedStore) -> None:
     asyncio.run(run())
 
 
-def test_where_it_begins(store: OwnedStore) -> None:
+def test_where_a_tail_begins(store: OwnedStore) -> None:
     async def run() -> None:
         put(store, "a0", "a1", "a2")
         put(store, "b0", "b1", queue_id=1)
@@ -88,7 +88,7 @@ def test_where_it_begins(store: OwnedStore) -> None:
     asyncio.run(run())
 
 
-def test_from_the_end_is_when_it_is_called(store: OwnedStore) -> None:
+def test_the_end_is_the_one_at_the_time_of_the_call(store: OwnedStore) -> None:
     async def run() -> None:
         store.puts.put(Message("T", b"not dispatched yet"))
         records = Following(Tail(store.reads, "T"))
@@ -98,7 +98,7 @@ def test_from_the_end_is_when_it_is_called(store: OwnedStore) -> None:
     asyncio.run(run())
 
 
-def test_queues_that_come_later(store: OwnedStore) -> None:
+def test_a_tail_includes_queues_that_are_created_later(store: OwnedStore) -> None:
     async def run() -> None:
         everything = asyncio.create_task(first(store, 3))
         one_queue = asyncio.create_task(first(store, 1, queue_ids=[7]))
@@ -113,7 +113,7 @@ def test_queues_that_come_later(store: OwnedStore) -> None:
     asyncio.run(run())
 
 
-def test_an_offset_to_come(store: OwnedStore) -> None:
+def test_a_tail_from_a_future_offset_waits_for_it(store: OwnedStore) -> None:
     async def run() -> None:
         reader = asyncio.create_task(first(store, 1, queue_ids=[0], offset=3))
         for body in ("a", "b", "c", "d"):
@@ -125,7 +125,7 @@ def test_an_offset_to_come(store: OwnedStore) -> None:
     asyncio.run(run())
 
 
-def test_offsets_that_are_gone(store: OwnedStore) -> None:
+def test_a_tail_skips_removed_offsets(store: OwnedStore) -> None:
     put(store, *(f"body {number}" for number in range(100)))
     store.log.remove_first()
     store.queues.trim(store.log.min_offset)
@@ -133,7 +133,7 @@ def test_offsets_that_are_gone(store: OwnedStore) -> None:
     assert asyncio.run(first(store, 1, offset=0)) == [f"body {low}"]
 
 
-def test_many_at_once_in_order(store: OwnedStore) -> None:
+def test_a_tail_returns_many_messages_in_order(store: OwnedStore) -> None:
     """Each has its own pace: a slow one holds no other up, and misses nothing."""
 
     async def slow() -> list[Record]:
@@ -182,7 +182,7 @@ def test_other_tasks_have_their_turn(store: OwnedStore) -> None:
     asyncio.run(run())
 
 
-def test_cancelling_loses_nothing(store: OwnedStore) -> None:
+def test_a_cancelled_tail_loses_no_message(store: OwnedStore) -> None:
     async def run() -> None:
         records = Following(Tail(store.reads, "T"))
         for body in ("a", "b", "c"):
@@ -194,7 +194,7 @@ def test_cancelling_loses_nothing(store: OwnedStore) -> None:
     asyncio.run(run())
 
 
-def test_it_ends_with_the_store(tmp_path: Path) -> None:
+def test_a_tail_ends_when_the_store_closes(tmp_path: Path) -> None:
     async def run() -> None:
         store = OwnedStore.open(LocalOwnedDirectory(tmp_path), SMALL, ManualClock())
         reader = asyncio.create_task(first(store, 9))
@@ -207,7 +207,7 @@ def test_it_ends_with_the_store(tmp_path: Path) -> None:
     asyncio.run(run())
 
 
-def test_nothing_is_kept_of_those_that_went(store: OwnedStore) -> None:
+def test_a_tail_that_ended_leaves_nothing_behind(store: OwnedStore) -> None:
     async def run() -> None:
         for _ in range(50):
             await asyncio.wait_for(first(store, 1, offset=0), PATIENCE)
@@ -220,7 +220,7 @@ def test_nothing_is_kept_of_those_that_went(store: OwnedStore) -> None:
     assert list(listeners) == [unused]
 
 
-def test_threads(store: OwnedStore) -> None:
+def test_a_tail_for_threads(store: OwnedStore) -> None:
     lock = threading.Lock()
     with lock:
         tail = Tail(store.reads, "T")
@@ -238,13 +238,13 @@ def test_threads(store: OwnedStore) -> None:
     assert found == [f"{number}" for number in range(50)]
 
 
-def test_a_thread_waits_no_longer_than_it_wants(store: OwnedStore) -> None:
+def test_a_thread_waits_no_longer_than_its_timeout(store: OwnedStore) -> None:
     put(store, "a", "b")
     tail = Tail(store.reads, "T", offset=0)
     assert text(list(follow_blocking(tail, nullcontext(), timeout=0.01))) == ["a", "b"]
 
 
-def test_threads_end_with_the_store(tmp_path: Path) -> None:
+def test_tails_of_threads_end_when_the_store_closes(tmp_path: Path) -> None:
     store = OwnedStore.open(LocalOwnedDirectory(tmp_path), SMALL, ManualClock())
     tail = Tail(store.reads, "T")
     reader = threading.Thread(target=lambda: list(follow_blocking(tail, nullcontext())))

@@ -75,7 +75,7 @@ def test_the_part_with_checksums_lasts_as_long_as_nobody_else_writes(tmp_path: P
     assert part_of(tmp_path) == Checksummed(0, STILL_OPEN)
 
 
-def test_it_begins_again_after_records_without_checksums(tmp_path: Path) -> None:
+def test_the_checksummed_part_begins_again_after_records_without_checksums(tmp_path: Path) -> None:
     put_and_stop(tmp_path, 5)
     end = put_and_stop(tmp_path, 5, OFF)
     assert part_of(tmp_path) is None
@@ -91,7 +91,7 @@ def test_a_store_of_rocketmq_has_none_before_its_end(tmp_path: Path) -> None:
     assert part_of(tmp_path) == Checksummed(end, STILL_OPEN)
 
 
-def test_it_ends_where_rocketmq_has_written_since(tmp_path: Path) -> None:
+def test_the_checksummed_part_ends_where_rocketmq_has_written_since(tmp_path: Path) -> None:
     end = put_and_stop(tmp_path, 5)
     data = bytearray((tmp_path / "checkpoint").read_bytes())
     data[7] ^= 1
@@ -194,7 +194,9 @@ def _with_checksum(properties: bytes, at: int, number: int) -> bytes:
     ("properties", "is_kept"),
     [(b"A\1b\2", True), (STALE_CRC, True), (b"A\1b", False), (bytes(30) + b"\2", True)],
 )
-def test_forced_verification_is_rocketmqs(properties: bytes, is_kept: bool, tmp_path: Path) -> None:
+def test_forced_verification_equals_that_of_rocketmq(
+    properties: bytes, is_kept: bool, tmp_path: Path
+) -> None:
     """The checksum must be a property of its own; where RocketMQ finds none, the log ends."""
     (tmp_path / "commitlog").mkdir()
     (tmp_path / "commitlog" / f"{0:020d}").write_bytes(bytes(SEGMENT))

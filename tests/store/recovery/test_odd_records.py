@@ -41,7 +41,7 @@ def test_a_store_that_rocketmq_left_opens_whole(last: int, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("flush", list(FlushDiskType))
-def test_what_was_acknowledged_outlives_a_kill(flush: FlushDiskType, tmp_path: Path) -> None:
+def test_acknowledged_messages_outlive_a_kill(flush: FlushDiskType, tmp_path: Path) -> None:
     settings = StoreSettings(**SIZES, flush_disk_type=flush, sync_flush_timeout=60_000)
     dice = random.Random(flush.value)
     messages = [

@@ -144,7 +144,7 @@ def killed(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_only_what_is_behind_the_checkpoint_is_read(killed: Path) -> None:
+def test_only_the_log_after_the_checkpoint_is_read(killed: Path) -> None:
     before = contents(killed)
 
     found = open_store(killed, SMALL)
@@ -200,7 +200,7 @@ def _scribble(path: Path, name: str) -> None:
 
 @pytest.mark.parametrize("harm", [_drop, _cut, _zero, _scribble])
 @pytest.mark.parametrize("name", ["consumequeue", "index", "consumequeue/Topic1/2"])
-def test_harm_to_derived_files_is_mended_from_the_log(
+def test_damaged_derived_files_are_repaired_from_the_log(
     harm: Callable[[Path, str], None], name: str, killed: Path
 ) -> None:
     harm(killed, name)
@@ -230,7 +230,7 @@ LOST = [
     ("harm", "name"),
     [*((harm, name) for harm in (_drop, _cut, _zero, _scribble) for name in LOST), (_drop, FIRST)],
 )
-def test_harm_to_derived_files_is_seen_where_no_message_came_since(
+def test_damage_of_derived_files_is_noticed_without_newer_messages(
     harm: Callable[[Path, str], None], name: str, stopped: Path
 ) -> None:
     assert (stopped / name).exists()
@@ -373,7 +373,7 @@ def test_index_files_that_were_lost_are_made_again(
 
 
 @pytest.mark.parametrize("is_rocketmqs", [False, True])
-def test_an_index_that_was_being_made_again_is_not_believed(
+def test_an_unfinished_rebuilt_index_is_derived_again(
     is_rocketmqs: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(self: OwnedIndex) -> None:
@@ -436,7 +436,7 @@ def test_index_files_that_retention_removed_are_not_missed(tmp_path: Path) -> No
     assert found == kept
 
 
-def test_queues_that_were_being_derived_again_are_not_believed(
+def test_unfinished_rebuilt_queues_are_derived_again(
     stopped: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(self: OwnedQueueFiles) -> None:
@@ -613,7 +613,7 @@ def test_an_index_that_was_switched_off_is_completed(tmp_path: Path) -> None:
     assert require_whole(tmp_path, SMALL) == 120
 
 
-def test_progress_is_told(killed: Path) -> None:
+def test_progress_is_reported(killed: Path) -> None:
     told: list[tuple[int, int]] = []
     recover(LocalOwnedDirectory(killed), SMALL, ManualClock(), lambda *how: told.append(how))
 
