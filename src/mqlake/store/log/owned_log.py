@@ -393,6 +393,6 @@ class OwnedCommitLog(CommitLog):
 
     def close(self) -> None:
         """Close all files; remove the one that was created in advance."""
-        self.files.close(self.base + len(self._buffer))
+        self.files.close()
         self._drop_file()
         super().close()

@@ -9,6 +9,7 @@ import errno
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from time import perf_counter
+from typing import NamedTuple
 
 from mqlake.errors import DiskError, SyncError
 from mqlake.formats.file_name import parse_segment_name, segment_name
@@ -39,6 +40,13 @@ class _TimedSync:
         self.seconds = perf_counter() - begin
 
 
+class _PreparedFile(NamedTuple):
+    """A file that was created in advance, and the physical offset it begins at."""
+
+    base: int
+    file: WritableFile
+
+
 class OwnedSegmentFiles:
     """The writable files of one log. For one thread.
 
@@ -55,7 +63,7 @@ class OwnedSegmentFiles:
         self._directory, self.size = directory, size
         self.writing: dict[int, WritableFile] = {}
         self.sync_times = Histogram(_SYNC_BOUNDS)
-        self._prepared: WritableFile | None = None
+        self._prepared: _PreparedFile | None = None
         self._names_made = self._names_synced = 0
         self._is_directory_new = False
 
@@ -65,7 +73,7 @@ class OwnedSegmentFiles:
         """Create the next file, so that `following` need not. It reports why that fails."""
         if self._prepared is None:
             with suppress(DiskError):
-                self._prepared = self._create(base)
+                self._prepared = _PreparedFile(base, self._create(base))
 
     @property
     def is_prepared(self) -> bool:
@@ -78,14 +86,14 @@ class OwnedSegmentFiles:
         Raises:
             DiskError: it cannot be created.
         """
-        if self._prepared is None:
-            self._prepared = self._create(base)
-        return self._prepared
+        if self._prepared is None or self._prepared.base != base:
+            self._prepared = _PreparedFile(base, self._create(base))
+        return self._prepared.file
 
     def use(self, base: int, file: WritableFile) -> None:
         """Note that a file is appended to from now on."""
         self.writing[base] = file
-        if file is self._prepared:
+        if self._prepared is not None and file is self._prepared.file:
             self._prepared = None
 
     def _create(self, base: int) -> WritableFile:
@@ -225,23 +233,19 @@ class OwnedSegmentFiles:
         files = [*self.writing.values()]
         self.writing.clear()
         if self._prepared is not None:
-            files.append(self._prepared)
+            files.append(self._prepared.file)
         self.remove_after(-1)
         self._prepared = None
         for file in files:
             file.close()
         self.sync_names()
 
-    def close(self, following: int) -> None:
-        """Drop all files; remove the one that was created in advance.
-
-        Args:
-            following: its base.
-        """
-        if self._prepared is not None:
-            self._prepared = None
+    def close(self) -> None:
+        """Drop all files; remove the one that was created in advance."""
+        prepared, self._prepared = self._prepared, None
+        if prepared is not None:
             with suppress(DiskError):  # Otherwise the next start removes it.
-                self._directory.remove(f"{DIRECTORY}/{segment_name(following)}")
+                self._directory.remove(f"{DIRECTORY}/{segment_name(prepared.base)}")
         self.writing.clear()
 
 
