@@ -12,9 +12,12 @@ import argparse
 import asyncio
 import json
 import os
+import signal
 import socket
 import ssl
 import statistics
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
@@ -114,7 +117,16 @@ def _brokers(directory: Path) -> Iterator[dict[str, MqlakeBroker]]:
         yield brokers
     finally:
         for broker in brokers.values():
-            broker.stop()
+            _stop(broker)
+
+
+def _stop(broker: MqlakeBroker) -> None:
+    """Stop a broker; one that takes too long must not keep the others running."""
+    try:
+        broker.stop()
+    except subprocess.TimeoutExpired:
+        print(f"the broker at {broker.broker} does not stop", file=sys.stderr)
+        os.kill(broker.process_id, signal.SIGKILL)
 
 
 def _scrape(settings: dict[str, str]) -> None:
