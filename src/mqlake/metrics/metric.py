@@ -5,7 +5,9 @@ Sources: OpenTelemetry's data model, and the mapping of its names to Prometheus'
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum
+from itertools import groupby
 from typing import NamedTuple
 
 from mqlake.metrics.histogram import Histogram
@@ -53,6 +55,23 @@ class Sample(NamedTuple):
     metric: Metric
     value: float | Histogram
     labels: tuple[str, ...] = ()
+
+    def named(self, common: Mapping[str, str]) -> dict[str, str]:
+        """Return all labels by name.
+
+        Args:
+            common: labels of all samples of the program.
+        """
+        return {**common, **dict(zip(self.metric.labels, self.labels, strict=True))}
+
+
+def by_metric(samples: Iterable[Sample]) -> Iterator[tuple[Metric, Iterator[Sample]]]:
+    """Yield each metric with its samples, in the order of the metrics' names.
+
+    The samples of a metric must be read before the next metric is asked for.
+    """
+    ordered = sorted(samples, key=lambda each: each.metric.name)
+    return groupby(ordered, key=lambda each: each.metric)
 
 
 def gauge(name: str, text: str, unit: str = "", labels: tuple[str, ...] = ()) -> Metric:

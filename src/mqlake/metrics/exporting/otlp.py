@@ -6,13 +6,13 @@ Upstream: `BrokerMetricsManager` with `OtlpGrpcMetricExporter`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import groupby
-from typing import Any, Final
+from typing import Any
 
 from mqlake.errors import MqlakeError
 from mqlake.metrics.exporting.options import OtlpExport
+from mqlake.metrics.exporting.otlp_json import nanoseconds
 from mqlake.metrics.histogram import Histogram
-from mqlake.metrics.metric import Metric, MetricType, Sample
+from mqlake.metrics.metric import Metric, MetricType, Sample, by_metric
 
 try:
     from grpc import Compression
@@ -22,8 +22,6 @@ try:
     from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 except ModuleNotFoundError:
     raise MqlakeError("OpenTelemetry is not installed: pip install 'mqlake[otlp]'") from None
-
-_SECOND: Final = 1_000_000_000
 
 
 class OtlpExporter:
@@ -51,11 +49,10 @@ class OtlpExporter:
         Args:
             begin, now: from when until when totals count, in seconds since 1970.
         """
-        times = round(begin * _SECOND), round(now * _SECOND)
-        ordered = sorted(samples, key=lambda each: each.metric.name)
+        times = nanoseconds(begin), nanoseconds(now)
         metrics = [
             self._metric(metric, [self._point(each, *times) for each in of_metric])
-            for metric, of_metric in groupby(ordered, key=lambda each: each.metric)
+            for metric, of_metric in by_metric(samples)
         ]
         scope = export.ScopeMetrics(InstrumentationScope(self._scope), metrics, "")
         data = export.MetricsData([export.ResourceMetrics(Resource({}), [scope], "")])
@@ -85,7 +82,7 @@ class OtlpExporter:
         return export.Metric(metric.name, metric.help, metric.unit, data)
 
     def _point(self, sample: Sample, begin: int, now: int) -> Any:
-        labels = {**self._common, **dict(zip(sample.metric.labels, sample.labels, strict=True))}
+        labels = sample.named(self._common)
         value = sample.value
         if not isinstance(value, Histogram):
             return export.NumberDataPoint(labels, begin, now, value)

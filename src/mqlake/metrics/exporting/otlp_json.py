@@ -8,11 +8,10 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import groupby
 from typing import Any, Final
 
 from mqlake.metrics.histogram import Histogram
-from mqlake.metrics.metric import Metric, MetricType, Sample
+from mqlake.metrics.metric import Metric, MetricType, Sample, by_metric
 
 _DELTA, _CUMULATIVE = 1, 2
 _SECOND: Final = 1_000_000_000
@@ -36,9 +35,8 @@ def lines(
         is_delta: whether totals count since the last export instead of the start.
     """
     temporality = _DELTA if is_delta else _CUMULATIVE
-    times = {"startTimeUnixNano": _nanoseconds(begin), "timeUnixNano": _nanoseconds(now)}
-    ordered = sorted(samples, key=lambda each: each.metric.name)
-    for metric, of_metric in groupby(ordered, key=lambda each: each.metric):
+    times = {"startTimeUnixNano": str(nanoseconds(begin)), "timeUnixNano": str(nanoseconds(now))}
+    for metric, of_metric in by_metric(samples):
         points = [_point(each, common, times) for each in of_metric]
         data: dict[str, Any] = {
             "resource": {"attributes": []},
@@ -63,8 +61,8 @@ def _metric(metric: Metric, points: Sequence[object], temporality: int) -> dict[
 
 
 def _point(sample: Sample, common: Mapping[str, str], times: Mapping[str, str]) -> dict[str, Any]:
-    labels = {**common, **dict(zip(sample.metric.labels, sample.labels, strict=True))}
-    attributes = [{"key": name, "value": {"stringValue": value}} for name, value in labels.items()]
+    labels = sample.named(common).items()
+    attributes = [{"key": name, "value": {"stringValue": value}} for name, value in labels]
     found: dict[str, Any] = {**times, "attributes": attributes}
     value = sample.value
     if isinstance(value, Histogram):
@@ -81,5 +79,6 @@ def _point(sample: Sample, common: Mapping[str, str], times: Mapping[str, str]) 
     return found
 
 
-def _nanoseconds(seconds: float) -> str:
-    return str(round(seconds * _SECOND))
+def nanoseconds(seconds: float) -> int:
+    """Return a time as OTLP writes it."""
+    return round(seconds * _SECOND)
