@@ -6,7 +6,14 @@ from contextlib import AsyncExitStack
 from typing import Final, NamedTuple
 
 from mqlake.metrics.endpoint import Endpoint
-from mqlake.metrics.exporting.options import LogExport, OtlpExport, Publishing, ServedPages
+from mqlake.metrics.exporting.options import (
+    LogExport,
+    MetricsSettings,
+    OtlpExport,
+    Publishing,
+    ServedPages,
+    publishing,
+)
 from mqlake.metrics.exporting.periodic import LogSink, PeriodicExport, Sink
 from mqlake.metrics.observed import Collector, Observed
 
@@ -29,6 +36,10 @@ class Published(NamedTuple):
         """Export once more, and no longer; to be called while there still are samples."""
         if self.exporting is not None:
             await self.exporting.stop()
+
+
+NOWHERE: Final = Published(None, None)
+"""Metrics that are not published."""
 
 
 async def publish(
@@ -57,6 +68,26 @@ async def publish(
     await exporting.start()
     undo.push_async_callback(exporting.stop)
     return Published(None, exporting)
+
+
+async def publish_as_set(
+    settings: MetricsSettings,
+    host: str,
+    observed: Observed,
+    undo: AsyncExitStack,
+    scope: str = BROKER_SCOPE,
+) -> Published:
+    """Publish the metrics of a server as its settings say, until `undo` is closed.
+
+    Args:
+        host: where pages are served if no setting says so.
+        scope: the name of the meter in exports.
+
+    Raises:
+        MqlakeError: settings contradict each other; see `publish` for others.
+    """
+    how = publishing(settings, host)
+    return NOWHERE if how is None else await publish(how, observed, undo, scope)
 
 
 async def _serve(how: ServedPages, collector: Collector, undo: AsyncExitStack) -> int:

@@ -16,8 +16,7 @@ from mqlake.broker.broker import Broker
 from mqlake.broker.metrics.observed_broker import ObservedBroker
 from mqlake.broker.settings import BrokerSettings, make_broker_settings
 from mqlake.errors import MqlakeError, StoreError
-from mqlake.metrics.exporting.options import Publishing, publishing
-from mqlake.metrics.publishing import Published, publish
+from mqlake.metrics.publishing import NOWHERE, publish_as_set
 from mqlake.namesrv.name_server import NameServer
 from mqlake.namesrv.settings import NamesrvSettings
 from mqlake.programs.kernels import load_kernels
@@ -88,7 +87,7 @@ class BrokerProgram:
         self._settings, self._namesrv_port = settings, namesrv_port
         self._config, self._clock, self._client_time = config, clock, client_time
         self._serving: Broker | None = None
-        self._published: Published | None = None
+        self._published = NOWHERE
 
     async def __aenter__(self) -> Self:
         begin = time.perf_counter()
@@ -98,19 +97,22 @@ class BrokerProgram:
             if not settings.name_servers:
                 address = await self._start_name_server(undo)
                 settings = msgspec.structs.replace(settings, namesrv_addr=address)
-            progress = None
-            if (how := publishing(settings, settings.listen_address)) is not None:
-                progress = await self._publish(how, settings, undo)
+            # Published also while the broker recovers its store.
+            observed = ObservedBroker(settings, lambda: self._serving)
+            self._published = await publish_as_set(
+                settings, settings.listen_address, observed, undo
+            )
             self.broker = await undo.enter_async_context(
                 Broker(
                     settings,
                     self._config,
                     clock=self._clock,
                     client_time=self._client_time,
-                    progress=progress,
+                    progress=observed.recovering,
                 )
             )
             self._serving = self.broker
+            undo.push_async_callback(self._stop_publishing)
             self.name_servers = settings.namesrv_addr
             self._undo = undo.pop_all()
         _log.info(
@@ -126,9 +128,6 @@ class BrokerProgram:
         return self
 
     async def __aexit__(self, *failure: object) -> None:
-        if self._published is not None:
-            await self._published.finish()
-        self._serving = None
         await self._undo.aclose()
 
     @property
@@ -136,17 +135,9 @@ class BrokerProgram:
         """A future that is done once the broker has failed; set while the program runs."""
         return self.broker.failed
 
-    async def _publish(
-        self, how: Publishing, settings: BrokerSettings, undo: AsyncExitStack
-    ) -> Callable[[int, int], None]:
-        """Serve the pages for monitoring, also while the broker recovers its store.
-
-        Returns:
-            To be called with the progress of the recovery.
-        """
-        observed = ObservedBroker(settings, lambda: self._serving)
-        self._published = await publish(how, observed, undo)
-        return observed.recovering
+    async def _stop_publishing(self) -> None:
+        await self._published.finish()
+        self._serving = None
 
     async def _start_name_server(self, undo: AsyncExitStack) -> str:
         """Start the broker, and return its address."""
