@@ -13,7 +13,6 @@ from typing import Self
 from mqlake.storage.clock import Clock, SystemClock
 from mqlake.storage.owner_lock import LOCK_NAME
 from mqlake.storage.protocol import OwnedDirectory
-from mqlake.store.dispatch.dispatcher import Dispatcher
 from mqlake.store.log.segments import CommitLog, open_log
 from mqlake.store.recovery.abort_mark import mark_closed
 from mqlake.store.recovery.checkpoint_file import reached
@@ -39,16 +38,7 @@ class Derivation:
         """Args: `held`: closed when the directory is released."""
         self.report: RecoveryReport = found.report
         self._directory, self._log, self._found, self._held = directory, log, found, held
-        self._dispatcher = Dispatcher(
-            log,
-            found.queues,
-            found.index,
-            found.incarnations,
-            dialect=found.report.dialect,
-            message_delay_level=settings.message_delay_level,
-            done=found.dispatched,
-            across_gaps=found.crosses_gaps,
-        )
+        self._dispatcher = found.dispatcher(log, settings.message_delay_level)
 
     @classmethod
     def open(

@@ -53,22 +53,13 @@ class LiveFiles:
             has_batches, on_batches: see `OwnedQueues`.
             arrived, on_restart: see `Dispatcher`.
         """
-        queues = found.queues.taken_over(has_batches, on_batches)
-        dispatcher = Dispatcher(
-            found.log,
-            queues,
-            found.index,
-            found.incarnations,
-            dialect=found.report.dialect,
-            message_delay_level=message_delay_level,
-            done=found.dispatched,
-            across_gaps=found.crosses_gaps,
-            arrived=arrived,
-            on_restart=on_restart,
+        found.queues.serve(has_batches, on_batches)
+        dispatcher = found.dispatcher(
+            found.log, message_delay_level, arrived=arrived, on_restart=on_restart
         )
         return cls(
             log=found.log,
-            queues=queues,
+            queues=found.queues,
             index=found.index,
             offsets=found.offsets,
             checkpoint=found.checkpoint,

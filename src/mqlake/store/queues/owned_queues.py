@@ -6,7 +6,6 @@ Upstream: `ConsumeQueueStore`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from copy import copy
 
 from mqlake.formats import batch_consume_queue
 from mqlake.storage.durable import parent
@@ -49,18 +48,14 @@ class OwnedQueues:
         # Queues of deleted topics, by topic, until their files are removed.
         self._dead: dict[str, dict[int, Queue]] = {}
 
-    def taken_over(
-        self, has_batches: Callable[[str], bool], on_batches: Callable[[], object]
-    ) -> OwnedQueues:
-        """Return the same queues for a live store, which then uses no other object for them.
+    def serve(self, has_batches: Callable[[str], bool], on_batches: Callable[[], object]) -> None:
+        """Serve a live store from now on, which creates queues.
 
         Args:
             has_batches: as for the constructor.
             on_batches: called when a new batch consume queue exists.
         """
-        taken = copy(self)
-        taken._has_batches, taken._on_batches = has_batches, on_batches
-        return taken
+        self._has_batches, self._on_batches = has_batches, on_batches
 
     def begin_at(self, min_physical_offset: int) -> None:
         """Note where the log begins: entries that point before it belong to removed messages."""

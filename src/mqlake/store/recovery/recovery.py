@@ -6,7 +6,7 @@ Upstream: `DefaultMessageStore.load`, `CommitLog.recoverNormally` and `recoverAb
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,6 +17,7 @@ from mqlake.formats.dialect import Dialect
 from mqlake.formats.record import Fault
 from mqlake.storage.clock import Clock
 from mqlake.storage.protocol import OwnedDirectory
+from mqlake.store.dispatch.dispatcher import Arrived, Dispatcher
 from mqlake.store.log.owned_log import OwnedCommitLog, open_owned_log
 from mqlake.store.log.segments import CommitLog
 from mqlake.store.recovery.commit import Commit, Committed
@@ -67,6 +68,33 @@ class Derived(Committed):
     """The files derived from a log, complete up to its end."""
 
     report: RecoveryReport
+
+    def dispatcher(
+        self,
+        log: CommitLog,
+        message_delay_level: str,
+        *,
+        arrived: Arrived | None = None,
+        on_restart: Callable[[str, int], object] | None = None,
+    ) -> Dispatcher:
+        """Return what dispatches the log's further records.
+
+        Args:
+            message_delay_level: the setting of that name.
+            arrived, on_restart: see `Dispatcher`.
+        """
+        return Dispatcher(
+            log,
+            self.queues,
+            self.index,
+            self.incarnations,
+            dialect=self.report.dialect,
+            message_delay_level=message_delay_level,
+            done=self.dispatched,
+            across_gaps=self.crosses_gaps,
+            arrived=arrived,
+            on_restart=on_restart,
+        )
 
 
 @dataclass(frozen=True)
