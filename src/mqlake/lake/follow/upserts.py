@@ -28,7 +28,7 @@ from mqlake.lake.files.lake_files import LakeFiles
 from mqlake.lake.options import STATE, FollowOptions, Format
 from mqlake.lake.tables.evolution import wanted_schema
 from mqlake.lake.tables.table import LakeTable
-from mqlake.query.reading.parsing import nearest
+from mqlake.query.reading.parsing import suggestion
 
 compute: Any = importlib.import_module("pyarrow.compute")  # Its functions are created at run time.
 
@@ -82,8 +82,8 @@ def check_upsert(options: FollowOptions) -> None:
         )
     schema = wanted_schema(options)
     if column not in schema.names:
-        near = nearest(column, schema.names)
-        raise JobError(f"--upsert-by {column}: the table has no such column; the nearest is {near}")
+        found = suggestion(column, schema.names)
+        raise JobError(f"--upsert-by {column}: the table has no such column; {found}")
     if column == "topic" or "." in column or not _is_key(schema.field(column).type):
         raise JobError(
             f"--upsert-by {column}: a key is a column of text, bytes or whole numbers, or keys"

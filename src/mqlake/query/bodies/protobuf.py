@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from mqlake.errors import FormatError, JobError
 from mqlake.query.bodies.framing import PREFIX
-from mqlake.query.reading.parsing import nearest
+from mqlake.query.reading.parsing import suggestion
 
 Value = Callable[[Any], Any]
 
@@ -61,7 +61,7 @@ def descriptor_of(descriptors: bytes, message: str) -> Any:
             f"not a descriptor file (protoc --include_imports --descriptor_set_out): {error}"
         ) from None
     except KeyError:
-        near = f"; the nearest is {nearest(message, names)}" if names else ""
+        near = f"; {suggestion(message, names)}" if names else ""
         raise FormatError(f"the descriptors have no message {message[:200]!r}{near}") from None
 
 

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Protocol
 
 from mqlake.errors import StoreError
 from mqlake.formats.topic_names import OF_GROUPS
 from mqlake.protocol.naming import is_system_topic, own_topics
 from mqlake.query.reading.log import logger
-from mqlake.query.reading.parsing import is_near, nearest
+from mqlake.query.reading.parsing import listed, suggestion
 
 log = logger()
 
 _LONG = 40
 """Characters of a long name of a topic."""
-
-_SHOWN = 5
-"""Topics that a message names."""
 
 
 def is_internal(topic: str) -> bool:
@@ -57,17 +54,14 @@ def no_topic(topic: str, topics: Iterable[str]) -> str:
     what = f"topic {topic[:200]!r} does not exist"
     if not known:
         return f"{what}: there are no topics"
-    near = nearest(topic, known)
-    if is_near(topic, near):
-        return f"{what}; the nearest is {near}"
-    return f"{what}: there are {named(known)}"
+    return f"{what}; {suggestion(topic, known)}"
 
 
 def no_match(pattern: str, topics: Iterable[str]) -> str:
     """Return the text about a pattern that no topic matches."""
     known = _of_users(topics)
     what = f"no topic matches {pattern!r}, which must match the whole name"
-    return f"{what}: there are {named(known)}" if known else what
+    return f"{what}: there are {listed(known)}" if known else what
 
 
 def _of_users(topics: Iterable[str]) -> list[str]:
@@ -76,13 +70,6 @@ def _of_users(topics: Iterable[str]) -> list[str]:
     own = own_topics(names)
     found = [name for name in names if name not in own and not is_internal(name)]
     return sorted(found, key=lambda name: (len(name) > _LONG, name))
-
-
-def named(topics: Sequence[str]) -> str:
-    """Return the names of the first topics, and how many more there are."""
-    shown = ", ".join(topics[:_SHOWN])
-    more = len(topics) - _SHOWN
-    return f"{shown} and {more} more" if more > 0 else shown
 
 
 def data_loss(options: _LossOptions, what: str) -> None:

@@ -18,6 +18,9 @@ _LOOKS_LIKE_SECONDS = range(10**9, 10**10)
 _NEAR = 0.6
 """The least similarity of a mistyped name to the name that was meant."""
 
+_SHOWN = 5
+"""Names that a message lists."""
+
 _DURATION = re.compile(r"(\d{1,12}) *([a-z]*)")
 _UNITS = {
     "": 1,
@@ -86,7 +89,7 @@ def _value(option: Option, text: str) -> Any:
 
 
 def _unknown(name: str, known: Sequence[str]) -> str:
-    remedy = foreign_option(name, known) or f"the nearest is {nearest(name, known)}"
+    remedy = foreign_option(name, known) or suggestion(name, known)
     return f"there is no option {name[:200]!r}; {remedy}"
 
 
@@ -104,6 +107,19 @@ def nearest(text: str, known: Sequence[str]) -> str:
     return max(known, key=lambda one: SequenceMatcher(None, text.lower(), one.lower()).ratio())
 
 
+def suggestion(text: str, known: Sequence[str]) -> str:
+    """Return the name that a mistyped one may mean, or the first ones that exist."""
+    near = nearest(text, known)
+    return f"the nearest is {near}" if is_near(text, near) else f"there are {listed(known)}"
+
+
+def listed(names: Sequence[str]) -> str:
+    """Return the first names, and how many more there are."""
+    shown = ", ".join(names[:_SHOWN])
+    more = len(names) - _SHOWN
+    return f"{shown} and {more} more" if more > 0 else shown
+
+
 def known_columns(names: Sequence[str], columns: Sequence[str]) -> tuple[str, ...]:
     """Return the columns with these names, in any case.
 
@@ -113,8 +129,8 @@ def known_columns(names: Sequence[str], columns: Sequence[str]) -> tuple[str, ..
     known = {name.lower(): name for name in columns}
     for number, name in enumerate(names):
         if name.lower() not in known:
-            near = nearest(name, columns)
-            raise FormatError(f"there is no column {name[:200]!r}; the nearest is {near}")
+            found = suggestion(name, columns)
+            raise FormatError(f"there is no column {name[:200]!r}; {found}")
         if name.lower() in (other.lower() for other in names[:number]):
             raise FormatError(f"column {name} is named twice")
     return tuple(known[name.lower()] for name in names)

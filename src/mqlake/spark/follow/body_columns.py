@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from mqlake.errors import FormatError
 from mqlake.lake.body_format import BodyFormat
-from mqlake.query.reading.parsing import nearest
+from mqlake.query.reading.parsing import suggestion
 from mqlake.query.store.columns import COLUMNS
 from mqlake.spark.bodies.frame import KINDS, decode
 from mqlake.spark.source.schema import spark_schema
@@ -45,8 +45,8 @@ def parse_format(text: str | None, arguments: Mapping[str, str]) -> BodyFormat |
         raise FormatError(f"--decode {kind[:50]}: unknown format; use {', '.join(KINDS)}")
     for name in arguments:
         if name not in ARGUMENTS:
-            near = nearest(name, ARGUMENTS)
-            raise FormatError(f"--decode-option {name[:50]}: does not exist; the nearest is {near}")
+            meant = suggestion(name, ARGUMENTS)
+            raise FormatError(f"--decode-option {name[:50]}: does not exist; {meant}")
     if kind == "json" and not given:
         raise FormatError("--decode json: give the columns, as in json:'id bigint, price double'")
     is_file = kind in ("json", "cloudevents") and bool(given) and Path(given).is_file()

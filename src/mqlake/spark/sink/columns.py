@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from mqlake.errors import FormatError
-from mqlake.query.reading.parsing import nearest
+from mqlake.query.reading.parsing import suggestion
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -61,8 +61,8 @@ def check_schema(schema: StructType, topic: str | None) -> None:
     for field in schema.fields:
         name = known.get(field.name.lower())
         if name is None:
-            near = nearest(field.name, list(known.values()))
-            raise FormatError(f"the sink has no column {field.name[:200]!r}; the nearest is {near}")
+            meant = suggestion(field.name, list(known.values()))
+            raise FormatError(f"the sink has no column {field.name[:200]!r}; {meant}")
         if name in found:
             raise FormatError(f"column {name} occurs twice")
         found.add(name)
