@@ -20,7 +20,7 @@ from mqlake.cli.app import FAILED, run
         (["--port", "2"], "setting listenPort"),
     ],
 )
-def test_what_cannot_be_is_said_in_one_line(
+def test_invalid_settings_are_an_error_of_one_line(
     arguments: list[str],
     words: str,
     tmp_path: Path,

@@ -23,7 +23,7 @@ OUT = {"--out": "/lake/orders"}
         ("delta", {**OUT, "--replica-of-cluster": "DefaultCluster", "--keep-hours": 0}),
     ],
 )
-def test_accepted(to: str, options: dict[str, object]) -> None:
+def test_valid_combinations_of_options_are_accepted(to: str, options: dict[str, object]) -> None:
     check_combination(to, options)
 
 
@@ -85,7 +85,9 @@ def test_accepted(to: str, options: dict[str, object]) -> None:
         ),
     ],
 )
-def test_refused(to: str, options: dict[str, object], reason: str) -> None:
+def test_invalid_combinations_of_options_are_refused(
+    to: str, options: dict[str, object], reason: str
+) -> None:
     with pytest.raises(UsageError) as error:
         check_combination(to, options)
     assert str(error.value) == reason

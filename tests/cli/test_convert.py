@@ -14,7 +14,9 @@ from tests.golden import store
 LOCAL = ("--engine", "local", "--no-progress")
 
 
-def test_there_and_back(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_converting_to_kafka_and_back_keeps_the_messages(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     source = str(store("rmq5-clean").path)
     logs, back = str(tmp_path / "logs"), str(tmp_path / "store")
     topics = ("--topic", "TopicA", "--topic", "TopicBatch")
@@ -31,7 +33,7 @@ def test_there_and_back(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert run(["verify", back, *LOCAL]) == 0
 
 
-def test_what_is_left_out_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_omitted_messages_are_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     logs = tmp_path / "logs"
     for name in ("txn-0", "same-ts-0"):
         golden_kafka.GoldenPartition(name).copy(logs / name)
@@ -78,7 +80,7 @@ def test_errors(
 
 
 @pytest.mark.spark
-def test_on_spark(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_convert_runs_on_spark(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The files are those that threads write."""
     from tests.spark.files import digests
     from tests.spark.shared_session import shared_with_commands

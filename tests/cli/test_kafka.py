@@ -80,7 +80,9 @@ def test_bad_usage_is_one_line(mqlake: Mqlake, arguments: list[str], reason: str
 
 
 @pytest.mark.parametrize("name", KAFKA_COMMANDS)
-def test_what_is_no_log(mqlake: Mqlake, tmp_path: Path, name: str) -> None:
+def test_a_directory_that_is_not_a_log_is_an_error(
+    mqlake: Mqlake, tmp_path: Path, name: str
+) -> None:
     options = ["--offset", "0"] if name == "lookup" else []
     ran = mqlake("kafka", name, tmp_path, *options)
     reason = "not a Kafka log: there are neither segments nor partitions in it"

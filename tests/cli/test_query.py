@@ -196,7 +196,7 @@ def test_nothing_matched(mqlake: Mqlake, options: list[str]) -> None:
         (["--topic", "", "--begin", "0", "--end", "1"], "topic"),
     ],
 )
-def test_refused(mqlake: Mqlake, options: list[str], reason: str) -> None:
+def test_invalid_queries_are_refused(mqlake: Mqlake, options: list[str], reason: str) -> None:
     ran = mqlake("query", store("rmq5-clean").path, *options)
     assert (ran.code, ran.out) == (2, "")
     assert reason in ran.err

@@ -28,7 +28,7 @@ from mqlake.cli.questions import QueryCommandOptions, choose
         ({"topic": "T", "begin": 0, "end": 0, "max": 1, "tag": "x"}, ("begin", "end")),
     ],
 )
-def test_asked(given: dict[str, Any], marks: tuple[str, ...]) -> None:
+def test_options_choose_what_a_query_asks(given: dict[str, Any], marks: tuple[str, ...]) -> None:
     assert choose(QueryCommandOptions(**given)).marks == marks
 
 
@@ -58,7 +58,9 @@ def test_asked(given: dict[str, Any], marks: tuple[str, ...]) -> None:
         ),
     ],
 )
-def test_refused(given: dict[str, Any], reason: str) -> None:
+def test_options_that_contradict_each_other_are_a_usage_error(
+    given: dict[str, Any], reason: str
+) -> None:
     with pytest.raises(UsageError) as refused:
         choose(QueryCommandOptions(**given))
     assert str(refused.value).startswith(reason)

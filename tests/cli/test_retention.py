@@ -37,7 +37,7 @@ def utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     time.tzset()
 
 
-def test_what_is_older_than_72_hours_goes_at_four(mqlake: Mqlake, copied: Path) -> None:
+def test_files_older_than_72_hours_are_planned_for_4_am(mqlake: Mqlake, copied: Path) -> None:
     before = {path: path.read_bytes() for path in copied.rglob("*") if path.is_file()}
     common = ("retention", copied, "--plan", "--json", "--disk-used", 50)
     early = mqlake(*common, "--at", FOUR - 2 * HOUR).json
@@ -153,7 +153,7 @@ def test_other_stores(mqlake: Mqlake, name: str) -> None:
     assert ran.json["newMinOffset"] <= ran.json["maxOffset"]
 
 
-def test_no_store(mqlake: Mqlake, tmp_path: Path) -> None:
+def test_a_directory_that_is_not_a_store_is_an_error(mqlake: Mqlake, tmp_path: Path) -> None:
     for options in ((), ("--disk-used", 3)):
         ran = mqlake("retention", tmp_path / "none", "--plan", *options)
         assert (ran.code, ran.err) == (

@@ -65,7 +65,7 @@ def test_a_failure_says_how_many_lines_were_acknowledged(running: RunningBroker)
     assert err.endswith("(lines acknowledged before this group of 45: 256)\n")
 
 
-def test_json_goes_around(running: RunningBroker) -> None:
+def test_json_lines_are_produced_and_consumed_unchanged(running: RunningBroker) -> None:
     given = [
         {"body": "text", "tags": "red", "keys": ["a", "b"], "properties": {"colour": "röt"}},
         {"body": "first", "priority": 3},

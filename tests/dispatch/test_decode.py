@@ -32,7 +32,7 @@ def at_once(data: bytes, kernel: Kernel, records: list[Record]) -> list[Record]:
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_records(seed: int, kernel: Kernel) -> None:
+def test_decoded_records_equal_those_of_the_format(seed: int, kernel: Kernel) -> None:
     data = random_log(seed, 50)
     expected = one_by_one(data)
     random.Random(seed).shuffle(expected)

@@ -92,7 +92,7 @@ def test_a_digest_is_what_a_scan_finds(digester: Digester, count: int, seed: int
         assert found.last_queued == queued[ends].item()
 
 
-def test_what_is_unusual_is_left_to_a_scan(digester: Digester) -> None:
+def test_unusual_records_are_left_to_a_scan(digester: Digester) -> None:
     data, table = log_of(3, 0), QueueTable()
     end = BASE + len(data)
     assert digester.digest(file_of(data), BASE, BASE, end, table)

@@ -20,7 +20,7 @@ SMALL_SIZE = index_file.file_size(1000, 4000)
 
 
 @pytest.mark.parametrize("name", CLEAN)
-def test_derived_files(name: str, kernel: Kernel) -> None:
+def test_derived_files_equal_those_of_rocketmq(name: str, kernel: Kernel) -> None:
     directory = LocalDirectory(store(name).path)
     queues: dict[tuple[bytes, int], bytearray] = {}
     parts: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []

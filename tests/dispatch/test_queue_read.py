@@ -66,7 +66,7 @@ def test_every_entry_leads_to_its_record(kernel: Kernel) -> None:
     assert rows == [(n, at - BASE, size, 0) for n, (at, size, _) in enumerate(queue.entries)]
 
 
-def test_limits(kernel: Kernel) -> None:
+def test_reads_stop_at_the_limits_of_messages_and_bytes(kernel: Kernel) -> None:
     queue = Queue(10)
     sizes = [entry.size for entry in queue.entries]
     for most in range(1, 12):
@@ -84,7 +84,7 @@ def test_limits(kernel: Kernel) -> None:
     assert found == (0, 0, 5, 1000, Fault.GOOD)
 
 
-def test_tags_codes(kernel: Kernel) -> None:
+def test_entries_are_chosen_by_tags_codes(kernel: Kernel) -> None:
     queue = Queue(10)
     entries = [*queue.entries[:9], queue.entries[9]._replace(tags_code=1 << 31)]
     _, rows = follow(kernel, entries, queue.part, wanted("Topic", 7, [1, 5]))
@@ -118,7 +118,7 @@ def test_the_next_segment_is_asked_for(kernel: Kernel) -> None:
         ({"size": 0x7FFFFFFF}, Fault.SIZE),
     ],
 )
-def test_entries_that_lie(change: dict[str, int], reason: Fault, kernel: Kernel) -> None:
+def test_wrong_entries_are_reported(change: dict[str, int], reason: Fault, kernel: Kernel) -> None:
     queue = Queue(9)
     entries = [*queue.entries]
     entries[4] = entries[4]._replace(**change)

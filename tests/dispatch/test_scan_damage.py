@@ -272,14 +272,14 @@ def test_mutated_logs(seed: int) -> None:
 
 @settings(max_examples=60)
 @given(st.binary(max_size=400), st.integers(0, 400))
-def test_any_bytes(data: bytes, start: int) -> None:
+def test_a_scan_survives_any_bytes(data: bytes, start: int) -> None:
     assert_same(data)
     assert_same(data, start=min(start, len(data)), exact=False)
 
 
 @settings(max_examples=60)
 @given(st.binary(max_size=300), st.binary(min_size=1, max_size=60))
-def test_any_properties(properties: bytes, topic: bytes) -> None:
+def test_a_scan_survives_any_properties(properties: bytes, topic: bytes) -> None:
     data = bytearray(encode(topic="t" * len(topic), properties=properties))
     at = bytes(data).index(b"body") + 5
     data[at : at + len(topic)] = topic

@@ -18,13 +18,13 @@ def programs() -> list[str]:
     return re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
 
 
-def test_reading(capsys: pytest.CaptureFixture[str]) -> None:
+def test_programs_about_reading_run(capsys: pytest.CaptureFixture[str]) -> None:
     text = programs()[0].replace("/var/lib/kafka/logs", str(golden_kafka.log_directory()))
     exec(compile(text, str(PAGE), "exec"), {})
     assert "PartitionName(topic='txn-open'" in capsys.readouterr().out
 
 
-def test_columns(capsys: pytest.CaptureFixture[str]) -> None:
+def test_programs_about_columns_run(capsys: pytest.CaptureFixture[str]) -> None:
     text = programs()[1].replace("/var/lib/kafka/logs", str(golden_kafka.log_directory()))
     exec(compile(text, str(PAGE), "exec"), {})
     with LogDirectory(LocalDirectory(golden_kafka.log_directory())).partition(
@@ -34,7 +34,7 @@ def test_columns(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out == f"{total} bytes of values\n"
 
 
-def test_writing(tmp_path: Path) -> None:
+def test_programs_about_writing_run(tmp_path: Path) -> None:
     exec(compile(programs()[2], str(PAGE), "exec"), {"path": tmp_path})
     with LogDirectory(LocalDirectory(tmp_path)).partition("topic", 0) as partition:
         [record] = partition.records()

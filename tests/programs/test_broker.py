@@ -195,7 +195,7 @@ def test_a_broker_whose_store_fails_ends_by_itself(tmp_path: Path) -> None:
     assert not (store / "abort").exists()
 
 
-def test_what_cannot_start_says_so_in_one_line(tmp_path: Path) -> None:
+def test_a_broker_that_cannot_start_prints_one_line(tmp_path: Path) -> None:
     first = BrokerProcess(tmp_path / "store", tmp_path / "log", {})
     try:
         with pytest.raises(RuntimeError, match="no broker") as failure:

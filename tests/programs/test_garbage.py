@@ -82,7 +82,7 @@ def test_a_thread_that_always_works_looks_only_when_overdue(
     asyncio.run(main())
 
 
-def test_what_was_there_before_is_never_looked_through() -> None:
+def test_objects_from_before_quiet_collection_are_never_collected() -> None:
     async def main() -> None:
         dead = _old_garbage()
         with quiet_collection():

@@ -55,7 +55,7 @@ def test_settings_come_from_the_file_and_go_there(tmp_path: Path) -> None:
     assert said.splitlines()[-1].endswith("stopped")
 
 
-def test_what_cannot_start_says_so_in_one_line(tmp_path: Path) -> None:
+def test_a_name_server_that_cannot_start_prints_one_line(tmp_path: Path) -> None:
     kv = tmp_path / "kv.json"
     kv.write_text("[")
     for option, reason in (

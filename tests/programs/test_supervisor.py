@@ -45,7 +45,7 @@ class Systemd:
 
 
 @pytest.mark.parametrize("is_abstract", [False, True])
-def test_start_and_end_are_told_in_order(tmp_path: Path, is_abstract: bool) -> None:
+def test_systemd_is_notified_of_start_and_end_in_order(tmp_path: Path, is_abstract: bool) -> None:
     systemd = Systemd(f"@{tmp_path}/notify" if is_abstract else str(tmp_path / "notify"))
 
     async def check() -> None:

@@ -68,7 +68,7 @@ def test_a_remark_moves_the_fields(layouts: Layouts) -> None:
         assert (command.remark, command.fields) == ("why", SEND_FIELDS)
 
 
-def test_only_so_much_is_kept(layouts: Layouts) -> None:
+def test_a_bounded_number_of_layouts_is_kept(layouts: Layouts) -> None:
     sizes = range(3 * MAX_SIZES)
     for size in sizes:
         binary_header.decode(of([("a", "x" * size), ("b", "")]))

@@ -41,7 +41,7 @@ def test_standard_json_has_keys_in_quotes() -> None:
     assert decode_body(TopicRouteData, encode_body(ROUTE)) == ROUTE
 
 
-def test_what_old_clients_read_has_none() -> None:
+def test_bodies_for_old_clients_have_keys_without_quotes() -> None:
     assert b'"brokerAddrs":{0:"h:1",2:"h:2"}' in encode_unquoted(ROUTE)
     assert decode_body(TopicRouteData, encode_unquoted(ROUTE)) == ROUTE
 
@@ -57,7 +57,7 @@ def test_other_bodies_are_refused(data: bytes) -> None:
         decode_body(TopicRouteData, data)
 
 
-def test_a_registration_comes_back() -> None:
+def test_a_registration_is_decoded_as_it_was_encoded() -> None:
     assert run_at_once(decode_register(BODY.encode(), compressed=False)) == BODY
     assert run_at_once(decode_register(BODY.compress(), compressed=True)) == BODY
     assert run_at_once(decode_register(b"", compressed=True)) == RegisterBody()

@@ -63,7 +63,7 @@ def test_what_goes_out_is_strings() -> None:
         ("x", "extFields is not an object"),
     ],
 )
-def test_what_is_wrong_is_said_in_one_line(fields: object, reason: str) -> None:
+def test_invalid_fields_are_an_error_of_one_line(fields: object, reason: str) -> None:
     command = received(fields)
     with pytest.raises(HeaderError, match=f"^{reason}[^\n]*$"):
         command.header(Sample)

@@ -179,7 +179,7 @@ SMALL = Limits(frame=1000, header=500)
         (frame(binary_header(b"", remark=b"why")[:-6], kind=1), "a remark of 3 bytes"),
     ],
 )
-def test_what_is_no_frame_is_refused(data: bytes, reason: str) -> None:
+def test_invalid_frames_are_refused(data: bytes, reason: str) -> None:
     reader = FrameReader(SMALL)
     with pytest.raises(FrameError, match=reason.replace("$", r"\$")):
         list(reader.feed(data))

@@ -47,7 +47,7 @@ def test_both_forms_are_written_as_they_were_read(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_both_forms_say_the_same(name: str) -> None:
+def test_json_and_binary_forms_decode_to_the_same_command(name: str) -> None:
     code, kind = KINDS[name]
     binary, json = read(golden(name, "binary")), read(golden(name, "json"))
     assert binary.code == json.code == code

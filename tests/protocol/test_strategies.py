@@ -63,14 +63,16 @@ STRATEGIES = {
         ("near", 4, 3, "13 14 9"),
     ],
 )
-def test_as_in_java(name: str, members: int, member: int, wanted: str) -> None:
+def test_strategies_share_queues_as_in_java(
+    name: str, members: int, member: int, wanted: str
+) -> None:
     clients = [f"10.0.0.{number}@{'r3' if number % 2 else 'r1'}" for number in range(members)]
     mine = STRATEGIES[name](clients[member], QUEUES, clients)
     assert [QUEUES.index(queue) for queue in mine] == [int(number) for number in wanted.split()]
 
 
 @pytest.mark.parametrize("strategy", [averagely, by_circle, *STRATEGIES.values()])
-def test_who_is_no_member_gets_nothing(strategy: object) -> None:
+def test_a_client_that_is_not_a_member_gets_no_queue(strategy: object) -> None:
     assert callable(strategy)
     assert strategy("somebody", QUEUES, ["10.0.0.0@r1"]) == []
 

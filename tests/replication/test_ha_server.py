@@ -155,7 +155,7 @@ def test_each_of_many_slaves_gets_all(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("data", [b"\xff" * 8, b"\x7f" + b"\xff" * 7])
-def test_garbage_ends_the_connection(tmp_path: Path, data: bytes) -> None:
+def test_invalid_reports_end_the_connection(tmp_path: Path, data: bytes) -> None:
     async def test(broker: Running) -> None:
         slave = await slave_of(broker)
         slave.writer.write(data)
@@ -205,7 +205,7 @@ def test_a_first_report_beyond_the_log_counts_for_nothing(tmp_path: Path) -> Non
     on_a_master(tmp_path, test, brokerRole="SYNC_MASTER")
 
 
-def test_what_is_gone_is_not_sent(tmp_path: Path) -> None:
+def test_removed_parts_of_the_log_are_not_sent(tmp_path: Path) -> None:
     async def test(broker: Running) -> None:
         await fill(broker, 150)
         broker.state.store.core.log.remove_first()
@@ -240,7 +240,7 @@ def test_a_sync_master_waits_for_its_slave(tmp_path: Path) -> None:
     on_a_master(tmp_path, test, brokerRole="SYNC_MASTER", slaveTimeout=60_000)
 
 
-def test_what_a_slave_asks_for_acknowledges_nothing(tmp_path: Path) -> None:
+def test_the_offset_that_a_slave_asks_for_acknowledges_nothing(tmp_path: Path) -> None:
     """Eight bytes from anybody, or a slave whose log is another one, release no producer."""
 
     async def test(broker: Running) -> None:
@@ -274,7 +274,7 @@ def test_a_slave_that_is_ahead_is_sent_nothing_when_the_log_has_grown(tmp_path: 
     on_a_master(tmp_path, test)
 
 
-def test_one_who_only_reads_is_sent_the_log_and_not_counted(tmp_path: Path) -> None:
+def test_a_replica_receives_the_log_and_is_not_counted(tmp_path: Path) -> None:
     async def test(broker: Running) -> None:
         await fill(broker, 3)
         reader = await slave_of(broker)
@@ -323,7 +323,7 @@ def test_a_slave_that_retention_has_overtaken_is_left(tmp_path: Path) -> None:
     on_a_master(tmp_path, test, mappedFileSizeCommitLog=2 << 20)
 
 
-def test_consumers_read_what_no_slave_has_yet(tmp_path: Path) -> None:
+def test_consumers_read_messages_that_no_slave_has_yet(tmp_path: Path) -> None:
     async def test(broker: Running) -> None:
         slave = await slave_of(broker)
         slave.report(0)
@@ -401,7 +401,7 @@ def test_a_slave_that_never_reads_holds_little(tmp_path: Path) -> None:
     on_a_master(tmp_path, test, mappedFileSizeCommitLog=8 << 20, haHousekeepingInterval=3_600_000)
 
 
-def test_a_slave_that_says_nothing_is_left(tmp_path: Path) -> None:
+def test_a_silent_slave_is_disconnected(tmp_path: Path) -> None:
     async def test(broker: Running) -> None:
         silent, other = await slave_of(broker), await slave_of(broker)
         other.report(0)

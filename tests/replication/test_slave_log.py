@@ -123,7 +123,7 @@ def test_a_masters_first_files_may_be_gone(tmp_path: Path, is_known: bool) -> No
     assert ours.items() >= theirs.items()
 
 
-def test_a_slave_goes_on_after_a_restart_of_either_side(tmp_path: Path) -> None:
+def test_a_slave_continues_after_a_restart_of_either_side(tmp_path: Path) -> None:
     async def run() -> None:
         async with running(tmp_path / "master", **FILES) as one:
             await fill(one, 80)
@@ -241,7 +241,7 @@ def test_logs_that_have_gone_different_ways(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("is_known", [True, False])
-def test_what_a_slave_needs_may_be_gone(tmp_path: Path, is_known: bool) -> None:
+def test_what_a_master_has_removed_cannot_be_copied(tmp_path: Path, is_known: bool) -> None:
     async def run() -> None:
         async with pair(tmp_path) as (one, other):
             await fill(one, 20)

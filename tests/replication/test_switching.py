@@ -105,7 +105,7 @@ def test_a_send_that_waits_for_slaves_is_not_acknowledged_by_a_demotion(tmp_path
 
 
 @pytest.mark.parametrize("values", [{"brokerRole": "KING"}, {"brokerId": 3}])
-def test_what_is_no_role_changes_nothing(tmp_path: Path, values: dict[str, object]) -> None:
+def test_an_invalid_role_changes_nothing(tmp_path: Path, values: dict[str, object]) -> None:
     async def run() -> None:
         async with running(tmp_path, **FILES) as broker:
             body = "".join(f"{name}={value}\n" for name, value in values.items()).encode()

@@ -29,7 +29,7 @@ def directory(request: pytest.FixtureRequest, tmp_path: Path) -> Directory:
     return LocalDirectory(tmp_path)
 
 
-def test_names_and_kinds(directory: Directory) -> None:
+def test_names_and_kinds_of_entries(directory: Directory) -> None:
     assert directory.names("") == ["a", "top"]
     assert directory.names("a") == ["b", "one"]
     assert directory.names("missing") == []
@@ -69,7 +69,7 @@ def test_views_are_read_only_and_outlive_the_file(directory: Directory) -> None:
     assert bytes(view[-2:]) == b"xx"
 
 
-def test_empty_file(directory: Directory) -> None:
+def test_an_empty_file_is_read_as_no_bytes(directory: Directory) -> None:
     file = directory.open("a/b/two")
     assert file.size == len(file.view()) == 0
     assert file.read(0, 10) == b""

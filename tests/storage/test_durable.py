@@ -85,5 +85,5 @@ def test_an_empty_file_is_content_too(tmp_path: Path) -> None:
     assert (tmp_path / "a").read_bytes() == b""
 
 
-def test_parents() -> None:
+def test_parent_directory_of_a_path() -> None:
     assert [parent(path) for path in ("a", "a/b", "a/b/c")] == ["", "a", "a/b"]

@@ -64,12 +64,14 @@ def test_whoever_waited_has_the_file_that_took_the_place(tmp_path: Path) -> None
     assert found in (["new"], ["newer"])
 
 
-def test_a_file_that_cannot_be_opened(tmp_path: Path) -> None:
+def test_a_lock_file_that_cannot_be_opened_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(DiskError, match="file: No such file"), locked(tmp_path / "file", 1):
         pass
 
 
-def test_a_file_system_without_locks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_system_without_locks_excludes_nobody(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def refuse(_descriptor: int, _operation: int) -> None:
         raise OSError(errno.ENOLCK, "No locks available")
 

@@ -71,7 +71,7 @@ def test_a_full_disk_is_an_error_before_the_mapping_is_touched(
     assert refused.value.errno == errno.ENOSPC
 
 
-def test_room_is_taken_once(
+def test_room_is_reserved_once(
     directory: LocalOwnedDirectory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = directory.create("a", 40 << 20)

@@ -14,7 +14,7 @@ from mqlake.storage.residency import is_in_memory
 PAGES = 1 << 15  # more than is read ahead
 
 
-def test_pages_that_were_never_read(tmp_path: Path) -> None:
+def test_pages_that_were_never_read_are_not_in_memory(tmp_path: Path) -> None:
     path = tmp_path / "file"
     with path.open("w+b") as file:
         file.truncate(PAGES * mmap.PAGESIZE)
@@ -31,7 +31,7 @@ def test_pages_that_were_never_read(tmp_path: Path) -> None:
     assert not is_in_memory(far + mmap.PAGESIZE - 1, 1)
 
 
-def test_a_system_that_does_not_tell(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_system_without_mincore_counts_as_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     assert is_in_memory(0, 1), "no such memory"
     monkeypatch.setattr(residency, "_mincore", None)
     assert is_in_memory(1 << 40, 1)

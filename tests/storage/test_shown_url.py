@@ -21,7 +21,7 @@ from mqlake.store.archive.opening import open_place
         ("s3://KEY:SEC@RET@bucket", "s3://bucket"),
     ],
 )
-def test_what_is_shown(place: str, shown: str) -> None:
+def test_urls_are_shown_without_credentials(place: str, shown: str) -> None:
     assert shown_url(place) == shown
 
 

@@ -127,7 +127,7 @@ def test_the_time_is_asked_of_one_clock() -> None:
     assert not found, "\n".join(found)
 
 
-def test_what_is_listed_is_there() -> None:
+def test_listed_modules_exist() -> None:
     assert MODULES.keys() >= ON_THE_SEAM
     for listed in (*WRITERS, *CLOCKS):
         modules = [module for module in MODULES if module.startswith(listed)]

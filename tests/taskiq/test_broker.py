@@ -64,7 +64,7 @@ async def are_answered(running: RunningBroker, topic: str) -> bool:
     return not await waiting_pops(running, topic)
 
 
-def test_what_is_sent_is_received_once(broker: RunningBroker) -> None:
+def test_a_task_is_received_once(broker: RunningBroker) -> None:
     async def run() -> None:
         async with started(broker, "once") as sender, started(broker, "once") as worker:
             wanted = {b"%d" % number for number in range(20)}

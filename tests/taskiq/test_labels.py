@@ -26,7 +26,7 @@ NOW = 1_700_000_000_000
         ({"eta": "2001-01-01T00:00:00+00:00"}, None),
     ],
 )
-def test_a_label_says_when(labels: dict[str, object], due: int | None) -> None:
+def test_labels_set_the_delivery_time(labels: dict[str, object], due: int | None) -> None:
     assert delivery_time(labels, NOW) == due
 
 

@@ -59,7 +59,7 @@ def test_golden_logs(window: int) -> None:
     assert found > 3000
 
 
-def test_any_start_and_end() -> None:
+def test_a_scan_of_any_range() -> None:
     data = GoldenPartition("seg-none-0").logs[0].read_bytes()[:20_000]
     for at in (*range(200), *range(0, len(data), 997)):
         same(data, at)

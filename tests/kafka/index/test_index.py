@@ -124,7 +124,7 @@ def test_offsets_must_go_up(tmp_path: Path) -> None:
     index.close()
 
 
-def test_a_full_index(tmp_path: Path) -> None:
+def test_a_full_index_refuses_entries(tmp_path: Path) -> None:
     index = OffsetIndex.own(LocalOwnedDirectory(tmp_path), "test.index", BASE, 16)
     index.append(1001, 1)
     index.append(1002, 2)
@@ -190,7 +190,7 @@ def test_reading_only() -> None:
 
 
 @pytest.mark.parametrize("size", [1, 7, 9])
-def test_files_that_are_no_whole_entries(size: int) -> None:
+def test_files_with_a_partial_entry_are_refused(size: int) -> None:
     with pytest.raises(CorruptIndexError, match="not a multiple"):
         OffsetIndex(b"\1" * size, BASE, "test.index").sanity_check()
     with pytest.raises(CorruptIndexError, match="not a multiple"):

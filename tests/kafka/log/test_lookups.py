@@ -55,7 +55,7 @@ def test_by_time(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", golden_kafka.partitions())
-def test_ends(name: str) -> None:
+def test_next_offset_and_largest_timestamp_of_a_segment(name: str) -> None:
     partition = GoldenPartition(name)
     for truth in partition.truth("index.json"):
         found = segment(partition.path, int(truth["segment"]))

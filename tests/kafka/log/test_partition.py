@@ -131,7 +131,7 @@ def test_a_log_directory() -> None:
 @pytest.mark.parametrize(
     ("topic", "number"), [("nope", 0), ("../logs/txn", 0), ("txn", 7), ("", 0)]
 )
-def test_no_such_partition(topic: str, number: int) -> None:
+def test_a_missing_partition_is_an_error(topic: str, number: int) -> None:
     with pytest.raises(StoreError, match="no partition"):
         LogDirectory(LocalDirectory(golden_kafka.log_directory())).partition(topic, number)
 

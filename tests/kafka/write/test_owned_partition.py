@@ -212,7 +212,7 @@ def test_offsets_that_are_there_already(tmp_path: Path, first: int) -> None:
 
 
 @pytest.mark.parametrize("data", [b"", b"x" * 100])
-def test_what_is_no_batch(tmp_path: Path, data: bytes) -> None:
+def test_invalid_batches_are_refused(tmp_path: Path, data: bytes) -> None:
     partition = OwnedPartition(tmp_path)
     with pytest.raises(FormatError):
         partition.append_batches(data)

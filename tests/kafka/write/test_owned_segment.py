@@ -170,7 +170,7 @@ def test_rolling_by_offset(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("data", [b"x" * 70, batch(120)[:-1], batch(120) + b"abc"])
-def test_what_is_no_batch_is_not_written(tmp_path: Path, data: bytes) -> None:
+def test_invalid_batches_are_not_written(tmp_path: Path, data: bytes) -> None:
     segment = filled(tmp_path)
     size = segment.size
     with pytest.raises(FormatError):

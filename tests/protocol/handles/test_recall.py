@@ -17,7 +17,7 @@ def encoded(text: str) -> str:
     return urlsafe_b64encode(text.encode()).decode()
 
 
-def test_there_and_back() -> None:
+def test_a_recall_handle_is_decoded_as_it_was_encoded() -> None:
     assert HANDLE.text == encoded("v1 Orders broker-a 1700000000001 7F000001ABCD")
     assert parse_recall_handle(HANDLE.text) == HANDLE
     assert parse_recall_handle(HANDLE.text.rstrip("=")) == HANDLE
@@ -38,7 +38,7 @@ def test_there_and_back() -> None:
         urlsafe_b64encode(b"v1 \xff b 1 k").decode(),
     ],
 )
-def test_no_handle(text: str) -> None:
+def test_invalid_recall_handles_are_refused(text: str) -> None:
     with pytest.raises(RemotingError, match="recall handle is invalid") as found:
         parse_recall_handle(text)
     assert found.value.code == ResponseCode.ILLEGAL_OPERATION

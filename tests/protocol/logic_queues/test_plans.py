@@ -114,5 +114,5 @@ def test_brokers_that_disagree_are_refused() -> None:
     ("end", "start"),
     [(0, 10_000), (4999, 10_000), (5000, 20_000), (9999, 20_000), (10_000, 20_000)],
 )
-def test_a_queue_goes_on_half_a_block_after_its_end_at_least(end: int, start: int) -> None:
+def test_a_moved_queue_continues_at_least_half_a_block_after_its_end(end: int, start: int) -> None:
     assert next_block(end) == start

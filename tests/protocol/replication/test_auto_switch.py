@@ -24,7 +24,7 @@ from tests.protocol.replication.test_frames import BODIES, OFFSETS, cut
 EPOCHS = (Epoch(1, 0), Epoch(3, 700))
 
 
-def test_the_layouts() -> None:
+def test_layouts_of_messages_and_frames() -> None:
     assert encode_handshake(Handshake(2, is_learner=True)).hex() == (
         "00000001000000010000000000000002"
     )
@@ -83,7 +83,7 @@ def test_a_reader_may_stop_at_the_answer() -> None:
         bytes.fromhex("0000000000001000") * 2,  # a slave without a controller
     ],
 )
-def test_what_no_slave_sends_is_refused(data: bytes) -> None:
+def test_invalid_messages_of_slaves_are_refused(data: bytes) -> None:
     with pytest.raises(FormatError):
         list(SlaveReader().feed(data))
 
@@ -98,7 +98,7 @@ def test_what_no_slave_sends_is_refused(data: bytes) -> None:
         bytes.fromhex("00000002 ffffffff") + bytes(28),
     ],
 )
-def test_what_no_master_sends_is_refused(data: bytes) -> None:
+def test_invalid_messages_of_masters_are_refused(data: bytes) -> None:
     with pytest.raises(FormatError):
         list(MasterReader().feed(data))
 

@@ -32,7 +32,7 @@ def cut(data: bytes, at: list[int]) -> list[bytes]:
     return [data[a:b] for a, b in pairwise(edges) if a < b]
 
 
-def test_the_layouts() -> None:
+def test_layouts_of_reports_and_frames() -> None:
     assert encode_report(0x0102030405060708) == bytes(range(1, 9))
     assert encode_head(1, 2) == bytes((0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 2))
     assert (REPORT_SIZE, HEAD_SIZE) == (8, 12)
@@ -49,7 +49,7 @@ def test_reports_may_be_cut_anywhere(offsets: list[int], at: list[int]) -> None:
 
 
 @pytest.mark.parametrize("data", [b"\xff" * 8, b"GET / HT", b"\x7f" + b"\xff" * 7])
-def test_what_is_no_report_is_refused(data: bytes) -> None:
+def test_invalid_reports_are_refused(data: bytes) -> None:
     if data.startswith(b"G"):
         assert ReportReader().feed(data)  # an offset beyond any log: whoever has one refuses it
         return
@@ -84,7 +84,7 @@ def test_pieces_say_where_they_are(at: list[int]) -> None:
 @pytest.mark.parametrize(
     "head", [encode_head(-1, 0), encode_head(0, -1), encode_head((1 << 63) - 1, 5)]
 )
-def test_a_head_that_is_none_is_refused(head: bytes) -> None:
+def test_an_invalid_head_of_a_frame_is_refused(head: bytes) -> None:
     with pytest.raises(FormatError, match="frame"):
         list(MasterFrameReader().feed(head))
 
@@ -95,7 +95,7 @@ def test_a_huge_length_takes_no_memory() -> None:
     assert (piece.offset, bytes(piece.data)) == (7, b"abc")
 
 
-def test_one_who_only_reads_says_so() -> None:
+def test_a_report_may_say_that_the_reader_is_not_counted() -> None:
     data = encode_report(7) + encode_report(NOT_COUNTED)
     assert ReportReader().feed(data) == [7, NOT_COUNTED]
     with pytest.raises(FormatError, match="report"):

@@ -145,7 +145,7 @@ def test_an_empty_log_has_the_epochs_of_an_empty_master(
 
 
 @pytest.mark.parametrize(("recovered_from", "expected"), [(64, [64]), (None, []), (1 << 20, [])])
-def test_what_a_power_loss_has_changed_is_cut(
+def test_records_that_a_power_loss_has_changed_are_cut_off(
     tmp_path: Path,
     recovered_from: int | None,
     expected: list[int],
