@@ -197,7 +197,9 @@ def test_export_filters(mqlake: Mqlake, tmp_path: Path) -> None:
     ]
     assert expected
     assert sorted(row["physicalOffset"] for row in rows) == expected
-    assert f"{len(rows):,} of {len(golden.messages()):,}" in ran.out
+    shown = dict(line.rsplit(maxsplit=1) for line in ran.out.splitlines() if line.strip())
+    assert shown["messages"] == f"{len(rows):,}"
+    assert shown["records read"] == f"{len(golden.messages()):,}"
 
 
 def test_progress_goes_to_stderr_only(mqlake: Mqlake) -> None:

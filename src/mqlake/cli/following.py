@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import sys
 import threading
 import time
 from collections.abc import Generator
@@ -12,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mqlake.cli.output import draw, timed, write_json
-from mqlake.cli.progress import Report, progress, tell_compilation
+from mqlake.cli.progress import Report, progress, tell_compilation, tell_start
 
 if TYPE_CHECKING:
     from mqlake.lake.options import FollowOptions
@@ -57,8 +56,7 @@ def open_spark(
 
     StoreReader.open(reads).close()
     tell_compilation()
-    if show_progress is not False:
-        sys.stderr.write("mqlake: starting Spark\n")
+    tell_start(show_progress)
     with progress(show_progress) as report, open_session(master, progress=report) as session:
         session.check_shared(writes, reads)
         yield session, report

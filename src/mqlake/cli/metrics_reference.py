@@ -38,6 +38,8 @@ curl http://127.0.0.1:5557/metrics
 | `mqlake replica`, `mqlake follow` | the option `--metrics HOST:PORT`: pages for Prometheus | |
 | producers, consumers in Python | [`ClientMetrics`](#metrics-of-clients): a page for Prometheus | |
 
+The name server inside of `mqlake broker` has no metrics.
+
 | `metricsExporterType` | what it does |
 | --- | --- |
 | `DISABLE` | nothing; the default |
@@ -56,6 +58,7 @@ curl http://127.0.0.1:5557/metrics
 A broker is not ready while it starts and perhaps recovers its store, while it stops, and while its
 store accepts no messages. A name server is not ready while it waits for brokers
 (`waitSecondsForService`). A replica is not ready while it does not follow its master.
+`mqlake follow` and clients are always ready.
 
 The pages have no access control. By default, they are served where the program listens: on this
 machine only, unless `brokerIP1` or `bindAddress` is another address. A client must send its request
@@ -83,13 +86,14 @@ metricsGrpcExporterHeader=authorization:Bearer abc
 
 - `metricsGrpcExporterTarget` is used with TLS, as by RocketMQ, unless it begins with `http://`. The
   certificate must be signed by an authority that gRPC knows; the variable
-  `OTEL_EXPORTER_OTLP_CERTIFICATE` names a file with others.
+  `OTEL_EXPORTER_OTLP_CERTIFICATE` names a file with
+  further authorities.
 - Names are those of the tables below without the ending of the unit, which is a field of its own:
   `rocketmq_storage_size` with the unit `bytes`. The meter is `broker-meter`, RocketMQ's, or
-  `mqlake-namesrv`. There are no attributes of a resource.
+  `mqlake-namesrv`. The resource has no attributes.
 - If an export fails, the log says so once, and the next one contains everything.
 - With `metricsInDelta=true`, totals and histograms are what was added since the last export that
-  arrived.
+  arrived. All samples, also those of gauges, then have the label `aggregation="delta"`.
 - When the program stops, it exports once more.
 
 `LOG` writes one line for each metric at level INFO to the logger `mqlake.metrics`: OTLP's JSON of a
@@ -190,9 +194,13 @@ NAME_SERVER: Final[Groups] = (
 )
 
 
-REPLICA: Final[Groups] = (("Copies", (replica,)),)
+REPLICA: Final[Groups] = (("Copies", (replica,)), ("Event loop", (loop_lag,)))
 FOLLOW: Final[Groups] = (("Tables", (follow,)),)
-CLIENT: Final[Groups] = (("Producers", (producer,)), ("Consumers", (consumer,)))
+CLIENT: Final[Groups] = (
+    ("Producers", (producer,)),
+    ("Consumers", (consumer,)),
+    ("Event loop", (loop_lag,)),
+)
 
 
 def page() -> str:

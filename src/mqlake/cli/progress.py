@@ -17,14 +17,23 @@ def progress(wanted: bool | None) -> Generator[Report | None]:
     If `wanted` is None, progress is shown if stderr is a terminal. A bar disappears when the work
     ends.
     """
-    terminal = sys.stderr.isatty()
-    if not (terminal if wanted is None else wanted):
+    if not _is_shown(wanted):
         yield None
-    elif terminal:
+    elif sys.stderr.isatty():
         with _bar() as report:
             yield report
     else:
         yield _lines()
+
+
+def tell_start(wanted: bool | None) -> None:
+    """Report on stderr that Spark starts, if progress is wanted as for `progress`."""
+    if _is_shown(wanted):
+        sys.stderr.write("mqlake: starting Spark\n")
+
+
+def _is_shown(wanted: bool | None) -> bool:
+    return sys.stderr.isatty() if wanted is None else wanted
 
 
 def tell_compilation() -> None:

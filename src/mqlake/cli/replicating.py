@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -88,7 +87,7 @@ def follow_masters(
 
     from mqlake.cli.following import stop_on_signals
     from mqlake.cli.progress import progress as shown
-    from mqlake.cli.progress import tell_compilation
+    from mqlake.cli.progress import tell_compilation, tell_start
     from mqlake.lake.follow.log_positions import committed_offset
     from mqlake.replica.background import ReplicaThread
     from mqlake.spark.follow.metrics import FollowProgress
@@ -108,8 +107,7 @@ def follow_masters(
         stop = stack.enter_context(stop_on_signals())
         copies = stack.enter_context(ReplicaThread(copied, stop, once=options.once))
         tell_compilation()
-        if progress is not False:
-            sys.stderr.write("mqlake: starting Spark\n")
+        tell_start(progress)
         report = stack.enter_context(shown(progress))
         session = stack.enter_context(open_session(spark_master, progress=report))
         session.check_shared(options.out, options.store)

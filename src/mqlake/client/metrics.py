@@ -31,8 +31,8 @@ class ClientMetrics:
     """The metrics of some producers and consumers, whether they are open or not.
 
     Args:
-        clients: whose metrics they are; several of one group need different `instance` labels in
-            programs of their own.
+        clients: whose metrics they are. Clients of one group in different programs need labels that
+            tell them apart.
         labels: further labels of all samples.
     """
 

@@ -9,7 +9,7 @@ from mqlake.metrics.metric import gauge
 
 LOOP_LAG = gauge(
     "mqlake_event_loop_lag",
-    "Longest delay of a due callback since the last scrape.",
+    "Longest delay of a due callback since the last scrape or export.",
     "seconds",
 )
 INTERVAL: Final = 0.1

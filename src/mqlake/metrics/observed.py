@@ -31,21 +31,26 @@ class Collector:
     """Collects the samples of one program, for one caller after another.
 
     It is created on the program's event loop, whose lag it measures until `stop`.
+
+    Args:
+        measures_lag: False if the program's work is not on this event loop.
     """
 
-    def __init__(self, observed: Observed) -> None:
+    def __init__(self, observed: Observed, *, measures_lag: bool = True) -> None:
         self.observed = observed
-        self._lag = LoopLag(asyncio.get_running_loop())
+        self._lag = LoopLag(asyncio.get_running_loop()) if measures_lag else None
         self._turn = asyncio.Lock()
 
     async def collect(self) -> list[Sample]:
         """Return all samples, and the longest lag since the last call."""
         async with self._turn:
-            return [Sample(LOOP_LAG, self._lag.take()), *await self.observed.samples()]
+            lag = () if self._lag is None else (Sample(LOOP_LAG, self._lag.take()),)
+            return [*lag, *await self.observed.samples()]
 
     def stop(self) -> None:
         """Measure no longer."""
-        self._lag.stop()
+        if self._lag is not None:
+            self._lag.stop()
 
 
 def labels_of(kind: str, name: str, cluster: str, more: str = "") -> dict[str, str]:

@@ -53,7 +53,7 @@ class PageThread:
     async def _serve(self) -> None:
         self._loop, self._told = asyncio.get_running_loop(), asyncio.Event()
         async with AsyncExitStack() as undo:
-            published = await publish(self._where, self._observed, undo)
+            published = await publish(self._where, self._observed, undo, measures_lag=False)
             self.port = published.port or 0
             self._begun.set()
             await self._told.wait()

@@ -43,17 +43,23 @@ NOWHERE: Final = Published(None, None)
 
 
 async def publish(
-    how: Publishing, observed: Observed, undo: AsyncExitStack, scope: str = BROKER_SCOPE
+    how: Publishing,
+    observed: Observed,
+    undo: AsyncExitStack,
+    scope: str = BROKER_SCOPE,
+    *,
+    measures_lag: bool = True,
 ) -> Published:
     """Publish metrics until `undo` is closed.
 
     Args:
         scope: the name of the meter in exports.
+        measures_lag: see `Collector`.
 
     Raises:
         MqlakeError: a package is not installed, or the address cannot be listened on.
     """
-    collector = Collector(observed)
+    collector = Collector(observed, measures_lag=measures_lag)
     undo.callback(collector.stop)
     if isinstance(how, ServedPages):
         return Published(await _serve(how, collector, undo), None)

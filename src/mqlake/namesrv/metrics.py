@@ -19,7 +19,7 @@ BROKERS = gauge(
 )
 WITHOUT_MASTER = gauge(
     "mqlake_namesrv_names_without_master",
-    "Broker names of which no master is registered: nobody can send to them.",
+    "Broker names without a registered master; nobody can send to them.",
     labels=("broker_cluster",),
 )
 OLDEST_HEARTBEAT = gauge(

@@ -15,7 +15,9 @@ _LABELS = ("master",)
 FOLLOWS = gauge(
     "mqlake_replica_follows", "1 while the master's log is copied, else 0.", "", _LABELS
 )
-LAG = gauge("mqlake_replica_lag", "What the copy lacks of the master's log.", "bytes", _LABELS)
+LAG = gauge(
+    "mqlake_replica_lag", "Bytes by which the copy lags the master's log.", "bytes", _LABELS
+)
 END = gauge("mqlake_replica_end_offset", "Physical offset at which the copy ends.", "", _LABELS)
 START = gauge(
     "mqlake_replica_start_offset", "Physical offset at which the copy begins.", "", _LABELS

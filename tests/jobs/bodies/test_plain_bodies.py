@@ -71,7 +71,7 @@ def test_old_producers_do_not_name_the_codec() -> None:
 def test_damaged_bodies_stay_and_say_so(body: bytes, flag: int) -> None:
     found, said = all_of(rows((b"plain", 0), (body, flag)))
     assert (found[1]["body"], found[1]["sysFlag"]) == (body, flag)
-    assert said.startswith("1 bodies cannot be decompressed")
+    assert said.startswith("1 body cannot be decompressed")
     assert "the first: physicalOffset 1: " in said
 
 

@@ -48,6 +48,7 @@ def test_what_is_written_is_counted(session: ClassicSession, tmp_path: Path) -> 
     assert found["mqlake_follow_batches_total"] >= 1
     assert found["mqlake_follow_lag_bytes"] == 0
     assert found["mqlake_follow_position"] == seen[-1][0] == end
+    assert "mqlake_event_loop_lag_seconds" not in found  # Spark's work is in other threads.
     assert 'store="here"' in text
     assert not [each for each in threading.enumerate() if each.name == "metrics"]
 

@@ -20,7 +20,7 @@ FINISHED = counter(
 )
 HANDLING = counter(
     "mqlake_client_handling_total",
-    "Time from receiving these messages to their acknowledgement, added up.",
+    "Time from receiving messages to acknowledging them, summed.",
     "seconds",
     _OF_TOPIC,
 )

@@ -14,7 +14,12 @@ BOUNDS: Final = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
 SENT = counter(
     "mqlake_client_sent_messages_total", "Messages that a broker has acknowledged.", "", _OF_TOPIC
 )
-SIZE = counter("mqlake_client_sent_total", "Size of their bodies as sent.", "bytes", _OF_TOPIC)
+SIZE = counter(
+    "mqlake_client_sent_total",
+    "Bodies and properties of acknowledged messages, as sent.",
+    "bytes",
+    _OF_TOPIC,
+)
 ERRORS = counter(
     "mqlake_client_send_errors_total",
     "Sends that raised an error, by its class.",
@@ -25,7 +30,9 @@ RETRIES = counter("mqlake_client_send_retries_total", "Tries after the first one
 TIME = histogram(
     "mqlake_client_send_time", "Time of a send, all tries together.", "seconds", _OF_TOPIC
 )
-IN_FLIGHT = gauge("mqlake_client_sends_in_flight", "Messages in flight.", "", ("producer_group",))
+IN_FLIGHT = gauge(
+    "mqlake_client_sends_in_flight", "Sends that are not answered yet.", "", ("producer_group",)
+)
 
 
 class SendStatistics:

@@ -48,9 +48,10 @@ class StoredBodies:
     def report(self, warn: Callable[[str], None]) -> None:
         """Pass a text about them to a function, if there are any."""
         if self.count:
+            bodies = "1 body" if self.count == 1 else f"{self.count:,} bodies"
             warn(
-                f"{self.count} bodies cannot be decompressed: they are as stored, and sysFlag "
-                f"says that they are compressed; the first: {self.first}"
+                f"{bodies} cannot be decompressed and stay as stored (sysFlag says that a body is "
+                f"compressed); the first: {self.first}"
             )
 
 

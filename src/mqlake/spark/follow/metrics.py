@@ -20,7 +20,9 @@ MESSAGES = counter(
     "mqlake_follow_messages_total", "Messages that were written to the table.", "", _LABELS
 )
 FILES = counter("mqlake_follow_files_total", "Data files that were written.", "", _LABELS)
-WRITTEN = counter("mqlake_follow_written_total", "Size of these files.", "bytes", _LABELS)
+WRITTEN = counter(
+    "mqlake_follow_written_total", "Bytes of data files that were written.", "bytes", _LABELS
+)
 MERGED = counter(
     "mqlake_follow_merged_files_total",
     "Small files that were merged into others.",
@@ -35,7 +37,7 @@ POSITION = gauge(
 )
 LAG = gauge(
     "mqlake_follow_lag",
-    "What the log has beyond that, when Spark last looked.",
+    "Bytes of the log past `mqlake_follow_position`, when Spark last looked.",
     "bytes",
     _LABELS,
 )
