@@ -129,6 +129,22 @@ def test_failures_are_counted() -> None:
     assert b'error="NoRouteError"' in text
 
 
+def test_producers_of_one_group_are_counted_together() -> None:
+    with (
+        broker(autoCreateTopicEnable="true") as running,
+        running.producer() as one,
+        running.producer() as other,
+    ):
+        for producer, count in ((one, 3), (other, 4)):
+            producer.send_many([Message(topic="t", body=b"hello") for _ in range(count)])
+        text = ClientMetrics(one, other).text()
+    found = values(text)
+    assert found["mqlake_client_sent_messages_total", "t"] == 7
+    assert found["mqlake_client_send_time_seconds_count", "t"] == 2
+    lines = [line.rpartition(b" ")[0] for line in text.splitlines() if line[:1] != b"#"]
+    assert len(lines) == len(set(lines))
+
+
 def test_nothing_is_counted_before_the_start() -> None:
     producer = Producer("127.0.0.1:1")
     assert values(ClientMetrics(producer).text()) == {("mqlake_client_sends_in_flight", None): 0}

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
 from mqlake.metrics.counts import Counts, Histograms
+from mqlake.metrics.histogram import Histogram
 
 
 def test_totals_are_by_labels_and_new_ones_beyond_the_limit_are_left_out() -> None:
@@ -23,6 +26,22 @@ def test_histograms_are_by_labels_and_are_copies() -> None:
     }
     times.add(("a",), 100)
     assert found["a",].count == 2
+
+
+def test_histograms_may_grow_while_another_thread_reads_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    times = Histograms((1.0,))
+    for topic in "abc":
+        times.add((topic,), 1)
+    copy = Histogram.copy
+
+    def copy_while_it_grows(found: Histogram) -> Histogram:
+        times.add((f"new {id(found)}",), 1)
+        return copy(found)
+
+    monkeypatch.setattr(Histogram, "copy", copy_while_it_grows)
+    assert [labels for labels, _ in times] == [("a",), ("b",), ("c",)]
 
 
 def test_what_is_forgotten_makes_room() -> None:

@@ -17,7 +17,7 @@ from tests.broker.metrics.scraping import get_of, sample_name
 from tests.broker.running import running
 from tests.replica.copies import asked, copying, fill, has_all
 from tests.replication.slaves import FILES, server
-from tests.until import until
+from tests.until import PATIENCE, until
 
 
 def test_a_copy_says_how_far_it_is(tmp_path: Path) -> None:
@@ -55,6 +55,21 @@ def test_a_replica_without_a_master_is_not_ready(tmp_path: Path) -> None:
                 page = await get_of(ObservedReplica(replica), "/readyz")
                 assert page.status is HTTPStatus.SERVICE_UNAVAILABLE
                 assert page.body.strip()
+
+    asyncio.run(run())
+
+
+def test_whoever_asks_while_the_thread_ends_is_answered() -> None:
+    async def run() -> None:
+        for _ in range(50):
+            copies = ReplicaThread({}, threading.Event())
+            await asyncio.to_thread(copies.__enter__)
+            ending = asyncio.create_task(asyncio.to_thread(copies.__exit__))
+            async with asyncio.timeout(PATIENCE):
+                while not ending.done():
+                    assert list(await copies.samples()) == []
+                    await asyncio.sleep(0)
+            await ending
 
     asyncio.run(run())
 

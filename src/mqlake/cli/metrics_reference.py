@@ -91,7 +91,8 @@ metricsGrpcExporterHeader=authorization:Bearer abc
 - Names are those of the tables below without the ending of the unit, which is a field of its own:
   `rocketmq_storage_size` with the unit `bytes`. The meter is `broker-meter`, RocketMQ's, or
   `mqlake-namesrv`. The resource has no attributes.
-- If an export fails, the log says so once, and the next one contains everything.
+- An export of many samples is several requests, for which the timeout holds together. If one fails,
+  no further one is sent, the log says so once, and the next export contains what has not arrived.
 - With `metricsInDelta=true`, totals and histograms are what was added since the last export that
   arrived. All samples, also those of gauges, then have the label `aggregation="delta"`.
 - When the program stops, it exports once more.
@@ -113,7 +114,7 @@ _NAME_SERVER: Final = """\
 ## Metrics of a name server
 
 RocketMQ's name server has none. All samples also have the labels `node_type` (`namesrv`), `node_id`
-(its address) and those of `metricsLabel`.
+(`host:port`, with the machine's name) and those of `metricsLabel`.
 """
 
 _REPLICA: Final = """\

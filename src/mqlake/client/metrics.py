@@ -15,7 +15,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Protocol
 
 from mqlake.metrics.exporting.options import ServedPages
-from mqlake.metrics.metric import Sample
+from mqlake.metrics.metric import Sample, summed
 from mqlake.metrics.publishing import publish
 
 
@@ -31,8 +31,8 @@ class ClientMetrics:
     """The metrics of some producers and consumers, whether they are open or not.
 
     Args:
-        clients: whose metrics they are. Clients of one group in different programs need labels that
-            tell them apart.
+        clients: whose metrics they are. Those of one group are counted together. Clients of one
+            group in different programs need labels that tell them apart.
         labels: further labels of all samples.
     """
 
@@ -75,4 +75,4 @@ class ClientMetrics:
         return self._samples()
 
     def _samples(self) -> list[Sample]:
-        return [sample for client in self._clients for sample in client.samples()]
+        return summed(sample for client in self._clients for sample in client.samples())

@@ -59,4 +59,4 @@ class Histograms:
 
     def __iter__(self) -> Iterator[tuple[Labels, Histogram]]:
         """Return copies of the histograms, as they are now."""
-        return iter([(labels, found.copy()) for labels, found in self._found.items()])
+        return iter([(labels, found.copy()) for labels, found in list(self._found.items())])

@@ -43,6 +43,13 @@ class Histogram:
         found.counts, found.total = list(self.counts), self.total
         return found
 
+    def plus(self, other: Histogram) -> Histogram:
+        """Return one that counts the values of both, which have the same bounds."""
+        found = self.copy()
+        found.counts = [sum(pair) for pair in zip(self.counts, other.counts, strict=True)]
+        found.total += other.total
+        return found
+
     def cumulative(self) -> list[int]:
         """Return how many values lie within each bound; the last number is that of all values."""
         found, seen = list[int](), 0

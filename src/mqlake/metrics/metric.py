@@ -74,6 +74,24 @@ def by_metric(samples: Iterable[Sample]) -> Iterator[tuple[Metric, Iterator[Samp
     return groupby(ordered, key=lambda each: each.metric)
 
 
+def summed(samples: Iterable[Sample]) -> list[Sample]:
+    """Return samples of which no two have the same metric and labels: their values are added."""
+    found: dict[tuple[Metric, tuple[str, ...]], Sample] = {}
+    for each in samples:
+        key = each.metric, each.labels
+        before = found.get(key)
+        found[key] = each if before is None else each._replace(value=_sum(before, each))
+    return list(found.values())
+
+
+def _sum(one: Sample, other: Sample) -> float | Histogram:
+    if isinstance(one.value, Histogram) and isinstance(other.value, Histogram):
+        return one.value.plus(other.value)
+    assert not isinstance(one.value, Histogram)
+    assert not isinstance(other.value, Histogram)
+    return one.value + other.value
+
+
 def gauge(name: str, text: str, unit: str = "", labels: tuple[str, ...] = ()) -> Metric:
     """Return a metric whose value may rise and fall."""
     return Metric(name, MetricType.GAUGE, text, unit, labels)

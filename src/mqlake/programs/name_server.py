@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from contextlib import AsyncExitStack
 from typing import Self
 
@@ -26,12 +27,14 @@ class NameServerProgram:
     async def __aenter__(self) -> Self:
         settings = self.names.settings
         async with AsyncExitStack() as undo:
-            host = settings.bind_address
-            name = f"{host}:{settings.listen_port}"
-            observed = ObservedNameServer(settings, name, lambda: self._serving)
-            self._published = await publish_as_set(settings, host, observed, undo, "mqlake-namesrv")
             await undo.enter_async_context(self.names)
             self._serving = self.names
+            # The address may be that of all interfaces, and the port any free one.
+            name = f"{socket.gethostname()}:{self.names.port}"
+            observed = ObservedNameServer(settings, name, lambda: self._serving)
+            self._published = await publish_as_set(
+                settings, settings.bind_address, observed, undo, "mqlake-namesrv"
+            )
             undo.push_async_callback(self._stop_publishing)
             self._undo = undo.pop_all()
         return self

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import AsyncExitStack
 from typing import Self
 
@@ -35,7 +36,8 @@ class ReplicaThread:
     ) -> None:
         self._replicas, self._stop, self._once = replicas, stop, once
         self._thread = threading.Thread(target=self._run, name="replicas")
-        self._loop: asyncio.AbstractEventLoop | None = None
+        self._turn = threading.Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None  # while it runs what it is given
         self._told: asyncio.Event | None = None
         self._begun = threading.Event()
         self._running: list[Replica] = []
@@ -47,19 +49,29 @@ class ReplicaThread:
         return self
 
     def __exit__(self, *failure: object) -> None:
-        if self._loop is not None and self._told is not None and self._thread.is_alive():
-            self._loop.call_soon_threadsafe(self._told.set)
+        with self._turn:
+            if self._loop is not None and self._told is not None:
+                self._loop.call_soon_threadsafe(self._told.set)
         self._thread.join()
 
     async def samples(self) -> Sequence[Sample]:
-        """Return the metrics of the replicas; may be awaited on any event loop."""
-        if self._loop is None or not self._thread.is_alive():
-            return ()
-        found = asyncio.run_coroutine_threadsafe(self._samples(), self._loop)
+        """Return the metrics of the replicas; may be awaited on any event loop.
+
+        There are none before they run, and after they have ended.
+        """
+        found = Future[Sequence[Sample]]()
+        with self._turn:
+            if self._loop is None:
+                return ()
+            self._loop.call_soon_threadsafe(self._answer, found)
         return await asyncio.wrap_future(found)
 
-    async def _samples(self) -> Sequence[Sample]:
-        return samples(self._running)
+    def _answer(self, found: Future[Sequence[Sample]]) -> None:
+        if found.set_running_or_notify_cancel():
+            try:
+                found.set_result(samples(self._running))
+            except Exception as error:  # noqa: BLE001 (whoever asked gets it)
+                found.set_exception(error)
 
     def wait(self) -> None:
         """Return once all have ended, or `stop` is set.
@@ -92,9 +104,18 @@ class ReplicaThread:
 
     async def _copy(self) -> None:
         self._told = asyncio.Event()
-        self._loop = asyncio.get_running_loop()
+        with self._turn:
+            self._loop = asyncio.get_running_loop()
         told = self._loop.create_task(self._told.wait())
         self._begun.set()
+        try:
+            await self._copy_until(told)
+        finally:
+            with self._turn:
+                self._loop = None
+            await asyncio.sleep(0)  # What was given to the loop before runs now.
+
+    async def _copy_until(self, told: asyncio.Task[object]) -> None:
         async with AsyncExitStack() as undo:
             for options, held in self._replicas.items():
                 self._running.append(await undo.enter_async_context(Replica(options, held)))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
+import time
 from collections.abc import Iterator, Mapping
 from concurrent import futures
-from contextlib import contextmanager
+from contextlib import AsyncExitStack, contextmanager
 from typing import Any
 
 import grpc
@@ -18,7 +20,9 @@ from mqlake.metrics.exporting.options import OtlpExport
 from mqlake.metrics.exporting.otlp import OtlpExporter
 from mqlake.metrics.histogram import Histogram
 from mqlake.metrics.metric import Sample
-from tests.metrics.exporting.samples import SENT, SIZE, TIME
+from mqlake.metrics.publishing import publish
+from tests.metrics.exporting.samples import SENT, SIZE, TIME, Program
+from tests.until import PATIENCE
 
 
 class Arrived(service.MetricsServiceServicer):
@@ -73,7 +77,7 @@ def test_a_collector_gets_what_was_measured(is_delta: bool) -> None:
     with collector() as (arrived, target):
         options = OtlpExport(target, (("tenant", "7"),), 100.0, is_delta=is_delta)
         exporter = OtlpExporter(options, {"node_id": "a"}, "broker-meter")
-        assert exporter.export(samples(), 1000.5, 1060.0)
+        assert exporter.export(samples(), 1000.5, 1060.0, 100.0)
         exporter.close()
     assert arrived.headers["tenant"] == "7"
     found = arrived.metrics()
@@ -102,20 +106,38 @@ def test_a_collector_gets_what_was_measured(is_delta: bool) -> None:
 
 
 def test_large_exports_are_divided() -> None:
+    class Many(Program):
+        async def samples(self) -> list[Sample]:
+            return samples()
+
+    async def run(target: str) -> None:
+        async with AsyncExitStack() as undo:
+            options = OtlpExport(target, timeout=100.0, most=2)
+            published = await publish(options, Many(), undo)
+            await published.finish()
+
     with collector() as (arrived, target):
-        exporter = OtlpExporter(OtlpExport(target, timeout=100.0, most=2), {}, "m")
-        assert exporter.export(samples(), 0, 1)
-        exporter.close()
-    assert len(arrived.requests) >= 3
-    assert set(arrived.metrics()) == {"demo_size", "demo_time", "demo_sent_total"}
+        asyncio.run(run(target))
+    assert len(arrived.requests) == 4
+    assert {"demo_size", "demo_time", "demo_sent_total"} < set(arrived.metrics())
 
 
 def test_a_collector_that_refuses_or_is_gone_is_noticed() -> None:
     with collector() as (arrived, target):
         arrived.status = grpc.StatusCode.PERMISSION_DENIED
         exporter = OtlpExporter(OtlpExport(target, timeout=100.0), {}, "m")
-        assert not exporter.export(samples(), 0, 1)
+        assert not exporter.export(samples(), 0, 1, 100.0)
         exporter.close()
-    exporter = OtlpExporter(OtlpExport(target, timeout=0.2), {}, "m")
-    assert not exporter.export(samples(), 0, 1)
+    exporter = OtlpExporter(OtlpExport(target), {}, "m")
+    assert not exporter.export(samples(), 0, 1, 0.2)
     exporter.close()
+
+
+def test_a_call_has_a_timeout_of_its_own() -> None:
+    with collector() as (arrived, target):
+        exporter = OtlpExporter(OtlpExport(target, timeout=PATIENCE), {}, "m")
+        with arrived.turn:
+            begin = time.monotonic()
+            assert not exporter.export(samples(), 0, 1, 0.2)
+            assert time.monotonic() - begin < PATIENCE / 2
+        exporter.close()

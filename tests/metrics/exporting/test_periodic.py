@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import random
+import threading
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from typing import Any
@@ -19,18 +21,20 @@ from mqlake.metrics.observed import Collector
 from mqlake.metrics.publishing import publish
 from mqlake.namesrv.settings import make_namesrv_settings
 from tests import simulated
-from tests.metrics.exporting.samples import Program
+from tests.metrics.exporting.samples import SENT, Program
+from tests.until import PATIENCE
 
 
 class Sink:
     """Keeps what is exported."""
 
-    def __init__(self) -> None:
+    def __init__(self, most: int | None = None) -> None:
+        self.most = most
         self.exports: list[tuple[dict[str, float], float, float]] = []
         self.arrives = True
         self.is_closed = False
 
-    def export(self, samples: Sequence[Sample], begin: float, now: float) -> bool:
+    def export(self, samples: Sequence[Sample], begin: float, now: float, timeout: float) -> bool:
         found = {each.metric.name: each.value for each in samples}
         self.exports.append((found, begin, now))  # type: ignore[arg-type]
         return self.arrives
@@ -64,6 +68,121 @@ def test_what_does_not_arrive_is_exported_again() -> None:
         assert sink.is_closed
 
     simulated.run(check())
+
+
+class LossySink(Sink):
+    """A collector that adds up what arrives, and takes some requests only."""
+
+    def __init__(self, seed: int) -> None:
+        super().__init__(most=2)
+        self.dice = random.Random(seed)
+        self.is_whole = False
+        self.sums = dict[tuple[str, ...], float]()
+
+    def export(self, samples: Sequence[Sample], begin: float, now: float, timeout: float) -> bool:
+        if not self.is_whole and self.dice.random() < 0.3:
+            return False
+        for each in samples:
+            if each.metric is SENT:
+                assert isinstance(each.value, int)
+                self.sums[each.labels] = self.sums.get(each.labels, 0) + each.value
+        return True
+
+
+class ManyTopics(Program):
+    """A program with a total for each of several topics."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.totals = {(f"T{number}",): 0 for number in range(7)}
+
+    async def samples(self) -> list[Sample]:
+        return [Sample(SENT, count, labels) for labels, count in self.totals.items()]
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_parts_that_arrived_are_not_sent_again(seed: int) -> None:
+    async def check() -> None:
+        program, sink = ManyTopics(), LossySink(seed)
+        collector = Collector(program)
+        options = OtlpExport("http://h:1", timeout=5.0, interval=10.0, is_delta=True, most=2)
+        exporting = PeriodicExport(options, collector, lambda: sink)
+        await exporting.start()
+        for _ in range(20):
+            for labels in program.totals:
+                program.totals[labels] += sink.dice.randrange(5)
+            await asyncio.sleep(10.0)
+        sink.is_whole = True
+        await exporting.stop()
+        collector.stop()
+        assert sink.sums == program.totals
+
+    simulated.run(check())
+
+
+class SlowSink(Sink):
+    """A collector that takes each request after a while, or does not answer in time."""
+
+    def __init__(self) -> None:
+        super().__init__(most=1)
+        self.running, self.most_running = 0, 0
+        self.may_end = threading.Event()
+        self.begun = threading.Event()
+        self.timeouts: list[float] = []
+
+    def export(self, samples: Sequence[Sample], begin: float, now: float, timeout: float) -> bool:
+        self.running += 1
+        self.most_running = max(self.most_running, self.running)
+        self.timeouts.append(timeout)
+        self.begun.set()
+        self.may_end.wait(PATIENCE)
+        self.running -= 1
+        return super().export(samples, begin, now, timeout)
+
+
+def test_the_last_export_waits_for_the_one_that_runs() -> None:
+    async def check() -> None:
+        program, sink = Program(), SlowSink()
+        program.sent = 3
+        collector = Collector(program)
+        exporting = PeriodicExport(LogExport(0.001, is_delta=True), collector, lambda: sink)
+        await exporting.start()
+        assert await asyncio.to_thread(sink.begun.wait, PATIENCE)
+        stopping = asyncio.create_task(exporting.stop())
+        await asyncio.sleep(0.01)
+        sink.may_end.set()
+        await stopping
+        collector.stop()
+        assert sink.most_running == 1
+        assert sink.is_closed
+        assert sum(found.get("demo_sent_total", 0) for found, _, _ in sink.exports) == 3
+
+    asyncio.run(check())
+
+
+def test_parts_share_one_timeout_and_the_first_failure_is_the_last_part() -> None:
+    async def check() -> None:
+        program, sink = ManyTopics(), SlowSink()
+        sink.may_end.set()
+        collector = Collector(program)
+        options = OtlpExport("http://h:1", timeout=0.000001, interval=1000.0)
+        exporting = PeriodicExport(options, collector, lambda: sink)
+        await exporting.start()
+        await exporting.stop()
+        assert len(sink.exports) <= 1  # The time is over after the first part.
+        patient = OtlpExport("http://h:1", timeout=PATIENCE, interval=1000.0)
+        for arrives, parts in ((True, 8), (False, 1)):
+            sink = SlowSink()
+            sink.may_end.set()
+            sink.arrives = arrives
+            exporting = PeriodicExport(patient, collector, lambda sink=sink: sink)
+            await exporting.start()
+            await exporting.stop()
+            assert len(sink.timeouts) == parts
+            assert sink.timeouts == sorted(sink.timeouts, reverse=True)
+        collector.stop()
+
+    asyncio.run(check())
 
 
 def test_an_export_that_fails_does_not_end_the_next_ones(caplog: pytest.LogCaptureFixture) -> None:

@@ -1,8 +1,9 @@
-"""What was added to totals since the last export that arrived."""
+"""What was added to totals since they last arrived."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from mqlake.metrics.histogram import Histogram
 from mqlake.metrics.metric import MetricType, Sample
@@ -10,11 +11,28 @@ from mqlake.metrics.metric import MetricType, Sample
 _Key = tuple[str, tuple[str, ...]]
 
 
-class Deltas:
-    """Remembers the totals that have arrived. For one thread."""
+class _Sent(NamedTuple):
+    """A total that has arrived, and when that was in seconds since 1970."""
 
-    def __init__(self) -> None:
-        self._sent: dict[_Key, float | Histogram] = {}
+    value: float | Histogram
+    time: float
+
+
+class Deltas:
+    """Remembers the totals that have arrived. For one thread.
+
+    Args:
+        begin: since when totals count, in seconds since 1970.
+    """
+
+    def __init__(self, begin: float) -> None:
+        self._begin = begin
+        self._sent: dict[_Key, _Sent] = {}
+
+    def begin_of(self, sample: Sample) -> float:
+        """Return since when the difference of a sample counts, in seconds since 1970."""
+        sent = self._sent.get(_key(sample))
+        return self._begin if sent is None else sent.time
 
     def of(self, samples: Sequence[Sample]) -> list[Sample]:
         """Return gauges as they are, and of totals what was added to them."""
@@ -23,16 +41,21 @@ class Deltas:
             for each in samples
         ]
 
-    def arrived(self, samples: Sequence[Sample]) -> None:
-        """Note the totals of an export that arrived: those of samples that are gone are dropped."""
-        self._sent = {
-            _key(each): each.value.copy() if isinstance(each.value, Histogram) else each.value
-            for each in samples
-            if each.metric.kind is not MetricType.GAUGE
-        }
+    def arrived(self, samples: Sequence[Sample], now: float) -> None:
+        """Note the totals of samples that arrived, as they were at a time."""
+        for each in samples:
+            if each.metric.kind is not MetricType.GAUGE:
+                value = each.value.copy() if isinstance(each.value, Histogram) else each.value
+                self._sent[_key(each)] = _Sent(value, now)
+
+    def complete(self, samples: Sequence[Sample], now: float) -> None:
+        """Note that all samples of a time have arrived: totals that they lack are forgotten."""
+        self._begin = now
+        self._sent = {key: self._sent[key] for key in map(_key, samples) if key in self._sent}
 
     def _added(self, sample: Sample) -> float | Histogram:
-        value, before = sample.value, self._sent.get(_key(sample))
+        value, sent = sample.value, self._sent.get(_key(sample))
+        before = None if sent is None else sent.value
         if isinstance(value, Histogram):
             return _difference(value, before) if isinstance(before, Histogram) else value
         if before is None or isinstance(before, Histogram) or before > value:

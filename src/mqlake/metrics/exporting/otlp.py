@@ -34,20 +34,21 @@ class OtlpExporter:
 
     def __init__(self, options: OtlpExport, common: Mapping[str, str], scope: str) -> None:
         self._options, self._common, self._scope = options, common, scope
+        self.most: int | None = options.most
         self._exporter: Any = OTLPMetricExporter(
             endpoint=options.target,
             insecure=options.target.startswith("http://"),
             headers=options.headers,
             timeout=options.timeout,
             compression=Compression.Gzip,
-            max_export_batch_size=options.most,
         )
 
-    def export(self, samples: Sequence[Sample], begin: float, now: float) -> bool:
-        """Send samples; return whether they have arrived.
+    def export(self, samples: Sequence[Sample], begin: float, now: float, timeout: float) -> bool:
+        """Send samples in one request; return whether they have arrived.
 
         Args:
             begin, now: from when until when totals count, in seconds since 1970.
+            timeout: seconds within which they must arrive.
         """
         times = nanoseconds(begin), nanoseconds(now)
         metrics = [
@@ -56,8 +57,9 @@ class OtlpExporter:
         ]
         scope = export.ScopeMetrics(InstrumentationScope(self._scope), metrics, "")
         data = export.MetricsData([export.ResourceMetrics(Resource({}), [scope], "")])
-        milliseconds = self._options.timeout * 1000
-        result = self._exporter.export(data, timeout_millis=milliseconds)
+        # The library ignores the timeout of a call, and reads this at the beginning of each.
+        self._exporter._timeout = timeout
+        result = self._exporter.export(data)
         return result is export.MetricExportResult.SUCCESS
 
     def close(self) -> None:

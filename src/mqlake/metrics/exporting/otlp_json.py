@@ -68,15 +68,24 @@ def _point(sample: Sample, common: Mapping[str, str], times: Mapping[str, str]) 
     if isinstance(value, Histogram):
         found |= {
             "count": str(value.count),
-            "sum": value.total,
+            "sum": _number(value.total),
             "bucketCounts": [str(count) for count in value.counts],
             "explicitBounds": list(value.bounds),
         }
     elif isinstance(value, int):
         found["asInt"] = str(int(value))
     else:
-        found["asDouble"] = value if math.isfinite(value) else str(value)
+        found["asDouble"] = _number(value)
     return found
+
+
+def _number(value: float) -> float | str:
+    """Return a number in the form of Protobuf's JSON, which has names for those that are not
+    finite.
+    """
+    if math.isfinite(value):
+        return value
+    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
 
 
 def nanoseconds(seconds: float) -> int:

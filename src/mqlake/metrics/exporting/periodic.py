@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -21,8 +22,11 @@ _log: Final = logging.getLogger("mqlake.metrics")
 class Sink(Protocol):
     """Where samples go. It is called in a thread."""
 
-    def export(self, samples: Sequence[Sample], begin: float, now: float) -> bool:
-        """Take samples; return whether they have arrived."""
+    most: int | None
+    """Maximum samples of one call; None for any number."""
+
+    def export(self, samples: Sequence[Sample], begin: float, now: float, timeout: float) -> bool:
+        """Take samples; return whether they have arrived, after so many seconds at most."""
         ...
 
     def close(self) -> None:
@@ -36,7 +40,15 @@ class LogSink:
     def __init__(self, common: Mapping[str, str], scope: str, *, is_delta: bool) -> None:
         self._common, self._scope, self._is_delta = common, scope, is_delta
 
-    def export(self, samples: Sequence[Sample], begin: float, now: float) -> bool:
+    most: int | None = None
+
+    def export(
+        self,
+        samples: Sequence[Sample],
+        begin: float,
+        now: float,
+        timeout: float,  # noqa: ARG002 (logging does not wait)
+    ) -> bool:
         """Log samples."""
         for line in lines(
             samples, self._common, self._scope, begin=begin, now=now, is_delta=self._is_delta
@@ -68,9 +80,10 @@ class PeriodicExport:
     ) -> None:
         self._options, self._collector, self._clock = options, collector, clock
         self._make_sink = make_sink
-        self._deltas = Deltas()
         self._begin = clock()
+        self._deltas = Deltas(self._begin)
         self._is_lost = False
+        self._stopping = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
@@ -79,34 +92,63 @@ class PeriodicExport:
         self._task = asyncio.create_task(self._run())
 
     async def stop(self) -> None:
-        """Export what is left, and end."""
+        """Export what is left after an export that runs, and end."""
         task, self._task = self._task, None
         if task is None:
             return
-        task.cancel()
-        with suppress(asyncio.CancelledError):
+        self._stopping.set()
+        try:
             await task
-        await self._export()
-        await asyncio.to_thread(self._sink.close)
+            await self._export()
+        finally:
+            await asyncio.to_thread(self._sink.close)
 
     async def _run(self) -> None:
-        while True:
-            await asyncio.sleep(self._options.interval)
+        while not self._stopping.is_set():
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._stopping.wait(), self._options.interval)
+                return
             await self._export()
 
     async def _export(self) -> None:
         now, has_arrived = self._clock(), False
         try:
-            samples = await self._collector.collect()
-            sent = self._deltas.of(samples) if self._options.is_delta else samples
-            has_arrived = await asyncio.to_thread(self._sink.export, sent, self._begin, now)
+            has_arrived = await self._send(await self._collector.collect(), now)
         except Exception as error:  # noqa: BLE001 (the program goes on without this export)
             _log.error("metrics could not be exported", exc_info=error)
         else:
             self._note(has_arrived=has_arrived)
-            if has_arrived and self._options.is_delta:
-                self._deltas.arrived(samples)
-                self._begin = now
+
+    async def _send(self, samples: Sequence[Sample], now: float) -> bool:
+        """Send samples in parts, up to the first part that does not arrive in time."""
+        options, loop = self._options, asyncio.get_running_loop()
+        end = loop.time() + (options.timeout if isinstance(options, OtlpExport) else math.inf)
+        for begin, part in self._parts(samples):
+            left = end - loop.time()
+            sent = self._deltas.of(part) if options.is_delta else part
+            if left <= 0 or not await asyncio.to_thread(self._sink.export, sent, begin, now, left):
+                return False
+            if options.is_delta:
+                self._deltas.arrived(part, now)
+        if options.is_delta:
+            self._deltas.complete(samples, now)
+        return True
+
+    def _parts(self, samples: Sequence[Sample]) -> list[tuple[float, Sequence[Sample]]]:
+        """Divide samples into parts that the sink takes, each with the time since which it counts.
+
+        That is not the same for all if a part of the last export has not arrived.
+        """
+        by_begin: dict[float, list[Sample]] = {}
+        for each in sorted(samples, key=lambda each: each.metric.name):
+            begin = self._deltas.begin_of(each) if self._options.is_delta else self._begin
+            by_begin.setdefault(begin, []).append(each)
+        most = self._sink.most or len(samples)
+        return [
+            (begin, found[at : at + most])
+            for begin, found in by_begin.items()
+            for at in range(0, len(found), most)
+        ]
 
     def _note(self, *, has_arrived: bool) -> None:
         """Log the first export of several that does not arrive, and the first that does again."""
