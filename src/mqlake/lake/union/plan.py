@@ -7,7 +7,7 @@ merges or removes meanwhile. So each message is read once.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import msgspec
 
@@ -19,7 +19,7 @@ from mqlake.lake.union.limits import limits
 from mqlake.lake.union.read import LakeTask
 from mqlake.query.reading.conditions import Selection, wants_topic
 from mqlake.query.reading.log import logger
-from mqlake.query.reading.losses import data_loss
+from mqlake.query.reading.losses import absent, data_loss
 from mqlake.query.reading.shares import share_count
 from mqlake.query.store.access import access
 from mqlake.query.store.access.boundaries import Boundaries
@@ -88,7 +88,7 @@ def _plan(
     expands = decompress and not all(one.is_plain for one in stores)
     tasks: list[UnionTask] = list(_shares(files, options, selection, decompress=expands))
     _check_followed(lake, stores, options)
-    absent: list[set[str]] = []
+    lacking: list[dict[str, str]] = []
     for one in stores:
         own = msgspec.structs.replace(
             options,
@@ -105,12 +105,12 @@ def _plan(
                 if not is_newest:
                     raise _LogDeletedError
                 _tell_loss(own, one, store.log.min_offset)
-            absent.append(set(_missing(lake, files, store, own)))
+            lacking.append(_missing(lake, files, store, own))
             if one.start < end:
                 tasks += _log_tasks(store, end, own, (*one.selection, *selection))
         log.info("%s: version up to %d, log from there to %d", one.store, one.start, end)
-    for what in sorted(set[str].intersection(*absent)):
-        data_loss(options, f"{', '.join(one.store for one in stores)}: {what}")
+    for name in sorted(set[str].intersection(*map(set, lacking))):
+        absent(options, f"{', '.join(one.store for one in stores)}: {lacking[0][name]}")
     log.info("%s: %d files, %d tasks", lake.root, len(files), len(tasks))
     return tasks
 
@@ -190,8 +190,8 @@ def _check_followed(lake: Lake, stores: list[FollowedStore], options: StoreReadO
 
 def _missing(
     lake: Lake, files: list[LakeFile], store: OpenStore, options: StoreReadOptions
-) -> Iterator[str]:
-    """Yield what options name but neither the table nor a store has."""
+) -> dict[str, str]:
+    """Return what options name but neither the table nor a store has (`missing`)."""
     named = {*(options.topics or ()), *(topic for topic, _ in options.queues or ())}
     there = {file.topic for file in files}
     there |= {topic for topic in named - there if lake.has_topic(topic)}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from mqlake.query.reading.losses import absent, no_match, no_topic
@@ -21,19 +20,24 @@ def check_asked(store: OpenStore, options: StoreReadOptions) -> None:
     Raises:
         StoreError: something does not exist, and losses are not tolerated.
     """
-    for what in missing(store, options):
+    for what in missing(store, options).values():
         absent(options, f"{options.path}: {what}")
 
 
-def missing(store: OpenStore, options: StoreReadOptions) -> Iterator[str]:
-    """Yield what options name but a store lacks: topics, queues, and patterns that match no topic.
+def missing(store: OpenStore, options: StoreReadOptions) -> dict[str, str]:
+    """Return what options name but a store lacks: topics, queues, and patterns that match no topic.
 
     A topic exists if it has settings, queue files, or messages.
+
+    Returns:
+        The text for users, by a name that is the same for all stores. The text may say what this
+        store has instead.
     """
+    found: dict[str, str] = {}
     named = [*(options.topics or ()), *(topic for topic, _ in options.queues or ())]
     pattern = options.topic_pattern
     if not named and pattern is None:
-        return
+        return found
     # Imported late: many queries name no topic.
     from mqlake.formats.config import Topics
     from mqlake.store.config.config_files import read_config
@@ -45,14 +49,16 @@ def missing(store: OpenStore, options: StoreReadOptions) -> Iterator[str]:
         topics |= {topic for topic, _ in store.snapshot.undispatched.bounds}
     for topic in dict.fromkeys(named):
         if topic not in topics:
-            yield no_topic(topic, topics)
+            found[f"topic {topic}"] = no_topic(topic, topics)
     for topic, queue_id in options.queues or ():
         is_there = queue_id < queues.get(topic, 0) or queue_id in store.snapshot.queue_ids(topic)
         if topic in topics and not is_there:
             last = max([queues.get(topic, 0) - 1, *store.snapshot.queue_ids(topic)])
-            yield f"topic {topic!r} has no queue {queue_id}; its last queue is {last}"
+            text = f"topic {topic!r} has no queue {queue_id}; its last queue is {last}"
+            found[f"queue {topic}-{queue_id}"] = text
     if pattern is not None and not any(re.fullmatch(pattern, topic) for topic in topics):
-        yield no_match(pattern, topics)
+        found[f"pattern {pattern}"] = no_match(pattern, topics)
+    return found
 
 
 def _queue_counts(settings: Topics | None) -> dict[str, int]:

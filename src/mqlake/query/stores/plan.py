@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mqlake.query.reading.conditions import Selection
-from mqlake.query.reading.losses import data_loss
+from mqlake.query.reading.losses import absent
 from mqlake.query.store.asked import missing
 from mqlake.query.store.options import StoreReadOptions
 from mqlake.query.store.place import open_store
@@ -31,12 +31,14 @@ def plan_stores(
 
 def _check_asked(stores: Sequence[StoreReadOptions]) -> None:
     """Check that each topic and queue that options name is in one of the stores."""
-    common: list[str] | None = None
+    common: dict[str, str] | None = None
     for options in stores:
         with open_store(options.location) as store:
-            found = list(missing(store, options))
-        common = found if common is None else [what for what in common if what in found]
+            found = missing(store, options)
+        if common is None:
+            common = found
+        common = {name: what for name, what in common.items() if name in found}
         if not common:
             return
-    for what in common or ():
-        data_loss(stores[0], f"{', '.join(one.path for one in stores)}: {what}")
+    for what in (common or {}).values():
+        absent(stores[0], f"{', '.join(one.path for one in stores)}: {what}")

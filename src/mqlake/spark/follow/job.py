@@ -192,7 +192,7 @@ def _tell_missing(query: FollowOptions) -> None:
     """Log which topics a query names that do not exist. They may be created later."""
     options = stream_options_of(query)
     with open_store(options.location) as store:
-        for what in missing(store, options):
+        for what in missing(store, options).values():
             log.warning("%s: %s", query.store, what)
 
 
