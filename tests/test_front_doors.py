@@ -28,8 +28,9 @@ EXPORTS = {
     "mqlake.arrow": {"SETTINGS", "ArrowBatch", "ArrowConsumer"},
     "mqlake.broker": {"Broker", "BrokerSettings", "make_broker_settings"},
     "mqlake.client": {
-        "BrokerError", "ClientError", "ClientTls", "ClosedError", "Cluster", "Compression",
-        "ConsumedMessage", "Consumer", "ConsumerSettings", "Credentials", "Message", "MessageQueue",
+        "BrokerError", "ClientError", "ClientMetrics", "ClientTls", "ClosedError", "Cluster",
+        "Compression", "ConsumedMessage", "Consumer", "ConsumerSettings", "Credentials", "Message",
+        "MessageQueue",
         "NoReplyError", "NoRouteError", "NotStoredError", "PerhapsStoredError", "PoppedMessage",
         "Producer", "PullConsumer", "ReceivedMessage", "RefusedError", "SendError", "SendResult",
         "SendStatus", "SimpleConsumer", "Sql", "Transaction", "TransactionState", "Tries",
@@ -70,7 +71,7 @@ EXPORTS = {
     },
     "mqlake.spark": {
         "ConnectEngine", "KafkaLogDataSource", "RocketMQDataSource", "Session", "SparkEngine",
-        "decode", "messages", "open_session", "register",
+        "decode", "messages", "open_session", "pruned", "register",
     },
     "mqlake.spark.follow": {
         "CheckReport", "DispatchReport", "FollowOptions", "FollowReport", "Format", "ReplayReport",

@@ -142,8 +142,7 @@ pages already.
 ```python
 import asyncio
 
-from mqlake.client import Message, Producer
-from mqlake.client.metrics import ClientMetrics
+from mqlake.client import ClientMetrics, Message, Producer
 
 
 async def main() -> None:

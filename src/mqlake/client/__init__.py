@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from mqlake.client.message import Message as Message
     from mqlake.client.message import MessageQueue as MessageQueue
     from mqlake.client.message import ReceivedMessage as ReceivedMessage
+    from mqlake.client.metrics import ClientMetrics as ClientMetrics
     from mqlake.client.producer.outgoing import Compression as Compression
     from mqlake.client.producer.producer import Producer as Producer
     from mqlake.client.producer.result import SendResult as SendResult
@@ -71,6 +72,7 @@ else:
             "Producer": "producer.producer",
             "PullConsumer": "consumer.pull_consumer",
             "ReceivedMessage": "message",
+            "ClientMetrics": "metrics",
             "RefusedError": "errors",
             "SendError": "errors",
             "SendResult": "producer.result",
