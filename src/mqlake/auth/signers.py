@@ -6,19 +6,31 @@ from mqlake.remoting.connection import Peer
 
 
 class Signers:
-    """The users of the open connections, by "host:port"."""
+    """The users of the open connections, by "host:port".
+
+    Proxies may name the same for several connections: then the user counts whose request is being
+    served, or was last.
+    """
 
     def __init__(self) -> None:
-        self._of: dict[str, str] = {}
+        self._of: dict[str, dict[Peer, str]] = {}
 
     def of(self, client: str) -> str | None:
         """Return the user of a connection; None if nobody has signed a request."""
-        return self._of.get(client)
+        signed = self._of.get(client)
+        return None if signed is None else signed[next(reversed(signed))]
 
     def note(self, peer: Peer, name: str) -> None:
         """Note who has signed a request."""
         if peer.is_closed:
             return
-        if peer.address not in self._of:
-            peer.on_close(lambda closed: self._of.pop(closed.address, None))
-        self._of[peer.address] = name
+        signed = self._of.setdefault(peer.address, {})
+        if signed.pop(peer, None) is None:
+            peer.on_close(self._forget)
+        signed[peer] = name
+
+    def _forget(self, closed: Peer) -> None:
+        signed = self._of[closed.address]
+        del signed[closed]
+        if not signed:
+            del self._of[closed.address]

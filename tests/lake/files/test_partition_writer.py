@@ -7,6 +7,7 @@ import random
 import resource
 import sys
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -200,3 +201,18 @@ def test_a_discarded_file_says_nothing_when_its_writer_is_destroyed(tmp_path: Pa
         sys.unraisablehook = hook
     assert raised == []
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_record_in_two_batches_counts_once(tmp_path: Path) -> None:
+    names = ["topic", "storeTimestamp", "physicalOffset", "size"]
+    found = [(0, 100), (100, 300), (100, 300), (100, 300), (400, 7)]
+    rows = [("T", datetime(2026, 1, 1, tzinfo=UTC), *each) for each in found]
+    whole = pa.RecordBatch.from_pylist(
+        [dict(zip(names, row, strict=True)) for row in rows], schema=table_schema(names)
+    )
+    schema = table_schema([name for name in names if name != "topic"])
+    for cut in range(len(rows) + 1):
+        place = tmp_path / str(cut)
+        made = FileShape(str(place), schema, False, "mqlake-test", 1 << 30)
+        parts = [whole.slice(0, cut), whole.slice(cut)]
+        assert partition_writer.write_counted(made, parts).log_bytes == 407

@@ -248,20 +248,30 @@ def write_all(shape: Shapes, batches: Iterable[Any]) -> list[DataFile]:
 
 def write_counted(shape: Shapes, batches: Iterable[Any]) -> WrittenFiles:
     """Write batches that have the columns `size` and `physicalOffset`."""
-    log_bytes = 0
+    log_bytes, last = 0, -1
 
     def counted() -> Iterator[Any]:
-        nonlocal log_bytes
+        nonlocal log_bytes, last
         for batch in batches:
-            log_bytes += _log_bytes(batch)
+            size, last = _log_bytes(batch, last)
+            log_bytes += size
             yield batch
 
     files = write_all(shape, counted())
     return WrittenFiles(files, log_bytes)
 
 
-def _log_bytes(batch: Any) -> int:
-    """Return the size of the records of rows. The rows of an inner batch are one record."""
+def _log_bytes(batch: Any, before: int) -> tuple[int, int]:
+    """Return the size of the records of rows, and the physical offset of the last row.
+
+    The rows of an inner batch are one record, and may be in several batches.
+
+    Args:
+        before: the physical offset of the last row of the batch before.
+    """
     sizes = batch.column("size").to_numpy(zero_copy_only=False)
     offsets = batch.column("physicalOffset").to_numpy(zero_copy_only=False)
-    return int(sizes[np.unique(offsets, return_index=True)[1]].sum())
+    if not len(offsets):
+        return 0, before
+    found, rows = np.unique(offsets, return_index=True)
+    return int(sizes[rows[found != before]].sum()), int(offsets[-1])

@@ -4,7 +4,7 @@ Spark prefixes what a worker raises with the worker's stack, unless the worker's
 variable SPARK_HIDE_TRACEBACK is set, which it reads when it reports an error. The setting
 `spark.sql.execution.pyspark.udf.hideTraceback.enabled` sets the variable for all errors of a
 session. Here it is set for one error, and only while that error exists: the process may later run
-functions of users, whose stacks they need.
+functions of users, whose stacks they need. With MQLAKE_DEBUG=1, stacks stay.
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ def lines(rows: Iterator[Any]) -> Iterator[Any]:
     try:
         yield from rows
     except MqlakeError as error:
+        if os.environ.get("MQLAKE_DEBUG") == "1":
+            raise
         _hide_stack(error)
         raise error.with_traceback(None) from None
 
@@ -48,14 +50,30 @@ def _raising_lines(method: Callable[..., Any]) -> Callable[..., Any]:
         try:
             return method(*arguments, **named)
         except MqlakeError as error:
+            if os.environ.get("MQLAKE_DEBUG") == "1":
+                raise
             _hide_stack(error)
             raise error.with_traceback(None) from None
 
     return cast("Callable[..., Any]", call)
 
 
+class _Living:
+    """How many errors exist for which the variable is set."""
+
+    errors = 0
+
+
 def _hide_stack(error: MqlakeError) -> None:
-    """Set the variable as long as an error exists, unless it is set already."""
-    if VARIABLE not in os.environ:
-        os.environ[VARIABLE] = "1"
-        weakref.finalize(error, os.environ.pop, VARIABLE, None)
+    """Set the variable as long as an error exists, unless it was set by others."""
+    if _Living.errors == 0 and VARIABLE in os.environ:
+        return
+    _Living.errors += 1
+    os.environ[VARIABLE] = "1"
+    weakref.finalize(error, _show_stacks)
+
+
+def _show_stacks() -> None:
+    _Living.errors -= 1
+    if _Living.errors == 0:
+        os.environ.pop(VARIABLE, None)

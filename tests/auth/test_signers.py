@@ -1,0 +1,43 @@
+"""Users of connections, of which several may have the same address behind proxies."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from mqlake.auth.signers import Signers
+
+
+class Connection:
+    """What `Signers` needs of a connection."""
+
+    def __init__(self, address: str) -> None:
+        self.address, self.is_closed = address, False
+        self._callbacks: list[Callable[[Any], None]] = []
+
+    def on_close(self, callback: Callable[[Any], None]) -> None:
+        self._callbacks.append(callback)
+
+    def close(self) -> None:
+        self.is_closed = True
+        for callback in self._callbacks:
+            callback(self)
+
+
+def test_connections_of_one_address_do_not_lose_each_others_users() -> None:
+    signers, place = Signers(), "10.0.0.1:5"
+    one, other, alone = Connection(place), Connection(place), Connection("10.0.0.2:5")
+
+    def note(peer: Any, name: str) -> str | None:
+        signers.note(peer, name)
+        return signers.of(peer.address)
+
+    assert signers.of(place) is None
+    assert [note(one, "anna"), note(other, "bob"), note(alone, "carl")] == ["anna", "bob", "carl"]
+    assert [note(one, "anna"), note(other, "bob")] == ["anna", "bob"]
+    one.close()
+    assert signers.of(place) == "bob"
+    assert note(one, "anna") == "bob"  # A request that was served after its connection had closed.
+    other.close()
+    assert signers.of(place) is None
+    assert signers.of(alone.address) == "carl"
