@@ -16,6 +16,7 @@ from typing import Protocol
 
 from mqlake.metrics.exporting.options import ServedPages
 from mqlake.metrics.metric import Sample, summed
+from mqlake.metrics.observed import labels_of
 from mqlake.metrics.publishing import publish
 
 
@@ -38,11 +39,8 @@ class ClientMetrics:
 
     def __init__(self, *clients: Measured, labels: Mapping[str, str] | None = None) -> None:
         self._clients = clients
-        self.labels: Mapping[str, str] = {
-            **(labels or {}),
-            "node_type": "client",
-            "node_id": socket.gethostname(),
-        }
+        own = labels_of("client", socket.gethostname(), "")
+        self.labels: Mapping[str, str] = {**(labels or {}), **own}
 
     def text(self) -> bytes:
         """Return all samples in Prometheus's text format, for a program with pages of its own.

@@ -20,7 +20,7 @@ from mqlake.store.incarnations.table import Incarnations
 from mqlake.store.index import key_query
 from mqlake.store.index.index_files import IndexFiles
 from mqlake.store.index.key_query import TAG_TYPE, KeyQuery
-from mqlake.store.log.nearby_store import why_no_store
+from mqlake.store.log.nearby_store import NO_LOG, why_no_store
 from mqlake.store.log.segments import CommitLog, open_log
 from mqlake.store.lookups import DEFAULT_LIMIT, Lookups
 from mqlake.store.queues import queue_read, time_range
@@ -204,4 +204,5 @@ class StoreReader(Lookups):
 def _check_is_store(directory: Directory) -> None:
     name = directory.describe()
     if not directory.is_directory("") or not is_store(directory):
-        raise StoreError(f"{name}: {why_no_store(name)}")
+        is_local = isinstance(directory, LocalDirectory)
+        raise StoreError(f"{name}: {why_no_store(name) if is_local else NO_LOG}")

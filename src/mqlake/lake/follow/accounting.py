@@ -25,8 +25,8 @@ from mqlake.lake.follow.damage import damage_of
 from mqlake.lake.follow.dead_letters import options_of
 from mqlake.lake.follow.digest import COUNTED, TableDigest, digest
 from mqlake.lake.follow.log_positions import LogPositions, read_options_of
-from mqlake.lake.followers.body_form import is_plain, stated_source
 from mqlake.lake.followers.identity import CheckpointIdentity, alone, followers_of, known_followers
+from mqlake.lake.followers.kept_choices import is_plain, stated_source
 from mqlake.lake.options import FollowOptions, StoreQuery
 from mqlake.lake.tables.evolution import table_schema
 from mqlake.lake.tables.opening import open_table, table_exists
@@ -132,8 +132,8 @@ def _check(
             records, damaged = records + one.records, damaged + one.damaged
     whole = _whole(options, stretches, there)
     rows, older = _count_rows(table, columns, whole)
-    form = all(is_plain(identity.source) for _, identity in followers)
-    refused, noted = _count_letters(options, columns, whole, decompress=form)
+    decompress = all(is_plain(identity.source) for _, identity in followers)
+    refused, noted = _count_letters(options, columns, whole, decompress=decompress)
     return CheckReport(
         output=options.place,
         records=records,

@@ -24,8 +24,8 @@ from mqlake.lake.files.letters import COLUMNS, NO_TOPIC, REFUSED, messages
 from mqlake.lake.files.partition_writer import FileShape, Shapes, write_all
 from mqlake.lake.files.topic_shapes import TopicShapes
 from mqlake.lake.follow.dead_letters import options_of
-from mqlake.lake.followers.body_form import is_plain
 from mqlake.lake.followers.identity import held
+from mqlake.lake.followers.kept_choices import is_plain
 from mqlake.lake.options import NEEDED, FollowOptions
 from mqlake.lake.tables.evolution import table_schema
 from mqlake.lake.tables.opening import open_table, table_exists
@@ -116,8 +116,8 @@ def replay_letters(
         if begun is None or letters.last_batch(follower) >= begun.number:
             begun = LetterReplay(letters.last_batch(follower) + 1, letters.files())
             _note(options, begun)
-        form = is_plain(identity.source)
-        return _take(decoder, begun, follower, table, letters, decompress=form)
+        decompress = is_plain(identity.source)
+        return _take(decoder, begun, follower, table, letters, decompress=decompress)
 
 
 def _take(

@@ -9,8 +9,8 @@ import msgspec
 from mqlake.errors import FormatError, JobError
 from mqlake.lake.files.lake_files import LakeFiles
 from mqlake.lake.follow.log_positions import LogPositions
-from mqlake.lake.followers.body_form import is_plain
 from mqlake.lake.followers.identity import Follower, followers_of, identity_of
+from mqlake.lake.followers.kept_choices import is_plain
 from mqlake.lake.tables.committed_end import CommittedEnd
 from mqlake.lake.union.lake import Lake
 from mqlake.lake.union.opening import open_lake

@@ -30,18 +30,27 @@ def open_logs(location: Location) -> LogDirectory:
 
 def _why_no_logs(path: str) -> str:
     """Return why a path is not a log directory, and what to give instead."""
-    given = Path(path).absolute()
     if "://" not in path:
-        if not given.exists():
-            return "the directory does not exist on this host"
-        if (given / "commitlog").is_dir():
-            return "this is a store of RocketMQ: use format rocketmq"
-        if any(given.glob("*.log")):
-            return f"this is a partition: give the log directory itself, {given.parent}"
+        try:
+            found = _by_its_surroundings(Path(path).absolute())
+        except OSError:
+            found = None
+        if found is not None:
+            return found
     return (
         "there is no partition in it; path must be the log directory itself (Kafka's log.dir), "
         "which all hosts of the cluster see"
     )
+
+
+def _by_its_surroundings(given: Path) -> str | None:
+    if not given.exists():
+        return "the directory does not exist on this host"
+    if (given / "commitlog").is_dir():
+        return "this is a store of RocketMQ: use format rocketmq"
+    if any(given.glob("*.log")):
+        return f"this is a partition: give the log directory itself, {given.parent}"
+    return None
 
 
 def wanted_partitions(logs: LogDirectory, options: KafkaLogReadOptions) -> list[TopicPartition]:

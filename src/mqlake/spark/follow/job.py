@@ -18,8 +18,8 @@ from mqlake.lake.follow.log_positions import LogPositions, begin_of, stream_opti
 from mqlake.lake.follow.log_writing import LogWriting
 from mqlake.lake.follow.upserts import NEEDED as NEEDED_OF_UPSERTS
 from mqlake.lake.follow.upserts import Upserting, check_upsert
-from mqlake.lake.followers.body_form import with_form, with_topics
 from mqlake.lake.followers.identity import CheckpointIdentity, begin_at, held, note_query
+from mqlake.lake.followers.kept_choices import with_form, with_topics
 from mqlake.lake.options import BATCH_BYTES, ENOUGH, FollowOptions, Format
 from mqlake.lake.tables.opening import open_table
 from mqlake.query.reading.log import logger

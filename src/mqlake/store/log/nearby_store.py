@@ -14,6 +14,10 @@ _PARTITION = re.compile(r".+-\d+")
 """The name of a partition's directory in a log directory of Kafka."""
 
 
+NO_LOG = f"there is no {DIRECTORY}/ in it: give the store itself"
+"""Why a place is not a store near which nothing is looked for."""
+
+
 def why_no_store(path: str) -> str:
     """Return why a path is not a store, and what to give instead.
 
@@ -21,7 +25,7 @@ def why_no_store(path: str) -> str:
         path: a local directory or file, or a URL, below which nothing is looked for.
     """
     if "://" in path:
-        return f"there is no {DIRECTORY}/ in it: give the store itself"
+        return NO_LOG
     given = Path(path).absolute()
     if not given.exists():
         return "the directory does not exist"

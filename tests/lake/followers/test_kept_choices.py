@@ -9,8 +9,8 @@ import msgspec
 import pytest
 
 from mqlake.errors import JobError
-from mqlake.lake.followers.body_form import with_form, with_topics
 from mqlake.lake.followers.identity import begin_at, held, note_query
+from mqlake.lake.followers.kept_choices import with_form, with_topics
 from mqlake.lake.options import FollowOptions, Format
 
 

@@ -1,7 +1,7 @@
-"""The form of the bodies in a table: decompressed, or as stored.
+"""What a table keeps as it was first: the form of its bodies, and whether it has system topics.
 
-A table keeps the form that it had first, so that its rows can be compared with the log. Tables of
-mqlake 0.1 have bodies as stored.
+Bodies are decompressed or as stored, and all in the same form, so that rows can be compared with
+the log. Tables of mqlake 0.1 have bodies as stored.
 """
 
 from __future__ import annotations
@@ -70,15 +70,20 @@ def with_topics(options: FollowOptions, identity: CheckpointIdentity) -> FollowO
     """
     if options.source.get(SYSTEM_TOPICS) != AUTO:
         return options
-    is_old = identity.begin is not None or (options.checkpoint / "offsets").exists()
+    is_old = _has_begun(options, identity)
     found = identity.source.get(SYSTEM_TOPICS, "true") if is_old else "false"
     source = {**options.source, SYSTEM_TOPICS: found}
     return msgspec.structs.replace(options, source=source)
 
 
+def _has_begun(options: FollowOptions, identity: CheckpointIdentity) -> bool:
+    """Return whether the checkpoint has been used before."""
+    return identity.begin is not None or (options.checkpoint / "offsets").exists()
+
+
 def _form_of(options: FollowOptions, identity: CheckpointIdentity) -> bool | None:
     """Return whether the table has decompressed bodies; None if it is new."""
-    if identity.begin is not None or (options.checkpoint / "offsets").exists():
+    if _has_begun(options, identity):
         return is_plain(identity.source)
     others = followers_of(str(options.out))
     sources = [one.source or {} for id_, one in others.items() if id_ != identity.id]
