@@ -11,7 +11,7 @@ from mqlake.metrics.metric import MetricType, Sample
 _Key = tuple[str, tuple[str, ...]]
 
 
-class _Sent(NamedTuple):
+class _ExportedTotals(NamedTuple):
     """A total that has arrived, and when that was in seconds since 1970."""
 
     value: float | Histogram
@@ -27,7 +27,7 @@ class Deltas:
 
     def __init__(self, begin: float) -> None:
         self._begin = begin
-        self._sent: dict[_Key, _Sent] = {}
+        self._sent: dict[_Key, _ExportedTotals] = {}
 
     def begin_of(self, sample: Sample) -> float:
         """Return since when the difference of a sample counts, in seconds since 1970."""
@@ -46,7 +46,7 @@ class Deltas:
         for each in samples:
             if each.metric.kind is not MetricType.GAUGE:
                 value = each.value.copy() if isinstance(each.value, Histogram) else each.value
-                self._sent[_key(each)] = _Sent(value, now)
+                self._sent[_key(each)] = _ExportedTotals(value, now)
 
     def complete(self, samples: Sequence[Sample], now: float) -> None:
         """Note that all samples of a time have arrived: totals that they lack are forgotten."""
