@@ -231,7 +231,7 @@ class Snapshot:
         return max(sizes, key=lambda size: (sizes[size], size)) if sizes else None
 
     @cached_property
-    def _queues(self) -> list[_FirstLook]:
+    def _queues(self) -> list[_QueueExtent]:
         return [
             _look_at(QueueFiles(self.directory, topic, queue_id), (topic, queue_id))
             for topic in self.topics_with_files
@@ -377,8 +377,8 @@ class _Ending(NamedTuple):
     is_whole: bool
 
 
-class _FirstLook(NamedTuple):
-    """A first look at the files of one queue."""
+class _QueueExtent(NamedTuple):
+    """What the files of one queue say at their end."""
 
     sizes: list[int]
     queue: Queue
@@ -388,9 +388,9 @@ class _FirstLook(NamedTuple):
     """The physical offset in it, -1 if there is no entry."""
 
 
-def _look_at(files: QueueFiles, queue: Queue) -> _FirstLook:
+def _look_at(files: QueueFiles, queue: Queue) -> _QueueExtent:
     last = files.entry(files.end - 1)
-    return _FirstLook(
+    return _QueueExtent(
         [file.size for file in files.files],
         queue,
         files.end - 1,

@@ -184,7 +184,7 @@ def test_a_slave_reads_no_queue_again_when_its_time_is_up(
         return entry(queue, offset)
 
     monkeypatch.setattr(OwnedQueue, "entry", counted)
-    store.dispatcher.expect_restarts(are_expected=True)
+    store.dispatcher.set_restarts_expected(are_expected=True)
     store.appender.put_many([Message("Wide", b"x", queue_id=number) for number in range(600)])
     while store.dispatcher.position < store.log.end:
         store.dispatcher.run(store.log.end, until=0.0)

@@ -72,7 +72,7 @@ class _Waiter:
         self.is_held_back = self.is_trying = self.is_over = False
 
 
-class _ReadyQueue:
+class _ServingOrder:
     """Groups of requests for which something has arrived, in the order in which they are served.
 
     Attributes:
@@ -111,7 +111,7 @@ class WaitingPops:
         self._loop = asyncio.get_running_loop()
         self._queues: dict[Turn, dict[int, dict[_Waiter, None]]] = {}
         self._listeners: dict[str, _TopicListener] = {}
-        self._line, self._long_line = _ReadyQueue(), _ReadyQueue()
+        self._line, self._long_line = _ServingOrder(), _ServingOrder()
         # Queues with new messages, by topic, for which nobody has been woken yet.
         self._arrived: dict[str, set[int]] = {}
         self._is_waking = False
@@ -226,7 +226,7 @@ class WaitingPops:
         if not listener.turns and self._listeners.get(name) is listener:
             del self._listeners[name]
 
-    def _serve(self, line: _ReadyQueue) -> Job[None]:
+    def _serve(self, line: _ServingOrder) -> Job[None]:
         try:
             while line.arrived:
                 turn = next(iter(line.arrived))

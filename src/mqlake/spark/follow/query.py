@@ -86,10 +86,10 @@ class MicroBatchQuery:
         # Spark also finds the source by its name, unless another package with a source is broken.
         self._spark.dataSource.register(RocketMQDataSource)
         with failures(TITLE), ignore_pandas_warning():
-            while not self._is_done():
+            while not self._run_once():
                 pass
 
-    def _is_done(self) -> bool:
+    def _run_once(self) -> bool:
         """Run the query; return whether it has ended, or False to start it again.
 
         A lost worker of Python ends Spark's query. The next one continues at the checkpoint.

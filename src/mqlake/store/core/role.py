@@ -57,7 +57,7 @@ class Role:
         self._ticks, self._health = ticks, health
         self._fork_guard, self._where = fork_guard, where
         self.received = ReceivedLog(files.log)
-        self._dispatcher.expect_restarts(are_expected=settings.now.is_slave)
+        self._dispatcher.set_restarts_expected(are_expected=settings.now.is_slave)
 
     def restarted(self, topic: str, before: int) -> None:
         """End the incarnation of a topic that its master has deleted and created again."""
@@ -132,12 +132,12 @@ class Role:
         checkpoint, dispatcher = self._checkpoint, self._dispatcher
         before = checkpoint.checksummed, dispatcher.expects_restarts
         checkpoint.certify(checksummed)
-        dispatcher.expect_restarts(are_expected=expects_restarts)
+        dispatcher.set_restarts_expected(are_expected=expects_restarts)
         try:
             yield self._durability.pending_checkpoint()
         except BaseException:
             checkpoint.certify(before[0])
-            dispatcher.expect_restarts(are_expected=before[1])
+            dispatcher.set_restarts_expected(are_expected=before[1])
             raise
 
     # A master

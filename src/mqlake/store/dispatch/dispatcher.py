@@ -143,7 +143,7 @@ class Dispatcher:
         """Continue at a physical offset: everything before it is dispatched, or does not exist."""
         self.position = physical_offset
 
-    def expect_restarts(self, *, are_expected: bool) -> None:
+    def set_restarts_expected(self, *, are_expected: bool) -> None:
         """Expect, or no longer expect, that topics were deleted and created again elsewhere."""
         self.expects_restarts = are_expected
 
