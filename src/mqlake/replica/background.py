@@ -57,7 +57,7 @@ class ReplicaThread:
     async def samples(self) -> Sequence[Sample]:
         """Return the metrics of the replicas; may be awaited on any event loop.
 
-        There are none before they run, and after they have ended.
+        Before they run, and after they have ended, the result is empty.
         """
         found = Future[Sequence[Sample]]()
         with self._turn:

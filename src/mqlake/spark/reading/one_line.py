@@ -58,7 +58,7 @@ def _raising_lines(method: Callable[..., Any]) -> Callable[..., Any]:
     return cast("Callable[..., Any]", call)
 
 
-class _Living:
+class _HiddenStacks:
     """How many errors exist for which the variable is set."""
 
     errors = 0
@@ -66,14 +66,14 @@ class _Living:
 
 def _hide_stack(error: MqlakeError) -> None:
     """Set the variable as long as an error exists, unless it was set by others."""
-    if _Living.errors == 0 and VARIABLE in os.environ:
+    if _HiddenStacks.errors == 0 and VARIABLE in os.environ:
         return
-    _Living.errors += 1
+    _HiddenStacks.errors += 1
     os.environ[VARIABLE] = "1"
     weakref.finalize(error, _show_stacks)
 
 
 def _show_stacks() -> None:
-    _Living.errors -= 1
-    if _Living.errors == 0:
+    _HiddenStacks.errors -= 1
+    if _HiddenStacks.errors == 0:
         os.environ.pop(VARIABLE, None)
