@@ -195,6 +195,15 @@ class Peer(asyncio.BufferedProtocol):
         if self._out_size > _MUCH:
             self.flush()
 
+    def send_rest(self, rest: bytes) -> None:
+        """Send the rest of a frame of which the other side has the beginning."""
+        if not self._is_open:
+            return
+        if not self._out and not self._is_serving:
+            self._shared.will_write(self)
+        self._out.insert(0, rest)
+        self._out_size += len(rest)
+
     def answer(self, request: Command, answer: Command | bytes) -> None:
         """Send the response, or its frame, to a request that was not answered at once."""
         if request.flag & ONEWAY:

@@ -112,10 +112,10 @@ class Lane:
     def _is_loaded(self) -> bool:
         """Load the kernel if it is worth that; return whether it is loaded."""
         self._receipts += 1
-        if self._loading is None and self._receipts < _ENOUGH:
+        if self._is_stopped or (self._loading is None and self._receipts < _ENOUGH):
             return False
         loading = self.load()
-        if self._is_stopped or not loading.done():
+        if not loading.done():
             return False
         if (failure := loading.exception()) is not None:
             _log.error("the lane is not used, because its kernel cannot be loaded: %s", failure)
@@ -169,13 +169,17 @@ class Lane:
         until, kernel = monotonic_ns() + _TURN, self._kernel
         assert kernel is not None
         numbers = kernel.numbers
-        numbers[layout.UNTIL], numbers[layout.STORE_TIME] = until, self._clock.milliseconds()
+        numbers[layout.UNTIL] = until
         while self._is_open():
             reason = self._serve(kernel)
             if reason == layout.IDLE:
                 return
             if reason != layout.LATE:
                 self._do(kernel, reason)
+                # A send that was passed on comes before those that the kernel serves next, and
+                # what was answered before the rest of an answer that the kernel sends in part.
+                self._sends.put_waiting()
+                self._server.flush()
             if monotonic_ns() >= until:
                 if numbers[layout.RECEIVED]:
                     self._loop.call_soon(self._turn)
@@ -188,6 +192,8 @@ class Lane:
         array, end, room_end, base = self._outside.log_end()
         decisions.expect(end)
         numbers[layout.END], numbers[layout.ROOM_END], numbers[layout.BASE] = end, room_end, base
+        # Not older than that of a record that was put since the last call.
+        numbers[layout.STORE_TIME] = self._clock.milliseconds()
         reason = kernel.serve(array)
         if numbers[layout.MESSAGES]:
             # At once: what was answered must not be overwritten.
@@ -217,7 +223,7 @@ class Lane:
         """Pass what was received on to its connection."""
         is_first, data = kernel.numbers[layout.POSITION] == 0, kernel.take()
         if reason == layout.UNSENT:
-            peer.send(kernel.unsent())
+            peer.send_rest(kernel.unsent())
             peer.flush()
         if data:
             peer.receive(data)

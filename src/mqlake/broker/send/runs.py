@@ -223,7 +223,8 @@ class Runs:
         except (FormatError, RemotingError):  # This is reported when the send is served by itself.
             return None
         is_usual = topic.topic_filter_type != MULTI_TAG and _queues(topic) <= _MOST_QUEUES
-        return topic if is_usual else None
+        # A damaged topics.json may have a topic under another's name.
+        return topic if is_usual and topic.topic_name == header.topic else None
 
 
 def _shortened(run: Run, longest_properties: int) -> Run:
