@@ -126,3 +126,11 @@ def test_names_that_clients_choose_are_not_remembered_without_end() -> None:
                 assert decisions.decide(Kind.TOPIC, name, frozenset((Action.PUB,)), None) is wanted
         assert decisions.decide(Kind.TOPIC, "a1", frozenset((Action.SUB,)), None) is None
     assert len(decisions._known) <= 1000
+
+
+def test_long_names_are_not_remembered() -> None:
+    decisions = Decisions(Acl())
+    for length in (1, 255, 256, 1 << 20):
+        name = "x" * length
+        assert decisions.decide(Kind.TOPIC, name, frozenset([Action.PUB]), None) is None
+    assert sorted(len(name) for _, name, _ in decisions._known) == [1, 255]

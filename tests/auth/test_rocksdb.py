@@ -234,3 +234,33 @@ def test_a_damaged_directory_is_refused(tmp_path: Path) -> None:
     (tmp_path / "config" / "users" / "CURRENT").write_bytes(b"nonsense")
     with pytest.raises(StoreError, match="RocksDB cannot read it"):
         AccountFile(LocalOwnedDirectory(tmp_path)).read()
+
+
+@pytest.mark.parametrize("name", ["users", "acls"])
+def test_an_incomplete_copy_is_refused_and_kept(tmp_path: Path, name: str) -> None:
+    paths = tmp_path / "users", tmp_path / "acls"
+    write_accounts(*paths, STATE)
+    write_accounts(*paths, State({}, {}))
+    write_accounts(*paths, STATE)
+    path = tmp_path / name
+    for file in path.iterdir():
+        if file.suffix != ".sst":
+            file.unlink()
+    kept = sorted(path.iterdir())
+    assert kept
+    with pytest.raises(StoreError, match="no file CURRENT: it is an incomplete copy"):
+        read_accounts(*paths)
+    with pytest.raises(StoreError, match="no file CURRENT: it is an incomplete copy"):
+        write_accounts(*paths, STATE)
+    assert sorted(path.iterdir()) == kept
+
+
+@pytest.mark.parametrize("written", [State({}, {}), State({"root": STATE.users["root"]}, {})])
+def test_an_interrupted_move_of_the_file_continues(tmp_path: Path, written: State) -> None:
+    file = AccountFile(LocalOwnedDirectory(tmp_path))
+    file.write(STATE)
+    paths = tmp_path / "config" / "users", tmp_path / "config" / "acls"
+    write_accounts(*paths, written)
+    assert file.read() == STATE
+    assert read_accounts(*paths) == STATE
+    assert not (tmp_path / PATH).exists()

@@ -16,7 +16,7 @@ from mqlake.query.reading.losses import is_internal, no_topic
 from mqlake.query.store.offsets import NO_SYSTEM_TOPICS
 
 SYSTEM = [
-    *SYSTEM_TOPICS,
+    *sorted(SYSTEM_TOPICS),
     "rmq_sys_REVIVE_LOG_c",
     "RMQ_SYS_ROCKSDB_TRANS_HALF_TOPIC",
     "Rmq_Sys_",

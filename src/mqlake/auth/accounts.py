@@ -41,7 +41,7 @@ class Accounts:
         """Write new users and ACLs; return once they are durable. May run in any thread.
 
         Raises:
-            DiskError: the disk refused it; the file is unchanged.
+            DiskError: the disk refused it: see `AccountFile.write`.
         """
         self._file.write(state)
 

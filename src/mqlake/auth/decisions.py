@@ -17,6 +17,8 @@ from mqlake.auth.sources import Address, is_within
 
 _MOST: Final = 1000
 """Decisions of one user that are remembered."""
+_LONGEST: Final = 255
+"""Characters of the names in them. Clients choose names, which may have megabytes."""
 _ALL: Final = Resource(Kind.ANY, "", Pattern.ANY)
 
 
@@ -74,12 +76,12 @@ class Decisions:
             actions: of which one is needed.
             source: where the request comes from.
         """
-        if self._depends_on_source:
+        if self._depends_on_source or len(name) > _LONGEST:
             return self._decide(kind, name, actions, source)
         key = kind, name, actions
         if key in self._known:
             return self._known[key]
-        if len(self._known) >= _MOST:  # Clients choose the names.
+        if len(self._known) >= _MOST:
             self._known.clear()
         found = self._known[key] = self._decide(kind, name, actions, source)
         return found

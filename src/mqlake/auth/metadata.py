@@ -75,11 +75,13 @@ class AccountFile:
         """Replace what is kept; return once it is durable.
 
         Raises:
-            DiskError: the disk refused it.
+            DiskError: the disk refused it. In RocksDB, a part may have been written.
         """
         if self._is_in_rocksdb:
             from mqlake.auth.rocksdb.directories import write_accounts
 
+            for path in (_USERS, _ACLS):
+                make_directories(self._directory, path)
             write_accounts(*self._paths, state)
             return
         make_directories(self._directory, DIRECTORY)
@@ -95,19 +97,23 @@ class AccountFile:
 
     def _in_rocksdb(self, data: bytes | None) -> State:
         """Return what RocketMQ's directories contain; empty ones get the content of the file."""
-        from mqlake.auth.rocksdb.directories import is_database, read_accounts
+        from mqlake.auth.rocksdb.directories import read_accounts
 
         if data is None:
             return read_accounts(*self._paths)
         where = self._directory.describe(PATH)
         state = self._decoded(data)
-        if not any(map(is_database, self._paths)):
-            self.write(state)
-        elif read_accounts(*self._paths) != state:
+        found = read_accounts(*self._paths)
+        # A part may have been written before the program was ended.
+        is_part = (
+            found.users.items() <= state.users.items() and found.acls.items() <= state.acls.items()
+        )
+        if not is_part:
             raise StoreError(
                 f"{where}: there are users in RocketMQ's {DIRECTORY}/users, too: remove what is out"
                 " of date, this file or the directories users and acls"
             )
+        self.write(state)
         self._directory.replace(PATH, _IMPORTED)
         self._directory.sync_directory(DIRECTORY)
         _log.info("%s: its users and ACLs are in RocketMQ's directories now", where)

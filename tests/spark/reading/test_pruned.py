@@ -31,6 +31,23 @@ QUERIES: dict[str, tuple[Query, set[str]]] = {
         lambda all_: all_.select("uniqKey").join(all_.select("uniqKey", "queueOffset"), "uniqKey"),
         {"uniqKey", "queueOffset"},
     ),
+    "second in a union": (
+        lambda all_: all_.sparkSession.createDataFrame(
+            [("t", 1)], "topic string, queueOffset long"
+        ).union(all_.select("topic", "queueOffset")),
+        {"topic", "queueOffset"},
+    ),
+    "second in a union, as it is": (lambda all_: all_.limit(1).union(all_), set()),
+    "only in a subquery": (
+        lambda all_: (
+            all_.where("queueOffset > 0")
+            .select("topic")
+            .where(
+                all_.agg({"bodyCrc": "avg"}).scalar() > 0  # type: ignore[operator]
+            )
+        ),
+        {"topic", "queueOffset", "bodyCrc"},
+    ),
     "everything": (lambda all_: all_.drop("body").drop("keys"), set()),
     "as it is": (lambda all_: all_, set()),
 }

@@ -50,6 +50,18 @@ def is_database(path: Path) -> bool:
     return (path / _CURRENT).exists()
 
 
+def _check_whole(path: Path) -> None:
+    """Check that a directory without a database has no data: RocksDB would remove it."""
+    if is_database(path) or not path.is_dir():
+        return
+    for file in path.iterdir():
+        if file.suffix == ".sst" or (file.suffix == ".log" and file.stat().st_size):
+            raise StoreError(
+                f"{path}: there is {file.name}, but no file {_CURRENT}: it is an incomplete copy of"
+                " a database; copy the whole directory again"
+            )
+
+
 def read_accounts(users: Path, acls: Path) -> State:
     """Return the users and ACLs of two directories, of which each may be missing or empty.
 
@@ -77,7 +89,9 @@ def write_accounts(users: Path, acls: Path, state: State) -> None:
     interrupted, nobody has permissions that neither the old nor the new state gives.
 
     Raises:
-        DiskError: a directory cannot be written.
+        DiskError: a directory cannot be written. A part of the change may have been made; the next
+            call makes the rest.
+        StoreError: a directory is an incomplete copy.
     """
     new_users = dict(stored_user(user) for user in state.users.values())
     new_acls = dict(stored_acl(name, acl) for name, acl in state.acls.items())
@@ -99,14 +113,17 @@ def _put(database: Rdict, old: Mapping[bytes, bytes], new: Mapping[bytes, bytes]
 
 def _records(path: Path) -> list[tuple[bytes, bytes]]:
     """Return all records of a directory, without changing it."""
-    if not is_database(path):
-        return []
     try:
+        _check_whole(path)
+        if not is_database(path):
+            return []
         database = Rdict(str(path), _options(), access_type=AccessType.read_only())
         try:
             return list(_items(database))
         finally:
             database.close()
+    except StoreError:
+        raise
     except Exception as error:  # noqa: BLE001 (the library raises this class only)
         raise StoreError(f"{path}: RocksDB cannot read it: {error}") from None
 
@@ -122,6 +139,7 @@ def _items(database: Rdict) -> Iterator[tuple[bytes, bytes]]:
 def _opened(path: Path) -> Generator[Rdict]:
     """Open a directory for changes, each of which is durable when its call returns."""
     try:
+        _check_whole(path)
         path.mkdir(parents=True, exist_ok=True)
         path.chmod(_MODE)
         database = Rdict(str(path), _options())

@@ -54,22 +54,35 @@ def _used(frame: DataFrame, columns: list[str]) -> set[str]:
     read: list[tuple[str, int]] = []
     used = {number for _, number in _attributes(plan.outputSet())}
     for node in _nodes(plan):
-        if node.children().size():
+        children = _listed(node.children())
+        if children:
             used |= {number for _, number in _attributes(node.references())}
         else:
             read += _attributes(node.outputSet())
+        # Their rows are used whole: those of a union are matched by position.
+        whole = children if len(children) > 1 and not _is_join(node) else []
+        for one in (*whole, *_listed(node.subqueries())):
+            used |= {number for _, number in _attributes(one.outputSet())}
     return {name for name, number in read if name in columns and number in used}
 
 
 def _nodes(plan: Any) -> Iterator[Any]:
     yield plan
-    children = plan.children()
-    for number in range(children.size()):
-        yield from _nodes(children.apply(number))
+    for one in (*_listed(plan.children()), *_listed(plan.subqueries())):
+        yield from _nodes(one)
+
+
+def _is_join(node: Any) -> bool:
+    """Return whether a node's output has the attributes of all its children that are used."""
+    return str(node.getClass().getSimpleName()) == "Join"
+
+
+def _listed(found: Any) -> list[Any]:
+    """Return the items of a Seq of Scala."""
+    return [found.apply(number) for number in range(found.size())]
 
 
 def _attributes(attributes: Any) -> list[tuple[str, int]]:
     """Return the names and ids of a set of attributes."""
-    found = attributes.toSeq()
-    listed = [found.apply(number) for number in range(found.size())]
+    listed = _listed(attributes.toSeq())
     return [(str(one.name()), int(one.exprId().id())) for one in listed]
