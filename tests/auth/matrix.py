@@ -12,9 +12,10 @@ from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from mqlake.protocol.codes import RequestCode, ResponseCode
-from mqlake.protocol.command import request
+from mqlake.protocol.command import Command, request
 from mqlake.protocol.signature import Credentials
 from mqlake.remoting.client import RemotingClient
+from mqlake.remoting.errors import RequestTimeoutError
 from tests.auth.closed import ROOT
 from tests.auth.requests import EXAMPLES, body_of
 
@@ -139,10 +140,20 @@ async def verdicts(address: str, codes: Sequence[RequestCode]) -> Verdicts:
     return found
 
 
+async def _answered(client: RemotingClient, address: str, asked: Command) -> Command:
+    """Ask up to three times: on a busy machine, RocketMQ leaves a pull without an answer."""
+    for _ in range(2):
+        try:
+            return await client.request(address, asked, PATIENCE)
+        except RequestTimeoutError:
+            continue
+    return await client.request(address, asked, PATIENCE)
+
+
 async def _ask(client: RemotingClient, address: str, code: RequestCode) -> Verdict:
     example = EXAMPLES[code]
     fields = {**MORE, **example.fields, **OVERRIDES.get(code, {})}
-    answer = await client.request(address, request(code, fields, body_of(example)), PATIENCE)
+    answer = await _answered(client, address, request(code, fields, body_of(example)))
     remark = answer.remark or ""
     return Verdict(
         is_refused=answer.code == ResponseCode.NO_PERMISSION and bool(_REFUSED.search(remark)),

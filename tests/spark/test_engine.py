@@ -132,6 +132,7 @@ def test_a_cluster_without_an_executor_is_told(
 ) -> None:
     """The embedded Spark has no executor besides its driver."""
     monkeypatch.setattr(engine, "PATIENCE", 0)
+    monkeypatch.setattr(engine, "INTERVAL", 0.001)  # Shorter than any job.
     monkeypatch.setattr(engine.SparkEngine, "on_one_host", False)
     assert session.engine.run(tasks.double, [1], "double") == [2]
     assert "no executor has started in 0 s" in caplog.text

@@ -80,8 +80,6 @@ class AccountFile:
         if self._is_in_rocksdb:
             from mqlake.auth.rocksdb.directories import write_accounts
 
-            for path in (_USERS, _ACLS):
-                make_directories(self._directory, path)
             write_accounts(*self._paths, state)
             return
         make_directories(self._directory, DIRECTORY)

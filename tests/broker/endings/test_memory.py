@@ -32,7 +32,7 @@ EXPLAINED = {
     "subscriptions end with the last connection",
     r"QueueLocks\.": "a client may still process messages of a queue; its lock expires in a minute",
     r"Arrivals\._listeners{}": "nobody listens; dropped with the next message of that name",
-    r"Waiting\._to_wake": "a timer that wakes nobody, for some minutes at most",
+    r"WaitingPops\._to_wake": "a timer that wakes nobody, for some minutes at most",
     r"Stats\._measured": "until the next sample, seconds later",
     rf"TopicTable\..*%RETRY%{GROUP}(?!_)": "the retry topic of pulled messages, as in RocketMQ",
     r"InFlight\._by_time": "pops that are forgotten, until they would be due",
@@ -111,7 +111,7 @@ def test_nothing_has_the_name_of_what_was_deleted(tmp_path: Path, name: str) -> 
                 waiting.append(asyncio.create_task(_wait(world, client, code, asked)))
             await until_waiting(world.broker, 2, consumer_group=GROUP, topic=TOPIC, queue_id=1)
             before = _unexplained(world, name)
-            for part in ("InFlight", "Ordered", "Waiting", "Stats", "AssignmentRequests"):
+            for part in ("InFlight", "Ordered", "WaitingPops", "Stats", "AssignmentRequests"):
                 assert any(f" {part}." in path for path in before), f"{part} knows no {name}"
             if name == TOPIC:
                 await world.delete_topic(TOPIC)

@@ -78,14 +78,20 @@ class Lives:
             self.store.config.topics.put(Topic(topic, QUEUES, QUEUES))
 
     def delete(self, topic: str) -> None:
+        is_known = self._is_known(topic)
         self.store.config.topics.remove(topic)
         self.store.removal.remove(topic)
-        self._die(topic)
+        self._die(topic, is_known=is_known)
 
-    def _die(self, topic: str) -> None:
+    def _is_known(self, topic: str) -> bool:
+        """Return whether a deletion is noted: not if nothing says that the topic has messages."""
+        return bool(self.store.queues.ids(topic)) or any(name == topic for name, _ in self.lives)
+
+    def _die(self, topic: str, *, is_known: bool) -> None:
         for queue in [queue for queue in self.lives if queue[0] == topic]:
             self.dead.setdefault(queue, []).extend(self.lives.pop(queue))
-        self._forget_doubts(topic)
+        if is_known:
+            self._forget_doubts(topic)
 
     def _forget_doubts(self, topic: str) -> None:
         self.doubtful = {queue: each for queue, each in self.doubtful.items() if queue[0] != topic}
@@ -115,13 +121,14 @@ class Lives:
     def delete_in_part(self, topic: str, steps: int, puts: list[int]) -> None:
         """Kill the store in the middle of a deletion, after messages to the next incarnation."""
         alive, dead, doubtful = deepcopy((self.lives, self.dead, self.doubtful))
+        is_known = self._is_known(topic)
         removal = self.store.removal.steps(topic)
         for _, job in zip(range(steps), removal, strict=False):
             if job is not None:
                 job.run()
                 job.done()
         is_durable = self.store.config.incarnations.is_kept(self.store.config.incarnations.changes)
-        self._die(topic)
+        self._die(topic, is_known=is_known)
         for queue_id in puts:
             self.put(topic, queue_id)
         self.kill()
@@ -266,6 +273,12 @@ DOUBTFUL_WITHOUT_QUEUES = [
     _kill_and_lose("consumequeue", "checkpoint"),
     (Lives.kill,),
 ]
+DOUBTFUL_WITHOUT_SETTINGS = [
+    _put("A", 0),
+    (Lives.delete_in_part, "A", 1, []),
+    _kill_and_lose(TABLE, "consumequeue/A"),
+    (Lives.delete, "A"),
+]
 DOUBTFUL_WITH_ONE_QUEUE = [
     *(_put("A", queue_id) for queue_id in (0, 1)),
     (Lives.delete, "A"),
@@ -278,6 +291,7 @@ DOUBTFUL_WITH_ONE_QUEUE = [
 
 @settings(max_examples=EXAMPLES or 25, derandomize=not EXAMPLES)
 @example(steps=DOUBTFUL_WITHOUT_QUEUES)
+@example(steps=DOUBTFUL_WITHOUT_SETTINGS)
 @example(steps=DOUBTFUL_WITH_ONE_QUEUE)
 @given(steps=Steps)
 def test_records_of_deleted_topics_stay_dead_and_all_others_stay_readable(

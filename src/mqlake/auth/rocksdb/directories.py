@@ -24,6 +24,8 @@ from mqlake.auth.rocksdb.values import (
 from mqlake.auth.state import State
 from mqlake.auth.users import User
 from mqlake.errors import DiskError, FormatError, StoreError
+from mqlake.storage.durable import make_directories
+from mqlake.storage.local_owned import LocalOwnedDirectory
 
 try:
     from rocksdict import (
@@ -140,7 +142,8 @@ def _opened(path: Path) -> Generator[Rdict]:
     """Open a directory for changes, each of which is durable when its call returns."""
     try:
         _check_whole(path)
-        path.mkdir(parents=True, exist_ok=True)
+        above = path.parent
+        make_directories(LocalOwnedDirectory(above.parent), f"{above.name}/{path.name}")
         path.chmod(_MODE)
         database = Rdict(str(path), _options())
         try:
@@ -150,7 +153,7 @@ def _opened(path: Path) -> Generator[Rdict]:
             yield database
         finally:
             database.close()
-    except StoreError:
+    except (DiskError, StoreError):
         raise
     except OSError as error:
         raise DiskError(f"{path}: {error.strerror}", error.errno or 0) from None
