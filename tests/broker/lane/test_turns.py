@@ -81,22 +81,22 @@ async def received(one: socket.socket, count: int) -> bytes:
     return data
 
 
-def number_at(broker: Running, one: socket.socket) -> int:
-    """Return the broker's file descriptor of a connection."""
+def number_at(broker: Running, one: socket.socket) -> int | None:
+    """Return the broker's file descriptor of a connection; None if the lane does not read it."""
     lane: Any = lane_of(broker)
     port = one.getsockname()[1]
-    found = [
-        number for number, peer in lane._seats._peers.items() if peer.address.endswith(f":{port}")
-    ]
-    return found[0]
+    for number, peer in lane._seats._peers.items():
+        if peer.address.endswith(f":{port}"):
+            return int(number)
+    return None
 
 
 def arrive(broker: Running, one: socket.socket, data: bytes) -> None:
-    """Send data, and wait until the broker can receive all of it."""
+    """Send data, and wait until the lane can receive all of it, if it reads the connection."""
     number, waiting = number_at(broker, one), array("i", [0])
     assert one.send(data) == len(data)
     until = time.monotonic() + PATIENCE
-    while waiting[0] < len(data):
+    while number is not None and waiting[0] < len(data):
         assert time.monotonic() < until
         fcntl.ioctl(number, termios.FIONREAD, waiting)
 
@@ -138,26 +138,37 @@ def test_messages_of_a_connection_are_stored_in_the_order_of_their_sends(tmp_pat
     asyncio.run(main())
 
 
+async def fill_with_answers(broker: Running) -> bool:
+    """Let one connection get a flood of answers after one that was passed on; return whether the
+    lane could send some of them in part only.
+    """
+    async with joined(broker, 2) as (one, other):
+        flood = b"".join(usual(number) for number in range(1000, 1150))
+
+        def fill() -> None:
+            if (number := number_at(broker, one)) is not None:
+                with closing(socket.socket(fileno=os.dup(number))) as of_broker:
+                    of_broker.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 2 * SMALL)
+            arrive(broker, one, flood)
+
+        await broker.ask(RequestCode.GET_BROKER_RUNTIME_INFO)
+        # The batch lets the unusual message be answered in the same turn.
+        reasons = after_each(broker, [lambda: arrive(broker, other, BATCH), fill])
+        one.send(UNUSUAL)
+        await received(other, 1)
+        await received(one, 151)
+        return layout.UNSENT in reasons
+
+
 @pytest.mark.usefixtures("long_turns")
 def test_a_frame_that_is_sent_in_part_is_continued_before_others(tmp_path: Path) -> None:
     async def main() -> None:
-        async with with_lane(tmp_path) as (broker, _), joined(broker, 2) as (one, other):
-            flood = b"".join(usual(number) for number in range(1000, 1150))
-
-            def fill() -> None:
-                number = os.dup(number_at(broker, one))
-                with closing(socket.socket(fileno=number)) as of_broker:
-                    of_broker.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 2 * SMALL)
-                arrive(broker, one, flood)
-
-            # The batch lets the unusual message be answered in the same turn.
-            steps = [lambda: arrive(broker, other, BATCH), fill]
-            await broker.ask(RequestCode.GET_BROKER_RUNTIME_INFO)
-            reasons = after_each(broker, steps)
-            one.send(UNUSUAL)
-            await received(other, 1)
-            await until(lambda: layout.UNSENT in reasons)
-            await received(one, 151)
+        async with with_lane(tmp_path) as (broker, _):
+            # On a busy machine, the connection may have left the lane before.
+            for _ in range(50):
+                if await fill_with_answers(broker):
+                    return
+        raise AssertionError("the lane could always send all answers at once")
 
     asyncio.run(main())
 
