@@ -10,7 +10,7 @@ import pytest
 
 from mqlake.errors import JobError
 from mqlake.lake.followers.identity import begin_at, held, note_query
-from mqlake.lake.followers.kept_choices import with_form, with_topics
+from mqlake.lake.followers.kept_choices import with_broker_name, with_form, with_topics
 from mqlake.lake.options import FollowOptions, Format
 
 
@@ -85,3 +85,32 @@ def test_system_topics_are_left_out_of_new_queries(
         begun(given, noted)
     with held(given) as identity:
         assert with_topics(given, identity).source.get("systemTopics") == found
+
+
+@pytest.mark.parametrize(
+    ("noted", "asked", "found"),
+    [
+        (None, None, "of-settings"),
+        (None, "asked", "asked"),
+        ({}, None, None),
+        ({"brokerName": "first"}, None, "first"),
+        ({"brokerName": "first"}, "asked", "asked"),
+    ],
+)
+def test_a_checkpoint_keeps_the_name_of_its_broker(
+    tmp_path: Path, noted: dict[str, str] | None, asked: str | None, found: str | None
+) -> None:
+    given = options(tmp_path, **({} if asked is None else {"brokerName": asked}))
+    settings = given.store / "config" / "broker.properties"
+    settings.parent.mkdir(parents=True)
+    settings.write_text("brokerName=of-settings\n")
+    if noted is not None:
+        begun(given, noted)
+    with held(given) as identity:
+        assert with_broker_name(given, identity).source.get("brokerName") == found
+
+
+def test_a_store_whose_settings_name_no_broker_has_none(tmp_path: Path) -> None:
+    given = options(tmp_path)
+    with held(given) as identity:
+        assert with_broker_name(given, identity).source == given.source

@@ -58,6 +58,11 @@ class Follower(msgspec.Struct, frozen=True):
     upsert_by: str | None = None
 
 
+def has_begun(options: FollowOptions, identity: CheckpointIdentity) -> bool:
+    """Return whether a checkpoint has been used before."""
+    return identity.begin is not None or (options.checkpoint / "offsets").exists()
+
+
 @contextmanager
 def held(options: FollowOptions) -> Generator[CheckpointIdentity]:
     """Hold a checkpoint exclusively, and yield its identity; it may be new.

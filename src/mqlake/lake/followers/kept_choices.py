@@ -1,4 +1,5 @@
-"""What a table keeps as it was first: the form of its bodies, and whether it has system topics.
+"""What a table keeps as it was first: the form of its bodies, whether it has system topics, and the
+name of the broker.
 
 Bodies are decompressed or as stored, and all in the same form, so that rows can be compared with
 the log. Tables of mqlake 0.1 have bodies as stored.
@@ -9,15 +10,20 @@ from __future__ import annotations
 import msgspec
 
 from mqlake.errors import JobError
-from mqlake.lake.followers.identity import CheckpointIdentity, followers_of
+from mqlake.lake.followers.identity import CheckpointIdentity, followers_of, has_begun
 from mqlake.lake.options import FollowOptions
 from mqlake.query.reading.log import logger
+from mqlake.storage.local import LocalDirectory
+from mqlake.store.config.named_broker import named_broker
 
 OPTION = "decompress"
 """The option of the source that decides the form."""
 
 SYSTEM_TOPICS, AUTO = "systemTopics", "auto"
 """The option of the source, and its value in options of `follow` that leave it open."""
+
+BROKER_NAME = "brokerName"
+"""The option of the source that fills the column."""
 
 log = logger()
 
@@ -70,20 +76,31 @@ def with_topics(options: FollowOptions, identity: CheckpointIdentity) -> FollowO
     """
     if options.source.get(SYSTEM_TOPICS) != AUTO:
         return options
-    is_old = _has_begun(options, identity)
+    is_old = has_begun(options, identity)
     found = identity.source.get(SYSTEM_TOPICS, "true") if is_old else "false"
     source = {**options.source, SYSTEM_TOPICS: found}
     return msgspec.structs.replace(options, source=source)
 
 
-def _has_begun(options: FollowOptions, identity: CheckpointIdentity) -> bool:
-    """Return whether the checkpoint has been used before."""
-    return identity.begin is not None or (options.checkpoint / "offsets").exists()
+def with_broker_name(options: FollowOptions, identity: CheckpointIdentity) -> FollowOptions:
+    """Return options with the name of the broker, if the store's settings have it.
+
+    A checkpoint keeps what it began with: the column would else change within the table.
+    """
+    if BROKER_NAME in options.source:
+        return options
+    if has_begun(options, identity):
+        name = identity.source.get(BROKER_NAME)
+    else:
+        name = named_broker(LocalDirectory(options.store))
+    if name is None:
+        return options
+    return msgspec.structs.replace(options, source={**options.source, BROKER_NAME: name})
 
 
 def _form_of(options: FollowOptions, identity: CheckpointIdentity) -> bool | None:
     """Return whether the table has decompressed bodies; None if it is new."""
-    if _has_begun(options, identity):
+    if has_begun(options, identity):
         return is_plain(identity.source)
     others = followers_of(str(options.out))
     sources = [one.source or {} for id_, one in others.items() if id_ != identity.id]

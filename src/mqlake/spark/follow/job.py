@@ -18,8 +18,8 @@ from mqlake.lake.follow.log_positions import LogPositions, begin_of, stream_opti
 from mqlake.lake.follow.log_writing import LogWriting
 from mqlake.lake.follow.upserts import NEEDED as NEEDED_OF_UPSERTS
 from mqlake.lake.follow.upserts import Upserting, check_upsert
-from mqlake.lake.followers.identity import CheckpointIdentity, begin_at, held, note_query
-from mqlake.lake.followers.kept_choices import with_form, with_topics
+from mqlake.lake.followers.identity import CheckpointIdentity, begin_at, has_begun, held, note_query
+from mqlake.lake.followers.kept_choices import with_broker_name, with_form, with_topics
 from mqlake.lake.options import BATCH_BYTES, ENOUGH, FollowOptions, Format
 from mqlake.lake.tables.opening import open_table
 from mqlake.query.reading.log import logger
@@ -32,15 +32,10 @@ from mqlake.spark.follow.maintenance import Maintenance
 from mqlake.spark.follow.micro_batch import FollowTotals, MicroBatches
 from mqlake.spark.follow.query import TITLE, MicroBatchQuery, require_classic
 from mqlake.spark.session import Session
-from mqlake.storage.local import LocalDirectory
-from mqlake.store.config.named_broker import named_broker
 
 log = logger()
 
 _Arguments = ParamSpec("_Arguments")
-
-_BROKER_NAME = "brokerName"
-"""The option of the source."""
 
 
 class FollowReport(msgspec.Struct, frozen=True, rename="camel"):
@@ -94,7 +89,8 @@ def follow(
     with held(options) as identity:
         waits = options.format is Format.PARQUET
         every = 1 if waits else options.compact_every
-        options = with_topics(with_form(_named(options, identity), identity), identity)
+        options = with_form(with_broker_name(options, identity), identity)
+        options = with_topics(options, identity)
         identity = _with_begin(options, identity)
         note_query(options, identity)
         query = _query_of(options, identity)
@@ -168,24 +164,9 @@ def with_body_fields(session: Session, options: FollowOptions) -> FollowOptions:
 
 def _with_begin(options: FollowOptions, identity: CheckpointIdentity) -> CheckpointIdentity:
     """Return what a checkpoint belongs to, including where its first batch begins."""
-    if identity.begin is not None or (options.checkpoint / "offsets").exists():
+    if has_begun(options, identity):
         return identity
     return begin_at(options, identity, begin_of(options))
-
-
-def _named(options: FollowOptions, identity: CheckpointIdentity) -> FollowOptions:
-    """Return options with the name of the broker, if the store's settings have it.
-
-    A checkpoint keeps what it began with: the column would else change within the table.
-    """
-    if _BROKER_NAME in options.source:
-        return options
-    is_old = identity.begin is not None or (options.checkpoint / "offsets").exists()
-    kept = identity.source.get(_BROKER_NAME)
-    name = kept if is_old else named_broker(LocalDirectory(options.store))
-    if name is None:
-        return options
-    return msgspec.structs.replace(options, source={**options.source, _BROKER_NAME: name})
 
 
 def _tell_missing(query: FollowOptions) -> None:
