@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, Self
@@ -44,11 +44,10 @@ from mqlake.broker.static_topics.requests import StaticTopicAdmin
 from mqlake.broker.transactions.end import EndTransactions
 from mqlake.broker.transactions.resume import ResumeChecks
 from mqlake.errors import StoreError
-from mqlake.remoting.connection import Peer
 from mqlake.remoting.latencies import Latencies
 from mqlake.remoting.limits import Limits
 from mqlake.remoting.route import Check, Route
-from mqlake.remoting.server import RemotingServer
+from mqlake.remoting.server import RemotingServer, RemotingService
 from mqlake.storage.clock import Clock
 from mqlake.storage.protocol import OwnedDirectory
 from mqlake.store import MessageStore
@@ -101,7 +100,7 @@ FAMILIES: tuple[type[Family], ...] = (
 """All families of a broker, in the order in which they are created."""
 
 
-class Broker:
+class Broker(RemotingService):
     """A broker on one store directory. `async with Broker(settings) as broker:` runs it.
 
     Args:
@@ -152,26 +151,6 @@ class Broker:
     def settings(self) -> BrokerSettings:
         """The current settings."""
         return self._live.now
-
-    @property
-    def peers(self) -> frozenset[Peer]:
-        """The open connections."""
-        return self._server.peers
-
-    @property
-    def served(self) -> Mapping[int, int]:
-        """How many requests were served, without refused ones, by code."""
-        return self._server.counts
-
-    @property
-    def refused(self) -> int:
-        """How many requests were refused because too many of their connection waited."""
-        return self._server.refused
-
-    @property
-    def latencies(self) -> Latencies | None:
-        """How long requests took; None if nobody asks for that."""
-        return self._server.latencies
 
     @property
     def failed(self) -> asyncio.Future[StoreError]:

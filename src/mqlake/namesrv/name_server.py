@@ -22,7 +22,7 @@ from mqlake.namesrv.state import NameServerState
 from mqlake.remoting.connection import Peer
 from mqlake.remoting.latencies import Latencies
 from mqlake.remoting.limits import Limits
-from mqlake.remoting.server import RemotingServer
+from mqlake.remoting.server import RemotingServer, RemotingService
 from mqlake.remoting.slices import Job
 from mqlake.storage.clock import Clock, SystemClock
 from mqlake.store.bounds import networks
@@ -36,7 +36,7 @@ budget.
 """
 
 
-class NameServer:
+class NameServer(RemotingService):
     """Tells clients the routes of topics, as brokers register them.
 
     `async with NameServer(settings) as names:` runs it.
@@ -105,26 +105,6 @@ class NameServer:
     def state(self) -> NameServerState:
         """What its request families share."""
         return self._state
-
-    @property
-    def peers(self) -> frozenset[Peer]:
-        """The open connections."""
-        return self._server.peers
-
-    @property
-    def served(self) -> Mapping[int, int]:
-        """How many requests were served, without refused ones, by code."""
-        return self._server.counts
-
-    @property
-    def refused(self) -> int:
-        """How many requests were refused because too many of their connection waited."""
-        return self._server.refused
-
-    @property
-    def latencies(self) -> Latencies | None:
-        """How long requests took; None if nobody asks for that."""
-        return self._server.latencies
 
     async def __aenter__(self) -> Self:
         await self.start()

@@ -9,7 +9,7 @@ import asyncio
 import os
 import resource
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Final
 
@@ -94,15 +94,12 @@ class RemotingServer:
         """The durations of requests; None if they are not measured."""
         return self._dispatcher.latencies
 
-    def read_directly(self, reader: DirectReader | None) -> None:
-        """Let a reader read connections instead of their transports; None: let none do so.
+    def read_directly(self, reader: DirectReader) -> None:
+        """Let a reader read connections instead of their transports.
 
         To be called once the server has started.
         """
         assert self._shared is not None
-        if reader is None:
-            for peer in self.peers:
-                peer.read_indirectly()
         self._shared.direct = reader
 
     def flush(self) -> None:
@@ -208,3 +205,29 @@ def _connections() -> int:
     if files == resource.RLIM_INFINITY:
         return sys.maxsize
     return max(files - _OTHER_FILES, files // 2)
+
+
+class RemotingService:
+    """A program that serves requests with one server: what it says about them."""
+
+    _server: RemotingServer
+
+    @property
+    def peers(self) -> frozenset[Peer]:
+        """The open connections."""
+        return self._server.peers
+
+    @property
+    def served(self) -> Mapping[int, int]:
+        """How many requests were served, without refused ones, by code."""
+        return self._server.counts
+
+    @property
+    def refused(self) -> int:
+        """How many requests were refused because too many of their connection waited."""
+        return self._server.refused
+
+    @property
+    def latencies(self) -> Latencies | None:
+        """How long requests took; None if nobody asks for that."""
+        return self._server.latencies
