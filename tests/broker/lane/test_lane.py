@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,37 +15,14 @@ from mqlake.broker.lane.choice import is_chosen
 from mqlake.programs.serve import loop_factory
 from mqlake.protocol.codes import RequestCode, ResponseCode
 from tests.broker.lane.lanes import served, with_lane
-from tests.broker.pull.test_runs import opaque_of
-from tests.broker.running import Running, running
+from tests.broker.running import running
 from tests.broker.send.streams import warm
-from tests.broker.send.test_runs import stored
-from tests.broker.send.test_singles import (
-    QUEUES,
-    TOPICS,
-    ask_bursts,
-    counts,
-    in_bursts,
-    without_address,
-)
+from tests.broker.send.test_singles import ask_bursts, in_bursts, outcome
 
 pytestmark = pytest.mark.skipif(not is_chosen(), reason="there is no lane")
 
 LOOPS = [asyncio.new_event_loop, loop_factory() or asyncio.new_event_loop]
 CODE = int(RequestCode.SEND_MESSAGE_V2)
-
-
-async def outcome(broker: Running, bursts: Sequence[Sequence[bytes]]) -> tuple[Any, ...]:
-    """Return what bursts of sends lead to."""
-    answers = await ask_bursts(broker, bursts)
-    records = [
-        stored(one)
-        for topic in TOPICS
-        for queue in range(QUEUES)
-        for one in broker.records(topic, queue)
-    ]
-    # A refusal is answered before the sends that wait for the end of the read.
-    found = {opaque_of(answer): without_address(answer, broker) for answer in answers}
-    return found, records, broker.state.store.core.log.end, counts(broker)
 
 
 @pytest.mark.parametrize("loop", LOOPS, ids=["asyncio", "uvloop"])

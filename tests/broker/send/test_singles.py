@@ -122,6 +122,20 @@ def counts(broker: Running) -> tuple[Any, ...]:
     return dict(ends), sum(put_times._counts), server._server.counts, broker.state.busy.counts
 
 
+async def outcome(broker: Running, bursts: Sequence[Sequence[bytes]]) -> tuple[Any, ...]:
+    """Return what bursts of sends lead to."""
+    answers = await ask_bursts(broker, bursts)
+    records = [
+        stored(one)
+        for topic in TOPICS
+        for queue in range(QUEUES)
+        for one in broker.records(topic, queue)
+    ]
+    # A refusal is answered before the sends that wait for the end of the read.
+    found = {opaque_of(answer): without_address(answer, broker) for answer in answers}
+    return found, records, broker.state.store.core.log.end, counts(broker)
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_single_sends_change_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
@@ -131,16 +145,7 @@ def test_single_sends_change_nothing(
     async def run(path: Path) -> tuple[Any, ...]:
         async with running(path) as broker:
             await warm(broker)
-            answers = await ask_bursts(broker, bursts)
-            records = [
-                stored(one)
-                for topic in TOPICS
-                for queue in range(QUEUES)
-                for one in broker.records(topic, queue)
-            ]
-            # A refusal is answered before the sends that wait for the end of the read.
-            found = {opaque_of(answer): without_address(answer, broker) for answer in answers}
-            return found, records, broker.state.store.core.log.end, counts(broker)
+            return await outcome(broker, bursts)
 
     with monkeypatch.context() as patch:
         taken = switch(patch, on=True)

@@ -57,7 +57,7 @@ class LaneKernel:
         self._events = np.zeros(layout.EVENT_WORDS * layout.MOST_EVENTS, np.int32)
         self.data: Bytes = np.zeros(layout.DATA_SIZE, np.uint8)
         self.answers: Bytes = np.zeros(layout.ANSWERS_SIZE, np.uint8)
-        self.times = np.zeros((2, len(layout.BINS) + len(layout.BINS_MORE) + 1), np.int64)
+        self.times = np.zeros((2, len(layout.BINS) + 1), np.int64)
         self.first_times = self.times.data
         self._properties: Bytes = np.zeros(_PROPERTIES, np.uint8)
         self._message = np.zeros(NUMBERS, np.int64)

@@ -19,8 +19,10 @@ ROUTE_SIZE: Final = 512
 """Bytes of a topic's route: see `mqlake.dispatch.writing.plain_put.make_route`."""
 NAME_SIZE: Final = 256
 """Bytes of a topic's name in the table, of which the first 8 are unused."""
-BINS: Final = (50_000, 100_000, 200_000, 500_000, 1_000_000, 2_000_000, 3_000_000, 5_000_000)
-BINS_MORE: Final = (7_000_000, 10_000_000)
+BINS: Final = (
+    *(50_000, 100_000, 200_000, 500_000, 1_000_000, 2_000_000, 3_000_000, 5_000_000),
+    *(7_000_000, 10_000_000),
+)
 """Upper bounds in nanoseconds of the durations that are counted: all bounds of the histograms of
 put times and of request latencies that a turn can reach.
 """
@@ -38,7 +40,6 @@ put times and of request latencies that a turn can reach.
     POSITION,
     RECEIVED,
     STORE_TIME,
-    BEGUN,
     UNTIL,
     END,
     ROOM_END,
@@ -48,13 +49,11 @@ put times and of request latencies that a turn can reach.
     LONGEST,
     LONGEST_OF,
     LONGEST_COUNT,
-    TOPIC_AT,
-    TOPIC_SIZE,
     QUEUE,
     UNSENT_AT,
     UNSENT_END,
-) = range(26)
-STATES: Final = 26
+) = range(23)
+STATES: Final = 23
 
 # Why the kernel returned.
 IDLE, LATE, OTHER, NEW_TOPIC, NEW_QUEUE, UNSENT, UNREAD = range(7)

@@ -18,9 +18,7 @@ from mqlake.broker.lane.compiled.topics import find_topic
 from mqlake.broker.lane.layout import (
     ANSWERS_AT,
     BASE,
-    BEGUN,
     BINS,
-    BINS_MORE,
     CONNECTION,
     DATA_AT,
     DATA_SIZE,
@@ -42,8 +40,6 @@ from mqlake.broker.lane.layout import (
     ROOM_END,
     ROUTE_SIZE,
     STORE_TIME,
-    TOPIC_AT,
-    TOPIC_SIZE,
     TOUCHED,
     UNREAD,
     UNSENT,
@@ -60,7 +56,7 @@ from mqlake.protocol.command import Serialization
 
 _JSON = int(Serialization.JSON)
 _INT, _ADDRESS = types.int32, types.uintp
-_BOUNDS = np.array((*BINS, *BINS_MORE))
+_BOUNDS = np.array(BINS)
 _HOST = 8
 _BORN_HOST_AT = PART_LENGTH_AT + 8
 _FEW = 31
@@ -86,7 +82,6 @@ def _serve_frame(state, data, log, lane, topics, found, to):
     following, topic_at, topic_size, queue_id, opaque, key_at, key_size = found
     if following == 0 or following - at > LONGEST_FRAME or topic_size > NAME_SIZE - 8:
         return OTHER, to
-    state[TOPIC_AT], state[TOPIC_SIZE] = topic_at, topic_size
     topic = find_topic(data, topic_at, topic_size, slots, names, sizes, seed)
     if topic < 0:
         return NEW_TOPIC, to
@@ -244,7 +239,6 @@ def serve(
     json = text, borrow(parts)
     lane = properties, message, scratch, route, hosts, answers, binary, json
     table = slots, names, sizes, firsts, counts, routes, seed, offsets, touched, marks
-    state[BEGUN] = now(state, time)
     while True:
         if state[RECEIVED] == 0:
             moment = now(state, time)
