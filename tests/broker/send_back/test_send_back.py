@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mqlake.broker.state.stats import SEND_BACK
+from mqlake.broker.state.stats import DEAD_LETTERS, SEND_BACK
 from mqlake.formats.config.subscription_group import SubscriptionGroup
 from mqlake.formats.config.topics import PERM_READ, Topic
 from mqlake.formats.consume_queue import SCHEDULE_TOPIC
@@ -167,6 +167,25 @@ def test_a_send_to_a_retry_topic_counts_too(
             (record,) = broker.records(topic)
             assert record.reconsume_times == returns
             assert record.properties.get("DELAY") == ("0" if topic[1] == "D" else None)
+
+    simulated.run(run())
+
+
+def test_a_dead_letter_is_counted_once_it_is_put(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with running(tmp_path) as broker:
+
+            def counted() -> list[int]:
+                return list(broker.state.stats.counted(DEAD_LETTERS).values())
+
+            header = to("%RETRY%group", reconsume_times=17)
+            header.properties = "TIMER_DELIVER_MS\x0199999999999999\x02"
+            assert (await broker.send(header)).code == ResponseCode.MESSAGE_ILLEGAL
+            assert counted() == []
+
+            header.properties = None
+            assert (await broker.send(header)).code == ResponseCode.SUCCESS
+            assert counted() == [1]
 
     simulated.run(run())
 

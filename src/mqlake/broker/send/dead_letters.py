@@ -12,6 +12,7 @@ from mqlake.protocol import naming
 from mqlake.protocol.codes import ResponseCode
 from mqlake.protocol.errors import RemotingError
 from mqlake.remoting.connection import Peer
+from mqlake.store.append.put_result import PutResult, PutStatus
 
 _POP_SEPARATOR = "+"
 
@@ -42,8 +43,16 @@ class DeadLetters:
             return header.topic
         dead = naming.dlq_topic(name)
         self._state.topics.make(dead, naming.DLQ_QUEUES)
-        self._state.stats.dead_letter(name, header.topic)
         return dead
+
+    def count(self, retry_topic: str, put: PutResult) -> None:
+        """Count a dead letter if it was put.
+
+        Args:
+            retry_topic: the topic to which the client sent it.
+        """
+        if put.count and put.status is not PutStatus.UNKNOWN_ERROR:
+            self._state.stats.dead_letter(_group(retry_topic), retry_topic)
 
 
 def _group(topic: str) -> str:

@@ -55,9 +55,9 @@ _TIMED = b"TIMER_DE"
 _log = logging.getLogger(__name__)
 
 _PLAIN, _TIMED_SEND, _INNER = range(3)
-_Sent = tuple[Peer, Command, int, str, int]
-"""A pending send with what its answer needs: sender, message, queue, unique key, and whether it may
-have a delivery time or is an inner batch.
+_Sent = tuple[Peer, Command, int, str, int, str | None]
+"""A pending send with what its answer needs: sender, message, queue, unique key, whether it may
+have a delivery time or is an inner batch, and the retry topic of a dead letter.
 """
 
 
@@ -135,13 +135,14 @@ class SendMessages:
             # Clients that give the batch its own key can split it.
             batch.is_inner = kind_of(topic).has_batches and unique_key in (header.properties or "")
             kind = _INNER if batch.is_inner else _PLAIN
-            self._put_batch(batch, (peer, request, queue_id, unique_key, kind))
+            self._put_batch(batch, (peer, request, queue_id, unique_key, kind, None))
             return
+        dead = None
         if name.startswith(_RETRY):
             name = self._dead_letters.topic(header, peer)
             properties = without_pop_group(properties)
             if name != header.topic:
-                queue_id = any_queue(naming.DLQ_QUEUES)
+                dead, queue_id = header.topic, any_queue(naming.DLQ_QUEUES)
                 properties = _undelayed(properties)
         placed_in = _placed(topic, properties, queue_id)
         # The queue of a request that was rewritten is not the producer's choice.
@@ -166,7 +167,7 @@ class SendMessages:
             properties,
         )
         kind = _TIMED_SEND if _TIMED in properties else _PLAIN
-        sent = peer, request, queue_id, unique_key, kind
+        sent = peer, request, queue_id, unique_key, kind, dead
         if HALF in properties and is_half(properties, message.reconsume_times):
             self._check_transactions()
             self._check_half(properties, body_size, unique_key)
@@ -260,7 +261,11 @@ class SendMessages:
     def _answer(self, sent: Sequence[_Sent], results: Sequence[PutResult], begin: float) -> None:
         self._state.stats.put_times.add(time.perf_counter() - begin, len(sent))
         answer_of = self._answers.of
-        for (peer, request, queue_id, unique_key, kind), result in zip(sent, results, strict=True):
+        for (peer, request, queue_id, unique_key, kind, dead), result in zip(
+            sent, results, strict=True
+        ):
+            if dead is not None:
+                self._dead_letters.count(dead, result)
             if not request.is_oneway:
                 handle = self._recall_handle(result) if kind == _TIMED_SEND else None
                 is_inner = kind == _INNER
