@@ -56,6 +56,8 @@ def main() -> int:
 def _progress(outcome: Outcome, total: int) -> None:
     told = f"{outcome.name}: {outcome.distinct:,} images, {outcome.violated} violations"
     print(f"{total:,} images; {told}", file=sys.stderr)
+    for violation in outcome.violations:
+        print(violation.describe(), file=sys.stderr)
 
 
 def _tell(outcomes: Sequence[Outcome]) -> int:

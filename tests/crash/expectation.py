@@ -108,6 +108,11 @@ class Expectation:
             dict(self.kept),
         )
 
+    def allow_lowered(self, found: Found) -> None:
+        """Accept what the recovery that found this lowers, whenever it is crashed itself."""
+        for name, value in found.lowered:
+            self.kept[name] = min(self.kept.get(name, 0), value)
+
     def check(self, found: Found, crash: Crash) -> None:
         """Compare with what was found after a crash.
 
@@ -126,10 +131,16 @@ class Expectation:
 
 @dataclass(frozen=True)
 class Found:
-    """What was read after a crash: numbers of messages, values by name."""
+    """What was read after a crash: numbers of messages, values by name.
+
+    Attributes:
+        values: as the crash left them.
+        lowered: values that the recovery itself wrote, since what they count was lost.
+    """
 
     numbers: frozenset[int]
     values: frozenset[tuple[str, int]] = frozenset()
+    lowered: frozenset[tuple[str, int]] = frozenset()
 
 
 class ViolationError(AssertionError):

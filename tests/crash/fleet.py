@@ -71,7 +71,7 @@ def run(
 ) -> list[Outcome]:
     """Crash all workloads with each seed, then drawn ones until there were so many images.
 
-    Ends with the first workload that has a violation: a long run is for none.
+    A violation ends its workload, not the run: one run shows what is wrong everywhere.
 
     Returns:
         The outcome of each workload, over all seeds.
@@ -80,17 +80,16 @@ def run(
     context = multiprocessing.get_context("spawn")
     pool = ProcessPoolExecutor(workers(), context, initializer=quieten, max_tasks_per_child=1)
 
-    def keep(outcome: Outcome) -> bool:
+    def keep(outcome: Outcome) -> None:
         outcomes.setdefault(outcome.name, Outcome(outcome.name)).add(outcome)
         progress(outcome, sum(each.distinct for each in outcomes.values()))
-        return not outcome.violated
 
     try:
         each = images // len(ALL) // len(seeds)
         todo = [pool.submit(simulate, [name], each, seed, AGAIN) for seed in seeds for name in ALL]
         for task in as_completed(todo):
-            if not all(keep(outcome) for outcome in task.result()):
-                return list(outcomes.values())
+            for outcome in task.result():
+                keep(outcome)
         todo = set()
         drawn = ((seed, seed * _DRAWN_OF_A_SEED + at) for at in itertools.count() for seed in seeds)
         while sum(outcome.distinct for outcome in outcomes.values()) < images:
@@ -98,8 +97,8 @@ def run(
                 seed, number = next(drawn)
                 todo.add(pool.submit(simulate_drawn, number, DRAWN, seed))
             done, todo = wait(todo, return_when=FIRST_COMPLETED)
-            if not all(keep(task.result()) for task in done):
-                break
+            for task in done:
+                keep(task.result())
     finally:
         pool.shutdown(cancel_futures=True)
     return list(outcomes.values())

@@ -69,7 +69,8 @@ class StoreWorkload:
         self._open_again(disk)
         if len(disk.trace) % 8 == 0:
             self._go_on(RecordedDisk(disk.snapshot(), disk.clock))
-        return Found(numbers, frozenset(values.items()))
+        lowered = frozenset({(OFFSET, clamped)} if clamped < offset else ())
+        return Found(numbers, frozenset(values.items()), lowered)
 
     def _open_again(self, disk: RecordedDisk) -> None:
         """Recovering what was just recovered changes nothing."""

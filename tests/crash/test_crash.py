@@ -12,7 +12,7 @@ from tests.crash.expectation import Crash, ViolationError
 from tests.crash.faults import Ending
 from tests.crash.fleet import SHARDS, shards, simulate
 from tests.crash.kill import Kills
-from tests.crash.simulator import Outcome, Violation
+from tests.crash.simulator import Outcome, Plan, Simulator, Violation
 from tests.crash.workloads import ALL, WORKLOADS
 
 IMAGES = 3_500
@@ -46,6 +46,13 @@ def test_crashes(shard: int, distinct: dict[int, int]) -> None:
     distinct[shard] = sum(outcome.distinct for outcome in outcomes)
     assert sum(outcome.again for outcome in outcomes)
     assert distinct[shard] >= LEAST
+
+
+def test_a_recovery_may_be_crashed_after_it_has_lowered_a_committed_offset() -> None:
+    plan = Plan(seed=20785, wanted=300, again=1)
+    outcome = Simulator(WORKLOADS["consumer-offsets"], plan).run()
+    assert outcome.again > 100
+    assert not outcome.violations, outcome.violations[0].describe()
 
 
 def test_images_of_all_shards(distinct: dict[int, int]) -> None:
