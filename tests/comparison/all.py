@@ -2,27 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from tests.comparison.broker import WIRE_WORKLOADS
-from tests.comparison.consumption import CONSUMPTION_WORKLOADS
-from tests.comparison.derived import DERIVED_WORKLOADS
-from tests.comparison.kafka import KAFKA_WORKLOADS
-from tests.comparison.local import LOCAL_WORKLOADS
-from tests.comparison.roles import ROLE_WORKLOADS
+from tests.comparison import (
+    broker,
+    consumption,
+    derived,
+    kafka,
+    local,
+    roles,
+    sink,
+    slave,
+    store,
+)
 from tests.comparison.run import Workload
-from tests.comparison.sink import SINKS
-from tests.comparison.slave import SLAVE_WORKLOADS
-from tests.comparison.store import STORE_WORKLOADS
 
-ALL: Sequence[Workload] = [
-    *STORE_WORKLOADS,
-    *ROLE_WORKLOADS,
-    *WIRE_WORKLOADS,
-    *CONSUMPTION_WORKLOADS,
-    *SLAVE_WORKLOADS,
-    *KAFKA_WORKLOADS,
-    *SINKS,
-    *LOCAL_WORKLOADS,
-    *DERIVED_WORKLOADS,
-]
+_BY_MODULE: Mapping[str, Sequence[Workload]] = {
+    store.__name__: store.STORE_WORKLOADS,
+    roles.__name__: roles.ROLE_WORKLOADS,
+    broker.__name__: broker.WIRE_WORKLOADS,
+    consumption.__name__: consumption.CONSUMPTION_WORKLOADS,
+    slave.__name__: slave.SLAVE_WORKLOADS,
+    kafka.__name__: kafka.KAFKA_WORKLOADS,
+    sink.__name__: sink.SINKS,
+    local.__name__: local.LOCAL_WORKLOADS,
+    derived.__name__: derived.DERIVED_WORKLOADS,
+}
+
+ALL: Sequence[Workload] = [one for workloads in _BY_MODULE.values() for one in workloads]
+MODULES = {one.name: module for module, workloads in _BY_MODULE.items() for one in workloads}
+"""The module in which each workload is written: what it imports is what is compared."""

@@ -1,40 +1,43 @@
-"""The workloads of a run, in several processes."""
+"""The parts of a run, in several processes."""
 
 from __future__ import annotations
 
 import logging
 import multiprocessing
+import time
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 
 from tests.comparison import draw
-from tests.comparison.all import ALL
-from tests.comparison.draw import Tally
+from tests.comparison.all import ALL, MODULES
+from tests.comparison.done import Compared, Part
 from tests.crash.fleet import workers
+from tests.proved_code import code_of
 
 
-def run(names: Sequence[str]) -> Iterator[Tally]:
-    """Yield what came of all failures of each workload, in their order.
-
-    Each kind of failure is a task of its own: some workloads have many times more than others.
-    """
+def run(parts: Sequence[Part], seconds: float) -> Iterator[Compared]:
+    """Yield what came of each part as it ends; begin none after so many seconds."""
     context = multiprocessing.get_context("spawn")
-    chosen = [each for each in ALL if each.name in names]
+    left, end = iter(parts), time.monotonic() + seconds
     with ProcessPoolExecutor(workers(), context, initializer=_quieten) as pool:
-        parts = [
-            [pool.submit(_run, workload.name, failure) for failure in workload.failures]
-            for workload in chosen
-        ]
-        for workload, tasks in zip(chosen, parts, strict=True):
-            tally = Tally(workload.name)
-            for task in tasks:
-                tally.add(task.result())
-            yield tally
+        running: set[Future[Compared]] = set()
+        while True:
+            while len(running) < workers() and time.monotonic() < end:
+                if (part := next(left, None)) is None:
+                    break
+                running.add(pool.submit(_run, part))
+            if not running:
+                return
+            done, running = wait(running, return_when=FIRST_COMPLETED)
+            yield from (task.result() for task in done)
 
 
 def _quieten() -> None:
     logging.disable(logging.CRITICAL)
 
 
-def _run(name: str, failure: str) -> Tally:
-    return draw.run_kind(next(each for each in ALL if each.name == name), failure)
+def _run(part: Part) -> Compared:
+    start, code = time.monotonic(), code_of(MODULES[part.workload])
+    workload = next(each for each in ALL if each.name == part.workload)
+    tally = draw.run_kind(workload, part.failure)
+    return Compared.now(part, tally, code, time.monotonic() - start)
