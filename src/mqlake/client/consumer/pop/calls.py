@@ -5,20 +5,18 @@ Upstream: `MQClientAPIImpl.popMessageAsync`, `ackMessageAsync`, `changeInvisible
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import NamedTuple, TypeVar
 
+from mqlake.client.consumer.pop.popped_receipts import with_receipts
 from mqlake.client.consumer.subscriptions import SelectedTopic
 from mqlake.client.errors import BrokerError, NoRouteError
 from mqlake.client.instance import ClientInstance
 from mqlake.client.message import ReceivedMessage
 from mqlake.client.received import decode_messages
-from mqlake.formats.own_properties import POP_RECEIPT
 from mqlake.protocol.bodies.message_queue import MessageQueue
 from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.command import Command, request
-from mqlake.protocol.errors import RemotingError
-from mqlake.protocol.handles.receipts import Receipt, parse_receipt
+from mqlake.protocol.handles.receipts import Receipt
 from mqlake.protocol.header import Header
 from mqlake.protocol.headers.pop import (
     AckHeader,
@@ -27,10 +25,8 @@ from mqlake.protocol.headers.pop import (
     PopAnswerHeader,
     PopHeader,
 )
-from mqlake.protocol.retry_topics import mark_of, marked, normal_topic
 from mqlake.storage.clock import SystemClock
 
-_ANY_REVIVE_QUEUE = 2**31
 _FIRST, _LAST = 0, 1
 _TIMEOUT = 3.0
 _NOTHING = frozenset(
@@ -93,7 +89,9 @@ class PopCalls:
         if answer.code in _NOTHING:
             return [], answer.code == ResponseCode.POLLING_FULL
         _require_success(answer, address)
-        return list(_with_receipts(answer, queue.broker_name, self._group, kind)), False
+        found = decode_messages(answer.body, queue.broker_name, kind)
+        fields = answer.header(PopAnswerHeader)
+        return list(with_receipts(fields, found, queue.broker_name, self._group)), False
 
     async def ack(self, queue: MessageQueue, offset: int, receipt: Receipt) -> None:
         """Acknowledge a message of a queue.
@@ -147,56 +145,6 @@ class PopCalls:
         if address is None:
             raise NoRouteError(f"broker {queue.broker_name} has no master now")
         return address
-
-
-def _with_receipts(
-    answer: Command, broker_name: str, group: str, kind: type[M]
-) -> Iterator[tuple[M, Receipt]]:
-    header = answer.header(PopAnswerHeader)
-    starts: dict[tuple[str, str], int] = {}
-    for part in (header.start_offset_info or "").split(";"):
-        mark, _, rest = part.partition(" ")
-        queue_id, _, start = rest.partition(" ")
-        if start.isascii() and start.isdigit():
-            starts[mark, queue_id] = int(start)
-    for message in decode_messages(answer.body, broker_name, kind):
-        given = _given_receipt(message, header.pop_time)
-        if given is not None:
-            topic = marked(given.mark, normal_topic(message.topic, group), group)
-            message.queue = MessageQueue(topic, broker_name, given.queue_id)
-            message.queue_offset = given.queue_offset
-            yield message, given
-            continue
-        queue, mark = message.queue, mark_of(message.queue.topic)
-        yield (
-            message,
-            Receipt(
-                start_offset=starts.get((mark, str(queue.queue_id)), message.queue_offset),
-                pop_time=header.pop_time,
-                invisible_time=header.invisible_time,
-                revive_queue_id=header.revive_qid,
-                mark=mark,
-                broker_name=broker_name,
-                queue_id=queue.queue_id,
-                queue_offset=message.queue_offset,
-            ),
-        )
-
-
-def _given_receipt(message: ReceivedMessage, pop_time: int) -> Receipt | None:
-    """Return the receipt that a broker of RocketMQ 5 adds to a retried message.
-
-    It gives such a message its original topic, and the receipt says where the message is. A receipt
-    of an earlier pop is ignored.
-    """
-    text = message.properties.get(POP_RECEIPT)
-    if text is None:
-        return None
-    try:
-        receipt = parse_receipt(text, _ANY_REVIVE_QUEUE)
-    except RemotingError:
-        return None
-    return receipt if receipt.pop_time == pop_time else None
 
 
 def _require_success(answer: Command, address: str) -> None:
