@@ -21,6 +21,7 @@ from mqlake.client import (
 )
 from mqlake.client.consumer import broker_calls, finishing
 from mqlake.client.consumer.broker_calls import BrokerCalls
+from mqlake.client.consumer.statistics import FINISHED, RECEIVED
 from mqlake.testing import RunningBroker, broker
 from tests.client.servers import wait_for_dispatch
 from tests.query.live.topics import wait_for_route
@@ -85,6 +86,8 @@ def test_a_group_goes_on_behind_what_was_acknowledged(running: RunningBroker) ->
         await send(running, "Steps", 500)
         async with ArrowConsumer(names, "steps", "Steps", settings=FIRST) as consumer:
             assert sorted(bodies(await collect(consumer, 500))) == list(range(500))
+            counted = {each.metric: each.value for each in consumer.samples()}
+            assert (counted[RECEIVED], counted[FINISHED]) == (500, 500)
         await send(running, "Steps", 3)
         settings = ConsumerSettings(consume_from="first", handover=0.1)
         async with Consumer(names, "steps", "Steps", settings=settings) as other:

@@ -8,6 +8,7 @@ import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+import msgspec
 import pytest
 
 from mqlake.client.cluster import Cluster
@@ -22,7 +23,7 @@ from mqlake.protocol.body import encode_body
 from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.command import Command
 from mqlake.protocol.errors import RemotingError
-from mqlake.protocol.headers.namesrv import RegisterBrokerHeader
+from mqlake.protocol.headers.namesrv import RegisterBrokerHeader, UnregisterBrokerHeader
 from mqlake.remoting.client import RemotingClient
 from mqlake.remoting.errors import ConnectionFailedError, RequestTimeoutError
 
@@ -59,6 +60,21 @@ def test_the_first_name_server_that_answers_is_believed() -> None:
             with pytest.raises(RemotingError) as refused:
                 await cluster.route("payments")
             assert refused.value.code == ResponseCode.TOPIC_NOT_EXIST
+
+    asyncio.run(run())
+
+
+def test_a_topic_whose_brokers_have_no_master_is_an_error() -> None:
+    slave = msgspec.structs.replace(BROKER, broker_id=1, broker_addr="127.0.0.1:3")
+    gone = UnregisterBrokerHeader("a", BROKER.broker_addr, "c", 0)
+
+    async def run() -> None:
+        async with name_server(knows=True) as address, Cluster(address) as cluster:
+            await cluster.ask(address, RequestCode.REGISTER_BROKER, slave, BODY)
+            assert (await cluster.broker_of("orders")).address == BROKER.broker_addr
+            await cluster.ask(address, RequestCode.UNREGISTER_BROKER, gone)
+            with pytest.raises(MqlakeError, match="none of its brokers has a master"):
+                await cluster.broker_of("orders")
 
     asyncio.run(run())
 

@@ -10,15 +10,21 @@ import pytest
 
 from mqlake.arrow import SETTINGS as ARROW_SETTINGS
 from mqlake.arrow import ArrowConsumer
+from mqlake.arrow.record_run import read_run
 from mqlake.client import Consumer, ConsumerSettings, MessageQueue, PullConsumer
+from mqlake.client.consumer.broker_calls import BrokerCalls, Pulled
+from mqlake.client.consumer.subscriptions import ALL, SelectedTopic
 from mqlake.client.message import ReceivedMessage
 from mqlake.client.received import decode_run
+from mqlake.errors import FormatError
 from mqlake.formats import inner_batch, record
 from mqlake.formats.message_batch import encode_batch
 from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.command import request
 from mqlake.protocol.headers.admin import CreateTopicHeader
+from mqlake.protocol.headers.pull import PullHeader
 from mqlake.protocol.headers.send import SendMessageHeaderV2
+from mqlake.protocol.namespace import Namespace
 from mqlake.remoting.client import RemotingClient
 from mqlake.testing import RunningBroker, broker
 from tests.client.servers import wait_for_dispatch
@@ -146,3 +152,52 @@ def test_a_batch_that_cannot_be_taken_apart_is_handed_over_with_the_reason() -> 
     assert (message.body, end) == (b"no batch", len(data))
     assert "cannot be split" in (message.body_fault or "")
     assert message.queue == MessageQueue("T", "broker-a", 0)
+
+
+BEFORE = record.encode(topic="T", body=body(0), sys_flag=inner_batch.FLAGS, queue_offset=0)
+NO_RECORD = b"????" * 40
+
+
+def test_bytes_that_are_no_record_after_an_earlier_batch_are_an_error() -> None:
+    data, queue = BEFORE + NO_RECORD, MessageQueue("T", "broker-a", 0)
+    messages, end = decode_run(data, "broker-a", ReceivedMessage, SIZE - 1)
+    assert ([message.body for message in messages], end) == ([b"6"], len(BEFORE))
+    with pytest.raises(FormatError, match=f"byte {len(BEFORE)}: no record starts here"):
+        decode_run(data, "broker-a", ReceivedMessage, SIZE)
+
+    wanted = SelectedTopic("T", ALL, 0)
+    run, last = read_run(data, queue, wanted, SIZE - 1, Namespace(""))
+    assert run is not None
+    assert (run.message_count(), last) == (1, SIZE - 1)
+    with pytest.raises(FormatError, match=f"queue offset {SIZE}: no record starts here"):
+        read_run(data, queue, wanted, SIZE, Namespace(""))
+
+
+def test_a_reader_continues_after_an_answer_without_any_requested_record(
+    running: RunningBroker, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    pull, spoiled = BrokerCalls.pull, list[int]()
+
+    async def spoil(calls: BrokerCalls, queue: MessageQueue, header: PullHeader) -> Pulled:
+        found = await pull(calls, queue, header)
+        if spoiled or not found.data:
+            return found
+        spoiled.append(header.queue_offset)
+        return found._replace(data=BEFORE + NO_RECORD)
+
+    monkeypatch.setattr(BrokerCalls, "pull", spoil)
+
+    async def main() -> None:
+        await send(running, "Spoiled")
+        async with PullConsumer(running.name_server, "spoiled") as reader:
+            (queue,) = await reader.queues_of("Spoiled")
+            reader.assign([queue])
+            await reader.seek(queue, SIZE)
+            async with asyncio.timeout(PATIENCE):
+                while not (messages := await reader.poll(1.0)):
+                    pass
+        assert messages[0].body == b"%d" % SIZE
+
+    asyncio.run(main())
+    assert spoiled == [SIZE]
+    assert f"cannot be read now: byte {len(BEFORE)}: no record starts here" in caplog.text

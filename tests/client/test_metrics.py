@@ -9,8 +9,9 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from mqlake.broker.state.topics import READ_WRITE
-from mqlake.client import Message, NoRouteError
+from mqlake.client import ConsumerSettings, Message, NoRouteError, PullConsumer, SimpleConsumer
 from mqlake.client.consumer import statistics as consuming
+from mqlake.client.consumer.simple_consumer import PoppedMessage
 from mqlake.client.metrics import ClientMetrics
 from mqlake.client.producer.producer import Producer
 from mqlake.metrics.metric import Metric
@@ -24,6 +25,8 @@ from mqlake.remoting.route import Handler
 from mqlake.testing import broker
 from tests.remoting.serving import Served, serving
 from tests.until import PATIENCE
+
+FIRST = ConsumerSettings(consume_from="first")
 
 
 def values(text: bytes) -> dict[tuple[str, str | None], float]:
@@ -127,6 +130,39 @@ def test_failures_are_counted() -> None:
     found = values(text)
     assert found["mqlake_client_send_errors_total", "t"] == 1
     assert b'error="NoRouteError"' in text
+
+
+def test_what_simple_and_pull_consumers_receive_is_counted() -> None:
+    async def run(names: str) -> dict[tuple[str, str | None], float]:
+        async with (
+            Producer(names) as producer,
+            SimpleConsumer(names, "popping", "t", is_from_first=True) as popping,
+            PullConsumer(names, settings=FIRST) as reading,
+        ):
+            for number in range(5):
+                await producer.send(Message(topic="t", body=b"%d" % number))
+            popped = list[PoppedMessage]()
+            while len(popped) < 5:
+                popped += await popping.receive()
+            for message in popped[1:]:
+                await popping.ack(message)
+            reading.assign(await reading.queues_of("t"))
+            read = 0
+            while read < 5:
+                read += len(await reading.poll())
+            text = ClientMetrics(reading).text()
+            assert b'consumer_group="TOOLS_CONSUMER"' in text
+            assert values(text)["mqlake_client_received_messages_total", "t"] == 5
+            assert ("mqlake_client_acknowledged_messages_total", "t") not in values(text)
+            return values(ClientMetrics(popping).text())
+
+    with broker(autoCreateTopicEnable="true") as running:
+        found = asyncio.run(run(running.name_server))
+    assert found["mqlake_client_received_messages_total", "t"] == 5
+    assert found["mqlake_client_acknowledged_messages_total", "t"] == 4
+    assert found["mqlake_client_handling_seconds_total", "t"] >= 0
+    assert 1 <= found["mqlake_client_pulls_total", "t"] <= 5
+    assert ("mqlake_client_failed_messages_total", "t") not in found
 
 
 def test_producers_of_one_group_are_counted_together() -> None:

@@ -203,9 +203,8 @@ async def connections(admin: Admin, group: str) -> Connections:
 async def producer_connections(admin: Admin, group: str, topic: str) -> list[Member]:
     """Return the members of a producer group that send to a topic."""
     header = ProducerConnectionsHeader(producer_group=group)
-    brokers = await admin.brokers_of(topic)
-    code = RequestCode.GET_PRODUCER_CONNECTION_LIST
-    answer = await admin.ask(brokers[0].address, code, header)
+    broker = await admin.broker_of(topic)
+    answer = await admin.ask(broker.address, RequestCode.GET_PRODUCER_CONNECTION_LIST, header)
     return [
         Member(each.client_id, each.client_addr, each.language, each.version)
         for each in decode_answer(ProducerConnections, answer.body).connection_set

@@ -256,7 +256,7 @@ async def send(
     Raises:
         RemotingError: the broker refuses, or no broker has the topic.
     """
-    found = await admin.broker(broker) if broker else (await admin.brokers_of(topic))[0]
+    found = await admin.broker(broker) if broker else await admin.broker_of(topic)
     pairs = {name: value for name, value in ((KEYS, keys), (TAGS, tags)) if value}
     pairs |= {UNIQ_KEY: os.urandom(16).hex().upper(), WAIT: "true"}
     header = SendMessageHeaderV2(

@@ -86,13 +86,15 @@ def read_run(
         first: the requested queue offset: records before it are left out.
 
     Raises:
-        FormatError: the first bytes are not a record.
+        FormatError: there are bytes that are not a record, and no requested record before them.
     """
     data, rows, end = find_messages(bytes(data))
     if data and not rows.size:
         raise FormatError(f"byte 0: {FAULT_REASONS[end]}")
     last = None if is_whole(data, rows, end) else int(rows[QUEUE_OFFSET, -1])
     rows = rows[:, rows[QUEUE_OFFSET] >= first]
+    if last is not None and not rows.size:
+        raise FormatError(f"no record at queue offset {first}: {FAULT_REASONS[end]}")
     if wanted.tags:
         rows = rows[:, _are_wanted(data, rows, wanted)]
     if not rows.size:

@@ -135,7 +135,8 @@ program.
 _CLIENT: Final = """\
 ## Metrics of clients
 
-Producers and consumers of `mqlake.client` and `mqlake.client.blocking` count what they do.
+Producers and consumers of `mqlake.client`, `mqlake.client.blocking` and `mqlake.arrow` count what
+they do.
 `ClientMetrics(…).serve` is a page of its own; `ClientMetrics(…).text()` is for a program that has
 pages already.
 
@@ -155,7 +156,8 @@ asyncio.run(main())
 ```
 
 All samples also have the labels `node_type` (`client`), `node_id` (the machine's name) and those of
-the argument `labels`. `SimpleConsumer` and `PullConsumer` have no metrics.
+the argument `labels`. A `SimpleConsumer` does not count failed messages, and a `PullConsumer` only
+pulls and received messages.
 """
 
 TAIL: Final = """\

@@ -198,6 +198,18 @@ class Cluster:
             if MASTER in data.broker_addrs
         ]
 
+    async def broker_of(self, topic: str) -> MasterBroker:
+        """Return the first master that has a topic.
+
+        Raises:
+            RemotingError: TOPIC_NOT_EXIST if no broker has it.
+            MqlakeError: none of its brokers has a master now.
+        """
+        found = await self.brokers_of(topic)
+        if not found:
+            raise MqlakeError(f"topic {topic}: none of its brokers has a master now")
+        return found[0]
+
 
 def _route_of(topic: str) -> GetRouteInfoHeader:
     return GetRouteInfoHeader(topic=topic, accept_standard_json_only=True)

@@ -54,7 +54,7 @@ def decode_run(
     A body whose checksum is wrong is returned with a `body_fault`.
 
     Raises:
-        FormatError: the first bytes are not a record.
+        FormatError: there are bytes that are not a record, and no message before them.
     """
     data, made = bytes(data), list[M]()
     at, end, left = 0, len(data), MAX_BODIES
@@ -65,7 +65,7 @@ def decode_run(
             try:
                 found, fault = any_at(data, at, end)
             except FormatError:
-                if at:
+                if made:
                     break  # The messages before it are good, and are not held up.
                 raise
         head, _, topic, _ = found

@@ -115,23 +115,23 @@ class BrokerCalls:
 
     def decode(
         self, data: Body, queue: MessageQueue, first: int
-    ) -> tuple[list[ConsumedMessage], bool]:
+    ) -> tuple[list[ConsumedMessage], int | None]:
         """Return the messages of a pull up to the first bytes that are not a record.
 
-        The second value says whether there are such bytes.
+        The second value is the queue offset of the last of them if there are such bytes, else None.
 
         Args:
             first: the queue offset that was requested. Messages of an inner batch that come before
                 it are left out.
 
         Raises:
-            FormatError: the first bytes are not a record.
+            FormatError: there are such bytes, and no message before them.
         """
         messages, end = decode_run(data, queue.broker_name, ConsumedMessage, first)
         if self._namespace.name:
             for message in messages:
                 message.topic = self._namespace.unwrap(message.topic)
-        return messages, end < len(data)
+        return messages, messages[-1].queue_offset if end < len(data) else None
 
     async def _lost(self, queue: MessageQueue) -> None:
         """Find another broker of the same name: the one that was asked does not answer."""

@@ -303,8 +303,7 @@ class GroupMember:
     def _decode(
         self, data: Body, queue: MessageQueue, wanted: SelectedTopic, first: int
     ) -> DecodedPull:
-        messages, is_cut = self._parts.calls.decode(data, queue, first)
-        last = messages[-1].queue_offset if is_cut else None
+        messages, last = self._parts.calls.decode(data, queue, first)
         return DecodedPull(wanted.choose(messages), last)
 
     async def _send_back(self, message: ConsumedMessage, level: int, most: int) -> None:

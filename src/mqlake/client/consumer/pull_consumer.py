@@ -14,12 +14,13 @@ from mqlake.client.consumer.pulling import DecodedPull, Pulling, log_failure
 from mqlake.client.consumer.queue_messages import QueueMessages
 from mqlake.client.consumer.queues.locks import FOREVER
 from mqlake.client.consumer.settings import ConsumerSettings
-from mqlake.client.consumer.statistics import Statistics
+from mqlake.client.consumer.statistics import READ, Statistics
 from mqlake.client.consumer.subscriptions import ALL, SelectedTopic
 from mqlake.client.errors import ClientError, ClosedError
 from mqlake.client.identity import DEFAULT_INSTANCE
 from mqlake.client.instance import ClientInstance, give_back, share_instance
 from mqlake.client.message import ReceivedMessage
+from mqlake.metrics.metric import Sample
 from mqlake.protocol.bodies.message_queue import MessageQueue
 from mqlake.protocol.command import Body
 from mqlake.protocol.namespace import Namespace
@@ -73,8 +74,17 @@ class PullConsumer:
         self._settings = settings or ConsumerSettings()
         self._instance_name = instance
         self._instance: ClientInstance | None = None
+        self._statistics: Statistics | None = None
         self._held: dict[MessageQueue, tuple[QueueMessages, SelectedTopic, asyncio.Task[None]]] = {}
         self._polled: dict[MessageQueue, int] = {}
+
+    def samples(self) -> Sequence[Sample]:
+        """Return its metrics, for `mqlake.client.metrics.ClientMetrics`: none before it starts.
+
+        Without a group, `consumer_group` is the one in whose name it reads.
+        """
+        found = self._statistics
+        return () if found is None else found.samples(self.group or _NOBODY, READ)
 
     async def __aenter__(self) -> Self:
         self.start()
@@ -95,6 +105,8 @@ class PullConsumer:
         self._instance, self._inbox = instance, Inbox[QueueMessages]()
         group = self.group or _NOBODY
         self._calls = BrokerCalls(instance, group, self._namespace)
+        # Totals count from the first start.
+        self._statistics = self._statistics or Statistics(asyncio.get_running_loop().time)
         self._offsets: Offsets = BrokerOffsets(self._calls) if self.group else NoOffsets()
         self._pulling = Pulling(
             group=group,
@@ -103,7 +115,7 @@ class PullConsumer:
             offer=self._inbox.offer,
             settings=self._settings,
             finisher=self,
-            statistics=Statistics(asyncio.get_running_loop().time),
+            statistics=self._statistics,
             moved=self._moved,
             decode=self._decode,
             states_subscription=True,
@@ -256,8 +268,7 @@ class PullConsumer:
     def _decode(
         self, data: Body, queue: MessageQueue, wanted: SelectedTopic, first: int
     ) -> DecodedPull:
-        messages, is_cut = self._calls.decode(data, queue, first)
-        last = messages[-1].queue_offset if is_cut else None
+        messages, last = self._calls.decode(data, queue, first)
         return DecodedPull(wanted.choose(messages), last)
 
     def _moved(self, held: QueueMessages, offset: int) -> None:

@@ -49,7 +49,7 @@ class DecodedPull(NamedTuple):
 Decode = Callable[[Body, MessageQueue, SelectedTopic, int], DecodedPull]
 """Decodes a pull: its records, the subscription, and the offset of the pull.
 
-Raises `FormatError` if the first bytes are not a record.
+Raises `FormatError` if there are bytes that are not a record, and no message before them.
 """
 
 _BUSY_CODES = frozenset((ResponseCode.FLOW_CONTROL, ResponseCode.SYSTEM_BUSY))

@@ -14,6 +14,7 @@ from typing import Self
 
 from mqlake.client.cluster import MASTER
 from mqlake.client.consumer.pop.calls import PopCalls, PopWish
+from mqlake.client.consumer.statistics import POPPED, Statistics
 from mqlake.client.consumer.subscriptions import ALL, SelectedTopic
 from mqlake.client.errors import ClientError, ClosedError, NoRouteError
 from mqlake.client.identity import DEFAULT_INSTANCE
@@ -21,10 +22,12 @@ from mqlake.client.instance import ClientInstance, give_back, share_instance
 from mqlake.client.message import ReceivedMessage
 from mqlake.client.routes import TopicRoute
 from mqlake.errors import MqlakeError
+from mqlake.metrics.metric import Sample
 from mqlake.protocol.bodies.message_queue import MessageQueue
 from mqlake.protocol.handles.receipts import Receipt
 from mqlake.protocol.namespace import Namespace
 from mqlake.protocol.naming import group_fault
+from mqlake.protocol.retry_topics import normal_topic
 from mqlake.protocol.signature import Credentials
 from mqlake.protocol.strategies import ALL_QUEUES
 from mqlake.remoting.tls.options import ClientTls
@@ -39,9 +42,11 @@ class PoppedMessage(ReceivedMessage, eq=False):
 
     Attributes:
         receipt: identifies the message to the broker.
+        received_at: when it was received, in seconds of the event loop's clock.
     """
 
     receipt: Receipt | None = None
+    received_at: float = 0.0
 
     @property
     def invisible_until(self) -> int:
@@ -102,8 +107,17 @@ class SimpleConsumer:
         self._invisible, self._is_from_first = invisible, is_from_first
         self._turns = count()
         self._instance: ClientInstance | None = None
+        self._statistics: Statistics | None = None
+
+    def samples(self) -> Sequence[Sample]:
+        """Return its metrics, for `mqlake.client.metrics.ClientMetrics`: none before it starts."""
+        found = self._statistics
+        return () if found is None else found.samples(self.group, POPPED)
 
     async def __aenter__(self) -> Self:
+        self._loop = asyncio.get_running_loop()
+        # Totals count from the first start.
+        self._statistics = self._statistics or Statistics(self._loop.time)
         self._instance = share_instance(
             self._name_servers,
             self._instance_name,
@@ -135,7 +149,8 @@ class SimpleConsumer:
         Raises:
             ClientError: the topic has no broker, or the broker refuses.
         """
-        instance, turn = self._require_open(), next(self._turns)
+        instance, statistics = self._require_open()
+        turn = next(self._turns)
         wanted = self._wanted[turn % len(self._wanted)]
         route = await _route(instance, wanted.topic, wait)
         masters = [
@@ -149,13 +164,16 @@ class SimpleConsumer:
         queue = MessageQueue(wanted.topic, broker_name, ALL_QUEUES)
         wish = PopWish(most, self._invisible, wait, self._is_from_first)
         pops = PopCalls(instance, self.group)
+        asked = self._loop.time()
         popped, is_refused = await pops.pop(queue, wanted, wish, PoppedMessage)
         if is_refused:
             await asyncio.sleep(_AGAIN)  # The broker was unable to hold this request.
+        now = self._loop.time()
         for message, receipt in popped:
-            message.receipt = receipt
+            message.receipt, message.received_at = receipt, now
         messages = [message for message, _ in popped]
         mine = [message for message in messages if wanted.takes(message)]
+        statistics.pulled(wanted.topic, len(mine), now - asked)
         for message in messages:
             message.topic = self._namespace.unwrap(message.topic)
             if message not in mine:  # The hash of another tag is equal.
@@ -164,7 +182,7 @@ class SimpleConsumer:
 
     async def _ack_unwanted(self, message: PoppedMessage) -> None:
         try:
-            await self.ack(message)
+            await self._ack(message)
         except MqlakeError as error:
             _log.debug(
                 "message %s, which has another tag, is redelivered: %s", message.message_id, error
@@ -176,8 +194,15 @@ class SimpleConsumer:
         Raises:
             ClientError: the broker does not know it (any more): it is delivered again.
         """
-        receipt, pops = _receipt_of(message), PopCalls(self._require_open(), self.group)
-        await pops.ack(message.queue, message.queue_offset, receipt)
+        _, statistics = self._require_open()
+        await self._ack(message)
+        topic = normal_topic(message.queue.topic, self.group)
+        statistics.finished(topic, self._loop.time() - message.received_at)
+
+    async def _ack(self, message: PoppedMessage) -> None:
+        instance, _ = self._require_open()
+        receipt = _receipt_of(message)
+        await PopCalls(instance, self.group).ack(message.queue, message.queue_offset, receipt)
 
     async def change_invisible(self, message: PoppedMessage, seconds: float) -> None:
         """Have a message redelivered after so many seconds from now, to any consumer.
@@ -185,18 +210,19 @@ class SimpleConsumer:
         Raises:
             ClientError: the broker does not know the message (any more).
         """
-        receipt, pops = _receipt_of(message), PopCalls(self._require_open(), self.group)
+        instance, _ = self._require_open()
+        receipt, pops = _receipt_of(message), PopCalls(instance, self.group)
         message.receipt = await pops.change_invisible(
             message.queue, message.queue_offset, receipt, seconds
         )
 
-    def _require_open(self) -> ClientInstance:
-        if self._instance is None:
+    def _require_open(self) -> tuple[ClientInstance, Statistics]:
+        if self._instance is None or self._statistics is None:
             raise ClosedError(
                 "the consumer is closed, or was not started: use it inside `async with`"
             )
         self._instance.fork_guard.check()
-        return self._instance
+        return self._instance, self._statistics
 
 
 async def _route(instance: ClientInstance, topic: str, seconds: float) -> TopicRoute:

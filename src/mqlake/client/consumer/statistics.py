@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from copy import copy
 from dataclasses import dataclass
+from typing import Final
 
-from mqlake.metrics.metric import Sample, counter
+from mqlake.metrics.metric import Metric, Sample, counter
 from mqlake.protocol.bodies.running_info import ConsumeStatus
 
 _OF_TOPIC = ("consumer_group", "topic")
@@ -27,6 +28,10 @@ HANDLING = counter(
 FAILED = counter(
     "mqlake_client_failed_messages_total", "Messages to be redelivered.", "", _OF_TOPIC
 )
+READ: Final = (PULLS, RECEIVED)
+"""What a `PullConsumer` counts."""
+POPPED: Final = (*READ, FINISHED, HANDLING)
+"""What a `SimpleConsumer` counts: whether a message is to be redelivered, only its caller knows."""
 
 _MINUTE = 60.0
 _HOUR = 3600.0
@@ -56,7 +61,9 @@ class Statistics:
         self._snapshots: deque[tuple[float, dict[str, _TopicTotals]]] = deque([(now(), {})])
 
     def pulled(self, topic: str, count: int, seconds: float) -> None:
-        """Count a pull that took some seconds, and its messages."""
+        """Count a pull that took some seconds, and its messages; nothing without any."""
+        if not count:
+            return
         totals = self._of(topic)
         totals.pulls += 1
         totals.pull_seconds += seconds
@@ -81,7 +88,7 @@ class Statistics:
         while self._snapshots[1][0] <= now - _HOUR:
             self._snapshots.popleft()
 
-    def samples(self, group: str) -> list[Sample]:
+    def samples(self, group: str, wanted: Collection[Metric] = (*POPPED, FAILED)) -> list[Sample]:
         """Return the counts of all topics, since the start."""
         return [
             Sample(metric, value, (group, topic))
@@ -93,6 +100,7 @@ class Statistics:
                 (HANDLING, totals.handling_seconds),
                 (FAILED, totals.failed),
             )
+            if metric in wanted
         ]
 
     def status(self, topic: str) -> ConsumeStatus:
