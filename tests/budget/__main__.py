@@ -14,7 +14,7 @@ from tests.budget.expiry import POPS, measure_expiry
 from tests.budget.measured import Measured
 from tests.budget.measuring import measure_broker, measure_name_server
 from tests.budget.meter import BUDGET, FIXED, FIXED_WORK, Meter
-from tests.budget.report import KNOWN, lines, too_long
+from tests.budget.report import lines, too_long
 from tests.reliability import machine, versions, write_section
 
 _TITLE = "Event-loop budget"
@@ -58,13 +58,11 @@ async def _measured(share: int) -> list[Measured]:
 
 
 def _summary(found: list[Measured], broken: list[str], seconds: float) -> list[str]:
-    known = ", ".join(f"{name} ({times:g} times)" for name, times in KNOWN.items())
     today = f"{datetime.now(UTC):%Y-%m-%d}"
     return [
         f"**{len(found)} measurements, {len(broken)} violations**, on {today}.",
         "",
         f"{seconds / 60:.1f} minutes on {machine()}, {_slowness(found)}. {versions()}.",
-        f"More than the budget is allowed for: {known or 'none'}.",
         "",
     ]
 

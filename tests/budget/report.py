@@ -7,20 +7,13 @@ from tests.budget.meter import BUDGET
 
 _SHOWN = 25
 
-KNOWN: dict[str, float] = {
-    # 190,000 messages: their records, 20 MB, are laid out, checksummed and written at the end of
-    # the log in one piece, since a batch is put whole or not at all.
-    "SEND_BATCH_MESSAGE many": 20,
-}
-"""Requests that hold the loop longer than the budget: how often the budget they may take."""
-
 
 def too_long(found: list[Measured], allowance: float = 1) -> list[str]:
     """Return a line for each request that takes more than `allowance` times the budget."""
     return [
         f"{one.name}: {one.milliseconds:.1f} ms without a pause, until {one.longest.where}"
         for one in found
-        if one.milliseconds > allowance * BUDGET * 1000 * KNOWN.get(one.name, 1)
+        if one.milliseconds > allowance * BUDGET * 1000
     ]
 
 

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from mqlake.formats.config.subscription_group import SubscriptionGroup
 from mqlake.formats.config.topics import Topic
 from mqlake.formats.message_batch import encode_batch
+from mqlake.formats.record import HEAD_SIZES
 from mqlake.protocol.bodies.groups import GroupConfigs, GroupNames, TopicNames
 from mqlake.protocol.bodies.groups import TopicConfigList as TopicList
 from mqlake.protocol.bodies.heartbeat import (
@@ -158,7 +159,8 @@ def _acks() -> bytes:
 def _batch(size: int) -> bytes:
     """Return the longest batch of messages with bodies of this size."""
     one = encode_batch([(0, bytes(size), b"")])
-    return one * (LONGEST // len(one))
+    most = LONGEST // max(len(one), HEAD_SIZES[0] + len(BIG) + 2 + size)
+    return one * most
 
 
 def registration(topics: Iterable[str], number: int = 0) -> Ask:

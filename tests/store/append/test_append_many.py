@@ -224,6 +224,18 @@ def test_the_largest_batch_fills_a_file() -> None:
     assert "do not fit" in result.reason
 
 
+def test_the_records_of_a_batch_may_have_64_kib_more_than_the_longest_body() -> None:
+    log = small(max_message_size=32 << 10, mapped_file_size_commit_log=1 << 20)
+    (single,) = log.put(message(body=b""))
+    count = (96 << 10) // single.size
+    results = [
+        log.appender.put_batch(batch(encode_batch([(0, b"", b"")] * each)))
+        for each in (count, count + 1)
+    ]
+    assert [result.status for result in results] == [PutStatus.PUT_OK, PutStatus.MESSAGE_ILLEGAL]
+    assert "send fewer messages in a batch" in results[1].reason
+
+
 BAD: dict[str, Callable[[], MessageBatch]] = {
     "empty": lambda: batch(b""),
     "cut": lambda: batch(encode_batch(PARTS)[:-1]),

@@ -30,6 +30,8 @@ _KEYS, _TAGS, _DELAY = (
 )
 NO_HOST_BITS = ~(sys_flag.BORN_HOST_V6 | sys_flag.STORE_HOST_V6)
 _MOST_CACHED = 4096
+# Bytes that the records of a batch may have in addition to the longest body.
+_MOST_BESIDES_BODIES = 64 << 10
 
 
 class Refusal(Exception):  # noqa: N818
@@ -144,6 +146,20 @@ class AppendChecks:
             raise illegal(f"the body has {body} bytes; the maximum (maxMessageSize) is {most}")
         if size > self.largest_record:
             raise illegal(f"{size} bytes do not fit into one file of the commit log")
+
+    def batch_size(self, size: int) -> None:
+        """Check the size of all records of a batch: they are put in one piece.
+
+        Raises:
+            Refusal: MESSAGE_ILLEGAL: it is too large.
+
+        Upstream: `MessageExtEncoder`.
+        """
+        if size > (most := self.longest_body + _MOST_BESIDES_BODIES):
+            raise illegal(
+                f"the records of the batch have {size} bytes; the maximum is {most} "
+                "(maxMessageSize and 64 KiB): send fewer messages in a batch"
+            )
 
 
 def encode_properties(message: Message, crc_size: int = 0, *, is_inner: bool = False) -> bytes:

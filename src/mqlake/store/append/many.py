@@ -119,6 +119,7 @@ class ManyRecords:
         each = record.HEAD_SIZES[sender.host_bits >> 4] + len(topic.data) + _LENGTH_SIZE
         total = count * each + int(rows["body_length"].sum()) + length
         self._checks.sizes(len(batch.body), total)
+        self._checks.batch_size(total)
         queue_offset = self._table.get(queue, 0)
         routes = encode.make_routes(
             [QueueRoute(queue_offset, topic.magic, topic.data)], [sender.host, store_host]

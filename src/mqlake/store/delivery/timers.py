@@ -39,7 +39,7 @@ from mqlake.store.settings import StoreSettings
 from mqlake.store.stored import Stored
 
 _INTERVAL = 50
-_STEPS, _MOST_MESSAGES, _MOST_BYTES, _MOST_TAKEN_IN = 20, 25, 1 << 20, 100
+_STEPS, _MOST_MESSAGES, _MOST_BYTES, _MOST_TAKEN_IN = 25, 20, 1 << 20, 100
 """Steps each time, and what is put and taken in in each."""
 _QUEUE = 0
 
