@@ -30,7 +30,6 @@ SHORT = {
     "broker/state/message_topics.py",
     "doctor/kernels.py",
     "namesrv/access.py",
-    "remoting/complaints.py",
     "replica/origin.py",
     "taskiq/border.py",
     "testing/advanced_clock.py",

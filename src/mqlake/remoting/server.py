@@ -167,10 +167,10 @@ class RemotingServer:
             await server.wait_closed()
         self._servers.clear()
 
-    def _accept(self) -> ProxyDetection:
+    def _accept(self) -> ProxyDetection[Peer]:
         assert self._shared is not None
         peer = Peer(self._dispatcher, self._shared)
-        following: Peer | TlsDetection = peer
+        following: Peer | TlsDetection[Peer] = peer
         if self._tls.mode is not TlsMode.DISABLED:
             following = TlsDetection(peer, self._shared, self._tls)
         return ProxyDetection(peer, following, self._shared, self._proxies)

@@ -5,13 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from ipaddress import IPv4Network, IPv6Address, IPv6Network, ip_address
-from typing import TYPE_CHECKING, Final, Protocol, cast
+from typing import Final, Generic, Protocol, TypeVar, cast
 
 from mqlake.remoting.proxy_protocol.header import MOST, ProxyHeaderError, may_begin, read
+from mqlake.remoting.tls.accepted import Accepted, Accepting
 
-if TYPE_CHECKING:
-    from mqlake.remoting.connection import Peer
-    from mqlake.remoting.shared import Shared
+A = TypeVar("A", bound=Accepted)
 
 Network = IPv4Network | IPv6Network
 SETTING: Final = "proxyProtocolAddresses"
@@ -27,7 +26,7 @@ class HeaderSuccessor(Protocol):
     def buffer_updated(self, nbytes: int) -> None: ...
 
 
-class ProxyDetection(asyncio.BufferedProtocol):
+class ProxyDetection(asyncio.BufferedProtocol, Generic[A]):
     """The protocol of a connection until a header is complete, or cannot follow.
 
     A header counts only if it comes from an address that may send one: everybody else could claim
@@ -40,7 +39,7 @@ class ProxyDetection(asyncio.BufferedProtocol):
     """
 
     def __init__(
-        self, peer: Peer, following: HeaderSuccessor, shared: Shared, proxies: Sequence[Network]
+        self, peer: A, following: HeaderSuccessor, shared: Accepting[A], proxies: Sequence[Network]
     ) -> None:
         self._peer, self._following, self._shared = peer, following, shared
         self._proxies = proxies
@@ -126,9 +125,9 @@ class ProxyDetection(asyncio.BufferedProtocol):
             self._following.buffer_updated(nbytes)
 
     def _wait(self) -> None:
-        seconds = self._shared.limits.handshake
+        below = self._shared.tls
         if self._deadline is None:
-            self._deadline = self._shared.loop.call_later(seconds, self._too_slow, seconds)
+            self._deadline = below.loop.call_later(below.seconds, self._too_slow, below.seconds)
 
     def _too_slow(self, seconds: float) -> None:
         self._peer.evict(f"its proxy's header is not complete after {seconds:g} s")

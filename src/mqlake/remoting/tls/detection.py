@@ -7,25 +7,26 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final, Generic, TypeVar, cast
 
 from mqlake.errors import MqlakeError
+from mqlake.remoting.tls.accepted import Accepted, Accepting
 from mqlake.remoting.tls.layer import TlsLayer
 from mqlake.remoting.tls.options import TlsMode
 
 if TYPE_CHECKING:
-    from mqlake.remoting.connection import Peer
-    from mqlake.remoting.shared import Shared
     from mqlake.remoting.tls.server import ServerContexts
+
+A = TypeVar("A", bound=Accepted)
 
 HANDSHAKE: Final = 0x16
 """The first byte of a TLS connection; of a frame it would be a length beyond the limit."""
 
 
-class TlsDetection(asyncio.BufferedProtocol):
+class TlsDetection(asyncio.BufferedProtocol, Generic[A]):
     """The protocol of a connection until its first bytes arrive."""
 
-    def __init__(self, peer: Peer, shared: Shared, contexts: ServerContexts) -> None:
+    def __init__(self, peer: A, shared: Accepting[A], contexts: ServerContexts) -> None:
         self._peer, self._shared, self._contexts = peer, shared, contexts
         self._raw: asyncio.Transport | None = None
         # The loop itself does not keep tasks alive.
@@ -50,7 +51,7 @@ class TlsDetection(asyncio.BufferedProtocol):
             self._peer.evict("it does not use TLS, and tls.server.mode is enforcing")
         else:
             # The bytes are where the peer reads them.
-            self._raw.set_protocol(self._peer)
+            self._raw.set_protocol(cast("asyncio.BufferedProtocol", self._peer))
             self._peer.buffer_updated(nbytes)
 
     async def _secure(self, data: bytes) -> None:
@@ -64,8 +65,8 @@ class TlsDetection(asyncio.BufferedProtocol):
 
     def _begin(self, context: ssl.SSLContext, data: bytes) -> None:
         assert self._raw is not None
-        below = self._shared.tls
-        layer = TlsLayer(self._raw, self._peer, below, self._peer.evict, context, is_server=True)
+        below, upper = self._shared.tls, cast("asyncio.BufferedProtocol", self._peer)
+        layer = TlsLayer(self._raw, upper, below, self._peer.evict, context, is_server=True)
         self._peer.secure(layer)
         layer.start(data)
 

@@ -1,0 +1,202 @@
+"""Blocks of headers to fields (HPACK, RFC 7541).
+
+A client repeats most fields in each call, so they become indexes into the dynamic table, whose
+entries are texts already. What is left of a block costs little.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mqlake.grpc.http2 import huffman
+from mqlake.grpc.http2.frames import ErrorCode, Http2Error
+
+TABLE_SIZE: Final = 4096
+"""Bytes of the dynamic table, as RFC 7541 counts them, unless a setting says otherwise."""
+_OVERHEAD: Final = 32
+"""Bytes that a field counts beyond its name and value."""
+_MOST_DIGITS: Final = 4
+"""Bytes of a number after the first one: enough for 28 bits."""
+
+_NAMES: Final = """
+    accept-charset accept-encoding:gzip,_deflate accept-language accept-ranges accept
+    access-control-allow-origin age allow authorization cache-control content-disposition
+    content-encoding content-language content-length content-location content-range content-type
+    cookie date etag expect expires from host if-match if-modified-since if-none-match if-range
+    if-unmodified-since last-modified link location max-forwards proxy-authenticate
+    proxy-authorization range referer refresh retry-after server set-cookie
+    strict-transport-security transfer-encoding user-agent vary via www-authenticate
+"""
+
+Field = tuple[str, str]
+"""A name and its value."""
+
+
+def _static() -> list[Field]:
+    found: list[Field] = [("", "")]  # There is no field with index 0.
+    found += [(":authority", ""), (":method", "GET"), (":method", "POST"), (":path", "/")]
+    found += [(":path", "/index.html"), (":scheme", "http"), (":scheme", "https")]
+    found += [(":status", code) for code in ["200", "204", "206", "304", "400", "404", "500"]]
+    for word in _NAMES.split():
+        name, _, value = word.partition(":")
+        found.append((name, value.replace("_", " ")))
+    return found
+
+
+STATIC: Final = _static()
+_FIRST_DYNAMIC: Final = len(STATIC)
+
+
+def integer(data: bytes, at: int, prefix: int) -> tuple[int, int]:
+    """Return the number that begins in the low bits of a byte, and where it ends.
+
+    Args:
+        prefix: the largest number that these bits can have.
+
+    Raises:
+        Http2Error: it ends nowhere, or is larger than any that is allowed.
+    """
+    found = data[at] & prefix
+    at += 1
+    if found < prefix:
+        return found, at
+    for digit, byte in enumerate(data[at : at + _MOST_DIGITS]):
+        found += (byte & 0x7F) << 7 * digit
+        if byte < 0x80:
+            return found, at + digit + 1
+    raise Http2Error(ErrorCode.COMPRESSION_ERROR, "a number in a header is incomplete or too large")
+
+
+class HeaderDecoder:
+    """Decodes the blocks of one connection, in their order.
+
+    Args:
+        most: bytes that the fields of one block may have, as RFC 9113 counts them. Of a larger
+            block, the rest changes the dynamic table only.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._table: list[Field] = []
+        """The dynamic table; the newest entry is the last one."""
+        self._size = 0
+        self._limit = TABLE_SIZE
+
+    def decode(self, block: bytes) -> dict[str, str] | None:
+        """Return the fields of a block by name; None if there are more than allowed.
+
+        Values of fields with the same name are joined by commas, as gRPC has it.
+
+        Raises:
+            Http2Error: the block cannot be decoded, or a field is not allowed.
+        """
+        fields: dict[str, str] = {}
+        at, end, left = 0, len(block), self._most
+        while at < end:
+            first = block[at]
+            if first >= 0x80:
+                field, at = self._indexed(block, at)
+            elif first >= 0x40 or first < 0x20:
+                field, at = self._literal(block, at, 0x3F if first >= 0x40 else 0x0F)
+            else:
+                size, at = integer(block, at, 0x1F)
+                self._resize(size)
+                continue
+            name, value = field
+            left -= len(name) + len(value) + _OVERHEAD
+            if left < 0:
+                continue
+            if name not in fields:
+                fields[name] = value
+            elif name[0] == ":":
+                raise Http2Error(ErrorCode.PROTOCOL_ERROR, f"two fields {name}")
+            else:
+                fields[name] = f"{fields[name]},{value}"
+        return fields if left >= 0 else None
+
+    def _indexed(self, block: bytes, at: int) -> tuple[Field, int]:
+        index = block[at] & 0x7F
+        at += 1
+        if index == 0x7F:
+            index, at = integer(block, at - 1, 0x7F)
+        return self._field(index), at
+
+    def _field(self, index: int) -> Field:
+        if 0 < index < _FIRST_DYNAMIC:
+            return STATIC[index]
+        place = len(self._table) - 1 - (index - _FIRST_DYNAMIC)
+        if not 0 <= place < len(self._table):
+            raise Http2Error(ErrorCode.COMPRESSION_ERROR, f"no field has index {index}")
+        return self._table[place]
+
+    def _literal(self, block: bytes, at: int, prefix: int) -> tuple[Field, int]:
+        is_added = prefix == 0x3F
+        index, at = integer(block, at, prefix)
+        if index:
+            name = self._field(index)[0]
+        else:
+            name, at = _text(block, at)
+            if not name or name != name.lower():
+                raise Http2Error(ErrorCode.PROTOCOL_ERROR, f"a field is named {name[:64]!r}")
+        value, at = _text(block, at)
+        field = (name, value)
+        if is_added:
+            self._add(field)
+        return field, at
+
+    def _add(self, field: Field) -> None:
+        self._table.append(field)
+        self._size += len(field[0]) + len(field[1]) + _OVERHEAD
+        if self._size > self._limit:
+            self._evict()
+
+    def _resize(self, size: int) -> None:
+        if size > TABLE_SIZE:
+            raise Http2Error(ErrorCode.COMPRESSION_ERROR, f"a table of {size} bytes")
+        self._limit = size
+        self._evict()
+
+    def _evict(self) -> None:
+        count = 0
+        while self._size > self._limit:
+            name, value = self._table[count]
+            self._size -= len(name) + len(value) + _OVERHEAD
+            count += 1
+        del self._table[:count]
+
+
+def _text(block: bytes, at: int) -> tuple[str, int]:
+    if at >= len(block):
+        raise Http2Error(ErrorCode.COMPRESSION_ERROR, "a header ends within a field")
+    is_coded = block[at] >= 0x80
+    size, at = integer(block, at, 0x7F)
+    end = at + size
+    if end > len(block):
+        raise Http2Error(ErrorCode.COMPRESSION_ERROR, "a header ends within a field")
+    data = block[at:end]
+    if is_coded:
+        try:
+            data = huffman.decode(data)
+        except huffman.HuffmanError as error:
+            raise Http2Error(ErrorCode.COMPRESSION_ERROR, f"a text in a header: {error}") from None
+    try:
+        return data.decode("ascii"), end
+    except UnicodeDecodeError:
+        raise Http2Error(ErrorCode.PROTOCOL_ERROR, "a header is not ASCII") from None
+
+
+def literal(name: str, value: str) -> bytes:
+    """Return a field as it can be sent whatever the other side's table contains."""
+    return b"\0" + _counted(name) + _counted(value)
+
+
+def _counted(text: str) -> bytes:
+    data = text.encode("ascii")
+    if len(data) < 0x7F:
+        return bytes((len(data),)) + data
+    rest, digits = len(data) - 0x7F, bytearray((0x7F,))
+    while rest >= 0x80:
+        digits.append(rest & 0x7F | 0x80)
+        rest >>= 7
+    digits.append(rest)
+    return bytes(digits) + data

@@ -1,0 +1,77 @@
+"""The bytes of one call's requests, cut into messages."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mqlake.grpc.responses import PREFIX_SIZE
+from mqlake.grpc.status import GrpcError, GrpcStatus
+
+_MUCH_TAKEN: Final = 65_536
+"""Bytes of taken messages that are kept before the others are moved."""
+
+
+class RequestBytes:
+    """What has arrived of requests that are not taken yet.
+
+    Args:
+        most: bytes that one message may have.
+    """
+
+    __slots__ = ("_at", "_data", "_most")
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._data = bytearray()
+        self._at = 0
+
+    @property
+    def held(self) -> int:
+        """Return how many bytes are held."""
+        return len(self._data) - self._at
+
+    def add(self, data: bytes) -> None:
+        """Add what has arrived."""
+        self._data += data
+
+    def missing(self) -> int:
+        """Return how many bytes the next message lacks: at least 1 if it is not complete.
+
+        Raises:
+            GrpcError: it is compressed, or too large.
+        """
+        data, at = self._data, self._at
+        if self.held < PREFIX_SIZE:
+            return PREFIX_SIZE - self.held
+        size = int.from_bytes(data[at + 1 : at + PREFIX_SIZE])
+        if data[at]:
+            raise GrpcError(
+                GrpcStatus.UNIMPLEMENTED,
+                "a request is compressed, and this server accepts identity",
+            )
+        if size > self._most:
+            raise GrpcError(
+                GrpcStatus.RESOURCE_EXHAUSTED,
+                f"a request of {size} bytes: the limit is {self._most} (grpcMaxInboundMessageSize)",
+            )
+        return max(0, PREFIX_SIZE + size - self.held)
+
+    def take(self) -> bytes | None:
+        """Return the next message; None if it is not complete.
+
+        Raises:
+            GrpcError: as `missing`.
+        """
+        if self.missing():
+            return None
+        begin = self._at + PREFIX_SIZE
+        end = begin + int.from_bytes(self._data[begin - 4 : begin])
+        message = bytes(memoryview(self._data)[begin:end])
+        if end == len(self._data):
+            self._data, self._at = bytearray(), 0
+        else:
+            self._at = end
+            if end > _MUCH_TAKEN:
+                del self._data[:end]
+                self._at = 0
+        return message
