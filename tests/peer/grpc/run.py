@@ -1,0 +1,120 @@
+"""Run scenarios with the clients of all languages against one side."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+from mqlake.admin import groups, topics
+from mqlake.admin.admin import Admin
+from mqlake.formats.config.subscription_group import SubscriptionGroup
+from mqlake.formats.config.topics import Topic
+from tests.peer.grpc.driver import COMMANDS, Client, ClientMissingError
+from tests.peer.grpc.rig import Observation, Rig, Scenario
+from tests.peer.grpc.scenarios import calls, pushing, receiving, refused, sending
+from tests.peer.grpc.sides import BROKER, SIDES, Side
+
+SCENARIOS: Mapping[str, Scenario] = {
+    each.name: each
+    for each in (
+        *sending.SCENARIOS,
+        *receiving.SCENARIOS,
+        *pushing.SCENARIOS,
+        *refused.SCENARIOS,
+        *calls.SCENARIOS,
+    )
+}
+LIMIT = 150
+"""Seconds for one scenario."""
+
+Observations = dict[str, dict[str, Observation]]
+"""By the scenario and the language."""
+
+
+async def of_sides(
+    directory: Path,
+    sides: Sequence[str],
+    scenarios: Collection[Scenario],
+    languages: Sequence[str] = tuple(COMMANDS),
+) -> dict[str, Observations]:
+    """Run scenarios on several sides at the same time.
+
+    Raises:
+        JavaMissingError: RocketMQ's servers cannot be built.
+    """
+    places = {name: directory / name.partition(" ")[0] for name in sides}
+    found = await asyncio.gather(
+        *(
+            observe(SIDES[name](place / "servers"), place, scenarios, languages)
+            for name, place in places.items()
+        )
+    )
+    return dict(zip(sides, found, strict=True))
+
+
+async def observe(
+    side: Side,
+    directory: Path,
+    scenarios: Collection[Scenario],
+    languages: Sequence[str] = tuple(COMMANDS),
+) -> Observations:
+    """Run all scenarios at the same time; return what the clients saw.
+
+    A language whose client is missing is left out.
+
+    Raises:
+        JavaMissingError: RocketMQ's servers cannot be built.
+    """
+    found: Observations = {each.name: {} for each in scenarios}
+    async with AsyncExitStack() as stack:
+        stack.push_async_callback(asyncio.to_thread, side.kill)
+        await asyncio.to_thread(side.start)
+        admin = await stack.enter_async_context(Admin(side.names))
+        await _prepare(admin, scenarios, languages)
+
+        async def of_language(language: str) -> None:
+            try:
+                client = await Client.start(language, side.endpoint, directory / language)
+            except ClientMissingError:
+                return
+            stack.push_async_callback(client.close)
+            wanted = [
+                each for each in scenarios if not each.languages or language in each.languages
+            ]
+            seen = await asyncio.gather(*(_run(client, each, admin) for each in wanted))
+            for scenario, observation in zip(wanted, seen, strict=True):
+                found[scenario.name][language] = observation
+
+        await asyncio.gather(*map(of_language, languages))
+    return found
+
+
+async def _run(client: Client, scenario: Scenario, admin: Admin) -> Observation:
+    rig = Rig(client, scenario, admin)
+    try:
+        async with asyncio.timeout(LIMIT):
+            observation = await scenario.run(rig)
+    except Exception as error:  # noqa: BLE001 (it is what happened)
+        return {"failure": f"{type(error).__name__}: {error}"}
+    await rig.close()
+    return observation
+
+
+async def _prepare(admin: Admin, scenarios: Collection[Scenario], languages: Sequence[str]) -> None:
+    for scenario in scenarios:
+        for language in languages:
+            topic = Topic(
+                topic_name=scenario.topic_of(language),
+                read_queue_nums=scenario.queues,
+                write_queue_nums=scenario.queues,
+            )
+            await topics.update(admin, topic, None, BROKER, f"+message.type={scenario.kind}")
+            for name in ("", *scenario.groups):
+                group = SubscriptionGroup(
+                    group_name=scenario.group_of(language, name),
+                    consume_message_orderly=scenario.is_orderly,
+                    retry_max_times=scenario.retries,
+                )
+                await groups.update(admin, group, None, BROKER)
