@@ -9,9 +9,11 @@ import asyncio
 import os
 import resource
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from time import perf_counter
 from typing import Final
+
+from msgspec import structs
 
 from mqlake.errors import MqlakeError
 from mqlake.grpc.call import FinishedCall
@@ -21,7 +23,13 @@ from mqlake.grpc.method import Method
 from mqlake.grpc.server_state import ServerState
 from mqlake.grpc.status import GrpcStatus
 from mqlake.remoting.listening import stop_listening
+from mqlake.remoting.proxy_protocol.detection import Network, ProxyDetection
+from mqlake.remoting.tls.detection import TlsDetection
+from mqlake.remoting.tls.options import ServerTls, TlsMode
+from mqlake.remoting.tls.server import ServerContexts
 
+_PROTOCOLS: Final = ("h2",)
+"""What clients ask for above TLS."""
 _BACKLOG: Final = 1024
 _LOOK: Final = 1.0
 """Seconds between checks of deadlines."""
@@ -39,6 +47,9 @@ class GrpcServer:
     Args:
         methods: what it serves.
         limits: the limits of its connections.
+        tls: whether connections may, or must, use TLS; None if they must not.
+        proxies: whose connections may begin with a header of the PROXY protocol, which names the
+            client; others that do are closed.
         on_finished: called with each call that has ended, to count and to measure.
     """
 
@@ -47,11 +58,15 @@ class GrpcServer:
         methods: Iterable[Method],
         limits: GrpcLimits | None = None,
         *,
+        tls: ServerTls | None = None,
+        proxies: Sequence[Network] = (),
         on_finished: Callable[[FinishedCall], object] | None = None,
     ) -> None:
         self._methods = {method.path: method for method in methods}
         self._limits = limits or GrpcLimits()
-        self._on_finished = on_finished
+        self._on_finished, self._proxies = on_finished, proxies
+        options = structs.replace(tls or ServerTls(), protocols=_PROTOCOLS)
+        self._tls = ServerContexts(options)
         self._servers: list[asyncio.Server] = []
         self._state: ServerState[GrpcConnection] | None = None
         self._timer: asyncio.TimerHandle | None = None
@@ -66,9 +81,10 @@ class GrpcServer:
         """Listen on a port, 0 for any free one; return it. May be called for several ports.
 
         Raises:
-            MqlakeError: the server cannot listen on the address.
+            MqlakeError: the server cannot listen on the address, or a file for TLS cannot be used.
         """
         loop = asyncio.get_running_loop()
+        await self._tls.start()
         if self._state is None:
             limits = self._limits
             limits = limits._replace(connections=min(limits.connections, _connections()))
@@ -94,6 +110,7 @@ class GrpcServer:
         if self._timer is not None:
             self._timer.cancel()
         await stop_listening(self._servers)
+        await self._tls.stop()
         if self._state is not None:
             self._state.is_closed = True
             await self._end_calls(self._state, grace)
@@ -113,9 +130,14 @@ class GrpcServer:
             connection.end_calls()
             connection.close()
 
-    def _accept(self) -> GrpcConnection:
-        assert self._state is not None
-        return GrpcConnection(self._state)
+    def _accept(self) -> ProxyDetection[GrpcConnection]:
+        state = self._state
+        assert state is not None
+        connection = GrpcConnection(state)
+        following: GrpcConnection | TlsDetection[GrpcConnection] = connection
+        if self._tls.mode is not TlsMode.DISABLED:
+            following = TlsDetection(connection, state, self._tls)
+        return ProxyDetection(connection, following, state, self._proxies)
 
     def _look_later(self) -> None:
         assert self._state is not None

@@ -30,6 +30,8 @@ def server_context(options: ServerTls) -> ssl.SSLContext:
     context = _new(ssl.PROTOCOL_TLS_SERVER)
     # Connections last for hours: resuming a session would save nothing.
     context.num_tickets = 0
+    if options.protocols:
+        context.set_alpn_protocols(list(options.protocols))
     if options.cert or options.key:
         _load_own(context, options)
     else:

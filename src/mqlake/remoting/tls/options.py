@@ -81,10 +81,12 @@ class ServerTls(_Files, frozen=True, kw_only=True):
     Attributes:
         mode: which connections are accepted.
         client_auth: whether clients are asked for a certificate.
+        protocols: what is spoken above TLS, for clients that ask for it (ALPN).
     """
 
     mode: TlsMode = TlsMode.DISABLED
     client_auth: ClientAuth = ClientAuth.NONE
+    protocols: tuple[str, ...] = ()
 
 
 class ClientTls(_Files, frozen=True, kw_only=True):
