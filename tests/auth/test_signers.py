@@ -41,3 +41,18 @@ def test_connections_of_one_address_do_not_lose_each_others_users() -> None:
     other.close()
     assert signers.of(place) is None
     assert signers.of(alone.address) == "carl"
+
+
+def test_a_request_without_a_signature_counts_to_nobody() -> None:
+    signers, place = Signers(), "10.0.0.1:5"
+    one, other = Connection(place), Connection(place)
+
+    def note(peer: Any, name: str | None) -> str | None:
+        signers.note(peer, name)
+        return signers.of(place)
+
+    notes = [note(other, None), note(one, "anna"), note(other, None), note(one, "anna")]
+    assert notes == [None, "anna", None, "anna"]
+    one.close()
+    assert signers.of(place) is None
+    assert note(other, "bob") == "bob"

@@ -257,6 +257,24 @@ def test_a_name_that_nobody_has_proved_counts_to_nobody(tmp_path: Path) -> None:
     asyncio.run(run())
 
 
+def test_a_request_that_nobody_signed_counts_to_no_user(tmp_path: Path) -> None:
+    async def run() -> None:
+        settings: dict[str, object] = {"maxTopicsPerUser": 1, "maxConnectionsPerUser": 1}
+        settings["authenticationWhitelist"] = str(int(RequestCode.SEND_MESSAGE_V2))
+        async with two(tmp_path, "User", **settings) as (broker, greedy, other, again):
+            assert (await greedy.send("Greedy")).code == ResponseCode.SUCCESS
+            nobody = Client(greedy.at, None)
+            assert (await nobody.send("Nobody")).code == ResponseCode.SUCCESS
+            # The connection over which a signed request came last counts, and only that one.
+            assert (await (await again()).send("Greedy")).code == ResponseCode.SUCCESS
+            answer = await greedy.send("Greedy")
+            assert is_refused(broker, answer, "maxConnectionsPerUser", "CONNECTION_QUOTA")
+            assert (await nobody.send("Nobody")).code == ResponseCode.SUCCESS
+            await works(other)
+
+    asyncio.run(run())
+
+
 def test_limits_of_users_have_no_effect_without_users(tmp_path: Path) -> None:
     async def run() -> None:
         async with running(tmp_path, maxRequestRatePerUser=1, maxTopicsPerUser=1) as broker:

@@ -109,8 +109,7 @@ class Access:
         fields.pop(SECURITY_TOKEN, None)
         if name is None:
             fields.pop(ACCESS_KEY, None)
-        else:
-            self.signers.note(peer, name)
+        self.signers.note(peer, name)
 
 
 def open_accounts(settings: AuthSettings, directory: OwnedDirectory) -> Accounts:

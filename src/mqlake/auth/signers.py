@@ -13,19 +13,24 @@ class Signers:
     """
 
     def __init__(self) -> None:
-        self._of: dict[str, dict[Peer, str]] = {}
+        self._of: dict[str, dict[Peer, str | None]] = {}
 
     def of(self, client: str) -> str | None:
-        """Return the user of a connection; None if nobody has signed a request."""
+        """Return the user of a connection; None if nobody has signed the request."""
         signed = self._of.get(client)
         return None if signed is None else signed[next(reversed(signed))]
 
-    def note(self, peer: Peer, name: str) -> None:
-        """Note who has signed a request."""
-        if peer.is_closed:
+    def note(self, peer: Peer, name: str | None) -> None:
+        """Note who has signed a request, None if nobody has.
+
+        What nobody has signed must not count to a user of another connection with this address.
+        """
+        if peer.is_closed or (name is None and peer.address not in self._of):
             return
         signed = self._of.setdefault(peer.address, {})
-        if signed.pop(peer, None) is None:
+        if peer in signed:
+            del signed[peer]
+        else:
             peer.on_close(self._forget)
         signed[peer] = name
 

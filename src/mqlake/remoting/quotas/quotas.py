@@ -94,10 +94,11 @@ class Quotas:
         quota = self._users.quota
         if not quota.is_on:
             return
-        name = request.fields.get(ACCESS_KEY)
+        name, usage = request.fields.get(ACCESS_KEY), self._of_user.get(peer)
         if not name:
+            if usage is not None:
+                self._stay_out(peer, usage)
             return
-        usage = self._of_user.get(peer)
         if usage is None or usage.owner != name:
             usage = self._move(peer, usage, name)
         if (found := usage.too_many_connections(quota)) is not None:
