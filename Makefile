@@ -43,7 +43,7 @@ all-tests: $(STAMP) peers
 	@$(BIN)/python -m mqlake.spark.cds
 	$(BIN)/pytest -n 4 --dist loadfile --no-loadscope-reorder
 
-peers:  ## install Java, Maven, Go, Node.js and Prometheus for the tests against the real systems
+peers:  ## install Java, Maven, Go, Node.js, Prometheus and HAProxy for the tests against the real systems
 	@scripts/install-peers
 
 lint: style types layers  ## check style, types and layers
