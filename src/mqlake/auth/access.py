@@ -18,7 +18,7 @@ from mqlake.auth.users import User, UserType
 from mqlake.errors import StoreError
 from mqlake.protocol.command import Command
 from mqlake.protocol.errors import RemotingError
-from mqlake.protocol.signature import ACCESS_KEY, SECURITY_TOKEN, SIGNATURE
+from mqlake.protocol.signature import ACCESS_KEY, SECURITY_TOKEN, SIGNATURE, Credentials
 from mqlake.remoting.connection import Peer
 from mqlake.remoting.route import Check, Route
 from mqlake.storage.protocol import OwnedDirectory
@@ -87,6 +87,30 @@ class Access:
         if self.accounts is None:
             return None
         return self.accounts.user(request.fields.get(ACCESS_KEY, ""))
+
+    def credentials(self, name: str) -> Credentials | None:
+        """Return what requests of a user are signed with; None if there is no such user."""
+        if self.plain is not None:
+            account = self.plain.account(name)
+            return None if account is None else Credentials(name, account.secret_key)
+        user = None if self.accounts is None else self.accounts.user(name)
+        return Credentials(name, user.password) if user is not None and user.is_enabled else None
+
+    def check(self, request: Command, address: str) -> None:
+        """Refuse what the user who has signed a request may not do; the request is not served.
+
+        Args:
+            address: "ip:port" of who sends it.
+
+        Raises:
+            RemotingError: NO_PERMISSION.
+        """
+        if self.plain is not None:
+            self.plain.check(request, address)
+        elif self.accounts is not None:
+            user = self._authentication.user(request, address)
+            if self._authorization is not None:
+                self._authorization.check(user, request, address)
 
     def _check(self, peer: Peer, request: Command, _route: Route) -> None:
         user = self._authentication.user(request, peer.address)

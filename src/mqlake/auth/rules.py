@@ -125,6 +125,7 @@ BROKER: Final[dict[int, Rule]] = {
         InBody("group, if given: Sub; topic, if given: Sub", body_needs.of_check_client),
     ),
     # Topics
+    Code.GET_ROUTEINFO_BY_TOPIC: (OnTopic(PUB | SUB | GET),),
     Code.UPDATE_AND_CREATE_TOPIC: (OnTopic(CREATE),),
     Code.UPDATE_AND_CREATE_TOPIC_LIST: (InBody("each topic: Create", body_needs.of_topic_list),),
     Code.UPDATE_AND_CREATE_STATIC_TOPIC: _WRITE,

@@ -41,6 +41,7 @@ from mqlake.broker.state.broker_state import BrokerState
 from mqlake.broker.state.restored_topics import restore_topics
 from mqlake.broker.static_topics.clean_up import StaticTopicCleaning
 from mqlake.broker.static_topics.requests import StaticTopicAdmin
+from mqlake.broker.topic_routes import TopicRoutes
 from mqlake.broker.transactions.end import EndTransactions
 from mqlake.broker.transactions.resume import ResumeChecks
 from mqlake.errors import StoreError
@@ -90,6 +91,7 @@ FAMILIES: tuple[type[Family], ...] = (
     Replies,
     PopConsumption,
     LiteTopics,
+    TopicRoutes,
     StaticTopicAdmin,
     StaticTopicCleaning,
     SlaveTables,

@@ -152,6 +152,20 @@ class RemotingServer:
         self._servers.append(server)
         return int(server.sockets[0].getsockname()[1])
 
+    def connect(self, transport: asyncio.Transport) -> Peer:
+        """Serve a client that is in this process, as if it had connected to a port.
+
+        To be called once the server has started. The client passes its frames to `Peer.receive`,
+        and `Peer.connection_lost` ends the connection.
+
+        Args:
+            transport: receives the frames for the client. Its "peername" is the client's address.
+        """
+        assert self._shared is not None
+        peer = Peer(self._dispatcher, self._shared)
+        peer.connection_made(transport)
+        return peer
+
     async def stop(self, grace: float = 1.0) -> None:
         """Accept no more connections, let running handlers end, and close all connections."""
         if self._sweeper is not None:
@@ -216,6 +230,10 @@ class RemotingService:
     def peers(self) -> frozenset[Peer]:
         """The open connections."""
         return self._server.peers
+
+    def connect(self, transport: asyncio.Transport) -> Peer:
+        """Serve a client that is in this process (`RemotingServer.connect`)."""
+        return self._server.connect(transport)
 
     @property
     def served(self) -> Mapping[int, int]:

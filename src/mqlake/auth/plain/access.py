@@ -60,6 +60,10 @@ class PlainAccess:
             AUDIT.info("[ACL] request %d from %s is refused: %s", request.code, peer, error.remark)
             raise
 
+    def account(self, name: str) -> Account | None:
+        """Return the account with an access key; None if there is none."""
+        return self._rules.accounts.get(name)
+
     def look(self) -> None:
         """Look for changes of the files in a thread; what they say takes effect after that."""
         if self._looking is None or self._looking.done():

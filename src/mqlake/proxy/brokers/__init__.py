@@ -1,0 +1,1 @@
+"""How the service asks brokers: in its own process, or over connections."""

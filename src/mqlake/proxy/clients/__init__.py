@@ -1,0 +1,1 @@
+"""The clients of the service: their settings, their Telemetry streams, their end."""

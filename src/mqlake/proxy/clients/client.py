@@ -1,0 +1,91 @@
+"""One client of the service."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from typing import Protocol
+
+from mqlake.grpc.messages import ClientType, Settings, TelemetryCommand
+from mqlake.protocol.bodies.heartbeat import Heartbeat
+from mqlake.proxy.brokers.port import Caller
+
+CONSUMERS = frozenset(
+    {
+        ClientType.PUSH_CONSUMER,
+        ClientType.SIMPLE_CONSUMER,
+        ClientType.PULL_CONSUMER,
+        ClientType.LITE_PUSH_CONSUMER,
+        ClientType.LITE_SIMPLE_CONSUMER,
+    }
+)
+"""Types of clients that are members of a consumer group."""
+
+
+class Stream(Protocol):
+    """The Telemetry stream of a client."""
+
+    def send(self, command: TelemetryCommand) -> None:
+        """Send a command to the client."""
+        ...
+
+    def ask(self, command: TelemetryCommand, nonce: str) -> Awaitable[TelemetryCommand]:
+        """Send a command, and return what the client answers to its nonce."""
+        ...
+
+
+class Client:
+    """A client that has sent its settings.
+
+    Attributes:
+        settings: those that it was answered: its own, completed by the service.
+        caller: as whom it registers with brokers: as the last one who sent settings.
+        heartbeat: its groups and subscriptions, as brokers know them.
+        owner: to whose share of the table it counts.
+        seen: when it was last heard of, milliseconds.
+        stream: its Telemetry stream; None while it has none.
+    """
+
+    def __init__(
+        self, settings: Settings, caller: Caller, heartbeat: Heartbeat, owner: str, seen: int
+    ) -> None:
+        self.settings, self.caller, self.heartbeat = settings, caller, heartbeat
+        self.owner, self.seen = owner, seen
+        self.stream: Stream | None = None
+
+    def update(self, settings: Settings, caller: Caller, heartbeat: Heartbeat, seen: int) -> None:
+        """Note newer settings."""
+        self.settings, self.caller, self.heartbeat = settings, caller, heartbeat
+        self.seen = seen
+
+    def use(self, stream: Stream | None) -> None:
+        """Note over which stream the client can be reached; None for no more."""
+        self.stream = stream
+
+    def note_alive(self, seen: int) -> None:
+        """Note that the client was heard of."""
+        self.seen = seen
+
+    @property
+    def client_id(self) -> str:
+        """The id of the client."""
+        return self.caller.client_id
+
+    @property
+    def type(self) -> int:
+        """The type of the client, of `ClientType`."""
+        return self.settings.client_type
+
+    @property
+    def is_consumer(self) -> bool:
+        """Whether it is a member of a consumer group."""
+        return self.type in CONSUMERS
+
+    @property
+    def group(self) -> str:
+        """The consumer group of the client; "" for a producer."""
+        return self.settings.subscription.group.name if self.is_consumer else ""
+
+    @property
+    def max_attempts(self) -> int:
+        """How often a message is delivered to the client's group before it is a dead letter."""
+        return self.settings.backoff_policy.max_attempts

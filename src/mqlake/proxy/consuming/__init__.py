@@ -1,0 +1,1 @@
+"""Receiving messages, and settling them."""

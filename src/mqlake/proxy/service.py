@@ -1,0 +1,70 @@
+"""The service: the methods of `apache.rocketmq.v2.MessagingService`, and who serves each."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Protocol
+
+from mqlake.grpc.method import Method
+from mqlake.proxy.brokers.port import Brokers
+from mqlake.proxy.clients.clients import LOOK, GrpcClients
+from mqlake.proxy.counts import CallCounts
+from mqlake.proxy.gate import Gate
+from mqlake.proxy.served import Served, Serving
+from mqlake.proxy.settings import ProxySettings
+from mqlake.proxy.state import ProxyState
+from mqlake.proxy.topic_queues import QueryRoutes
+from mqlake.storage.clock import Clock
+
+
+class CallFamily(Protocol):
+    """The handlers of one family of methods; it is created with what all share."""
+
+    def __init__(self, state: ProxyState, /) -> None: ...
+
+    def calls(self) -> Sequence[Served]:
+        """Return the handler of each method."""
+        ...
+
+
+FAMILIES: tuple[type[CallFamily], ...] = (QueryRoutes,)
+"""The families of the service, in the order in which they are created."""
+
+
+class GrpcService:
+    """The service on some brokers.
+
+    Args:
+        slow: milliseconds from which a call is logged; 0 for never.
+
+    Attributes:
+        state: what its methods share.
+        methods: its methods.
+        counts: its calls.
+    """
+
+    def __init__(
+        self, brokers: Brokers, settings: ProxySettings, clock: Clock, slow: float = 0
+    ) -> None:
+        clients = GrpcClients(settings, clock.milliseconds)
+        clients.on_end(lambda client: brokers.unregister(client.caller, client.heartbeat))
+        self.state = state = ProxyState(settings, brokers, clients, clock)
+        self.counts = CallCounts(slow)
+        serving = Serving(Gate(brokers), self.counts)
+        self._families = [family(state) for family in FAMILIES]
+        self.methods: Sequence[Method] = [
+            serving.method(served) for family in self._families for served in family.calls()
+        ]
+        self._loop = asyncio.get_running_loop()
+        self._timer = self._loop.call_later(LOOK, self._look)
+
+    def _look(self) -> None:
+        self._timer = self._loop.call_later(LOOK, self._look)
+        self.state.clients.expire()
+
+    async def stop(self) -> None:
+        """End all clients."""
+        self._timer.cancel()
+        for client in self.state.clients:
+            self.state.clients.end(client.client_id)

@@ -1,0 +1,31 @@
+"""What the methods of the service share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mqlake.proxy.brokers.port import Brokers
+from mqlake.proxy.clients.clients import GrpcClients
+from mqlake.proxy.settings import ProxySettings
+from mqlake.storage.clock import Clock
+
+
+@dataclass(frozen=True, slots=True)
+class ProxyState:
+    """What the methods of the service share.
+
+    Attributes:
+        settings: limits and defaults.
+        brokers: those that are asked.
+        clients: the clients that have sent their settings.
+        clock: tells the time, which may be simulated.
+    """
+
+    settings: ProxySettings
+    brokers: Brokers
+    clients: GrpcClients
+    clock: Clock
+
+    def now(self) -> int:
+        """Return milliseconds since 1970."""
+        return self.clock.milliseconds()

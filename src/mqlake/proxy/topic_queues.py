@@ -1,0 +1,114 @@
+"""QueryRoute: the queues of a topic (upstream: `RouteActivity`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import count
+from typing import Final
+
+from mqlake.formats.config.topics import PERM_READ, PERM_WRITE
+from mqlake.grpc.call import Call
+from mqlake.grpc.messages import (
+    Address,
+    AddressScheme,
+    Broker,
+    Endpoints,
+    MessageQueue,
+    MessageType,
+    Permission,
+    QueryRouteRequest,
+    QueryRouteResponse,
+)
+from mqlake.protocol.bodies.route import QueueData
+from mqlake.proxy.brokers.port import Caller
+from mqlake.proxy.errors import OK
+from mqlake.proxy.names import topic_of
+from mqlake.proxy.served import Served
+from mqlake.proxy.state import ProxyState
+
+_MIXED: Final = (
+    MessageType.NORMAL,
+    MessageType.FIFO,
+    MessageType.DELAY,
+    MessageType.TRANSACTION,
+)
+_UNSPECIFIED: Final = "UNSPECIFIED"
+MIXED: Final = "MIXED"
+"""The value of `message.type` of a topic for messages of several types."""
+
+
+class QueryRoutes:
+    """Answers where the queues of topics are: always where the client is connected to."""
+
+    def __init__(self, state: ProxyState) -> None:
+        self._brokers = state.brokers
+
+    def calls(self) -> Sequence[Served]:
+        """Return the handler of each method."""
+        return (Served("QueryRoute", self._route),)
+
+    async def _route(
+        self, call: Call, caller: Caller, request: QueryRouteRequest
+    ) -> QueryRouteResponse:
+        name = topic_of(request.topic)
+        route = await self._brokers.route(name, caller)
+        types = accepted_types(await self._brokers.message_type(name))
+        endpoints = _endpoints(request.endpoints, call)
+        ids = {data.broker_name: sorted(data.broker_addrs) for data in route.broker_datas}
+        found = QueryRouteResponse(status=OK.status)
+        for data in route.queue_datas:
+            for broker_id in ids.get(data.broker_name, ()):
+                broker = Broker(name=data.broker_name, id=broker_id, endpoints=endpoints)
+                for number, permission in queues_of(data):
+                    queue = MessageQueue(
+                        topic=request.topic,
+                        id=number,
+                        permission=permission,
+                        broker=broker,
+                        accept_message_types=types,
+                    )
+                    found.message_queues.append(queue)
+        return found
+
+
+def accepted_types(attribute: str) -> Sequence[MessageType]:
+    """Return the types of messages that a topic accepts, by its attribute `message.type`."""
+    if attribute == MIXED:
+        return _MIXED
+    if attribute == _UNSPECIFIED:
+        return (MessageType.MESSAGE_TYPE_UNSPECIFIED,)
+    known = MessageType.__members__.get(attribute)
+    return (MessageType.NORMAL if known is None else known,)
+
+
+def queues_of(data: QueueData) -> Iterator[tuple[int, Permission]]:
+    """Yield the ids of a topic's queues on one broker name, with their permissions.
+
+    Those that can only be read come first, then those that can only be written.
+    """
+    read = data.read_queue_nums if data.perm & PERM_READ else 0
+    write = data.write_queue_nums if data.perm & PERM_WRITE else 0
+    both, ids = min(read, write), count()
+    if not read and not write:
+        for _ in range(max(1, data.read_queue_nums, data.write_queue_nums)):
+            yield next(ids), Permission.NONE
+    for _ in range(read - both):
+        yield next(ids), Permission.READ
+    for _ in range(write - both):
+        yield next(ids), Permission.WRITE
+    for _ in range(both):
+        yield next(ids), Permission.READ_WRITE
+
+
+def _endpoints(asked: Endpoints, call: Call) -> Endpoints:
+    """Return where a client finds all queues: where it has found this service."""
+    if asked.addresses:
+        return asked
+    host, _, port = (call.authority or call.local).rpartition(":")
+    is_v6 = host.startswith("[")
+    is_v4 = host.replace(".", "").isdigit()
+    scheme = AddressScheme.DOMAIN_NAME
+    if is_v6 or is_v4:
+        scheme = AddressScheme.IPv6 if is_v6 else AddressScheme.IPv4
+    address = Address(host=host.strip("[]"), port=int(port) if port.isdigit() else 0)
+    return Endpoints(scheme=scheme, addresses=[address])

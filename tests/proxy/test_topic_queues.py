@@ -1,0 +1,94 @@
+"""QueryRoute answers where the queues of a topic are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from mqlake.grpc.messages import (
+    Address,
+    AddressScheme,
+    Code,
+    Endpoints,
+    MessageType,
+    Permission,
+    QueryRouteRequest,
+)
+from mqlake.protocol.bodies.route import QueueData
+from mqlake.proxy.topic_queues import queues_of
+from tests import simulated
+from tests.proxy.serving import named, serving
+
+USED = Endpoints(
+    scheme=AddressScheme.DOMAIN_NAME, addresses=[Address(host="mq.example.com", port=18081)]
+)
+
+
+def test_lists_the_queues_at_the_endpoints_that_the_client_used(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with serving(tmp_path) as calls:
+            calls.topic("T", "FIFO", queues=2)
+            request = QueryRouteRequest(topic=named("T"), endpoints=USED)
+            found = await calls.ask("QueryRoute", request)
+            assert found.status.code == Code.OK
+            assert [queue.id for queue in found.message_queues] == [0, 1]
+            for queue in found.message_queues:
+                assert queue.topic.name == "T"
+                assert queue.permission == Permission.READ_WRITE
+                assert queue.broker.name == "broker-a"
+                assert queue.broker.endpoints == USED
+                assert list(queue.accept_message_types) == [MessageType.FIFO]
+
+    simulated.run(run())
+
+
+def test_a_topic_without_a_type_accepts_normal_messages_and_a_mixed_one_four_types(
+    tmp_path: Path,
+) -> None:
+    async def run() -> None:
+        async with serving(tmp_path) as calls:
+            calls.topic("plain")
+            calls.topic("mixed", "MIXED")
+            found = await calls.ask("QueryRoute", QueryRouteRequest(topic=named("plain")))
+            assert list(found.message_queues[0].accept_message_types) == [MessageType.NORMAL]
+            assert found.message_queues[0].broker.endpoints.addresses[0].port == 8081
+            found = await calls.ask("QueryRoute", QueryRouteRequest(topic=named("mixed")))
+            assert list(found.message_queues[0].accept_message_types) == [1, 2, 3, 4]
+
+    simulated.run(run())
+
+
+def test_refuses_topics_that_do_not_exist_and_names_that_are_none(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with serving(tmp_path) as calls:
+            for name, code in (
+                ("missing", Code.TOPIC_NOT_FOUND),
+                ("", Code.ILLEGAL_TOPIC),
+                ("a b", Code.ILLEGAL_TOPIC),
+                ("SCHEDULE_TOPIC_XXXX", Code.ILLEGAL_TOPIC),
+            ):
+                found = await calls.ask("QueryRoute", QueryRouteRequest(topic=named(name)))
+                assert found.status.code == code, name
+
+    simulated.run(run())
+
+
+def test_a_call_without_a_client_id_is_refused(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with serving(tmp_path) as calls:
+            found = await calls.ask("QueryRoute", QueryRouteRequest(topic=named("T")), "")
+            assert found.status.code == Code.CLIENT_ID_REQUIRED
+
+    simulated.run(run())
+
+
+def test_queues_to_read_only_come_first() -> None:
+    data = QueueData("a", read_queue_nums=3, write_queue_nums=2, perm=6)
+    assert list(queues_of(data)) == [
+        (0, Permission.READ),
+        (1, Permission.READ_WRITE),
+        (2, Permission.READ_WRITE),
+    ]
+    data = QueueData("a", read_queue_nums=1, write_queue_nums=2, perm=2)
+    assert list(queues_of(data)) == [(0, Permission.WRITE), (1, Permission.WRITE)]
+    data = QueueData("a", read_queue_nums=2, write_queue_nums=2, perm=0)
+    assert list(queues_of(data)) == [(0, Permission.NONE), (1, Permission.NONE)]
