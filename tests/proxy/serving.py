@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,7 @@ class Calls:
 
     def __init__(self, broker: Running, service: GrpcService) -> None:
         self.broker, self.service = broker, service
+        self.on_end: list[Callable[[], Awaitable[object]]] = []
         self._methods: dict[str, Method] = {method.name: method for method in service.methods}
 
     @property
@@ -66,9 +67,12 @@ async def serving(
     async with running(path, clock=clock, **settings) as broker:
         brokers = LocalBrokers(broker.broker)
         service = GrpcService(brokers, proxy_settings or ProxySettings(), broker.state.store.clock)
+        calls = Calls(broker, service)
         try:
-            yield Calls(broker, service)
+            yield calls
         finally:
+            for function in calls.on_end:
+                await function()
             await service.stop()
             brokers.stop()
 

@@ -9,6 +9,8 @@ from typing import Protocol
 from mqlake.grpc.method import Method
 from mqlake.proxy.brokers.port import Brokers
 from mqlake.proxy.clients.clients import LOOK, GrpcClients
+from mqlake.proxy.clients.registration import Registration
+from mqlake.proxy.clients.telemetry import Telemetry
 from mqlake.proxy.counts import CallCounts
 from mqlake.proxy.gate import Gate
 from mqlake.proxy.served import Served, Serving
@@ -29,7 +31,7 @@ class CallFamily(Protocol):
 
 
 FAMILIES: tuple[type[CallFamily], ...] = (QueryRoutes,)
-"""The families of the service, in the order in which they are created."""
+"""The families of the service that need nothing but the state, in the order of their creation."""
 
 
 class GrpcService:
@@ -51,11 +53,13 @@ class GrpcService:
         clients.on_end(lambda client: brokers.unregister(client.caller, client.heartbeat))
         self.state = state = ProxyState(settings, brokers, clients, clock)
         self.counts = CallCounts(slow)
-        serving = Serving(Gate(brokers), self.counts)
-        self._families = [family(state) for family in FAMILIES]
-        self.methods: Sequence[Method] = [
-            serving.method(served) for family in self._families for served in family.calls()
-        ]
+        gate, registration = Gate(brokers), Registration(state)
+        serving = Serving(gate, self.counts)
+        families = [registration, *(family(state) for family in FAMILIES)]
+        self.methods: Sequence[Method] = (
+            Telemetry(gate, self.counts, clients, registration.register).method(),
+            *(serving.method(served) for family in families for served in family.calls()),
+        )
         self._loop = asyncio.get_running_loop()
         self._timer = self._loop.call_later(LOOK, self._look)
 

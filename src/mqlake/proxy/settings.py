@@ -11,8 +11,6 @@ class ProxySettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     Times are in milliseconds unless the name says otherwise, sizes in bytes.
 
     Attributes:
-        grpc_server_port: the port that answers to QueryRoute name.
-        use_endpoint_port_from_request: name the port that the client used instead.
         max_message_size: of the body of a message.
         max_user_property_size: of all user properties of a message, with its tag and keys.
         user_property_max_num: how many of them a message may have.
@@ -24,6 +22,7 @@ class ProxySettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
             ended by its id.
         channel_expired_timeout: how long a client is known without a heartbeat.
         max_client_nums: how many clients are known.
+        max_client_settings_size: how many bytes the settings of all of them may have.
         max_address_share: percent of a table that one address may fill while more than half of the
             table is in use.
         max_topics_per_client: how many topics one client may publish or subscribe to.
@@ -31,8 +30,6 @@ class ProxySettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
             of received messages.
     """
 
-    grpc_server_port: int = 8081
-    use_endpoint_port_from_request: bool = False
     max_message_size: int = 4 << 20
     enable_message_body_empty_check: bool = True
     max_user_property_size: int = 16 << 10
@@ -45,6 +42,7 @@ class ProxySettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     transaction_data_max_num: int = 100_000
     channel_expired_timeout: int = 120_000
     max_client_nums: int = 100_000
+    max_client_settings_size: int = 128 << 20
     max_address_share: int = 50
     max_topics_per_client: int = 1000
     default_invisible_time_mills: int = 60_000

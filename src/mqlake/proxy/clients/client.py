@@ -40,6 +40,7 @@ class Client:
         settings: those that it was answered: its own, completed by the service.
         caller: as whom it registers with brokers: as the last one who sent settings.
         heartbeat: its groups and subscriptions, as brokers know them.
+        size: of the settings, in bytes.
         owner: to whose share of the table it counts.
         seen: when it was last heard of, milliseconds.
         stream: its Telemetry stream; None while it has none.
@@ -50,12 +51,8 @@ class Client:
     ) -> None:
         self.settings, self.caller, self.heartbeat = settings, caller, heartbeat
         self.owner, self.seen = owner, seen
+        self.size = settings.ByteSize()
         self.stream: Stream | None = None
-
-    def update(self, settings: Settings, caller: Caller, heartbeat: Heartbeat, seen: int) -> None:
-        """Note newer settings."""
-        self.settings, self.caller, self.heartbeat = settings, caller, heartbeat
-        self.seen = seen
 
     def use(self, stream: Stream | None) -> None:
         """Note over which stream the client can be reached; None for no more."""

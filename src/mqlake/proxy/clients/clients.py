@@ -33,6 +33,10 @@ class GrpcClients:
         self._settings, self._now = settings, now
         self._clients: dict[str, Client] = {}
         self._shares = Shares(lambda: settings.max_address_share)
+        self._sizes = Shares(lambda: settings.max_address_share)
+        self._size = 0
+        # The client that has sent its settings over a stream.
+        self._streams: dict[Stream, str] = {}
         self._on_end: list[Callable[[Client], object]] = []
 
     def __len__(self) -> int:
@@ -61,34 +65,50 @@ class GrpcClients:
         """Call a function with each client that ends, after it was removed."""
         self._on_end.append(callback)
 
-    def put(self, caller: Caller, settings: Settings, heartbeat: Heartbeat) -> Client:
-        """Note the settings of a client.
+    def check_room(self, caller: Caller, size: int) -> None:
+        """Refuse a client that would exceed a limit.
+
+        Args:
+            size: of its settings, in bytes.
 
         Raises:
-            StatusError: there are too many clients.
+            StatusError: there are too many clients, or their settings are too large together.
         """
-        old = self._clients.get(caller.client_id)
-        if old is not None:
-            old.update(settings, caller, heartbeat, self._now())
-            return old
-        owner = owner_of(caller.address)
-        refusal = self._shares.refusal(
-            owner, len(self._clients), self._settings.max_client_nums, "maxClientNums"
-        )
+        owner, most = owner_of(caller.address), self._settings.max_client_nums
+        old, count = self._clients.get(caller.client_id), len(self._clients)
+        refusal = None if old else self._shares.refusal(owner, count, most, "maxClientNums")
+        most, more = self._settings.max_client_settings_size, size - (old.size if old else 0)
+        if refusal is None and more > 0:
+            name = "maxClientSettingsSize"
+            refusal = self._sizes.refusal(owner, self._size, most, name, more)
         if refusal is not None:
             raise StatusError(Code.TOO_MANY_REQUESTS, f"the client is refused: {refusal}")
-        client = Client(settings, caller, heartbeat, owner, self._now())
-        self._clients[caller.client_id] = client
-        self._shares.add(owner)
-        return client
+
+    def put(self, caller: Caller, settings: Settings, heartbeat: Heartbeat) -> Client:
+        """Note the settings of a client for which there is room."""
+        new = Client(settings, caller, heartbeat, owner_of(caller.address), self._now())
+        old = self._clients.get(caller.client_id)
+        if old is not None:
+            self._count(old, -1)
+            new.use(old.stream)
+        self._clients[caller.client_id] = new
+        self._count(new, 1)
+        return new
+
+    def _count(self, client: Client, sign: int) -> None:
+        self._shares.add(client.owner, sign)
+        self._sizes.add(client.owner, sign * client.size)
+        self._size += sign * client.size
 
     def attach(self, client: Client, stream: Stream) -> None:
         """Let commands for a client be sent over a stream, instead of an earlier one."""
+        self._streams[stream] = client.client_id
         client.use(stream)
 
-    def detach(self, stream: Stream, client_id: str) -> None:
+    def detach(self, stream: Stream) -> None:
         """Note that a stream has ended."""
-        client = self._clients.get(client_id)
+        client_id = self._streams.pop(stream, None)
+        client = self._clients.get(client_id) if client_id is not None else None
         if client is not None and client.stream is stream:
             client.use(None)
 
@@ -97,7 +117,7 @@ class GrpcClients:
         client = self._clients.pop(client_id, None)
         if client is None:
             return
-        self._shares.add(client.owner, -1)
+        self._count(client, -1)
         client.use(None)
         for callback in self._on_end:
             try:

@@ -1,0 +1,155 @@
+"""Telemetry: the stream over which a client sends its settings, and receives commands.
+
+Upstream: `ClientActivity`, `GrpcClientChannel`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Final, TypeAlias
+
+from mqlake.grpc.call import Call
+from mqlake.grpc.messages import Code, Settings, TelemetryCommand
+from mqlake.grpc.method import Method, bidirectional
+from mqlake.grpc.status import GrpcError, GrpcStatus
+from mqlake.proxy.brokers.port import Caller
+from mqlake.proxy.clients.client import Client
+from mqlake.proxy.clients.clients import GrpcClients
+from mqlake.proxy.counts import CallCounts
+from mqlake.proxy.errors import OK, outcome_of_error
+from mqlake.proxy.gate import Gate
+
+NAME: Final = "Telemetry"
+_MOST_WAITING: Final = 256
+"""Commands that wait for a client to read them; further ones are dropped."""
+_MOST_ASKED: Final = 256
+"""Commands whose answers a client owes."""
+_BAD, _BAD_END = 40000, 50000
+"""Codes that are a fault of the client."""
+
+Register: TypeAlias = Callable[[Caller, Settings], Awaitable[Client]]
+
+
+class TelemetryStream:
+    """One open stream."""
+
+    def __init__(self) -> None:
+        self._out: asyncio.Queue[TelemetryCommand | Exception | None] = asyncio.Queue()
+        self._asked: dict[str, asyncio.Future[TelemetryCommand]] = {}
+
+    def send(self, command: TelemetryCommand) -> None:
+        """Send a command, unless the client has not read many of the last ones."""
+        if self._out.qsize() < _MOST_WAITING:
+            self._out.put_nowait(command)
+
+    async def ask(self, command: TelemetryCommand, nonce: str) -> TelemetryCommand:
+        """Send a command, and return the client's answer to its nonce."""
+        if len(self._asked) >= _MOST_ASKED:
+            raise GrpcError(GrpcStatus.RESOURCE_EXHAUSTED, "the client owes too many answers")
+        answer = self._asked[nonce] = asyncio.get_running_loop().create_future()
+        try:
+            self.send(command)
+            return await answer
+        finally:
+            self._asked.pop(nonce, None)
+
+    def resolve(self, nonce: str, answer: TelemetryCommand) -> None:
+        """Pass on an answer; one that nobody waits for is dropped."""
+        found = self._asked.get(nonce)
+        if found is not None and not found.done():
+            found.set_result(answer)
+
+    def end(self, error: Exception | None = None) -> None:
+        """End the stream once everything is sent."""
+        self._out.put_nowait(error)
+
+    async def sent(self) -> AsyncIterator[TelemetryCommand]:
+        """Yield what is sent.
+
+        Raises:
+            Exception: the one with which the stream ends.
+        """
+        while (command := await self._out.get()) is not None:
+            if isinstance(command, Exception):
+                raise command
+            yield command
+
+
+class Telemetry:
+    """Serves the streams.
+
+    Args:
+        register: notes the settings of a client.
+    """
+
+    def __init__(
+        self, gate: Gate, counts: CallCounts, clients: GrpcClients, register: Register
+    ) -> None:
+        self._gate, self._counts, self._clients = gate, counts, clients
+        self._register = register
+
+    def method(self) -> Method:
+        """Return the method of the service."""
+        return bidirectional(NAME, TelemetryCommand, TelemetryCommand, self._serve)
+
+    async def _serve(
+        self, call: Call, requests: AsyncIterator[TelemetryCommand]
+    ) -> AsyncIterator[TelemetryCommand]:
+        stream = TelemetryStream()
+        reading = asyncio.create_task(self._read(call, requests, stream))
+        try:
+            async for command in stream.sent():
+                yield command
+        finally:
+            self._clients.detach(stream)
+            reading.cancel()
+            await asyncio.wait([reading])
+
+    async def _read(
+        self, call: Call, requests: AsyncIterator[TelemetryCommand], stream: TelemetryStream
+    ) -> None:
+        """Process what the client sends; end the stream when the client does, or is at fault."""
+        try:
+            async for command in requests:
+                await self._process(call, command, stream)
+        except Exception as error:  # noqa: BLE001 (whatever it is, the client is told)
+            stream.end(self._fault(call, error))
+        else:
+            stream.end()
+
+    async def _process(
+        self, call: Call, command: TelemetryCommand, stream: TelemetryStream
+    ) -> None:
+        kind = command.WhichOneof("command")
+        if kind == "settings":
+            await self._settings(call, command.settings, stream)
+        elif kind == "thread_stack_trace":
+            stream.resolve(command.thread_stack_trace.nonce, command)
+        elif kind == "verify_message_result":
+            stream.resolve(command.verify_message_result.nonce, command)
+
+    async def _settings(self, call: Call, settings: Settings, stream: TelemetryStream) -> None:
+        if settings.WhichOneof("pub_sub") is None:
+            reason = "the settings have neither publishing nor subscription"
+            raise GrpcError(GrpcStatus.INVALID_ARGUMENT, reason)
+        try:
+            client = await self._register(self._gate.caller(call), settings)
+        except Exception as error:
+            outcome = outcome_of_error(error, f"{call.peer}: {NAME}")
+            self._counts.add(NAME, outcome.code, None, call.peer)
+            if outcome.code != Code.UNAUTHORIZED:
+                raise
+            stream.send(TelemetryCommand(status=outcome.status))
+            return
+        self._clients.attach(client, stream)
+        self._counts.add(NAME, Code.OK, None, call.peer)
+        stream.send(TelemetryCommand(status=OK.status, settings=client.settings))
+
+    def _fault(self, call: Call, error: Exception) -> Exception:
+        if isinstance(error, GrpcError):
+            return error
+        outcome = outcome_of_error(error, f"{call.peer}: {NAME}")
+        is_bad = _BAD <= outcome.code < _BAD_END
+        reason = f"process client telemetryCommand failed. {outcome.message}"
+        return GrpcError(GrpcStatus.INVALID_ARGUMENT if is_bad else GrpcStatus.INTERNAL, reason)
