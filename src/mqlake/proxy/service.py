@@ -13,6 +13,9 @@ from mqlake.proxy.clients.registration import Registration
 from mqlake.proxy.clients.telemetry import Telemetry
 from mqlake.proxy.counts import CallCounts
 from mqlake.proxy.gate import Gate
+from mqlake.proxy.sending.recalls import RecallCalls
+from mqlake.proxy.sending.send import Sending
+from mqlake.proxy.sending.transactions import EndTransactionCalls, Transactions
 from mqlake.proxy.served import Served, Serving
 from mqlake.proxy.settings import ProxySettings
 from mqlake.proxy.state import ProxyState
@@ -30,7 +33,7 @@ class CallFamily(Protocol):
         ...
 
 
-FAMILIES: tuple[type[CallFamily], ...] = (QueryRoutes,)
+FAMILIES: tuple[type[CallFamily], ...] = (QueryRoutes, RecallCalls)
 """The families of the service that need nothing but the state, in the order of their creation."""
 
 
@@ -55,7 +58,9 @@ class GrpcService:
         self.counts = CallCounts(slow)
         gate, registration = Gate(brokers), Registration(state)
         serving = Serving(gate, self.counts)
-        families = [registration, *(family(state) for family in FAMILIES)]
+        transactions = Transactions(settings)
+        sending = Sending(state, transactions), EndTransactionCalls(state, transactions)
+        families = [registration, *sending, *(family(state) for family in FAMILIES)]
         self.methods: Sequence[Method] = (
             Telemetry(gate, self.counts, clients, registration.register).method(),
             *(serving.method(served) for family in families for served in family.calls()),

@@ -45,6 +45,8 @@ class ProxySettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     max_client_settings_size: int = 128 << 20
     max_address_share: int = 50
     max_topics_per_client: int = 1000
+    lite_subscription_quota: int = 2000
+    max_lite_topic_size: int = 64
     default_invisible_time_mills: int = 60_000
     min_invisible_time_millis_for_recv: int = 10_000
     max_invisible_time_mills: int = 43_200_000

@@ -20,7 +20,7 @@ from mqlake.grpc.messages import (
     QueryRouteResponse,
 )
 from mqlake.protocol.bodies.route import QueueData
-from mqlake.proxy.brokers.port import Caller
+from mqlake.proxy.brokers.port import UNSPECIFIED, Caller
 from mqlake.proxy.errors import OK
 from mqlake.proxy.names import topic_of
 from mqlake.proxy.served import Served
@@ -32,7 +32,6 @@ _MIXED: Final = (
     MessageType.DELAY,
     MessageType.TRANSACTION,
 )
-_UNSPECIFIED: Final = "UNSPECIFIED"
 MIXED: Final = "MIXED"
 """The value of `message.type` of a topic for messages of several types."""
 
@@ -75,7 +74,7 @@ def accepted_types(attribute: str) -> Sequence[MessageType]:
     """Return the types of messages that a topic accepts, by its attribute `message.type`."""
     if attribute == MIXED:
         return _MIXED
-    if attribute == _UNSPECIFIED:
+    if attribute == UNSPECIFIED:
         return (MessageType.MESSAGE_TYPE_UNSPECIFIED,)
     known = MessageType.__members__.get(attribute)
     return (MessageType.NORMAL if known is None else known,)

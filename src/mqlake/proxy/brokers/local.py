@@ -17,7 +17,7 @@ from mqlake.protocol.errors import RemotingError
 from mqlake.protocol.headers.namesrv import GetRouteInfoHeader
 from mqlake.protocol.signature import Credentials, signed
 from mqlake.proxy.brokers.link import Link
-from mqlake.proxy.brokers.port import Caller, Destination, Pushed
+from mqlake.proxy.brokers.port import UNSPECIFIED, Caller, Destination, Pushed
 from mqlake.proxy.errors import StatusError
 
 _SPARE: Final = 8
@@ -68,16 +68,10 @@ class LocalBrokers:
         return decode_body(TopicRouteData, _checked(answer).body)
 
     async def destination(self, topic: str) -> Destination:
-        """Return where messages of a topic can be sent.
-
-        Raises:
-            RemotingError: TOPIC_NOT_EXIST.
-        """
+        """Return where messages of a topic can be sent."""
         found, settings = self._broker.state.topics.get(topic), self._broker.settings
         if found is None:
-            raise RemotingError(
-                ResponseCode.TOPIC_NOT_EXIST, f"No topic route info for the topic: {topic}"
-            )
+            return Destination(UNSPECIFIED, ())
         perm = found.perm & settings.broker_permission
         count = found.write_queue_nums if perm & PERM_WRITE else 0
         message_type = found.attributes.get(MESSAGE_TYPE, "")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from mqlake.formats.config.subscription_group import SubscriptionGroup
 from mqlake.protocol.bodies.heartbeat import Heartbeat
@@ -29,11 +29,16 @@ class Caller(NamedTuple):
     version: int = VERSION
 
 
+UNSPECIFIED: Final = "UNSPECIFIED"
+"""The type of messages of which there are none: a topic for them accepts no message."""
+
+
 class Destination(NamedTuple):
     """Where messages of a topic can be sent.
 
     Attributes:
-        message_type: the attribute `message.type` of the topic; "" if it has none.
+        message_type: the attribute `message.type` of the topic; "" if it has none, UNSPECIFIED if
+            the topic does not exist.
         queues: how many queues of each broker can be written, in the order of the brokers.
     """
 
@@ -83,11 +88,7 @@ class Brokers(Protocol):
         ...
 
     async def destination(self, topic: str) -> Destination:
-        """Return where messages of a topic can be sent.
-
-        Raises:
-            RemotingError: TOPIC_NOT_EXIST: nowhere.
-        """
+        """Return where messages of a topic can be sent."""
         ...
 
     async def message_type(self, topic: str) -> str:

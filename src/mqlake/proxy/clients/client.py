@@ -5,20 +5,9 @@ from __future__ import annotations
 from collections.abc import Awaitable
 from typing import Protocol
 
-from mqlake.grpc.messages import ClientType, Settings, TelemetryCommand
+from mqlake.grpc.messages import Settings, TelemetryCommand
 from mqlake.protocol.bodies.heartbeat import Heartbeat
 from mqlake.proxy.brokers.port import Caller
-
-CONSUMERS = frozenset(
-    {
-        ClientType.PUSH_CONSUMER,
-        ClientType.SIMPLE_CONSUMER,
-        ClientType.PULL_CONSUMER,
-        ClientType.LITE_PUSH_CONSUMER,
-        ClientType.LITE_SIMPLE_CONSUMER,
-    }
-)
-"""Types of clients that are members of a consumer group."""
 
 
 class Stream(Protocol):
@@ -75,12 +64,13 @@ class Client:
     @property
     def is_consumer(self) -> bool:
         """Whether it is a member of a consumer group."""
-        return self.type in CONSUMERS
+        return bool(self.heartbeat.consumer_data_set)
 
     @property
     def group(self) -> str:
-        """The consumer group of the client; "" for a producer."""
-        return self.settings.subscription.group.name if self.is_consumer else ""
+        """The consumer group of the client on the cluster; "" for a producer."""
+        consumers = self.heartbeat.consumer_data_set
+        return consumers[0].group_name if consumers else ""
 
     @property
     def max_attempts(self) -> int:

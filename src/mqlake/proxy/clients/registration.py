@@ -18,7 +18,7 @@ from mqlake.protocol.bodies.heartbeat import Heartbeat
 from mqlake.protocol.codes import RequestCode
 from mqlake.protocol.command import request as command
 from mqlake.proxy.brokers.port import Caller
-from mqlake.proxy.clients.client import CONSUMERS, Client
+from mqlake.proxy.clients.client import Client
 from mqlake.proxy.clients.settings_merge import (
     LARGEST,
     consumer_heartbeat,
@@ -27,6 +27,7 @@ from mqlake.proxy.clients.settings_merge import (
     producer_heartbeat,
 )
 from mqlake.proxy.errors import OK, StatusError
+from mqlake.proxy.names import group_of
 from mqlake.proxy.served import Served
 from mqlake.proxy.state import ProxyState
 
@@ -86,9 +87,9 @@ class Registration:
         self, _call: Call, caller: Caller, request: HeartbeatRequest
     ) -> HeartbeatResponse:
         client = self._clients.known(caller.client_id)
-        if request.client_type in CONSUMERS and not client.is_consumer:
-            reason = f"the client has settings of a client of type {client.type}"
-            raise StatusError(Code.UNRECOGNIZED_CLIENT_TYPE, reason)
+        if client.is_consumer and group_of(request.group) != client.group:
+            reason = f"the client is a member of the group {client.group}"
+            raise StatusError(Code.ILLEGAL_CONSUMER_GROUP, reason)
         await self._brokers.register(caller, client.heartbeat)
         client.note_alive(self._state.now())
         return HeartbeatResponse(status=OK.status)

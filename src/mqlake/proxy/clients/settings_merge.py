@@ -138,6 +138,8 @@ def for_consumer(
     subscription.fifo = group.consume_message_orderly
     subscription.receive_batch_size = own.grpc_client_consumer_long_polling_batch_size
     longest = own.grpc_client_consumer_max_long_polling_timeout_millis
+    subscription.lite_subscription_quota = own.lite_subscription_quota
+    subscription.max_lite_topic_size = own.max_lite_topic_size
     subscription.long_polling_timeout.CopyFrom(duration(longest))
     return found
 

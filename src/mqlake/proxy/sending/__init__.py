@@ -1,0 +1,1 @@
+"""Sending messages: checks, properties, the choice of a queue; transactions; recalls."""

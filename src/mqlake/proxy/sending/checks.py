@@ -1,0 +1,134 @@
+"""What a message must be to be sent (upstream: `SendMessageActivity`, `GrpcValidator`)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from mqlake.grpc.messages import Code, Message, SystemProperties
+from mqlake.protocol.reserved_properties import RESERVED
+from mqlake.proxy.errors import StatusError
+from mqlake.proxy.settings import ProxySettings
+
+_CONTROL: Final = re.compile("[\x00-\x1f\x7f-\x9f]")
+_INT64: Final = 1 << 63
+
+
+class MessageChecks:
+    """Checks messages.
+
+    Args:
+        settings: the limits.
+    """
+
+    def __init__(self, settings: ProxySettings) -> None:
+        self._settings = settings
+        self._is_empty_refused = settings.enable_message_body_empty_check
+
+    def check(self, message: Message) -> None:
+        """Refuse a message that cannot be sent.
+
+        Raises:
+            StatusError: the reason.
+        """
+        system = message.system_properties
+        if not system.message_id.strip():
+            raise StatusError(Code.ILLEGAL_MESSAGE_ID, "message id cannot be null")
+        if _CONTROL.search(system.message_id):
+            raise StatusError(Code.ILLEGAL_MESSAGE_ID, "message id has control characters")
+        self._check_body(len(message.body))
+        size = self._user_properties(message.user_properties)
+        size += _tag(system) + _keys(system.keys)
+        most = self._settings.max_user_property_size
+        if size > most:
+            reason = f"the properties have {size} bytes; the maximum is {most}"
+            raise StatusError(Code.MESSAGE_PROPERTIES_TOO_LARGE, reason)
+        if system.HasField("message_group"):
+            self._check_group(system.message_group)
+        for name in ("trace_context", "born_host", "lite_topic"):
+            if _CONTROL.search(getattr(system, name)):
+                raise StatusError(Code.BAD_REQUEST, f"{name} has control characters")
+        self._check_recovery(system)
+
+    def _check_body(self, size: int) -> None:
+        if not size and self._is_empty_refused:
+            raise StatusError(Code.MESSAGE_BODY_EMPTY, "message body cannot be empty")
+        most = self._settings.max_message_size
+        if size > most:
+            reason = f"message body cannot exceed the max {most}"
+            raise StatusError(Code.MESSAGE_BODY_TOO_LARGE, reason)
+
+    def _user_properties(self, properties: Mapping[str, str]) -> int:
+        """Check the properties of the user; return their size."""
+        most, size = self._settings.user_property_max_num, 0
+        if len(properties) > most:
+            reason = f"there are {len(properties)} user properties; the maximum is {most}"
+            raise StatusError(Code.MESSAGE_PROPERTIES_TOO_LARGE, reason)
+        for name, value in properties.items():
+            if name in RESERVED:
+                reason = f"property is used by system: {name}"
+                raise StatusError(Code.ILLEGAL_MESSAGE_PROPERTY_KEY, reason)
+            if _CONTROL.search(name) or _CONTROL.search(value):
+                reason = f"a property has control characters: {name[:255]!r}"
+                raise StatusError(Code.ILLEGAL_MESSAGE_PROPERTY_KEY, reason)
+            size += _size(name) + _size(value)
+        return size
+
+    def _check_group(self, group: str) -> None:
+        most = self._settings.max_message_group_size
+        if not group.strip() or _CONTROL.search(group):
+            reason = "message group cannot be blank, or have control characters"
+            raise StatusError(Code.ILLEGAL_MESSAGE_GROUP, reason)
+        if _size(group) >= most:
+            reason = f"message group must have fewer than {most} bytes"
+            raise StatusError(Code.ILLEGAL_MESSAGE_GROUP, reason)
+
+    def _check_recovery(self, system: SystemProperties) -> None:
+        most = self._settings.max_transaction_recovery_second
+        seconds = system.orphaned_transaction_recovery_duration.seconds
+        if not 0 <= seconds <= most:
+            reason = f"the recovery duration of {seconds} s is not between 0 and {most} s"
+            raise StatusError(Code.BAD_REQUEST, reason)
+
+    def delivery_time(self, system: SystemProperties, now: int) -> int:
+        """Return when a message is to be delivered, milliseconds since 1970.
+
+        Raises:
+            StatusError: ILLEGAL_DELIVERY_TIME: it is too far ahead.
+        """
+        at = system.delivery_timestamp
+        found = at.seconds * 1000 + at.nanos // 1_000_000
+        most = self._settings.max_delay_time_mills
+        if found - now > most:
+            reason = f"the max delay time of message is too large, max is {most} ms"
+            raise StatusError(Code.ILLEGAL_DELIVERY_TIME, reason)
+        if not 0 <= found < _INT64:
+            raise StatusError(Code.ILLEGAL_DELIVERY_TIME, "the delivery time is before 1970")
+        return found
+
+
+def _tag(system: SystemProperties) -> int:
+    """Check the tag; return its size."""
+    if not system.HasField("tag"):
+        return 0
+    tag = system.tag
+    if not tag.strip() or "|" in tag or _CONTROL.search(tag):
+        reason = f"tag cannot be blank, or contain | or control characters: {tag[:255]!r}"
+        raise StatusError(Code.ILLEGAL_MESSAGE_TAG, reason)
+    return _size(tag)
+
+
+def _keys(keys: Iterable[str]) -> int:
+    """Check the keys; return their size."""
+    size = 0
+    for key in keys:
+        if not key.strip() or _CONTROL.search(key):
+            reason = f"key cannot be blank, or have control characters: {key[:255]!r}"
+            raise StatusError(Code.ILLEGAL_MESSAGE_KEY, reason)
+        size += _size(key)
+    return size
+
+
+def _size(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode())

@@ -1,0 +1,110 @@
+"""The properties that a client's message is stored with (upstream: `SendMessageActivity`)."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from mqlake.formats.properties import (
+    DELIVER_MS,
+    KEY_SEPARATOR,
+    KEYS,
+    NAME_VALUE_SEPARATOR,
+    PGROUP,
+    PRIORITY,
+    PROPERTY_SEPARATOR,
+    SHARDING_KEY,
+    TAGS,
+    TRAN_MSG,
+    UNIQ_KEY,
+)
+from mqlake.formats.sys_flag import COMPRESSED, TRANSACTION_PREPARED
+from mqlake.grpc.messages import Code, Encoding, Message, MessageType, SystemProperties
+from mqlake.proxy.errors import StatusError
+from mqlake.proxy.sending.checks import MessageChecks
+
+_IMMUNITY: Final = "CHECK_IMMUNITY_TIME_IN_SECONDS"
+_TRACE_CONTEXT: Final = "TRACE_CONTEXT"
+_BORN_HOST: Final = "__BORNHOST"
+_BORN_TIME: Final = "BORN_TIMESTAMP"
+
+
+class Prepared(NamedTuple):
+    """A message as a broker gets it.
+
+    Attributes:
+        type: what its properties make it.
+        properties: as a record holds them.
+        group: its message group; "" if it has none.
+        born: when the client made it, milliseconds since 1970.
+    """
+
+    message_id: str
+    type: MessageType
+    body: bytes
+    properties: str
+    sys_flag: int
+    group: str
+    born: int
+
+
+def prepared(message: Message, topic: str, host: str, checks: MessageChecks, now: int) -> Prepared:
+    """Check a message, and return it as a broker gets it.
+
+    Args:
+        topic: its topic on the cluster.
+        host: the address of the client.
+        now: milliseconds since 1970.
+
+    Raises:
+        StatusError: it cannot be sent.
+    """
+    checks.check(message)
+    system = message.system_properties
+    pairs = dict(message.user_properties)
+    if system.tag:
+        pairs[TAGS] = system.tag
+    if system.keys:
+        pairs[KEYS] = KEY_SEPARATOR.join(system.keys)
+    pairs[UNIQ_KEY] = message_id = system.message_id
+    kind, group = _kind(system, pairs, checks, now), system.message_group
+    if group:
+        pairs[SHARDING_KEY] = group
+    pairs[PGROUP] = topic
+    if system.trace_context:
+        pairs[_TRACE_CONTEXT] = system.trace_context
+    pairs[_BORN_HOST] = system.born_host or host
+    at = system.born_timestamp
+    born = at.seconds * 1000 + at.nanos // 1_000_000 if at.seconds > 0 else now
+    pairs[_BORN_TIME] = str(born)
+    flag = COMPRESSED if system.body_encoding == Encoding.GZIP else 0
+    if kind is MessageType.TRANSACTION:
+        flag |= TRANSACTION_PREPARED
+    text = PROPERTY_SEPARATOR.join(
+        [f"{name}{NAME_VALUE_SEPARATOR}{value}" for name, value in pairs.items() if name and value]
+    )
+    return Prepared(message_id, kind, message.body, text + PROPERTY_SEPARATOR, flag, group, born)
+
+
+def _kind(
+    system: SystemProperties, pairs: dict[str, str], checks: MessageChecks, now: int
+) -> MessageType:
+    """Return the type of a message, and add the properties that make it this type."""
+    found = MessageType.LITE if system.lite_topic else MessageType.NORMAL
+    if system.HasField("priority"):
+        if system.priority < 0:
+            # The code is upstream's.
+            reason = f"priority {system.priority} is negative"
+            raise StatusError(Code.INTERNAL_SERVER_ERROR, reason)
+        pairs[PRIORITY] = str(system.priority)
+        found = MessageType.PRIORITY
+    if system.HasField("message_group") or SHARDING_KEY in pairs:
+        found = MessageType.FIFO
+    if system.HasField("delivery_timestamp"):
+        pairs[DELIVER_MS] = str(checks.delivery_time(system, now))
+        found = MessageType.DELAY
+    if system.message_type == MessageType.TRANSACTION:
+        pairs[TRAN_MSG] = "true"
+        if system.HasField("orphaned_transaction_recovery_duration"):
+            pairs[_IMMUNITY] = str(system.orphaned_transaction_recovery_duration.seconds)
+        found = MessageType.TRANSACTION
+    return found

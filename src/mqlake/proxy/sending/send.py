@@ -1,0 +1,159 @@
+"""SendMessage (upstream: `SendMessageActivity`, `ProducerProcessor`)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from mqlake.formats.message_batch import encode_batch
+from mqlake.formats.message_id import decode_message_id
+from mqlake.formats.topic_names import OF_GROUPS
+from mqlake.grpc.call import Call
+from mqlake.grpc.messages import (
+    Code,
+    MessageType,
+    SendMessageRequest,
+    SendMessageResponse,
+    SendResultEntry,
+)
+from mqlake.protocol.codes import RequestCode, ResponseCode
+from mqlake.protocol.command import VERSION, Command
+from mqlake.protocol.headers.send import SendMessageResponseHeader
+from mqlake.protocol.naming import AUTO_CREATE_TOPIC
+from mqlake.proxy.brokers.port import Caller
+from mqlake.proxy.errors import OK, Outcome, StatusError, check
+from mqlake.proxy.names import topic_of
+from mqlake.proxy.sending.checks import MessageChecks
+from mqlake.proxy.sending.outgoing_properties import Prepared, prepared
+from mqlake.proxy.sending.queue_choice import ChosenQueue, QueueChoice
+from mqlake.proxy.sending.transactions import Transactions
+from mqlake.proxy.served import Served
+from mqlake.proxy.state import ProxyState
+from mqlake.proxy.topic_queues import MIXED
+from mqlake.remoting.shares import owner_of
+
+_STORED: Final = {
+    int(ResponseCode.SUCCESS): OK,
+    int(ResponseCode.FLUSH_DISK_TIMEOUT): Outcome(
+        Code.MASTER_PERSISTENCE_TIMEOUT, "the message is stored, but not yet on the disk"
+    ),
+    int(ResponseCode.FLUSH_SLAVE_TIMEOUT): Outcome(
+        Code.SLAVE_PERSISTENCE_TIMEOUT, "the message is stored, but not yet by a slave"
+    ),
+    int(ResponseCode.SLAVE_NOT_AVAILABLE): Outcome(
+        Code.HA_NOT_AVAILABLE, "the message is stored, but slaves are missing"
+    ),
+}
+"""What the answers mean with which a broker has stored a message."""
+
+
+class Sending:
+    """Sends messages.
+
+    Args:
+        transactions: notes the half messages that are sent.
+    """
+
+    def __init__(self, state: ProxyState, transactions: Transactions) -> None:
+        self._state, self._brokers, self._transactions = state, state.brokers, transactions
+        self._checks, self._choice = MessageChecks(state.settings), QueueChoice()
+        self._seconds = state.settings.request_timeout_millis / 1000
+
+    def calls(self) -> Sequence[Served]:
+        """Return the handler of each method."""
+        return (Served("SendMessage", self._send),)
+
+    async def _send(
+        self, call: Call, caller: Caller, request: SendMessageRequest
+    ) -> SendMessageResponse:
+        messages = request.messages
+        if not messages:
+            raise StatusError(Code.MESSAGE_CORRUPTED, "no message to send")
+        name = messages[0].topic
+        if any(each.topic != name for each in messages):
+            raise StatusError(Code.MESSAGE_CORRUPTED, "the messages are of different topics")
+        topic, now = topic_of(name), self._state.now()
+        host = caller.address.rpartition(":")[0].strip("[]")
+        sent = [prepared(each, topic, host, self._checks, now) for each in messages]
+        first = sent[0]
+        target = await self._brokers.destination(topic)
+        if self._state.settings.enable_topic_message_type_check:
+            _check_type(first.type, target.message_type, topic)
+        if first.type is MessageType.LITE:
+            raise StatusError(Code.NOT_IMPLEMENTED, "lite topics are not served")
+        queue = self._choice.choose(target, first.group if len(sent) == 1 else "")
+        command = _command(topic, queue.queue_id, sent)
+        remaining = call.remaining()
+        seconds = self._seconds if remaining is None else min(self._seconds, remaining)
+        answer = await self._brokers.request(queue.broker, command, caller, seconds)
+        return self._response(answer, topic, queue, sent, caller)
+
+    def _response(
+        self,
+        answer: Command,
+        topic: str,
+        queue: ChosenQueue,
+        sent: Sequence[Prepared],
+        caller: Caller,
+    ) -> SendMessageResponse:
+        outcome = _STORED.get(answer.code)
+        if outcome is None:
+            check(answer)
+            raise AssertionError
+        header, status = answer.header(SendMessageResponseHeader), outcome.status
+        if sent[0].type is MessageType.TRANSACTION:
+            self._note_half(topic, queue.broker, header, caller)
+        found = SendMessageResponse(status=status)
+        for number, each in enumerate(sent):
+            entry = SendResultEntry(
+                status=status,
+                message_id=each.message_id,
+                transaction_id=header.transaction_id,
+                offset=header.queue_offset + number,
+                recall_handle=header.recall_handle,
+            )
+            found.entries.append(entry)
+        return found
+
+    def _note_half(
+        self, topic: str, broker: str, header: SendMessageResponseHeader, caller: Caller
+    ) -> None:
+        """Note where a half message is, so that its transaction can be ended."""
+        _, physical_offset = decode_message_id(header.msg_id)
+        positions = broker, header.queue_offset, physical_offset
+        owner, now = owner_of(caller.address), self._state.now()
+        self._transactions.put(topic, header.transaction_id or "", positions, owner, now)
+
+
+def _check_type(found: MessageType, expected: str, topic: str) -> None:
+    """Refuse a message that its topic is not for."""
+    if topic.startswith(OF_GROUPS) or expected == MIXED or found.name == (expected or "NORMAL"):
+        return
+    reason = (
+        f"TopicMessageType validate failed, the expected type is {expected or 'NORMAL'}, "
+        f"but actual type is {found.name}"  # UNSPECIFIED: the topic does not exist.
+    )
+    raise StatusError(Code.MESSAGE_PROPERTY_CONFLICT_WITH_TYPE, reason)
+
+
+def _command(topic: str, queue_id: int, sent: Sequence[Prepared]) -> Command:
+    first = sent[0]
+    fields = {
+        "a": topic,
+        "b": topic,
+        "c": AUTO_CREATE_TOPIC,
+        "d": "4",
+        "e": str(queue_id),
+        "f": str(first.sys_flag),
+        "g": str(first.born),
+        "h": "0",
+        "i": first.properties,
+        "j": "0",
+        "k": "false",
+    }
+    if len(sent) == 1:
+        code, body = RequestCode.SEND_MESSAGE_V2, first.body
+    else:
+        code, fields["m"] = RequestCode.SEND_BATCH_MESSAGE, "true"
+        body = encode_batch((0, each.body, each.properties.encode()) for each in sent)
+    return Command(int(code), version=VERSION, known_fields=fields, body=body)
