@@ -437,6 +437,11 @@ class BrokerSettings(ReplicationSettings, frozen=True, rename="camel", kw_only=T
     """Requests that take at least this long are logged as slow, with the client, the request and
     its answer. 0: none. Requests that wait for messages are never slow."""
 
+    # gRPC
+    grpc_server_port: Restart[Annotated[int, Within(0, LAST_PORT)]] = 0
+    """The port for RocketMQ 5's own clients, which speak gRPC ([grpc.md](grpc.md)); usually 8081.
+    0: none."""
+
     # Name servers
     register_name_server_period: Now[Count] = 30_000
     """The interval of registrations. Values below 10 seconds count as 10 seconds, values above 60

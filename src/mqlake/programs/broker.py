@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import msgspec
 
@@ -16,6 +16,7 @@ from mqlake.broker.broker import Broker
 from mqlake.broker.metrics.observed_broker import ObservedBroker
 from mqlake.broker.settings import BrokerSettings, make_broker_settings
 from mqlake.errors import MqlakeError, StoreError
+from mqlake.metrics.metric import Sample
 from mqlake.metrics.publishing import NOWHERE, publish_as_set
 from mqlake.namesrv.name_server import NameServer
 from mqlake.namesrv.settings import NamesrvSettings
@@ -24,6 +25,9 @@ from mqlake.storage.clock import Clock
 from mqlake.storage.local import LocalDirectory
 from mqlake.store.config.properties_file import PATH, read_changed
 from mqlake.tls.settings import tls_fields
+
+if TYPE_CHECKING:
+    from mqlake.proxy.local import LocalService
 
 NAMESRV_PORT = 9876
 
@@ -60,6 +64,19 @@ def starting_settings(given: Mapping[str, object]) -> BrokerSettings:
         raise StoreError(f"{where}: {error}") from None
 
 
+def _check_grpc() -> None:
+    """Check, before the store is opened, that gRPC can be served."""
+    from mqlake.proxy.local import check_installed
+
+    check_installed()
+
+
+def _grpc_service(broker: Broker) -> LocalService:
+    from mqlake.proxy.local import LocalService
+
+    return LocalService(broker)
+
+
 class BrokerProgram:
     """A broker and, if its settings name no name server, a name server in the same event loop.
 
@@ -88,17 +105,20 @@ class BrokerProgram:
         self._config, self._clock, self._client_time = config, clock, client_time
         self._serving: Broker | None = None
         self._published = NOWHERE
+        self._grpc: LocalService | None = None
 
     async def __aenter__(self) -> Self:
         begin = time.perf_counter()
         settings = self._settings
+        if settings.grpc_server_port:
+            _check_grpc()
         await asyncio.get_running_loop().run_in_executor(None, load_kernels)
         async with AsyncExitStack() as undo:
             if not settings.name_servers:
                 address = await self._start_name_server(undo)
                 settings = msgspec.structs.replace(settings, namesrv_addr=address)
             # Published also while the broker recovers its store.
-            observed = ObservedBroker(settings, lambda: self._serving)
+            observed = ObservedBroker(settings, lambda: self._serving, self._grpc_samples)
             self._published = await publish_as_set(
                 settings, settings.listen_address, observed, undo
             )
@@ -111,6 +131,8 @@ class BrokerProgram:
                     progress=observed.recovering,
                 )
             )
+            if settings.grpc_server_port:
+                self._grpc = await undo.enter_async_context(_grpc_service(self.broker))
             self._serving = self.broker
             undo.push_async_callback(self._stop_publishing)
             self.name_servers = settings.namesrv_addr
@@ -134,6 +156,9 @@ class BrokerProgram:
     def failed(self) -> asyncio.Future[StoreError]:
         """A future that is done once the broker has failed; set while the program runs."""
         return self.broker.failed
+
+    def _grpc_samples(self) -> Iterable[Sample]:
+        return () if self._grpc is None else self._grpc.samples()
 
     async def _stop_publishing(self) -> None:
         await self._published.finish()

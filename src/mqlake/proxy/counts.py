@@ -9,7 +9,9 @@ from time import perf_counter
 from typing import Final
 
 from mqlake.metrics.histogram import Histogram
+from mqlake.metrics.metric import Sample
 from mqlake.remoting.latencies import BOUNDS
+from mqlake.remoting.metrics import calls
 
 _WINDOW: Final = 10.0
 """Seconds."""
@@ -32,7 +34,7 @@ class CallCounts:
     def __init__(self, slow: float = 0) -> None:
         self._slow = slow / 1000 or float("inf")
         self._calls: Counter[tuple[str, int]] = Counter()
-        self._times: dict[str, Histogram] = {}
+        self._times: dict[tuple[str, int], Histogram] = {}
         self._window, self._lines = 0.0, 0
         self.slow_calls = 0
 
@@ -41,10 +43,10 @@ class CallCounts:
         """The number of answered calls by method and code."""
         return self._calls
 
-    @property
-    def times(self) -> Mapping[str, Histogram]:
-        """The durations of calls with one response, in milliseconds, by method."""
-        return {name: found.copy() for name, found in self._times.items()}
+    def samples(self) -> list[Sample]:
+        """Return what was counted, as metrics."""
+        times = {kind: found.copy() for kind, found in self._times.items()}
+        return calls.samples(self._calls, times, self.slow_calls)
 
     def add(self, method: str, code: int, seconds: float | None, address: str) -> None:
         """Count a call that is answered.
@@ -57,9 +59,9 @@ class CallCounts:
         self._calls[method, code] += 1
         if seconds is None:
             return
-        found = self._times.get(method)
+        found = self._times.get((method, code))
         if found is None:
-            found = self._times[method] = Histogram(BOUNDS)
+            found = self._times[method, code] = Histogram(BOUNDS)
         found.add(seconds * 1000)
         if seconds >= self._slow:
             self._tell(method, code, seconds, address)

@@ -37,6 +37,7 @@ class RunningBroker:
     Attributes:
         address: the address of the broker, "ip:port".
         name_server: the address of its name server, "ip:port".
+        grpc: the address for gRPC clients, "ip:port"; None if they are not served.
         store: the directory of its store.
     """
 
@@ -44,6 +45,8 @@ class RunningBroker:
         self._clock = clock
         settings = program.broker.settings
         self.address, self.name_server = settings.broker_address, program.name_servers
+        port = settings.grpc_server_port
+        self.grpc = f"{settings.broker_address.rpartition(':')[0]}:{port}" if port else None
         self.store = settings.store_path
         self._broker = program.broker
         self._loop = asyncio.get_running_loop()
@@ -95,11 +98,15 @@ class RunningBroker:
 
 
 @contextmanager
-def broker(store: Path | str | None = None, **settings: object) -> Generator[RunningBroker]:
+def broker(
+    store: Path | str | None = None, *, grpc: bool = False, **settings: object
+) -> Generator[RunningBroker]:
     """Run a broker and a name server until the block ends.
 
     Args:
         store: directory of the store; if None, a new one that is removed at the end.
+        grpc: whether gRPC clients are served, too, on a free port (`RunningBroker.grpc`); this
+            needs `pip install 'mqlake[store,grpc]'`.
         settings: by their names in `broker.conf`; without `listenPort`, a free port is chosen.
 
     Raises:
@@ -108,13 +115,14 @@ def broker(store: Path | str | None = None, **settings: object) -> Generator[Run
     if store is None:
         with (
             tempfile.TemporaryDirectory(prefix="mqlake-") as directory,
-            broker(directory, **settings) as running,
+            broker(directory, grpc=grpc, **settings) as running,
         ):
             yield running
         return
     chosen: dict[str, object] = {
         **_SMALL,
         "listenPort": free_port(-FAST_PORT_DISTANCE, 1),
+        "grpcServerPort": free_port() if grpc else 0,
         "storePathRootDir": str(store),
         **settings,
     }

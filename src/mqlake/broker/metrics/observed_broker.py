@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from mqlake.broker.broker import Broker
 from mqlake.broker.metrics import connections, delivery, lag, pops, replication, storage, traffic
@@ -24,10 +24,16 @@ class ObservedBroker:
 
     Args:
         broker: returns the broker; None while it starts, or stops.
+        others: returns samples of what runs beside the broker.
     """
 
-    def __init__(self, settings: BrokerSettings, broker: Callable[[], Broker | None]) -> None:
-        self._settings, self._broker = settings, broker
+    def __init__(
+        self,
+        settings: BrokerSettings,
+        broker: Callable[[], Broker | None],
+        others: Callable[[], Iterable[Sample]] = tuple,
+    ) -> None:
+        self._settings, self._broker, self._others = settings, broker, others
         self._recovery: tuple[int, int] | None = None
 
     def recovering(self, done: int, total: int) -> None:
@@ -64,6 +70,7 @@ class ObservedBroker:
             found += [Sample(RECOVERED, recovery[0]), Sample(TO_RECOVER, recovery[1])]
         if (broker := self._broker()) is not None:
             found += await broker.runtime.slices.finish(_all(broker))
+            found += self._others()
         return found
 
 

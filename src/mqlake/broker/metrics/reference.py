@@ -17,12 +17,12 @@ from mqlake.broker.metrics import (
 )
 from mqlake.metrics import loop_lag
 from mqlake.metrics.metric import Metric
-from mqlake.remoting.metrics import requests
+from mqlake.remoting.metrics import calls, requests
 
 GROUPS: Final[tuple[tuple[str, tuple[ModuleType, ...]], ...]] = (
     ("Messages", (traffic,)),
     ("Consumers", (lag,)),
-    ("Clients and requests", (connections, requests)),
+    ("Clients and requests", (connections, requests, calls)),
     ("Store", (storage,)),
     ("Transactions and delivery times", (delivery,)),
     ("Pops", (pops,)),

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 EXAMPLES = (
     "mqlake broker --store /data/rocketmq/store",
     "mqlake broker -c broker.conf --namesrv 10.0.0.1:9876",
+    "mqlake broker --store ./store --grpc-port 8081",
     "mqlake broker --store ./store --set flushDiskType=SYNC_FLUSH --set brokerName=broker-a",
 )
 
@@ -63,6 +64,16 @@ def broker(
             help="Name servers, separated by ';' (namesrvAddr).",
         ),
     ] = None,
+    grpc_port: Annotated[
+        int | None,
+        typer.Option(
+            "--grpc-port",
+            min=1,
+            max=65535,
+            help="Also listen on this port for RocketMQ 5's own clients, which speak gRPC; usually"
+            " 8081 (grpcServerPort). Needs `pip install 'mqlake[grpc]'`.",
+        ),
+    ] = None,
     namesrv_port: Annotated[
         int,
         typer.Option(
@@ -80,7 +91,12 @@ def broker(
     from mqlake.programs.serve import serve
 
     given = settings_given(override)
-    options = {"storePathRootDir": store, "listenPort": port, "namesrvAddr": namesrv}
+    options = {
+        "storePathRootDir": store,
+        "listenPort": port,
+        "grpcServerPort": grpc_port,
+        "namesrvAddr": namesrv,
+    }
 
     def make() -> BrokerProgram:
         from mqlake.programs.broker import BrokerProgram, starting_settings

@@ -1,0 +1,76 @@
+"""Local mode: the service in the process of one broker."""
+
+from __future__ import annotations
+
+import logging
+from importlib.util import find_spec
+from typing import Final, Self
+
+from mqlake.broker.broker import Broker
+from mqlake.errors import MqlakeError
+from mqlake.metrics.metric import Sample
+
+_GRACE: Final = 3.0
+"""Seconds that running calls have when the service stops."""
+
+_log: Final = logging.getLogger("mqlake.proxy")
+
+
+def check_installed() -> None:
+    """Check that the packages of the extra `grpc` are installed.
+
+    Raises:
+        MqlakeError: they are not.
+    """
+    if find_spec("google") is None or find_spec("google.protobuf") is None:
+        raise MqlakeError(
+            "setting grpcServerPort: the gRPC service needs a package: pip install 'mqlake[grpc]'"
+        )
+
+
+class LocalService:
+    """Serves RocketMQ 5's clients beside a broker. `async with` runs it.
+
+    Args:
+        broker: runs as long as the service.
+    """
+
+    def __init__(self, broker: Broker) -> None:
+        check_installed()
+        from mqlake.grpc.server import GrpcServer
+        from mqlake.proxy.brokers.local import LocalBrokers
+        from mqlake.proxy.service import GrpcService
+        from mqlake.proxy.settings import ProxySettings
+
+        settings = broker.settings
+        own = ProxySettings(
+            channel_expired_timeout=settings.channel_expired_timeout,
+            max_message_size=min(settings.max_message_size, ProxySettings().max_message_size),
+            max_address_share=settings.max_address_share,
+        )
+        self._settings, self._brokers = settings, LocalBrokers(broker)
+        clock, slow = broker.state.store.clock, settings.slow_request_millis
+        self._service = GrpcService(self._brokers, own, clock, slow)
+        self._server = GrpcServer(self._service.methods)
+
+    async def __aenter__(self) -> Self:
+        settings = self._settings
+        try:
+            await self._server.start(settings.listen_address, settings.grpc_server_port)
+        except BaseException:
+            await self._stop()
+            raise
+        _log.info("gRPC clients are served on port %d", settings.grpc_server_port)
+        return self
+
+    async def __aexit__(self, *failure: object) -> None:
+        await self._server.stop(_GRACE)
+        await self._stop()
+
+    async def _stop(self) -> None:
+        await self._service.stop()
+        self._brokers.stop()
+
+    def samples(self) -> list[Sample]:
+        """Return what was counted, as metrics."""
+        return self._service.counts.samples()

@@ -1,0 +1,38 @@
+"""What the gRPC service of a broker or a proxy serves, beside the requests of remoting."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from mqlake.metrics.histogram import Histogram
+from mqlake.metrics.metric import Sample, counter
+from mqlake.remoting.metrics.requests import LATENCY
+
+_GRPC = "grpc"
+
+CALLS = counter(
+    "mqlake_grpc_calls_total",
+    "Answered gRPC calls, by method and by the code of their status.",
+    labels=("method", "code"),
+)
+SLOW_CALLS = counter(
+    "mqlake_grpc_slow_calls_total",
+    "gRPC calls that took at least `slowRequestMillis`.",
+)
+
+
+def samples(
+    calls: Mapping[tuple[str, int], int], times: Mapping[tuple[str, int], Histogram], slow: int
+) -> list[Sample]:
+    """Return what a service counts, since its start.
+
+    Args:
+        calls: how many were answered, by method and code.
+        times: how long those took that never wait for messages, in milliseconds.
+        slow: how many were slow.
+    """
+    found = [Sample(SLOW_CALLS, slow)]
+    found += [Sample(CALLS, count, (name, str(code))) for (name, code), count in calls.items()]
+    for (name, code), histogram in times.items():
+        found.append(Sample(LATENCY, histogram, (_GRPC, name, str(code), "false", "success")))
+    return found
