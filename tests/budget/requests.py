@@ -322,6 +322,7 @@ BROKER: dict[RequestCode, tuple[Ask, ...]] = {
     _C.AUTH_DELETE_ACL: _PLAIN,
     _C.AUTH_GET_ACL: _PLAIN,
     _C.AUTH_LIST_ACL: _PLAIN,
+    _C.GET_ROUTEINFO_BY_TOPIC: (Ask(fields={"topic": BIG}),),
     # From here on, they remove what others list.
     _C.DELETE_SUBSCRIPTIONGROUP: (Ask(fields={"groupName": "g1", "cleanOffset": "true"}),),
     _C.DELETE_SUBSCRIPTION_GROUP_LIST: (
