@@ -50,7 +50,7 @@ class StatusError(MqlakeError):
         self.code, self.message = code, message
 
 
-class Outcome(NamedTuple):
+class CallStatus(NamedTuple):
     """A code and a message: what a `Status` consists of."""
 
     code: Code
@@ -62,13 +62,13 @@ class Outcome(NamedTuple):
         return Status(code=self.code, message=self.message[:_LONGEST])
 
 
-OK: Final = Outcome(Code.OK, Code.OK.name)
+OK: Final = CallStatus(Code.OK, Code.OK.name)
 
 
-def outcome_of(response: Command) -> Outcome:
+def outcome_of(response: Command) -> CallStatus:
     """Return what the response of a broker means."""
     code = CODES.get(response.code, OTHER)
-    return OK if code is Code.OK else Outcome(code, response.remark or code.name)
+    return OK if code is Code.OK else CallStatus(code, response.remark or code.name)
 
 
 def check(response: Command) -> Command:
@@ -82,22 +82,22 @@ def check(response: Command) -> Command:
     return response
 
 
-def outcome_of_error(error: Exception, call: str) -> Outcome:
+def outcome_of_error(error: Exception, call: str) -> CallStatus:
     """Return the answer to a call that failed. Unexpected errors are logged.
 
     Args:
         call: whose call of which method it was, for the log.
     """
     if isinstance(error, StatusError):
-        return Outcome(error.code, error.message)
+        return CallStatus(error.code, error.message)
     if isinstance(error, RemotingError):
-        return Outcome(CODES.get(error.code, OTHER), error.remark)
+        return CallStatus(CODES.get(error.code, OTHER), error.remark)
     if isinstance(error, RequestTimeoutError):
-        return Outcome(Code.PROXY_TIMEOUT, str(error) or "the broker has not answered in time")
+        return CallStatus(Code.PROXY_TIMEOUT, str(error) or "the broker has not answered in time")
     if isinstance(error, (ConnectionFailedError, FormatError)):
-        return Outcome(OTHER, str(error))
+        return CallStatus(OTHER, str(error))
     if isinstance(error, MqlakeError):
         _log.error("%s: %s", call, error)
-        return Outcome(OTHER, str(error))
+        return CallStatus(OTHER, str(error))
     _log.error("%s failed", call, exc_info=error)
-    return Outcome(OTHER, f"{type(error).__name__}: {error}")
+    return CallStatus(OTHER, f"{type(error).__name__}: {error}")

@@ -12,7 +12,7 @@ from typing import Final
 from mqlake.grpc.call import Call
 from mqlake.grpc.messages import Code
 from mqlake.protocol.signature import Credentials
-from mqlake.proxy.brokers.port import Brokers, Caller
+from mqlake.proxy.brokers.port import BrokerPort, Caller
 from mqlake.proxy.errors import StatusError
 
 CLIENT_ID: Final = "x-mq-client-id"
@@ -27,7 +27,7 @@ _LONGEST_LANGUAGE: Final = 16
 class Gate:
     """Finds out who calls."""
 
-    def __init__(self, brokers: Brokers) -> None:
+    def __init__(self, brokers: BrokerPort) -> None:
         self._brokers = brokers
 
     def caller(self, call: Call) -> Caller:

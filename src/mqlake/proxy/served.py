@@ -24,7 +24,7 @@ Handler = Callable[[Call, Caller, Any], Any]
 _log: Final = logging.getLogger("mqlake.proxy")
 
 
-class Served(NamedTuple):
+class ServedMethod(NamedTuple):
     """A method and its handler.
 
     Attributes:
@@ -45,7 +45,7 @@ class Serving:
     def __init__(self, gate: Gate, counts: CallCounts) -> None:
         self._gate, self._counts = gate, counts
 
-    def method(self, served: Served) -> Method:
+    def method(self, served: ServedMethod) -> Method:
         """Return a method of the service."""
         request: Any = getattr(messages, f"{served.name}Request")
         response: Any = getattr(messages, f"{served.name}Response")
@@ -55,7 +55,7 @@ class Serving:
             kind, handler = MethodKind.UNARY, self._unary(served, response)
         return Method(served.name, request, response, kind, handler)
 
-    def _unary(self, served: Served, kind: Any) -> Callable[[Call, Any], Awaitable[Any]]:
+    def _unary(self, served: ServedMethod, kind: Any) -> Callable[[Call, Any], Awaitable[Any]]:
         name, handler, counts, caller_of = (
             served.name,
             served.handler,
@@ -75,7 +75,7 @@ class Serving:
 
         return serve
 
-    def _stream(self, served: Served, kind: Any) -> Callable[[Call, Any], AsyncIterator[Any]]:
+    def _stream(self, served: ServedMethod, kind: Any) -> Callable[[Call, Any], AsyncIterator[Any]]:
         name, handler, counts, caller_of = (
             served.name,
             served.handler,

@@ -7,16 +7,16 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from mqlake.grpc.method import Method
-from mqlake.proxy.brokers.port import Brokers
+from mqlake.proxy.brokers.port import BrokerPort
 from mqlake.proxy.clients.clients import LOOK, GrpcClients
-from mqlake.proxy.clients.registration import Registration
+from mqlake.proxy.clients.registration import ClientRegistration
 from mqlake.proxy.clients.telemetry import Telemetry
 from mqlake.proxy.counts import CallCounts
 from mqlake.proxy.gate import Gate
 from mqlake.proxy.sending.recalls import RecallCalls
-from mqlake.proxy.sending.send import Sending
-from mqlake.proxy.sending.transactions import EndTransactionCalls, Transactions
-from mqlake.proxy.served import Served, Serving
+from mqlake.proxy.sending.send import SendCalls
+from mqlake.proxy.sending.transactions import EndTransactionCalls, OpenTransactions
+from mqlake.proxy.served import ServedMethod, Serving
 from mqlake.proxy.settings import ProxySettings
 from mqlake.proxy.state import ProxyState
 from mqlake.proxy.topic_queues import QueryRoutes
@@ -28,7 +28,7 @@ class CallFamily(Protocol):
 
     def __init__(self, state: ProxyState, /) -> None: ...
 
-    def calls(self) -> Sequence[Served]:
+    def calls(self) -> Sequence[ServedMethod]:
         """Return the handler of each method."""
         ...
 
@@ -50,16 +50,16 @@ class GrpcService:
     """
 
     def __init__(
-        self, brokers: Brokers, settings: ProxySettings, clock: Clock, slow: float = 0
+        self, brokers: BrokerPort, settings: ProxySettings, clock: Clock, slow: float = 0
     ) -> None:
         clients = GrpcClients(settings, clock.milliseconds)
         clients.on_end(lambda client: brokers.unregister(client.caller, client.heartbeat))
         self.state = state = ProxyState(settings, brokers, clients, clock)
         self.counts = CallCounts(slow)
-        gate, registration = Gate(brokers), Registration(state)
+        gate, registration = Gate(brokers), ClientRegistration(state)
         serving = Serving(gate, self.counts)
-        transactions = Transactions(settings)
-        sending = Sending(state, transactions), EndTransactionCalls(state, transactions)
+        transactions = OpenTransactions(settings)
+        sending = SendCalls(state, transactions), EndTransactionCalls(state, transactions)
         families = [registration, *sending, *(family(state) for family in FAMILIES)]
         self.methods: Sequence[Method] = (
             Telemetry(gate, self.counts, clients, registration.register).method(),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mqlake.proxy.brokers.port import Brokers
+from mqlake.proxy.brokers.port import BrokerPort
 from mqlake.proxy.clients.clients import GrpcClients
 from mqlake.proxy.settings import ProxySettings
 from mqlake.storage.clock import Clock
@@ -22,7 +22,7 @@ class ProxyState:
     """
 
     settings: ProxySettings
-    brokers: Brokers
+    brokers: BrokerPort
     clients: GrpcClients
     clock: Clock
 

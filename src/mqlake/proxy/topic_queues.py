@@ -23,7 +23,7 @@ from mqlake.protocol.bodies.route import QueueData
 from mqlake.proxy.brokers.port import UNSPECIFIED, Caller
 from mqlake.proxy.errors import OK
 from mqlake.proxy.names import topic_of
-from mqlake.proxy.served import Served
+from mqlake.proxy.served import ServedMethod
 from mqlake.proxy.state import ProxyState
 
 _MIXED: Final = (
@@ -42,9 +42,9 @@ class QueryRoutes:
     def __init__(self, state: ProxyState) -> None:
         self._brokers = state.brokers
 
-    def calls(self) -> Sequence[Served]:
+    def calls(self) -> Sequence[ServedMethod]:
         """Return the handler of each method."""
-        return (Served("QueryRoute", self._route),)
+        return (ServedMethod("QueryRoute", self._route),)
 
     async def _route(
         self, call: Call, caller: Caller, request: QueryRouteRequest

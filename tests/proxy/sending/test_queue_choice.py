@@ -7,11 +7,11 @@ import pytest
 from mqlake.grpc.messages import Code
 from mqlake.proxy.brokers.port import Destination
 from mqlake.proxy.errors import StatusError
-from mqlake.proxy.sending.queue_choice import ChosenQueue, QueueChoice, consistent_hash
+from mqlake.proxy.sending.queue_choice import ChosenQueue, TargetChoice, consistent_hash
 
 
 def test_queues_of_several_brokers_are_taken_in_turn() -> None:
-    choice, target = QueueChoice(), Destination("", (("a", 2), ("b", 0), ("c", 1)))
+    choice, target = TargetChoice(), Destination("", (("a", 2), ("b", 0), ("c", 1)))
     found = [choice.choose(target, "") for _ in range(4)]
     wanted = [ChosenQueue("a", 0), ChosenQueue("a", 1), ChosenQueue("c", 0), ChosenQueue("a", 0)]
     assert found == wanted
@@ -26,5 +26,5 @@ def test_one_more_queue_moves_few_groups_and_only_to_it() -> None:
 
 def test_without_a_queue_that_can_be_written_the_send_is_forbidden() -> None:
     with pytest.raises(StatusError) as refused:
-        QueueChoice().choose(Destination("", (("a", 0),)), "")
+        TargetChoice().choose(Destination("", (("a", 0),)), "")
     assert refused.value.code is Code.FORBIDDEN

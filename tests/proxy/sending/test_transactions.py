@@ -12,7 +12,7 @@ from mqlake.grpc.messages import (
     TransactionResolution,
     TransactionSource,
 )
-from mqlake.proxy.sending.transactions import Transactions
+from mqlake.proxy.sending.transactions import OpenTransactions
 from mqlake.proxy.settings import ProxySettings
 from mqlake.testing.advanced_clock import AdvancedClock
 from tests import simulated
@@ -86,7 +86,7 @@ def test_an_unknown_result_leaves_the_transaction_open(tmp_path: Path) -> None:
 
 
 def test_the_table_has_a_limit_and_shares_and_forgets() -> None:
-    table = Transactions(ProxySettings(transaction_data_max_num=4, max_address_share=50))
+    table = OpenTransactions(ProxySettings(transaction_data_max_num=4, max_address_share=50))
     for number in range(3):
         table.put("X", f"greedy-{number}", ("a", 1, 2), "10.0.0.1", 0)
     table.put("X", "modest", ("a", 3, 4), "10.0.0.2", 0)

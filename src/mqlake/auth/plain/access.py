@@ -61,7 +61,7 @@ class PlainAccess:
             raise
 
     def account(self, name: str) -> Account | None:
-        """Return the account with an access key; None if there is none."""
+        """Return the account with an access key; None if it does not exist."""
         return self._rules.accounts.get(name)
 
     def look(self) -> None:

@@ -24,10 +24,12 @@ from mqlake.remoting.errors import ConnectionFailedError, RequestTimeoutError
 _log: Final = logging.getLogger("mqlake.proxy")
 
 _LAST_OPAQUE: Final = 2**31 - 1
+_JSON: Final = int(Serialization.JSON)
 _BINARY: Final = int(Serialization.ROCKETMQ)
+_LAST_BINARY_CODE: Final = 2**15 - 1
 
 
-class Link(asyncio.Transport):
+class BrokerLink(asyncio.Transport):
     """The connection of one client.
 
     Args:
@@ -47,7 +49,7 @@ class Link(asyncio.Transport):
         client_id: str | None,
         address: str,
         pushed: Pushed,
-        closed: Callable[[Link], object],
+        closed: Callable[[BrokerLink], object],
     ) -> None:
         super().__init__({"peername": _split(address)})
         self.client_id, self.address = client_id, address
@@ -65,8 +67,16 @@ class Link(asyncio.Transport):
         """Whether requests would not be answered."""
         return self._is_lost or self._peer.is_closed
 
-    async def request(self, command: Command, seconds: float) -> Command:
+    async def request(
+        self,
+        command: Command,
+        seconds: float,
+        late: Callable[[Command], None] | None = None,
+    ) -> Command:
         """Return the response to a request, whatever its code.
+
+        Args:
+            late: receives a response that has arrived when this is cancelled.
 
         Raises:
             ConnectionFailedError: the connection is closed.
@@ -75,7 +85,8 @@ class Link(asyncio.Transport):
         if self.is_closed:
             raise ConnectionFailedError(f"{self.address}: the broker has closed the connection")
         opaque = self._next_opaque()
-        command.opaque, command.serialization = opaque, _BINARY
+        command.opaque = opaque
+        command.serialization = _BINARY if command.code <= _LAST_BINARY_CODE else _JSON
         frame = encode(command)
         found = self._awaited.expect(self._loop, opaque, seconds)
         try:
@@ -85,6 +96,11 @@ class Link(asyncio.Transport):
             raise RequestTimeoutError(
                 f"the broker has not answered request {command.code} within {seconds:g} s"
             ) from None
+        except asyncio.CancelledError:
+            is_over = found.done() and not found.cancelled()
+            if late is not None and is_over and found.exception() is None:
+                late(found.result())
+            raise
         finally:
             self._awaited.forget(opaque)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 from mqlake.broker.broker import Broker
@@ -16,7 +17,7 @@ from mqlake.protocol.command import Command, request
 from mqlake.protocol.errors import RemotingError
 from mqlake.protocol.headers.namesrv import GetRouteInfoHeader
 from mqlake.protocol.signature import Credentials, signed
-from mqlake.proxy.brokers.link import Link
+from mqlake.proxy.brokers.link import BrokerLink
 from mqlake.proxy.brokers.port import UNSPECIFIED, Caller, Destination, Pushed
 from mqlake.proxy.errors import StatusError
 
@@ -40,9 +41,9 @@ class LocalBrokers:
 
     def __init__(self, broker: Broker) -> None:
         self._broker, self._pushed = broker, _nobody
-        self._registered: dict[str, Link] = {}
-        self._others: dict[str, Link] = {}
-        self._spare: dict[str, list[Link]] = {}
+        self._registered: dict[str, BrokerLink] = {}
+        self._others: dict[str, BrokerLink] = {}
+        self._spare: dict[str, list[BrokerLink]] = {}
 
     @property
     def is_authenticating(self) -> bool:
@@ -103,19 +104,20 @@ class LocalBrokers:
         command: Command,
         caller: Caller,
         seconds: float,
+        late: Callable[[Command], None],
     ) -> Command:
         """Return the response to a request that may wait for messages."""
         self._check_name(broker)
         link = self._poll_link(caller)
         try:
-            answer = await link.request(_in_the_name_of(caller, command), seconds)
+            answer = await link.request(_in_the_name_of(caller, command), seconds, late)
         except BaseException:
             link.end()  # Otherwise the request would still wait, and receive messages.
             raise
         self._keep(caller, link)
         return answer
 
-    def _poll_link(self, caller: Caller) -> Link:
+    def _poll_link(self, caller: Caller) -> BrokerLink:
         spare = self._spare.get(caller.client_id, [])
         while spare:
             link = spare.pop()
@@ -123,7 +125,7 @@ class LocalBrokers:
                 return link
         return self._open(None, caller.address)
 
-    def _keep(self, caller: Caller, link: Link) -> None:
+    def _keep(self, caller: Caller, link: BrokerLink) -> None:
         """Keep a connection for the next poll of a registered client."""
         spare = self._spare.setdefault(caller.client_id, [])
         if caller.client_id in self._registered and len(spare) < _SPARE:
@@ -163,7 +165,7 @@ class LocalBrokers:
                 Code.BAD_REQUEST, f"there is no broker {broker[:255]!r} here: this one is {own}"
             )
 
-    def _link(self, caller: Caller) -> Link:
+    def _link(self, caller: Caller) -> BrokerLink:
         link = self._registered.get(caller.client_id)
         if link is not None and not link.is_closed:
             return link
@@ -172,13 +174,13 @@ class LocalBrokers:
             link = self._others[caller.address] = self._open(None, caller.address)
         return link
 
-    def _open(self, client_id: str | None, address: str) -> Link:
-        return Link(self._broker.connect, client_id, address, self._serve, self._closed)
+    def _open(self, client_id: str | None, address: str) -> BrokerLink:
+        return BrokerLink(self._broker.connect, client_id, address, self._serve, self._closed)
 
     async def _serve(self, command: Command, client_id: str | None) -> Command | None:
         return await self._pushed(command, client_id)
 
-    def _closed(self, link: Link) -> None:
+    def _closed(self, link: BrokerLink) -> None:
         if link.client_id is not None and self._registered.get(link.client_id) is link:
             del self._registered[link.client_id]
         elif self._others.get(link.address) is link:

@@ -30,15 +30,15 @@ class Caller(NamedTuple):
 
 
 UNSPECIFIED: Final = "UNSPECIFIED"
-"""The type of messages of which there are none: a topic for them accepts no message."""
+"""The type of messages that nobody sends: a topic for them accepts no message."""
 
 
 class Destination(NamedTuple):
     """Where messages of a topic can be sent.
 
     Attributes:
-        message_type: the attribute `message.type` of the topic; "" if it has none, UNSPECIFIED if
-            the topic does not exist.
+        message_type: the attribute `message.type` of the topic; "" if the topic lacks it,
+            UNSPECIFIED if the topic does not exist.
         queues: how many queues of each broker can be written, in the order of the brokers.
     """
 
@@ -47,13 +47,13 @@ class Destination(NamedTuple):
 
 
 Pushed = Callable[[Command, str | None], Awaitable[Command | None]]
-"""Serves a request of a broker to a client; returns the response, None if there is none.
+"""Serves a request of a broker to a client; returns the response, None to send none.
 
 The second argument is the id of the client that is meant; None for any client of the group in the
 request."""
 
 
-class Brokers(Protocol):
+class BrokerPort(Protocol):
     """The brokers that the service asks.
 
     Each method may raise:
@@ -110,10 +110,18 @@ class Brokers(Protocol):
         """
         ...
 
-    async def poll(self, broker: str, command: Command, caller: Caller, seconds: float) -> Command:
+    async def poll(
+        self,
+        broker: str,
+        command: Command,
+        caller: Caller,
+        seconds: float,
+        late: Callable[[Command], None],
+    ) -> Command:
         """Return the response to a request that may wait for messages at the broker.
 
-        If this is cancelled, the request no longer waits there, and receives no messages.
+        Args:
+            late: receives the response if this is cancelled, but the broker answers nevertheless.
         """
         ...
 

@@ -10,7 +10,7 @@ from mqlake.protocol.bodies.heartbeat import Heartbeat
 from mqlake.proxy.brokers.port import Caller
 
 
-class Stream(Protocol):
+class CommandStream(Protocol):
     """The Telemetry stream of a client."""
 
     def send(self, command: TelemetryCommand) -> None:
@@ -22,7 +22,7 @@ class Stream(Protocol):
         ...
 
 
-class Client:
+class GrpcClient:
     """A client that has sent its settings.
 
     Attributes:
@@ -41,9 +41,9 @@ class Client:
         self.settings, self.caller, self.heartbeat = settings, caller, heartbeat
         self.owner, self.seen = owner, seen
         self.size = settings.ByteSize()
-        self.stream: Stream | None = None
+        self.stream: CommandStream | None = None
 
-    def use(self, stream: Stream | None) -> None:
+    def use(self, stream: CommandStream | None) -> None:
         """Note over which stream the client can be reached; None for no more."""
         self.stream = stream
 

@@ -11,7 +11,7 @@ from typing import Final
 from mqlake.grpc.messages import Code, Settings
 from mqlake.protocol.bodies.heartbeat import Heartbeat
 from mqlake.proxy.brokers.port import Caller
-from mqlake.proxy.clients.client import Client, Stream
+from mqlake.proxy.clients.client import CommandStream, GrpcClient
 from mqlake.proxy.errors import StatusError
 from mqlake.proxy.settings import ProxySettings
 from mqlake.remoting.shares import Shares, owner_of
@@ -31,25 +31,25 @@ class GrpcClients:
 
     def __init__(self, settings: ProxySettings, now: Callable[[], int]) -> None:
         self._settings, self._now = settings, now
-        self._clients: dict[str, Client] = {}
+        self._clients: dict[str, GrpcClient] = {}
         self._shares = Shares(lambda: settings.max_address_share)
         self._sizes = Shares(lambda: settings.max_address_share)
         self._size = 0
         # The client that has sent its settings over a stream.
-        self._streams: dict[Stream, str] = {}
-        self._on_end: list[Callable[[Client], object]] = []
+        self._streams: dict[CommandStream, str] = {}
+        self._on_end: list[Callable[[GrpcClient], object]] = []
 
     def __len__(self) -> int:
         return len(self._clients)
 
-    def __iter__(self) -> Iterator[Client]:
+    def __iter__(self) -> Iterator[GrpcClient]:
         return iter(list(self._clients.values()))
 
-    def get(self, client_id: str) -> Client | None:
+    def get(self, client_id: str) -> GrpcClient | None:
         """Return a client; None if it has not sent its settings, or has ended."""
         return self._clients.get(client_id)
 
-    def known(self, client_id: str) -> Client:
+    def known(self, client_id: str) -> GrpcClient:
         """Return a client.
 
         Raises:
@@ -61,7 +61,7 @@ class GrpcClients:
             raise StatusError(Code.UNRECOGNIZED_CLIENT_TYPE, reason)
         return client
 
-    def on_end(self, callback: Callable[[Client], object]) -> None:
+    def on_end(self, callback: Callable[[GrpcClient], object]) -> None:
         """Call a function with each client that ends, after it was removed."""
         self._on_end.append(callback)
 
@@ -84,9 +84,9 @@ class GrpcClients:
         if refusal is not None:
             raise StatusError(Code.TOO_MANY_REQUESTS, f"the client is refused: {refusal}")
 
-    def put(self, caller: Caller, settings: Settings, heartbeat: Heartbeat) -> Client:
+    def put(self, caller: Caller, settings: Settings, heartbeat: Heartbeat) -> GrpcClient:
         """Note the settings of a client for which there is room."""
-        new = Client(settings, caller, heartbeat, owner_of(caller.address), self._now())
+        new = GrpcClient(settings, caller, heartbeat, owner_of(caller.address), self._now())
         old = self._clients.get(caller.client_id)
         if old is not None:
             self._count(old, -1)
@@ -95,17 +95,17 @@ class GrpcClients:
         self._count(new, 1)
         return new
 
-    def _count(self, client: Client, sign: int) -> None:
+    def _count(self, client: GrpcClient, sign: int) -> None:
         self._shares.add(client.owner, sign)
         self._sizes.add(client.owner, sign * client.size)
         self._size += sign * client.size
 
-    def attach(self, client: Client, stream: Stream) -> None:
+    def attach(self, client: GrpcClient, stream: CommandStream) -> None:
         """Let commands for a client be sent over a stream, instead of an earlier one."""
         self._streams[stream] = client.client_id
         client.use(stream)
 
-    def detach(self, stream: Stream) -> None:
+    def detach(self, stream: CommandStream) -> None:
         """Note that a stream has ended."""
         client_id = self._streams.pop(stream, None)
         client = self._clients.get(client_id) if client_id is not None else None

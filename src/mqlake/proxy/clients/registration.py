@@ -18,7 +18,7 @@ from mqlake.protocol.bodies.heartbeat import Heartbeat
 from mqlake.protocol.codes import RequestCode
 from mqlake.protocol.command import request as command
 from mqlake.proxy.brokers.port import Caller
-from mqlake.proxy.clients.client import Client
+from mqlake.proxy.clients.client import GrpcClient
 from mqlake.proxy.clients.settings_merge import (
     LARGEST,
     consumer_heartbeat,
@@ -28,24 +28,24 @@ from mqlake.proxy.clients.settings_merge import (
 )
 from mqlake.proxy.errors import OK, StatusError
 from mqlake.proxy.names import group_of
-from mqlake.proxy.served import Served
+from mqlake.proxy.served import ServedMethod
 from mqlake.proxy.state import ProxyState
 
 
-class Registration:
+class ClientRegistration:
     """Makes clients known to the service and to brokers."""
 
     def __init__(self, state: ProxyState) -> None:
         self._state, self._brokers, self._clients = state, state.brokers, state.clients
 
-    def calls(self) -> Sequence[Served]:
+    def calls(self) -> Sequence[ServedMethod]:
         """Return the handler of each method."""
         return (
-            Served("Heartbeat", self._heartbeat),
-            Served("NotifyClientTermination", self._terminated),
+            ServedMethod("Heartbeat", self._heartbeat),
+            ServedMethod("NotifyClientTermination", self._terminated),
         )
 
-    async def register(self, caller: Caller, settings: Settings) -> Client:
+    async def register(self, caller: Caller, settings: Settings) -> GrpcClient:
         """Note the settings of a client; return the client with those that it is to be answered.
 
         Raises:

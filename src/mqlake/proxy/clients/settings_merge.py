@@ -54,13 +54,13 @@ _CONSUME_TYPES: Final[dict[int, str]] = {
 
 
 def producer_heartbeat(client_id: str, settings: Settings, most: int) -> Heartbeat:
-    """Return what brokers are told of a producer: it is in a group of the name of each topic.
+    """Return a producer's heartbeat: it is in a group of the name of each topic.
 
     Args:
         most: the maximum of topics.
 
     Raises:
-        StatusError: a topic is none, or there are too many.
+        StatusError: the name of a topic is illegal, or there are too many.
     """
     topics = settings.publishing.topics
     _check_count(len(topics), most)
@@ -69,13 +69,13 @@ def producer_heartbeat(client_id: str, settings: Settings, most: int) -> Heartbe
 
 
 def consumer_heartbeat(client_id: str, settings: Settings, most: int) -> Heartbeat:
-    """Return what brokers are told of a consumer.
+    """Return a consumer's heartbeat.
 
     Args:
         most: the maximum of topics.
 
     Raises:
-        StatusError: the type of the client, its group or a topic is none, or there are too many.
+        StatusError: the client is of no such type, a name is illegal, or there are too many topics.
     """
     consume_type = _CONSUME_TYPES.get(settings.client_type)
     if consume_type is None:

@@ -14,7 +14,7 @@ from mqlake.grpc.messages import Code, Settings, TelemetryCommand
 from mqlake.grpc.method import Method, bidirectional
 from mqlake.grpc.status import GrpcError, GrpcStatus
 from mqlake.proxy.brokers.port import Caller
-from mqlake.proxy.clients.client import Client
+from mqlake.proxy.clients.client import GrpcClient
 from mqlake.proxy.clients.clients import GrpcClients
 from mqlake.proxy.counts import CallCounts
 from mqlake.proxy.errors import OK, outcome_of_error
@@ -28,7 +28,7 @@ _MOST_ASKED: Final = 256
 _BAD, _BAD_END = 40000, 50000
 """Codes that are a fault of the client."""
 
-Register: TypeAlias = Callable[[Caller, Settings], Awaitable[Client]]
+Register: TypeAlias = Callable[[Caller, Settings], Awaitable[GrpcClient]]
 
 
 class TelemetryStream:

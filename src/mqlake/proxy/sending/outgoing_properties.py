@@ -82,7 +82,15 @@ def prepared(message: Message, topic: str, host: str, checks: MessageChecks, now
     text = PROPERTY_SEPARATOR.join(
         [f"{name}{NAME_VALUE_SEPARATOR}{value}" for name, value in pairs.items() if name and value]
     )
-    return Prepared(message_id, kind, message.body, text + PROPERTY_SEPARATOR, flag, group, born)
+    return Prepared(
+        message_id=message_id,
+        type=kind,
+        body=message.body,
+        properties=text + PROPERTY_SEPARATOR,
+        sys_flag=flag,
+        group=group,
+        born=born,
+    )
 
 
 def _kind(

@@ -22,7 +22,7 @@ class ChosenQueue(NamedTuple):
     queue_id: int
 
 
-class QueueChoice:
+class TargetChoice:
     """Chooses queues: one after the other, or by the message group."""
 
     def __init__(self) -> None:

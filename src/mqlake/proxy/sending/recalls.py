@@ -18,7 +18,7 @@ from mqlake.protocol.headers.recall import RecallAnswerHeader, RecallHeader
 from mqlake.proxy.brokers.port import Caller
 from mqlake.proxy.errors import OK, StatusError, check
 from mqlake.proxy.names import topic_of
-from mqlake.proxy.served import Served
+from mqlake.proxy.served import ServedMethod
 from mqlake.proxy.state import ProxyState
 from mqlake.proxy.topic_queues import MIXED
 
@@ -30,9 +30,9 @@ class RecallCalls:
         self._state = state
         self._seconds = state.settings.request_timeout_millis / 1000
 
-    def calls(self) -> Sequence[Served]:
+    def calls(self) -> Sequence[ServedMethod]:
         """Return the handler of each method."""
-        return (Served("RecallMessage", self._recall),)
+        return (ServedMethod("RecallMessage", self._recall),)
 
     async def _recall(
         self, _call: Call, caller: Caller, request: RecallMessageRequest

@@ -21,47 +21,47 @@ from mqlake.protocol.command import VERSION, Command
 from mqlake.protocol.headers.send import SendMessageResponseHeader
 from mqlake.protocol.naming import AUTO_CREATE_TOPIC
 from mqlake.proxy.brokers.port import Caller
-from mqlake.proxy.errors import OK, Outcome, StatusError, check
+from mqlake.proxy.errors import OK, CallStatus, StatusError, check
 from mqlake.proxy.names import topic_of
 from mqlake.proxy.sending.checks import MessageChecks
 from mqlake.proxy.sending.outgoing_properties import Prepared, prepared
-from mqlake.proxy.sending.queue_choice import ChosenQueue, QueueChoice
-from mqlake.proxy.sending.transactions import Transactions
-from mqlake.proxy.served import Served
+from mqlake.proxy.sending.queue_choice import ChosenQueue, TargetChoice
+from mqlake.proxy.sending.transactions import OpenTransactions
+from mqlake.proxy.served import ServedMethod
 from mqlake.proxy.state import ProxyState
 from mqlake.proxy.topic_queues import MIXED
 from mqlake.remoting.shares import owner_of
 
 _STORED: Final = {
     int(ResponseCode.SUCCESS): OK,
-    int(ResponseCode.FLUSH_DISK_TIMEOUT): Outcome(
+    int(ResponseCode.FLUSH_DISK_TIMEOUT): CallStatus(
         Code.MASTER_PERSISTENCE_TIMEOUT, "the message is stored, but not yet on the disk"
     ),
-    int(ResponseCode.FLUSH_SLAVE_TIMEOUT): Outcome(
+    int(ResponseCode.FLUSH_SLAVE_TIMEOUT): CallStatus(
         Code.SLAVE_PERSISTENCE_TIMEOUT, "the message is stored, but not yet by a slave"
     ),
-    int(ResponseCode.SLAVE_NOT_AVAILABLE): Outcome(
+    int(ResponseCode.SLAVE_NOT_AVAILABLE): CallStatus(
         Code.HA_NOT_AVAILABLE, "the message is stored, but slaves are missing"
     ),
 }
 """What the answers mean with which a broker has stored a message."""
 
 
-class Sending:
+class SendCalls:
     """Sends messages.
 
     Args:
         transactions: notes the half messages that are sent.
     """
 
-    def __init__(self, state: ProxyState, transactions: Transactions) -> None:
+    def __init__(self, state: ProxyState, transactions: OpenTransactions) -> None:
         self._state, self._brokers, self._transactions = state, state.brokers, transactions
-        self._checks, self._choice = MessageChecks(state.settings), QueueChoice()
+        self._checks, self._choice = MessageChecks(state.settings), TargetChoice()
         self._seconds = state.settings.request_timeout_millis / 1000
 
-    def calls(self) -> Sequence[Served]:
+    def calls(self) -> Sequence[ServedMethod]:
         """Return the handler of each method."""
-        return (Served("SendMessage", self._send),)
+        return (ServedMethod("SendMessage", self._send),)
 
     async def _send(
         self, call: Call, caller: Caller, request: SendMessageRequest

@@ -1,6 +1,6 @@
 """Transactions: half messages that were sent, and EndTransaction.
 
-A client ends a transaction by its id. Brokers need the positions of the half message, which are
+A client ends a transaction by its id. BrokerPort need the positions of the half message, which are
 kept here for a while after it was sent, and after each check.
 
 Upstream: `EndTransactionActivity`, `AbstractTransactionService`, `TransactionDataManager`.
@@ -26,7 +26,7 @@ from mqlake.protocol.headers.transactions import EndTransactionHeader
 from mqlake.proxy.brokers.port import Caller
 from mqlake.proxy.errors import OK, StatusError, check
 from mqlake.proxy.names import topic_of
-from mqlake.proxy.served import Served
+from mqlake.proxy.served import ServedMethod
 from mqlake.proxy.settings import ProxySettings
 from mqlake.proxy.state import ProxyState
 from mqlake.remoting.shares import Shares
@@ -55,7 +55,7 @@ class HalfMessage(NamedTuple):
     until: int
 
 
-class Transactions:
+class OpenTransactions:
     """The half messages whose transactions may be ended now, by topic and transaction id."""
 
     def __init__(self, settings: ProxySettings) -> None:
@@ -110,13 +110,13 @@ class Transactions:
 class EndTransactionCalls:
     """Commits and rolls back."""
 
-    def __init__(self, state: ProxyState, transactions: Transactions) -> None:
+    def __init__(self, state: ProxyState, transactions: OpenTransactions) -> None:
         self._state, self._transactions = state, transactions
         self._seconds = state.settings.request_timeout_millis / 1000
 
-    def calls(self) -> Sequence[Served]:
+    def calls(self) -> Sequence[ServedMethod]:
         """Return the handler of each method."""
-        return (Served("EndTransaction", self._end),)
+        return (ServedMethod("EndTransaction", self._end),)
 
     async def _end(
         self, _call: Call, caller: Caller, request: EndTransactionRequest
