@@ -6,6 +6,7 @@ Upstream: `RemotingMetricsManager` (`rocketmq_rpc_latency`).
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from time import perf_counter
 from typing import Final, NamedTuple
 
@@ -62,14 +63,14 @@ class Latencies:
 
     Attributes:
         slow: milliseconds from which a request is logged.
-        slow_requests: how many requests took that long.
+        slow_requests: how many requests of each code took that long.
     """
 
     def __init__(self, slow: float = 0) -> None:
         self.slow = slow or float("inf")
         self._found: dict[tuple[int, int, bool, str], Histogram] = {}
         self._window, self._lines = 0.0, 0
-        self.slow_requests = 0
+        self.slow_requests = Counter[int]()
 
     def of(self, kind: Kind) -> Histogram:
         """Return the histogram of requests of one kind, in milliseconds."""
@@ -121,7 +122,7 @@ class Latencies:
         Args:
             took: milliseconds.
         """
-        self.slow_requests += count
+        self.slow_requests[kind.request_code] += count
         now = perf_counter()
         if now - self._window >= _WINDOW:
             if self._lines > _MOST:

@@ -1,26 +1,45 @@
-"""The alert rules and the board name metrics and labels that a broker has."""
+"""The alert rules and the board name metrics and labels that programs have."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from mqlake.broker.metrics.reference import all_metrics
-from mqlake.metrics.metric import MetricType
+from mqlake.broker.metrics.reference import GROUPS, metrics_of
+from mqlake.cli.metrics_reference import CLIENT, FOLLOW, NAME_SERVER, REPLICA
+from mqlake.metrics.metric import Metric, MetricType
 from tests.broker.metrics.scraping import sample_name
 
 EXAMPLES = Path(__file__).parents[3] / "examples" / "monitoring"
-COMMON = {"node_id", "cluster", "node_type"}
-KNOWN = {sample_name(metric): COMMON | set(metric.labels) for metric in all_metrics()}
-KNOWN |= {
-    f"{metric.prometheus_name}_bucket": COMMON | {"le", *metric.labels}
-    for metric in all_metrics()
-    if metric.kind is MetricType.HISTOGRAM
-}
+PREFIXES = ("rocketmq", "mqlake_namesrv", "mqlake_replica", "mqlake_follow", "mqlake_client")
+COMMON = {"node_id", "node_type", "job", "instance"}
+"""Labels of all samples, as Prometheus has them."""
+
+
+def of(groups: Collection[tuple[str, Collection[Any]]]) -> list[Metric]:
+    """Return the metrics of a program."""
+    return [metric for _, modules in groups for each in modules for metric in metrics_of(each)]
+
+
+def known() -> dict[str, set[str]]:
+    """Return the labels of each name."""
+    found: dict[str, set[str]] = {}
+    for metric in of((*NAME_SERVER, *REPLICA, *FOLLOW, *CLIENT)):
+        found[sample_name(metric)] = COMMON | set(metric.labels)
+    for metric in of(GROUPS):
+        found[sample_name(metric)] = COMMON | {"cluster", *metric.labels}
+    for metric in of((*GROUPS, *NAME_SERVER, *REPLICA, *CLIENT)):
+        if metric.kind is MetricType.HISTOGRAM:
+            found[f"{metric.prometheus_name}_bucket"] = COMMON | {"le", *metric.labels}
+    return found
+
+
+KNOWN = known()
 
 
 def expressions() -> Iterator[str]:
@@ -49,3 +68,15 @@ def test_the_page_for_operators_explains_each_alert() -> None:
     explained = re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE)
     rules = (EXAMPLES / "alerts.yml").read_text()
     assert explained == re.findall(r"- alert: (\w+)", rules)
+
+
+@pytest.mark.parametrize("prefix", PREFIXES)
+def test_each_program_has_a_panel(prefix: str) -> None:
+    board = (EXAMPLES / "board.json").read_text()
+    assert f"{prefix}_" in board
+
+
+def test_panels_do_not_overlap() -> None:
+    panels = json.loads((EXAMPLES / "board.json").read_text())["panels"]
+    places = [(each["gridPos"]["x"], each["gridPos"]["y"]) for each in panels]
+    assert len(set(places)) == len({each["id"] for each in panels}) == len(panels)

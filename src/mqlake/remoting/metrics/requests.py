@@ -32,6 +32,7 @@ REFUSED = counter(
 SLOW = counter(
     "mqlake_slow_requests_total",
     "Requests that took at least `slowRequestMillis`.",
+    labels=("request_code",),
 )
 CONNECTIONS = gauge("mqlake_connections", "Open connections.")
 
@@ -70,8 +71,11 @@ def samples(server: Served) -> list[Sample]:
 
 
 def _of_requests(latencies: Latencies) -> list[Sample]:
-    found = [Sample(SLOW, latencies.slow_requests)]
-    for kind, times in latencies.all().items():
+    found, slow = list[Sample](), latencies.slow_requests
+    times_of = latencies.all()
+    for code in sorted({kind.request_code for kind in times_of}):
+        found.append(Sample(SLOW, slow[code], (name_of(RequestCode, code),)))
+    for kind, times in times_of.items():
         labels = (
             REMOTING,
             name_of(RequestCode, kind.request_code),
