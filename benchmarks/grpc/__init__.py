@@ -1,0 +1,1 @@
+"""What a call of gRPC costs a server."""
