@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, Callable
 from time import perf_counter
 from typing import Any, Final
 
-from google.protobuf.message import DecodeError, Message
+from google.protobuf.message import Message
 
 from mqlake.grpc import responses
 from mqlake.grpc.call import Call, FinishedCall
@@ -16,6 +16,7 @@ from mqlake.grpc.http2.frames import ErrorCode, reset
 from mqlake.grpc.http2.sending import StreamOutput
 from mqlake.grpc.method import Method, MethodKind
 from mqlake.grpc.outlet import Outlet
+from mqlake.grpc.parsing import LARGE, parse, parse_large
 from mqlake.grpc.request_bytes import RequestBytes
 from mqlake.grpc.responses import PREFIX_SIZE
 from mqlake.grpc.status import GrpcError, GrpcStatus
@@ -162,7 +163,9 @@ class ServedCall:
                 self._hold(buffer.held)
                 if self._window < WINDOW // 2 and not self.is_half_closed:
                     self._grant(WINDOW - buffer.held)
-                yield self._parse(message)
+                kind = self._method.request
+                is_large = len(message) > LARGE
+                yield await parse_large(kind, message) if is_large else parse(kind, message)
                 count += 1
                 if not count % _AT_ONCE:
                     await asyncio.sleep(0)
@@ -175,13 +178,6 @@ class ServedCall:
                     self._grant(missing)
                 self._until_arrival = self._outlet.new_waiter()
                 await self._until_arrival
-
-    def _parse(self, message: bytes) -> Message:
-        try:
-            return self._method.request.FromString(message)
-        except DecodeError as error:
-            name = self._method.request.DESCRIPTOR.name
-            raise GrpcError(GrpcStatus.INTERNAL, f"a request is no {name}: {error}") from None
 
     def _grant(self, window: int) -> None:
         """Let the client send so many bytes from now on."""
@@ -199,9 +195,12 @@ class ServedCall:
         """Serve the only request of a call."""
         self._hold(len(message))
         self._buffer = None
+        if len(message) > LARGE:
+            self._run(self._serve_large(message))
+            return
         method = self._method
         try:
-            result = method.handler(self.call, self._parse(message))
+            result = method.handler(self.call, parse(method.request, message))
         except Exception as error:  # noqa: BLE001 (whatever is raised ends the call)
             self._fail(error)
             return
@@ -211,6 +210,15 @@ class ServedCall:
             self._respond(result)
         else:
             self._run(result)
+
+    async def _serve_large(self, message: bytes) -> Message | None:
+        """Serve the only request of a call, which is large; return the response to a unary one."""
+        method = self._method
+        result = method.handler(self.call, await parse_large(method.request, message))
+        if method.kind is not MethodKind.UNARY:
+            await self._send_all(result)
+            return None
+        return result if isinstance(result, Message) else await result
 
     def _run(self, result: Any) -> None:
         """Serve the call in a task, or when a future is done."""

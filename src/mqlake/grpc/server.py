@@ -77,6 +77,11 @@ class GrpcServer:
         """The open connections."""
         return frozenset(self._state.connections) if self._state else frozenset()
 
+    @property
+    def held(self) -> int:
+        """Bytes that are held for all connections."""
+        return self._state.budget.used if self._state else 0
+
     async def start(self, address: str, port: int) -> int:
         """Listen on a port, 0 for any free one; return it. May be called for several ports.
 

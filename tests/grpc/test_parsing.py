@@ -1,0 +1,65 @@
+"""Large requests are looked at before Protocol Buffers parses them."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from mqlake.grpc.messages import (
+    Message,
+    MessageQueue,
+    ReceiveMessageRequest,
+    SendMessageRequest,
+    SystemProperties,
+)
+from mqlake.grpc.parsing import MOST_FIELDS, parse, parse_large
+from mqlake.grpc.status import GrpcError, GrpcStatus
+
+
+def test_a_large_body_is_one_field() -> None:
+    request = SendMessageRequest(messages=[Message(body=b"\x0a\x00" * 1_000_000)])
+    data = request.SerializeToString()
+    assert asyncio.run(parse_large(SendMessageRequest, data)) == request
+
+
+def test_a_large_batch_is_parsed() -> None:
+    properties = SystemProperties(tag="t", keys=["a", "b"], message_id="1", queue_id=1)
+    message = Message(user_properties={"x": "y"}, system_properties=properties, body=b"body")
+    request = SendMessageRequest(messages=[message] * 4000)
+    data = request.SerializeToString()
+    assert asyncio.run(parse_large(SendMessageRequest, data)) == request
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"\x0a\x00" * (MOST_FIELDS + 1),
+        b"\x0a\x04\x1a\x02\x08\x01" * (MOST_FIELDS // 3 + 1),
+        b"\x78\x01" * (MOST_FIELDS + 1),
+        b"\x7b\x7c" * (MOST_FIELDS // 2 + 1),
+    ],
+    ids=["empty messages", "messages in messages", "unknown numbers", "unknown groups"],
+)
+def test_more_fields_than_allowed_are_refused(data: bytes) -> None:
+    with pytest.raises(GrpcError) as caught:
+        asyncio.run(parse_large(SendMessageRequest, data))
+    assert caught.value.status is GrpcStatus.RESOURCE_EXHAUSTED
+
+
+def test_packed_numbers_count() -> None:
+    queue = MessageQueue(accept_message_types=[1] * (MOST_FIELDS + 1))
+    data = ReceiveMessageRequest(message_queue=queue).SerializeToString()
+    with pytest.raises(GrpcError, match="fields"):
+        asyncio.run(parse_large(ReceiveMessageRequest, data))
+
+
+@pytest.mark.parametrize(
+    "data", [b"\x0a", b"\x0a\xff\xff\xff\xff\x7f", b"\x0a\x05x", b"\xff" * 30, b"\x0f" * 9]
+)
+def test_what_is_no_message_is_an_error(data: bytes) -> None:
+    with pytest.raises(GrpcError) as caught:
+        asyncio.run(parse_large(SendMessageRequest, data))
+    assert caught.value.status is GrpcStatus.INTERNAL
+    with pytest.raises(GrpcError):
+        parse(SendMessageRequest, data)
