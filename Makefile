@@ -89,6 +89,7 @@ nightly: $(STAMP)  ## run the long proofs; writes docs/reliability.md
 	$(BIN)/python -m tests.budget --nightly
 	$(BIN)/python -m tests.hostile --nightly
 	$(BIN)/python -m tests.auth.forgeries --nightly
+	$(BIN)/python -m tests.grpc.abuse --nightly
 	$(BIN)/python -m tests.tls.handshakes --nightly
 	$(BIN)/python -m tests.crash --nightly
 	$(BIN)/python -m tests.comparison --nightly

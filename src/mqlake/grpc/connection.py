@@ -476,6 +476,8 @@ class GrpcConnection(asyncio.BufferedProtocol):
     def _fail(self, code: ErrorCode, reason: str) -> None:
         """Tell the client why nothing more can be read, and close."""
         self._state.complaints.say(self.address, reason)
+        for served in list(self._streams.values()):
+            served.cancel()
         self._outlet.write(frames.go_away(self._last, code, reason))
         self.close()
 

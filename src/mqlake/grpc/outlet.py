@@ -11,6 +11,7 @@ from mqlake.grpc.call import FinishedCall
 from mqlake.grpc.http2 import frames
 from mqlake.grpc.http2.sending import SendWindows, StreamOutput
 from mqlake.grpc.limits import GrpcLimits
+from mqlake.grpc.status import GrpcError
 
 _log: Final = logging.getLogger("mqlake.grpc")
 
@@ -149,7 +150,8 @@ class Outlet:
     def end_lingering(self, task: asyncio.Future[Any]) -> None:
         """Note that such a handler has ended."""
         self.lingering -= 1
-        if not task.cancelled() and (error := task.exception()) is not None:
+        error = None if task.cancelled() else task.exception()
+        if error is not None and not isinstance(error, GrpcError):
             _log.error("a call that was cancelled failed", exc_info=error)
 
     def note_finished(self, finished: FinishedCall) -> None:

@@ -36,7 +36,7 @@ def parse(kind: type[Message], data: bytes) -> Message:
     """Return a message.
 
     Raises:
-        GrpcError: the bytes are none.
+        GrpcError: the bytes are not a message.
     """
     try:
         return kind.FromString(data)
@@ -49,7 +49,7 @@ async def parse_large(kind: type[Message], data: bytes) -> Message:
     """Return a message of any size; others have their turns meanwhile.
 
     Raises:
-        GrpcError: the bytes are none, or one of too many fields.
+        GrpcError: the bytes are not a message, or one of too many fields.
     """
     for _ in _count_fields(data, _shape_of(cast("Descriptor", kind.DESCRIPTOR))):
         await asyncio.sleep(0)

@@ -226,6 +226,7 @@ class ServedCall:
         task.add_done_callback(self._done)
 
     def _done(self, task: asyncio.Future[Any]) -> None:
+        self._task = None
         if self._is_over:
             self._outlet.end_lingering(task)
         elif task.cancelled():
@@ -358,9 +359,9 @@ class ServedCall:
     def _stop_task(self) -> None:
         """Cancel the handler; a future that it returned may belong to others, and is left."""
         task = self._task
-        if task is None or task.done():
+        if task is None:
             return
-        self._outlet.note_lingering()
+        self._outlet.note_lingering()  # Until `_done` is called.
         if isinstance(task, asyncio.Task):
             task.cancel()
 
