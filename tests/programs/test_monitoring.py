@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from http import HTTPStatus
 from pathlib import Path
 
@@ -31,6 +32,14 @@ def test_pages_are_served_from_before_the_start_until_the_end(
 ) -> None:
     async def check() -> None:
         is_asked, port = asyncio.Event(), next_port()
+        are_wanted, is_loading = threading.Event(), asyncio.Event()
+        loop = asyncio.get_running_loop()
+
+        def load() -> None:
+            loop.call_soon_threadsafe(is_loading.set)
+            are_wanted.wait()
+
+        monkeypatch.setattr(program, "load_kernels", load)
 
         class Recovering(Broker):
             async def start(self) -> None:
@@ -52,7 +61,10 @@ def test_pages_are_served_from_before_the_start_until_the_end(
         while not await _is_served(port):
             assert not starting.done()
             await asyncio.sleep(0.01)
+        await is_loading.wait()
         assert await get(port, "/livez") == (HTTPStatus.OK, "ok\n")
+        assert (await get(port, "/readyz"))[0] == HTTPStatus.SERVICE_UNAVAILABLE
+        are_wanted.set()
         status, reason = await get(port, "/readyz")
         assert (status, "starts" in reason) == (HTTPStatus.SERVICE_UNAVAILABLE, True)
         assert "mqlake_event_loop_lag_seconds" in (await get(port, "/metrics"))[1]

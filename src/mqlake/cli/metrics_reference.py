@@ -55,9 +55,9 @@ The name server inside of `mqlake broker` has no metrics.
 | `/livez` | 200 while the event loop runs |
 | `/readyz` | 200 while clients can use the program; otherwise 503, and why in one line |
 
-A broker is not ready while it starts and perhaps recovers its store, while it stops, and while its
-store accepts no messages. A name server is not ready while it waits for brokers
-(`waitSecondsForService`). A replica is not ready while it does not follow its master.
+A broker is not ready while it starts, which may include compiling kernels and recovering its store,
+while it stops, and while its store accepts no messages. A name server is not ready while it waits
+for brokers (`waitSecondsForService`). A replica is not ready while it does not follow its master.
 `mqlake follow` and clients are always ready.
 
 The pages have no access control. By default, they are served where the program listens: on this

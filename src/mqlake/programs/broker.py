@@ -112,16 +112,16 @@ class BrokerProgram:
         settings = self._settings
         if settings.grpc_server_port:
             _check_grpc()
-        await asyncio.get_running_loop().run_in_executor(None, load_kernels)
         async with AsyncExitStack() as undo:
             if not settings.name_servers:
                 address = await self._start_name_server(undo)
                 settings = msgspec.structs.replace(settings, namesrv_addr=address)
-            # Published also while the broker recovers its store.
+            # Published also while kernels are compiled, and while the broker recovers its store.
             observed = ObservedBroker(settings, lambda: self._serving, self._grpc_samples)
             self._published = await publish_as_set(
                 settings, settings.listen_address, observed, undo
             )
+            await asyncio.get_running_loop().run_in_executor(None, load_kernels)
             self.broker = await undo.enter_async_context(
                 Broker(
                     settings,

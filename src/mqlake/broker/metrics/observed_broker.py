@@ -90,7 +90,7 @@ def _all(broker: Broker) -> Job[list[Sample]]:
 
 def _progress(recovery: tuple[int, int] | None) -> str:
     if recovery is None:
-        return "; a start may recover the store"
+        return "; a start may recover the store, and the first one compiles kernels"
     done, total = recovery
     percent = 100 * done // total if total else 100
     return f"; the recovery of the store has done {done} of {total} bytes, {percent} %"
