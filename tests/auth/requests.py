@@ -126,6 +126,7 @@ EXAMPLES: dict[Code, Example] = {
     Code.DELETE_TOPIC_IN_BROKER_LIST: of(
         "Topic:t Delete", "Topic:u Delete", body={"topicList": ["t", "u"]}
     ),
+    Code.GET_ROUTEINFO_BY_TOPIC: of("Topic:t Pub|Sub|Get", topic="t"),
     Code.GET_TOPIC_CONFIG: of("Topic:t Get", topic="t"),
     Code.GET_TOPIC_STATS_INFO: of("Topic:t Get", topic="t"),
     Code.QUERY_TOPIC_CONSUME_BY_WHO: of("Topic:t Get", topic="t"),

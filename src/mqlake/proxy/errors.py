@@ -34,6 +34,8 @@ CODES: Final[Mapping[int, Code]] = MappingProxyType(
     }
 )
 """Codes of the service by the codes of a broker's responses; all others are `OTHER`."""
+_PLAIN_REFUSAL: Final = "org.apache.rocketmq.acl.common.AclException"
+"""How the remark of a refusal by ACL 1.0 begins; its code is that of many errors."""
 OTHER: Final = Code.INTERNAL_SERVER_ERROR
 
 
@@ -67,8 +69,7 @@ OK: Final = CallStatus(Code.OK, Code.OK.name)
 
 def outcome_of(response: Command) -> CallStatus:
     """Return what the response of a broker means."""
-    code = CODES.get(response.code, OTHER)
-    return OK if code is Code.OK else CallStatus(code, response.remark or code.name)
+    return OK if response.code == ResponseCode.SUCCESS else _of_refusal(response)
 
 
 def check(response: Command) -> Command:
@@ -91,7 +92,7 @@ def outcome_of_error(error: Exception, call: str) -> CallStatus:
     if isinstance(error, StatusError):
         return CallStatus(error.code, error.message)
     if isinstance(error, RemotingError):
-        return CallStatus(CODES.get(error.code, OTHER), error.remark)
+        return _of_refusal(error)
     if isinstance(error, RequestTimeoutError):
         return CallStatus(Code.PROXY_TIMEOUT, str(error) or "the broker has not answered in time")
     if isinstance(error, (ConnectionFailedError, FormatError)):
@@ -101,3 +102,10 @@ def outcome_of_error(error: Exception, call: str) -> CallStatus:
         return CallStatus(OTHER, str(error))
     _log.error("%s failed", call, exc_info=error)
     return CallStatus(OTHER, f"{type(error).__name__}: {error}")
+
+
+def _of_refusal(refusal: Command | RemotingError) -> CallStatus:
+    code, remark = CODES.get(refusal.code, OTHER), refusal.remark or ""
+    if remark.startswith(_PLAIN_REFUSAL):
+        code = Code.UNAUTHORIZED
+    return CallStatus(code, remark or code.name)

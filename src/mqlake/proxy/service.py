@@ -6,12 +6,20 @@ import asyncio
 from collections.abc import Sequence
 from typing import Protocol
 
+from mqlake.grpc.call import Call
+from mqlake.grpc.messages import (
+    Code,
+    SyncLiteSubscriptionRequest,
+    SyncLiteSubscriptionResponse,
+)
 from mqlake.grpc.method import Method
-from mqlake.proxy.brokers.port import BrokerPort
+from mqlake.proxy.brokers.port import BrokerPort, Caller
 from mqlake.proxy.clients.clients import LOOK, GrpcClients
+from mqlake.proxy.clients.commands import ClientCommands
 from mqlake.proxy.clients.registration import ClientRegistration
 from mqlake.proxy.clients.telemetry import Telemetry
 from mqlake.proxy.counts import CallCounts
+from mqlake.proxy.errors import StatusError
 from mqlake.proxy.gate import Gate
 from mqlake.proxy.sending.recalls import RecallCalls
 from mqlake.proxy.sending.send import SendCalls
@@ -59,11 +67,13 @@ class GrpcService:
         gate, registration = Gate(brokers), ClientRegistration(state)
         serving = Serving(gate, self.counts)
         transactions = OpenTransactions(settings)
+        brokers.serve_pushed(ClientCommands(state, transactions).serve)
         sending = SendCalls(state, transactions), EndTransactionCalls(state, transactions)
         families = [registration, *sending, *(family(state) for family in FAMILIES)]
         self.methods: Sequence[Method] = (
             Telemetry(gate, self.counts, clients, registration.register).method(),
             *(serving.method(served) for family in families for served in family.calls()),
+            serving.method(ServedMethod("SyncLiteSubscription", _refuse_lite_topics)),
         )
         self._loop = asyncio.get_running_loop()
         self._timer = self._loop.call_later(LOOK, self._look)
@@ -77,3 +87,9 @@ class GrpcService:
         self._timer.cancel()
         for client in self.state.clients:
             self.state.clients.end(client.client_id)
+
+
+async def _refuse_lite_topics(
+    _call: Call, _caller: Caller, _request: SyncLiteSubscriptionRequest
+) -> SyncLiteSubscriptionResponse:
+    raise StatusError(Code.NOT_IMPLEMENTED, "lite topics are not served")

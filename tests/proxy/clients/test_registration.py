@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -20,12 +21,13 @@ from mqlake.grpc.messages import (
     Subscription,
 )
 from mqlake.grpc.status import GrpcError, GrpcStatus
+from mqlake.proxy.errors import StatusError
 from mqlake.proxy.settings import ProxySettings
 from mqlake.testing.advanced_clock import AdvancedClock
 from tests import simulated
 from tests.proxy.clients.of_clients import OpenStream, consumer, known, producer
 from tests.proxy.serving import named, serving
-from tests.until import until
+from tests.until import rounds, until
 
 BEAT = HeartbeatRequest(client_type=ClientType.PRODUCER)
 
@@ -195,5 +197,21 @@ def test_one_address_has_a_share_of_the_memory_for_settings(tmp_path: Path) -> N
                 await known(calls, "greedy", large, peer="10.0.0.1:1")
             await known(calls, "modest", producer("T"), peer="10.0.0.1:1")
             await known(calls, "modest-too", producer("T"), peer="10.0.0.2:1")
+
+    simulated.run(run())
+
+
+def test_a_call_waits_for_the_settings_of_its_client(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with serving(tmp_path) as calls:
+            found = calls.service.state.clients
+            waiting = [asyncio.create_task(found.arriving("late")) for _ in range(2)]
+            await rounds()
+            await known(calls, "late", producer("T"))
+            assert {client.client_id for client in await asyncio.gather(*waiting)} == {"late"}
+            assert (await found.arriving("late")).client_id == "late"
+            with pytest.raises(StatusError) as refused:
+                await found.arriving("never")
+            assert refused.value.code is Code.UNRECOGNIZED_CLIENT_TYPE
 
     simulated.run(run())

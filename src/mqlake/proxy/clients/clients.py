@@ -4,8 +4,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable, Iterator
+from itertools import count
 from typing import Final
 
 from mqlake.grpc.messages import Code, Settings
@@ -19,7 +21,21 @@ from mqlake.remoting.shares import Shares, owner_of
 LOOK: Final = 5.0
 """Seconds between two looks for clients that are gone without notice."""
 
+_SETTINGS_LATE: Final = 1.0
+"""Seconds that a call waits for the settings of its client."""
+
 _log: Final = logging.getLogger("mqlake.proxy")
+
+
+class _Expected:
+    """Calls that wait for the settings of a client.
+
+    Attributes:
+        waiting: how many they are.
+    """
+
+    def __init__(self) -> None:
+        self.event, self.waiting = asyncio.Event(), 0
 
 
 class GrpcClients:
@@ -35,6 +51,10 @@ class GrpcClients:
         self._shares = Shares(lambda: settings.max_address_share)
         self._sizes = Shares(lambda: settings.max_address_share)
         self._size = 0
+        self._expected: dict[str, _Expected] = {}
+        # The ids of the clients that send to a topic.
+        self._producers: dict[str, dict[str, None]] = {}
+        self._turns = count()
         # The client that has sent its settings over a stream.
         self._streams: dict[CommandStream, str] = {}
         self._on_end: list[Callable[[GrpcClient], object]] = []
@@ -61,6 +81,36 @@ class GrpcClients:
             raise StatusError(Code.UNRECOGNIZED_CLIENT_TYPE, reason)
         return client
 
+    async def arriving(self, client_id: str) -> GrpcClient:
+        """Return a client, which may be about to send its settings.
+
+        RocketMQ's Python client does not wait for the answer to its settings before its first call.
+
+        Raises:
+            StatusError: UNRECOGNIZED_CLIENT_TYPE: there are no settings within a second.
+        """
+        if client_id not in self._clients:
+            expected = self._expected.get(client_id)
+            if expected is None:
+                expected = self._expected[client_id] = _Expected()
+            expected.waiting += 1
+            try:
+                async with asyncio.timeout(_SETTINGS_LATE):
+                    await expected.event.wait()
+            except TimeoutError:
+                pass
+            finally:
+                expected.waiting -= 1
+                if not expected.waiting and self._expected.get(client_id) is expected:
+                    del self._expected[client_id]
+        return self.known(client_id)
+
+    def producer_of(self, topic: str) -> GrpcClient | None:
+        """Return a client with a stream that sends to a topic, a different one each time."""
+        ids = self._producers.get(topic, ())
+        found = [client for each in ids if (client := self._clients[each]).stream is not None]
+        return found[next(self._turns) % len(found)] if found else None
+
     def on_end(self, callback: Callable[[GrpcClient], object]) -> None:
         """Call a function with each client that ends, after it was removed."""
         self._on_end.append(callback)
@@ -75,8 +125,8 @@ class GrpcClients:
             StatusError: there are too many clients, or their settings are too large together.
         """
         owner, most = owner_of(caller.address), self._settings.max_client_nums
-        old, count = self._clients.get(caller.client_id), len(self._clients)
-        refusal = None if old else self._shares.refusal(owner, count, most, "maxClientNums")
+        old, used = self._clients.get(caller.client_id), len(self._clients)
+        refusal = None if old else self._shares.refusal(owner, used, most, "maxClientNums")
         most, more = self._settings.max_client_settings_size, size - (old.size if old else 0)
         if refusal is None and more > 0:
             name = "maxClientSettingsSize"
@@ -89,11 +139,24 @@ class GrpcClients:
         new = GrpcClient(settings, caller, heartbeat, owner_of(caller.address), self._now())
         old = self._clients.get(caller.client_id)
         if old is not None:
-            self._count(old, -1)
+            self._leave(old)
             new.use(old.stream)
         self._clients[caller.client_id] = new
         self._count(new, 1)
+        expected = self._expected.get(new.client_id)
+        if expected is not None:
+            expected.event.set()
+        for each in heartbeat.producer_data_set:
+            self._producers.setdefault(each.group_name, {})[new.client_id] = None
         return new
+
+    def _leave(self, client: GrpcClient) -> None:
+        self._count(client, -1)
+        for each in client.heartbeat.producer_data_set:
+            ids = self._producers.get(each.group_name, {})
+            ids.pop(client.client_id, None)
+            if not ids:
+                self._producers.pop(each.group_name, None)
 
     def _count(self, client: GrpcClient, sign: int) -> None:
         self._shares.add(client.owner, sign)
@@ -117,7 +180,7 @@ class GrpcClients:
         client = self._clients.pop(client_id, None)
         if client is None:
             return
-        self._count(client, -1)
+        self._leave(client)
         client.use(None)
         for callback in self._on_end:
             try:

@@ -1,0 +1,202 @@
+"""Records of a broker's answers as messages for gRPC clients (upstream: `GrpcConverter`)."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from typing import Final
+
+from mqlake.client.message import ReceivedMessage
+from mqlake.errors import FormatError
+from mqlake.formats.plain_record import any_at, plain_at
+from mqlake.formats.properties import (
+    DELAY,
+    DELAY_SEC,
+    DELIVER_MS,
+    KEYS,
+    LITE_TOPIC,
+    PRIORITY,
+    RETRY_TOPIC,
+    SHARDING_KEY,
+    TAGS,
+    TRAN_MSG,
+    decode_properties,
+)
+from mqlake.formats.sys_flag import COMPRESSED, compression
+from mqlake.formats.topic_names import DLQ_PREFIX, RETRY_PREFIX
+from mqlake.grpc.messages import (
+    DeadLetterQueue,
+    Digest,
+    DigestType,
+    Encoding,
+    Message,
+    MessageType,
+    Resource,
+    SystemProperties,
+    Timestamp,
+)
+from mqlake.protocol.bodies.message_queue import MessageQueue
+from mqlake.protocol.command import Body
+from mqlake.protocol.messages.body_compression import decompress
+from mqlake.protocol.reserved_properties import RESERVED
+from mqlake.proxy.consuming.message_handle import MessageHandle
+
+_BORN_HOST: Final = "__BORNHOST"
+_TRACE_CONTEXT: Final = "TRACE_CONTEXT"
+_ORIGIN_TOPIC: Final = "DLQ_ORIGIN_TOPIC"
+_ORIGIN_ID: Final = "DLQ_ORIGIN_MESSAGE_ID"
+_DELAYED: Final = (DELAY, DELIVER_MS, DELAY_SEC)
+_NUMBER: Final = re.compile(r"[0-9]{1,15}", re.ASCII)
+_INT32: Final = (1 << 31) - 1
+_LAST_TIME: Final = int(datetime(9999, 12, 31, tzinfo=UTC).timestamp() * 1000)
+"""Milliseconds since 1970; a protobuf timestamp cannot be later than that year."""
+
+
+def decode_stored(data: Body, broker_name: str) -> Iterator[ReceivedMessage]:
+    """Yield the messages of an answer, with their bodies as they are stored.
+
+    It ends at the first bytes that are not a record.
+
+    Raises:
+        FormatError: the first bytes are not a record.
+    """
+    data, at = bytes(data), 0
+    while at < len(data):
+        found = plain_at(data, at, len(data))
+        fault: str | None = None
+        if found is None:
+            try:
+                found, fault = any_at(data, at, len(data))
+            except FormatError:
+                if at:
+                    return  # The messages before it are good.
+                raise
+        head, body, topic, properties_at = found
+        at += head[0]
+        properties, name = data[properties_at:at], topic.decode()
+        known = decode_properties(properties)
+        is_retry = name.startswith(RETRY_PREFIX)
+        yield ReceivedMessage(
+            topic=(known.get(RETRY_TOPIC) or name) if is_retry else name,
+            body=bytes(body),
+            queue=MessageQueue(name, broker_name, head[3]),
+            queue_offset=head[5],
+            physical_offset=head[6],
+            encoded_properties=properties,
+            flag=head[4],
+            sys_flag=head[7],
+            born_timestamp=head[8],
+            born_address=head[9],
+            store_timestamp=head[10],
+            store_address=head[11],
+            reconsume_times=head[12],
+            body_fault=fault,
+        )
+
+
+def outgoing_message(
+    message: ReceivedMessage, handle: MessageHandle | None, now: int, topic: str
+) -> Message:
+    """Return a message as a client gets it.
+
+    Args:
+        handle: its receipt handle; None for a message that is pulled.
+        now: milliseconds since 1970.
+        topic: the topic that the client requested.
+    """
+    properties = message.properties
+    body, encoding = _body(message)
+    found = SystemProperties(
+        tag=properties.get(TAGS),
+        keys=message.keys if properties.get(KEYS) else None,
+        message_id=message.message_id,
+        body_digest=Digest(
+            type=DigestType.MD5,
+            checksum=hashlib.md5(body, usedforsecurity=False).hexdigest().upper(),
+        ),
+        body_encoding=encoding,
+        message_type=message_type(properties),
+        born_timestamp=timestamp_of(message.born_timestamp),
+        born_host=properties.get(_BORN_HOST) or message.born_host.rpartition(":")[0],
+        store_timestamp=timestamp_of(message.store_timestamp),
+        store_host=message.store_host,
+        delivery_timestamp=_delivery_time(properties, now),
+        receipt_handle=handle.text if handle is not None else None,
+        queue_id=message.queue.queue_id,
+        queue_offset=message.queue_offset,
+        delivery_attempt=min(message.reconsume_times + 1, _INT32),
+        message_group=properties.get(SHARDING_KEY),
+        trace_context=properties.get(_TRACE_CONTEXT),
+        dead_letter_queue=_dead_letter_origin(properties),
+        lite_topic=properties.get(LITE_TOPIC),
+        priority=message.priority,
+    )
+    return Message(
+        topic=resource_of(topic),
+        user_properties=_user_properties(properties),
+        system_properties=found,
+        body=body,
+    )
+
+
+def message_type(properties: Mapping[str, str]) -> MessageType:
+    """Return the type of a message, which follows from its properties."""
+    if properties.get(TRAN_MSG) == "true":
+        return MessageType.TRANSACTION
+    if any(name in properties for name in _DELAYED):
+        return MessageType.DELAY
+    if SHARDING_KEY in properties:
+        return MessageType.FIFO
+    if PRIORITY in properties:
+        return MessageType.PRIORITY
+    return MessageType.LITE if LITE_TOPIC in properties else MessageType.NORMAL
+
+
+def resource_of(name: str) -> Resource:
+    """Return a topic or a group as namespace and name (upstream: `NamespaceUtil`)."""
+    prefix = next((each for each in (RETRY_PREFIX, DLQ_PREFIX) if name.startswith(each)), "")
+    namespace, percent, rest = name[len(prefix) :].partition("%")
+    if not percent or not namespace or not rest:
+        return Resource(name=name)
+    return Resource(resource_namespace=namespace, name=prefix + rest)
+
+
+def _body(message: ReceivedMessage) -> tuple[bytes, Encoding]:
+    """Return the body to send, and its encoding.
+
+    The clients decompress gzip and zlib only, so other bodies are decompressed here.
+    """
+    if not message.sys_flag & COMPRESSED:
+        return message.body, Encoding.IDENTITY
+    if compression(message.sys_flag) == "zlib" or message.body[:2] == b"\x1f\x8b":
+        return message.body, Encoding.GZIP
+    try:
+        return decompress(message.body, message.sys_flag), Encoding.IDENTITY
+    except FormatError:
+        return message.body, Encoding.GZIP
+
+
+def _user_properties(properties: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in properties.items() if name not in RESERVED}
+
+
+def timestamp_of(milliseconds: int) -> Timestamp:
+    """Return a time; one that protobuf cannot express becomes the nearest one that it can."""
+    found = min(max(milliseconds, 0), _LAST_TIME)
+    return Timestamp(seconds=found // 1000, nanos=found % 1000 * 1_000_000)
+
+
+def _delivery_time(properties: Mapping[str, str], now: int) -> Timestamp | None:
+    seconds, at = properties.get(DELAY_SEC), properties.get(DELIVER_MS)
+    if seconds is not None and _NUMBER.fullmatch(seconds):
+        return timestamp_of(now + 1000 * int(seconds))
+    return timestamp_of(int(at)) if at is not None and _NUMBER.fullmatch(at) else None
+
+
+def _dead_letter_origin(properties: Mapping[str, str]) -> DeadLetterQueue | None:
+    topic, message_id = properties.get(_ORIGIN_TOPIC), properties.get(_ORIGIN_ID)
+    if topic is None or message_id is None:
+        return None
+    return DeadLetterQueue(topic=topic, message_id=message_id)

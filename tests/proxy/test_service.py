@@ -1,0 +1,19 @@
+"""What the service answers to methods that it does not serve."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from mqlake.grpc.messages import Code, SyncLiteSubscriptionRequest
+from tests import simulated
+from tests.proxy.serving import named, serving
+
+
+def test_a_subscription_to_lite_topics_is_not_implemented(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with serving(tmp_path) as calls:
+            request = SyncLiteSubscriptionRequest(topic=named("T"), group=named("g"))
+            found = await calls.ask("SyncLiteSubscription", request)
+            assert found.status.code == Code.NOT_IMPLEMENTED
+
+    simulated.run(run())
