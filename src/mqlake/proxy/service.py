@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Final, Protocol
 
 from mqlake.grpc.call import Call
 from mqlake.grpc.messages import (
@@ -13,11 +13,13 @@ from mqlake.grpc.messages import (
     SyncLiteSubscriptionResponse,
 )
 from mqlake.grpc.method import Method
+from mqlake.proxy.background import Background
 from mqlake.proxy.brokers.port import BrokerPort, Caller
 from mqlake.proxy.clients.clients import LOOK, GrpcClients
 from mqlake.proxy.clients.commands import ClientCommands
 from mqlake.proxy.clients.registration import ClientRegistration
 from mqlake.proxy.clients.telemetry import Telemetry
+from mqlake.proxy.consuming.family import Consuming
 from mqlake.proxy.counts import CallCounts
 from mqlake.proxy.errors import StatusError
 from mqlake.proxy.gate import Gate
@@ -30,6 +32,9 @@ from mqlake.proxy.state import ProxyState
 from mqlake.proxy.topic_queues import QueryRoutes
 from mqlake.storage.clock import Clock
 
+_GRACE: Final = 3.0
+"""Seconds within which messages are returned when the service stops."""
+
 
 class CallFamily(Protocol):
     """The handlers of one family of methods; it is created with what all share."""
@@ -41,7 +46,7 @@ class CallFamily(Protocol):
         ...
 
 
-FAMILIES: tuple[type[CallFamily], ...] = (QueryRoutes, RecallCalls)
+FAMILIES: tuple[type[CallFamily], ...] = (QueryRoutes, RecallCalls, Consuming)
 """The families of the service that need nothing but the state, in the order of their creation."""
 
 
@@ -62,7 +67,7 @@ class GrpcService:
     ) -> None:
         clients = GrpcClients(settings, clock.milliseconds)
         clients.on_end(lambda client: brokers.unregister(client.caller, client.heartbeat))
-        self.state = state = ProxyState(settings, brokers, clients, clock)
+        self.state = state = ProxyState(settings, brokers, clients, clock, Background())
         self.counts = CallCounts(slow)
         gate, registration = Gate(brokers), ClientRegistration(state)
         serving = Serving(gate, self.counts)
@@ -87,6 +92,7 @@ class GrpcService:
         self._timer.cancel()
         for client in self.state.clients:
             self.state.clients.end(client.client_id)
+        await self.state.background.stop(_GRACE)
 
 
 async def _refuse_lite_topics(

@@ -26,6 +26,8 @@ class ProxySettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         max_address_share: percent of a table that one address may fill while more than half of the
             table is in use.
         max_topics_per_client: how many topics one client may publish or subscribe to.
+        max_renewals, max_renewals_per_client: how many received messages are renewed.
+        max_polls, max_polls_per_client: how many calls wait for messages.
         default_invisible_time_mills, min_invisible_time_millis_for_recv, max_invisible_time_mills:
             of received messages.
     """
@@ -47,6 +49,10 @@ class ProxySettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     max_topics_per_client: int = 1000
     lite_subscription_quota: int = 2000
     max_lite_topic_size: int = 64
+    max_renewals: int = 200_000
+    max_renewals_per_client: int = 20_000
+    max_polls: int = 50_000
+    max_polls_per_client: int = 2000
     default_invisible_time_mills: int = 60_000
     min_invisible_time_millis_for_recv: int = 10_000
     max_invisible_time_mills: int = 43_200_000

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from mqlake.proxy.background import Background
 from mqlake.proxy.brokers.port import BrokerPort
 from mqlake.proxy.clients.clients import GrpcClients
 from mqlake.proxy.settings import ProxySettings
@@ -19,12 +20,14 @@ class ProxyState:
         brokers: those that are asked.
         clients: the clients that have sent their settings.
         clock: tells the time, which may be simulated.
+        background: work that no call waits for.
     """
 
     settings: ProxySettings
     brokers: BrokerPort
     clients: GrpcClients
     clock: Clock
+    background: Background
 
     def now(self) -> int:
         """Return milliseconds since 1970."""

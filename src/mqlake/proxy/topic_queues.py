@@ -52,7 +52,7 @@ class QueryRoutes:
         name = topic_of(request.topic)
         route = await self._brokers.route(name, caller)
         types = accepted_types(await self._brokers.message_type(name))
-        endpoints = _endpoints(request.endpoints, call)
+        endpoints = endpoints_of(request.endpoints, call)
         ids = {data.broker_name: sorted(data.broker_addrs) for data in route.broker_datas}
         found = QueryRouteResponse(status=OK.status)
         for data in route.queue_datas:
@@ -99,7 +99,7 @@ def queues_of(data: QueueData) -> Iterator[tuple[int, Permission]]:
         yield next(ids), Permission.READ_WRITE
 
 
-def _endpoints(asked: Endpoints, call: Call) -> Endpoints:
+def endpoints_of(asked: Endpoints, call: Call) -> Endpoints:
     """Return where a client finds all queues: where it has found this service."""
     if asked.addresses:
         return asked

@@ -1,0 +1,128 @@
+"""ReceiveMessage (upstream: `ReceiveMessageActivity`, `ReceiveMessageResponseStreamWriter`)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Final, NamedTuple
+
+from mqlake.grpc.call import Call
+from mqlake.grpc.messages import (
+    Code,
+    Message,
+    ReceiveMessageRequest,
+    ReceiveMessageResponse,
+)
+from mqlake.proxy.brokers.port import Caller
+from mqlake.proxy.clients.client import GrpcClient
+from mqlake.proxy.consuming.filters import selected_topic
+from mqlake.proxy.consuming.outgoing import outgoing_message, timestamp_of
+from mqlake.proxy.consuming.pops import PoppedDelivery, Pops, Wish
+from mqlake.proxy.consuming.renewer import Renewer
+from mqlake.proxy.consuming.times import invisible_time, poll_time
+from mqlake.proxy.consuming.waiting_polls import WaitingPolls
+from mqlake.proxy.errors import OK, CallStatus, StatusError, outcome_of_error
+from mqlake.proxy.names import group_of, topic_of
+from mqlake.proxy.state import ProxyState
+
+_LARGE: Final = 256 * 1024
+"""Bytes of a body from which its digest is computed in a thread."""
+
+
+class _Received(NamedTuple):
+    popped: list[PoppedDelivery]
+    outcome: CallStatus
+
+
+class Receiving:
+    """Serves calls that receive messages."""
+
+    def __init__(
+        self, state: ProxyState, pops: Pops, renewer: Renewer, waiting: WaitingPolls
+    ) -> None:
+        self._state, self._pops, self._renewer, self._waiting = state, pops, renewer, waiting
+
+    async def receive(
+        self, call: Call, caller: Caller, request: ReceiveMessageRequest
+    ) -> AsyncIterator[ReceiveMessageResponse]:
+        """Yield a status, the messages, and the time at which they were sent.
+
+        Messages that cannot be sent, because the call has ended, become visible again soon.
+        """
+        try:
+            popped, outcome = await self._received(call, caller, request)
+        except Exception as error:  # noqa: BLE001 (whatever is raised is the answer)
+            popped, outcome = [], outcome_of_error(error, f"{call.peer}: ReceiveMessage")
+        unsent = list(reversed(popped))
+        try:
+            yield ReceiveMessageResponse(status=outcome.status)
+            while unsent:
+                yield ReceiveMessageResponse(message=await self._message(unsent[-1]))
+                unsent.pop()
+        finally:
+            if unsent:
+                deliveries = [each.delivery for each in unsent]
+                work = self._renewer.give_back_all(deliveries)
+                self._state.background.start(work, "the return of messages that were not sent")
+        yield ReceiveMessageResponse(delivery_timestamp=timestamp_of(self._state.now()))
+
+    async def _received(
+        self, call: Call, caller: Caller, request: ReceiveMessageRequest
+    ) -> _Received:
+        client = self._state.clients.get(caller.client_id)
+        if client is None:
+            reason = f"the client {caller.client_id[:255]!r} has sent no settings"
+            raise StatusError(Code.INTERNAL_SERVER_ERROR, reason)
+        wish = self._wish(call, caller, client, request)
+        is_renewed = request.auto_renew
+        if is_renewed and not self._renewer.has_room(caller.client_id, wish.most):
+            reason = "too many messages of this client are not acknowledged (maxRenewals)"
+            raise StatusError(Code.TOO_MANY_REQUESTS, reason)
+        with self._waiting.one_more(caller):
+            popped, why_none = await self._pops.pop(wish)
+        if not popped:
+            return _Received([], CallStatus(Code.MESSAGE_NOT_FOUND, why_none))
+        if is_renewed:
+            if not self._is_connected(caller):
+                deliveries = [each.delivery for each in popped]
+                work = self._renewer.give_back_all(deliveries)
+                self._state.background.start(work, "the return of messages of a lost client")
+                reason = f"The client [{caller.client_id[:255]}] is disconnected."
+                return _Received([], CallStatus(Code.MESSAGE_NOT_FOUND, reason))
+            for message, delivery in popped:
+                self._renewer.add(delivery, message.reconsume_times)
+        return _Received(popped, OK)
+
+    def _is_connected(self, caller: Caller) -> bool:
+        client = self._state.clients.get(caller.client_id)
+        return client is not None and client.stream is not None
+
+    def _wish(
+        self, call: Call, caller: Caller, client: GrpcClient, request: ReceiveMessageRequest
+    ) -> Wish:
+        settings = self._state.settings
+        waits = poll_time(settings, client.settings, call, request)
+        topic, group = topic_of(request.message_queue.topic), group_of(request.group)
+        invisible = invisible_time(settings, request)
+        most = settings.grpc_client_consumer_long_polling_batch_size
+        return Wish(
+            caller=caller,
+            group=group,
+            topic=selected_topic(topic, request.filter_expression),
+            broker=request.message_queue.broker.name,
+            most=min(request.batch_size, most) if request.batch_size > 0 else most,
+            invisible=invisible,
+            poll_time=waits,
+            is_ordered=client.settings.subscription.fifo,
+            attempt_id=request.attempt_id if request.HasField("attempt_id") else None,
+            max_attempts=client.max_attempts,
+        )
+
+    async def _message(self, popped: PoppedDelivery) -> Message:
+        message, delivery = popped
+        now = self._state.now()
+        if len(message.body) < _LARGE:
+            return outgoing_message(message, delivery.handle, now, delivery.topic)
+        return await asyncio.to_thread(
+            outgoing_message, message, delivery.handle, now, delivery.topic
+        )
