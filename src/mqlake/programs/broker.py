@@ -117,7 +117,7 @@ class BrokerProgram:
                 address = await self._start_name_server(undo)
                 settings = msgspec.structs.replace(settings, namesrv_addr=address)
             # Published also while kernels are compiled, and while the broker recovers its store.
-            observed = ObservedBroker(settings, lambda: self._serving, self._grpc_samples)
+            observed = ObservedBroker(settings, lambda: self._serving, self.grpc_samples)
             self._published = await publish_as_set(
                 settings, settings.listen_address, observed, undo
             )
@@ -157,7 +157,8 @@ class BrokerProgram:
         """A future that is done once the broker has failed; set while the program runs."""
         return self.broker.failed
 
-    def _grpc_samples(self) -> Iterable[Sample]:
+    def grpc_samples(self) -> Iterable[Sample]:
+        """Return what the gRPC service counts, as metrics; nothing if it is off."""
         return () if self._grpc is None else self._grpc.samples()
 
     async def _stop_publishing(self) -> None:

@@ -33,14 +33,14 @@ class CallCounts:
 
     def __init__(self, slow: float = 0) -> None:
         self._slow = slow / 1000 or float("inf")
-        self._calls: Counter[tuple[str, int]] = Counter()
+        self._calls: Counter[tuple[str, str]] = Counter()
         self._times: dict[tuple[str, int], Histogram] = {}
         self._window, self._lines = 0.0, 0
         self.slow_calls = 0
 
     @property
-    def calls(self) -> Mapping[tuple[str, int], int]:
-        """The number of answered calls by method and code."""
+    def calls(self) -> Mapping[tuple[str, str], int]:
+        """The number of calls that have ended, by method and code, or name of the gRPC status."""
         return self._calls
 
     def samples(self) -> list[Sample]:
@@ -56,7 +56,7 @@ class CallCounts:
             seconds: how long it took; None if it may have waited for messages.
             address: of the client.
         """
-        self._calls[method, code] += 1
+        self._calls[method, str(code)] += 1
         if seconds is None:
             return
         found = self._times.get((method, code))
@@ -65,6 +65,14 @@ class CallCounts:
         found.add(seconds * 1000)
         if seconds >= self._slow:
             self._tell(method, code, seconds, address)
+
+    def add_unanswered(self, method: str, status: str) -> None:
+        """Count a call that ended without an answer.
+
+        Args:
+            status: the name of its gRPC status.
+        """
+        self._calls[method, status] += 1
 
     def _tell(self, method: str, code: int, seconds: float, address: str) -> None:
         self.slow_calls += 1

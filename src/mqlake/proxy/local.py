@@ -9,6 +9,8 @@ from typing import Final, Self
 from mqlake.broker.broker import Broker
 from mqlake.errors import MqlakeError
 from mqlake.metrics.metric import Sample
+from mqlake.store.bounds import networks
+from mqlake.tls.settings import server_tls
 
 _GRACE: Final = 3.0
 """Seconds that running calls have when the service stops."""
@@ -37,6 +39,7 @@ class LocalService:
 
     def __init__(self, broker: Broker) -> None:
         check_installed()
+        from mqlake.grpc.limits import GrpcLimits
         from mqlake.grpc.server import GrpcServer
         from mqlake.proxy.brokers.local import LocalBrokers
         from mqlake.proxy.service import GrpcService
@@ -51,7 +54,13 @@ class LocalService:
         self._settings, self._brokers = settings, LocalBrokers(broker)
         clock, slow = broker.state.store.clock, settings.slow_request_millis
         self._service = GrpcService(self._brokers, own, clock, slow)
-        self._server = GrpcServer(self._service.methods)
+        self._server = GrpcServer(
+            self._service.methods,
+            GrpcLimits(share=settings.max_address_share),
+            tls=server_tls(settings),
+            proxies=networks(settings.proxy_protocol_addresses),
+            on_finished=self._service.finished,
+        )
 
     async def __aenter__(self) -> Self:
         settings = self._settings

@@ -6,13 +6,14 @@ import asyncio
 from collections.abc import Sequence
 from typing import Final, Protocol
 
-from mqlake.grpc.call import Call
+from mqlake.grpc.call import Call, FinishedCall
 from mqlake.grpc.messages import (
     Code,
     SyncLiteSubscriptionRequest,
     SyncLiteSubscriptionResponse,
 )
 from mqlake.grpc.method import Method
+from mqlake.grpc.status import GrpcStatus
 from mqlake.proxy.background import Background
 from mqlake.proxy.brokers.port import BrokerPort, Caller
 from mqlake.proxy.clients.clients import LOOK, GrpcClients
@@ -82,6 +83,13 @@ class GrpcService:
         )
         self._loop = asyncio.get_running_loop()
         self._timer = self._loop.call_later(LOOK, self._look)
+
+    def finished(self, call: FinishedCall) -> None:
+        """Count a call that ended without an answer; the others are counted where they are
+        answered.
+        """
+        if call.status is not GrpcStatus.OK:
+            self.counts.add_unanswered(call.call.method, call.status.name)
 
     def _look(self) -> None:
         self._timer = self._loop.call_later(LOOK, self._look)

@@ -12,7 +12,8 @@ _GRPC = "grpc"
 
 CALLS = counter(
     "mqlake_grpc_calls_total",
-    "Answered gRPC calls, by method and by the code of their status.",
+    "Ended gRPC calls, by method and by the code of the answer; or by the name of the gRPC status,"
+    " without an answer.",
     labels=("method", "code"),
 )
 SLOW_CALLS = counter(
@@ -22,17 +23,17 @@ SLOW_CALLS = counter(
 
 
 def samples(
-    calls: Mapping[tuple[str, int], int], times: Mapping[tuple[str, int], Histogram], slow: int
+    calls: Mapping[tuple[str, str], int], times: Mapping[tuple[str, int], Histogram], slow: int
 ) -> list[Sample]:
     """Return what a service counts, since its start.
 
     Args:
-        calls: how many were answered, by method and code.
+        calls: how many have ended, by method and code.
         times: how long those took that never wait for messages, in milliseconds.
         slow: how many were slow.
     """
     found = [Sample(SLOW_CALLS, slow)]
-    found += [Sample(CALLS, count, (name, str(code))) for (name, code), count in calls.items()]
+    found += [Sample(CALLS, count, (name, code)) for (name, code), count in calls.items()]
     for (name, code), histogram in times.items():
         found.append(Sample(LATENCY, histogram, (_GRPC, name, str(code), "false", "success")))
     return found
