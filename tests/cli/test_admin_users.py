@@ -138,6 +138,7 @@ def test_commands_sign_as_the_environment_says(
     sign(monkeypatch, "root", "wrong")
     assert "check signature failed." in admin.fails("brokerStatus", "-b", "a")
     sign(monkeypatch, "", "")
-    assert "username cannot be null." in admin.fails("brokerStatus", "-b", "a")
+    refused = admin.fails("brokerStatus", "-b", "a")
+    assert "username cannot be null. (set MQLAKE_ACCESS_KEY and MQLAKE_SECRET_KEY" in refused
     sign(monkeypatch, "root", "")
     assert "MQLAKE_SECRET_KEY" in admin.fails("brokerStatus", "-b", "a")

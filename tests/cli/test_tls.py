@@ -42,8 +42,11 @@ def test_clear_text_and_strange_authorities_are_refused(
     mqlake: Mqlake, running: RunningBroker
 ) -> None:
     command = ("admin", "clusterList", "-n", running.name_server)
-    for options in ((), ("--tls",), ("--tls-verify", "ca")):
-        assert mqlake(*options, *command).code == 2
+    refused = mqlake(*command)
+    assert (refused.code, "mqlake --tls-ca FILE" in refused.err) == (2, True)
+    for options in (("--tls",), ("--tls-verify", "ca")):
+        refused = mqlake(*options, *command)
+        assert (refused.code, "--tls-ca FILE" in refused.err) == (2, False)
     assert mqlake("--tls-verify", "none", *command).code == 0
     assert mqlake(*command).code == 2  # The options of one command do not reach the next one.
 

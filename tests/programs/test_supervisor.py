@@ -19,7 +19,7 @@ from tests.broker.running import PATIENCE
 from tests.programs.processes import BrokerProcess
 from tests.until import until
 
-UNIT = Path(__file__).parents[2] / "examples" / "service" / "mqlake-broker.service"
+UNITS = Path(__file__).parents[2] / "examples" / "service"
 
 
 class Systemd:
@@ -113,13 +113,15 @@ def test_a_broker_tells_when_it_serves_and_when_it_stops(
     systemd.close()
 
 
-def test_the_unit_is_one_that_systemd_accepts(tmp_path: Path) -> None:
-    text = UNIT.read_text()
+@pytest.mark.parametrize("program", ["broker", "namesrv"])
+def test_the_unit_is_one_that_systemd_accepts(tmp_path: Path, program: str) -> None:
+    name = f"mqlake-{program}.service"
+    text = (UNITS / name).read_text()
     assert "Type=notify" in text
     (command,) = re.findall(r"^ExecStart=/opt/mqlake/bin/mqlake (.*)$", text, re.MULTILINE)
-    assert command == "broker --config /etc/mqlake/broker.conf"
+    assert command == f"{program} --config /etc/mqlake/{program}.conf"
     if shutil.which("systemd-analyze"):
-        unit = tmp_path / UNIT.name
+        unit = tmp_path / name
         unit.write_text(text.replace("/opt/mqlake/bin/mqlake", sys.executable))
         done = subprocess.run(
             ["systemd-analyze", "verify", "--man=no", unit],
@@ -128,4 +130,4 @@ def test_the_unit_is_one_that_systemd_accepts(tmp_path: Path) -> None:
             timeout=PATIENCE,
             check=False,
         )
-        assert UNIT.name not in done.stderr, done.stderr
+        assert name not in done.stderr, done.stderr

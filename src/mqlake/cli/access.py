@@ -12,9 +12,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from mqlake.client import access_options as options
+from mqlake.errors import MqlakeError
 
 if TYPE_CHECKING:
     from mqlake.client.access import ClientAccess
+
+NO_USER = "username cannot be null."
+"""How brokers and name servers refuse requests without a user."""
+LOST = "the connection was lost"
 
 
 def _option(option: options.AccessOption, metavar: str | None = "FILE", more: str = "") -> Any:
@@ -66,3 +71,16 @@ def chosen() -> ClientAccess:
     from mqlake.client.access import access_of
 
     return access_of(_AccessOptions.values, os.environ)
+
+
+def hint(problem: str) -> str:
+    """Return what to do about a problem of a command that may lack a user or TLS; "" otherwise."""
+    try:
+        access = chosen()
+    except MqlakeError:
+        return ""
+    if problem.endswith(NO_USER) and access.credentials is None:
+        return " (set MQLAKE_ACCESS_KEY and MQLAKE_SECRET_KEY to a user and its password)"
+    if problem.endswith(LOST) and access.tls is None:
+        return " (if the server accepts only TLS, name its authority: mqlake --tls-ca FILE …)"
+    return ""

@@ -155,7 +155,7 @@ def _reason(error: Exception, arguments: Sequence[str]) -> str:
         case UsageError():
             return f"{error} (see {_help_for(arguments)})"
         case MqlakeError():
-            return str(error)
+            return f"{error}{access.hint(str(error))}"
         case OSError(strerror=str() as problem, filename=str() as name):
             return f"{name}: {problem}"
         case ModuleNotFoundError() if missing := missing_extra(error):
