@@ -14,7 +14,7 @@ from mqlake.auth.policies import Acl, Action, Decision, Entry, PolicyType
 from mqlake.auth.resource import Resource
 from mqlake.auth.rules import BROKER
 from mqlake.auth.sources import network
-from mqlake.auth.state import State
+from mqlake.auth.state import AuthState
 from mqlake.auth.users import User, UserType
 from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.command import Command, request
@@ -29,7 +29,7 @@ TOPICS = {OFFSET: "t", HALF: "t"}
 
 def authorization(entries: Iterable[Entry], whitelist: Sequence[int] = ()) -> Authorization:
     acl = Acl().merged(PolicyType.CUSTOM, entries)
-    state = State({"me": NORMAL, "root": SUPER}, {"me": acl} if acl.entries else {})
+    state = AuthState({"me": NORMAL, "root": SUPER}, {"me": acl} if acl.entries else {})
     accounts = Accounts(AccountFile(LocalOwnedDirectory("/nowhere")), state)
     return Authorization(accounts, whitelist, Scope(BROKER, "main", TOPICS.get))
 

@@ -9,27 +9,31 @@ import pytest
 
 from mqlake.auth.decisions import Decisions
 from mqlake.auth.policies import Acl, Action, Decision, Entry, Policy, PolicyType
-from mqlake.auth.resource import Kind, Pattern, Resource
+from mqlake.auth.resource import NamePattern, Resource, ResourceKind
 from mqlake.auth.sources import Address, network
 
 NAMES = ("", "a", "ab", "abc", "b", "ba", "%RETRY%a")
-KINDS = (Kind.TOPIC, Kind.GROUP, Kind.CLUSTER)
+KINDS = (ResourceKind.TOPIC, ResourceKind.GROUP, ResourceKind.CLUSTER)
 SOURCES = (ip_address("10.0.0.1"), ip_address("10.0.1.1"), ip_address("fd00::1"), None)
 NETWORKS = ("10.0.0.0/24", "10.0.0.1", "fd00::/8", "0.0.0.0/0")
 
 
-def covers(resource: Resource, kind: Kind, name: str) -> bool:
-    if resource.kind is Kind.ANY:
+def covers(resource: Resource, kind: ResourceKind, name: str) -> bool:
+    if resource.kind is ResourceKind.ANY:
         return True
     if resource.kind is not kind:
         return False
-    if resource.pattern is Pattern.LITERAL:
+    if resource.pattern is NamePattern.LITERAL:
         return resource.name == name
-    return resource.pattern is Pattern.ANY or name.startswith(resource.name)
+    return resource.pattern is NamePattern.ANY or name.startswith(resource.name)
 
 
 def by_sorting(
-    policy: Policy, kind: Kind, name: str, actions: frozenset[Action], source: Address | None
+    policy: Policy,
+    kind: ResourceKind,
+    name: str,
+    actions: frozenset[Action],
+    source: Address | None,
 ) -> Decision | None:
     """Upstream: filter all entries, sort those that match, and take the first."""
     found = [
@@ -42,10 +46,10 @@ def by_sorting(
             or (source is not None and any(source in each for each in entry.networks))
         )
     ]
-    order = [Pattern.LITERAL, Pattern.PREFIXED, Pattern.ANY]
+    order = [NamePattern.LITERAL, NamePattern.PREFIXED, NamePattern.ANY]
     found.sort(
         key=lambda entry: (
-            entry.resource.kind is Kind.ANY,
+            entry.resource.kind is ResourceKind.ANY,
             order.index(entry.resource.pattern),
             -len(entry.resource.name),
         )
@@ -56,11 +60,11 @@ def by_sorting(
 def any_policy(chance: random.Random) -> dict[Resource, Entry]:
     found: dict[Resource, Entry] = {}
     for _ in range(chance.randrange(8)):
-        pattern = chance.choice(list(Pattern))
-        name = "" if pattern is Pattern.ANY else chance.choice(NAMES)
+        pattern = chance.choice(list(NamePattern))
+        name = "" if pattern is NamePattern.ANY else chance.choice(NAMES)
         resource = Resource(chance.choice(KINDS), name, pattern)
         if chance.random() < 0.1:
-            resource = Resource(Kind.ANY, "", Pattern.ANY)
+            resource = Resource(ResourceKind.ANY, "", NamePattern.ANY)
         actions = chance.sample([each for each in Action if each is not Action.ANY], k=2)
         networks = [network(each) for each in NETWORKS if chance.random() < 0.15]
         decision = chance.choice(list(Decision))
@@ -85,7 +89,7 @@ def test_decisions_are_those_of_a_sorted_list(seed: int) -> None:
 
 
 def test_a_resource_has_one_entry_in_each_policy() -> None:
-    resource = Resource(Kind.TOPIC, "a", Pattern.LITERAL)
+    resource = Resource(ResourceKind.TOPIC, "a", NamePattern.LITERAL)
     allow, deny = (Entry(resource, frozenset({Action.PUB}), (), decision) for decision in Decision)
     acl = Acl().merged(PolicyType.CUSTOM, [allow]).merged(PolicyType.CUSTOM, [deny])
     assert acl.entries == 1
@@ -97,10 +101,10 @@ def test_a_resource_has_one_entry_in_each_policy() -> None:
 @pytest.mark.parametrize(
     ("text", "resource"),
     [
-        ("*", Resource(Kind.ANY, "", Pattern.ANY)),
-        ("Topic:*", Resource(Kind.TOPIC, "", Pattern.ANY)),
-        ("topic:a", Resource(Kind.TOPIC, "a", Pattern.LITERAL)),
-        ("Group:a:b*", Resource(Kind.GROUP, "a:b", Pattern.PREFIXED)),
+        ("*", Resource(ResourceKind.ANY, "", NamePattern.ANY)),
+        ("Topic:*", Resource(ResourceKind.TOPIC, "", NamePattern.ANY)),
+        ("topic:a", Resource(ResourceKind.TOPIC, "a", NamePattern.LITERAL)),
+        ("Group:a:b*", Resource(ResourceKind.GROUP, "a:b", NamePattern.PREFIXED)),
         ("Topic:a*b", None),
         ("Topic:a**", None),
         ("Topic:", None),
@@ -116,15 +120,18 @@ def test_resources_as_texts(text: str, resource: Resource | None) -> None:
 
 
 def test_names_that_clients_choose_are_not_remembered_without_end() -> None:
-    resource = Resource(Kind.TOPIC, "a", Pattern.PREFIXED)
+    resource = Resource(ResourceKind.TOPIC, "a", NamePattern.PREFIXED)
     entry = Entry(resource, frozenset((Action.PUB,)), (), Decision.ALLOW)
     decisions = Decisions(Acl().merged(PolicyType.CUSTOM, [entry]))
     for number in range(5000):
         for name in (f"a{number}", f"b{number}"):
             wanted = Decision.ALLOW if name[0] == "a" else None
             for _ in range(2):
-                assert decisions.decide(Kind.TOPIC, name, frozenset((Action.PUB,)), None) is wanted
-        assert decisions.decide(Kind.TOPIC, "a1", frozenset((Action.SUB,)), None) is None
+                assert (
+                    decisions.decide(ResourceKind.TOPIC, name, frozenset((Action.PUB,)), None)
+                    is wanted
+                )
+        assert decisions.decide(ResourceKind.TOPIC, "a1", frozenset((Action.SUB,)), None) is None
     assert len(decisions._known) <= 1000
 
 
@@ -132,5 +139,5 @@ def test_long_names_are_not_remembered() -> None:
     decisions = Decisions(Acl())
     for length in (1, 255, 256, 1 << 20):
         name = "x" * length
-        assert decisions.decide(Kind.TOPIC, name, frozenset([Action.PUB]), None) is None
+        assert decisions.decide(ResourceKind.TOPIC, name, frozenset([Action.PUB]), None) is None
     assert sorted(len(name) for _, name, _ in decisions._known) == [1, 255]

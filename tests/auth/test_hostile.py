@@ -19,7 +19,7 @@ from mqlake.auth.policies import Acl, PolicyType
 from mqlake.auth.reading import read_policies, write_acl
 from mqlake.auth.resource import Resource
 from mqlake.auth.rules import BROKER
-from mqlake.auth.state import State
+from mqlake.auth.state import AuthState
 from mqlake.auth.users import User, UserType
 from mqlake.errors import FormatError, StoreError
 from mqlake.protocol.bodies.auth import AclInfo
@@ -44,7 +44,7 @@ TEXTS = (
 )
 
 
-def accounts(state: State) -> Accounts:
+def accounts(state: AuthState) -> Accounts:
     return Accounts(AccountFile(LocalOwnedDirectory("/nowhere")), state)
 
 
@@ -76,7 +76,7 @@ def test_a_changed_frame_is_refused_or_says_the_same(
     serialization: Serialization, seed: int
 ) -> None:
     chance = random.Random(seed)
-    authentication = Authentication(accounts(State({"root": ROOT, "me": ME})), ())
+    authentication = Authentication(accounts(AuthState({"root": ROOT, "me": ME})), ())
     plain = request(RequestCode.SEND_MESSAGE_V2, to("T"), b"hello")
     plain.serialization = serialization
     good = signed(plain, Credentials("root", "password-1"))
@@ -98,7 +98,7 @@ def test_a_changed_frame_is_refused_or_says_the_same(
 @pytest.mark.parametrize("seed", SEEDS)
 def test_signatures_that_are_made_up_are_refused(seed: int) -> None:
     chance = random.Random(seed)
-    authentication = Authentication(accounts(State({"root": ROOT})), ())
+    authentication = Authentication(accounts(AuthState({"root": ROOT})), ())
     right = signed(request(11, {"a": "1"}), Credentials("root", "password-1")).fields[SIGNATURE]
     for _ in range(300):
         text = "".join(chance.choice("abcXYZ019+/= \ud800é\0") for _ in range(chance.randrange(40)))
@@ -128,7 +128,7 @@ def test_no_body_gets_past_the_rules(seed: int) -> None:
     """A user without permissions is refused, or the body names nothing."""
     chance = random.Random(seed)
     scope = Scope(BROKER, "main", _no_message)
-    authorization = Authorization(accounts(State({"me": ME})), (), scope)
+    authorization = Authorization(accounts(AuthState({"me": ME})), (), scope)
     empty = {
         RequestCode.HEART_BEAT,
         RequestCode.CHECK_CLIENT_CONFIG,
@@ -194,7 +194,7 @@ def test_a_damaged_file_is_refused_or_read(tmp_path: Path, seed: int) -> None:
             b'{"policies":[{"entries":[{"resource":"*","actions":["All"],"decision":"Deny"}]}]}',
         ).policies
     )
-    file.write(State({"root": ROOT, "me": ME}, {"me": Acl().merged(kind, entries)}))
+    file.write(AuthState({"root": ROOT, "me": ME}, {"me": Acl().merged(kind, entries)}))
     path = tmp_path / PATH
     good, messages = path.read_bytes(), list[str]()
     for _ in range(200):

@@ -19,7 +19,7 @@ from mqlake.auth.resource import Resource
 from mqlake.auth.rocksdb.directories import read_accounts, write_accounts
 from mqlake.auth.rocksdb.values import stored_acl, stored_user
 from mqlake.auth.sources import network
-from mqlake.auth.state import State
+from mqlake.auth.state import AuthState
 from mqlake.auth.users import User, UserStatus, UserType
 from mqlake.errors import DiskError, StoreError
 from mqlake.protocol.codes import RequestCode, ResponseCode
@@ -51,7 +51,7 @@ def entry(resource: str, *actions: Action, sources: str = "", is_deny: bool = Fa
     return Entry(found, frozenset(actions), networks, Decision.DENY if is_deny else Decision.ALLOW)
 
 
-STATE = State(
+STATE = AuthState(
     {
         "root": User("root", SECRET, UserType.SUPER),
         "off": User("off", SECRET, user_status=UserStatus.DISABLE),
@@ -115,7 +115,7 @@ def test_records_are_those_of_rocketmq(tmp_path: Path) -> None:
 
 def test_what_is_written_is_read_again(tmp_path: Path) -> None:
     users, acls = tmp_path / "users", tmp_path / "acls"
-    assert read_accounts(users, acls) == State()
+    assert read_accounts(users, acls) == AuthState()
     write_accounts(users, acls, STATE)
     assert read_accounts(users, acls) == STATE
     before = records(users)
@@ -182,7 +182,7 @@ def test_another_process_is_not_disturbed(tmp_path: Path) -> None:
     other = Rdict(str(users), options)
     try:
         with pytest.raises(DiskError, match="users"):
-            write_accounts(users, acls, State())
+            write_accounts(users, acls, AuthState())
     finally:
         other.close()
     assert read_accounts(users, acls) == STATE
@@ -240,7 +240,7 @@ def test_a_damaged_directory_is_refused(tmp_path: Path) -> None:
 def test_an_incomplete_copy_is_refused_and_kept(tmp_path: Path, name: str) -> None:
     paths = tmp_path / "users", tmp_path / "acls"
     write_accounts(*paths, STATE)
-    write_accounts(*paths, State({}, {}))
+    write_accounts(*paths, AuthState({}, {}))
     write_accounts(*paths, STATE)
     path = tmp_path / name
     for file in path.iterdir():
@@ -255,8 +255,10 @@ def test_an_incomplete_copy_is_refused_and_kept(tmp_path: Path, name: str) -> No
     assert sorted(path.iterdir()) == kept
 
 
-@pytest.mark.parametrize("written", [State({}, {}), State({"root": STATE.users["root"]}, {})])
-def test_an_interrupted_move_of_the_file_continues(tmp_path: Path, written: State) -> None:
+@pytest.mark.parametrize(
+    "written", [AuthState({}, {}), AuthState({"root": STATE.users["root"]}, {})]
+)
+def test_an_interrupted_move_of_the_file_continues(tmp_path: Path, written: AuthState) -> None:
     file = AccountFile(LocalOwnedDirectory(tmp_path))
     file.write(STATE)
     paths = tmp_path / "config" / "users", tmp_path / "config" / "acls"

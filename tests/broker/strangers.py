@@ -8,8 +8,8 @@ from contextlib import asynccontextmanager
 
 from mqlake.remoting.client import RemotingClient, split_address
 from mqlake.remoting.connection import Peer
-from mqlake.remoting.dispatch import Dispatcher
 from mqlake.remoting.limits import Limits
+from mqlake.remoting.request_router import RequestRouter
 from mqlake.remoting.shared import Shared
 from tests.broker.running import PATIENCE, Running
 
@@ -25,7 +25,7 @@ class ClientFrom(RemotingClient):
         found = self._opened_peers.get(address)
         if found is None or found.is_closed:
             loop, limits = asyncio.get_running_loop(), Limits(idle=0)
-            shared, served = Shared(loop, limits, is_server=False), Dispatcher([], limits)
+            shared, served = Shared(loop, limits, is_server=False), RequestRouter([], limits)
             _, found = await loop.create_connection(
                 lambda: Peer(served, shared),
                 *split_address(address),

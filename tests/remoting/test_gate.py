@@ -19,9 +19,9 @@ from mqlake.protocol.header import Header, Int32
 from mqlake.protocol.permission import Permission
 from mqlake.remoting.client import RemotingClient
 from mqlake.remoting.connection import Peer
-from mqlake.remoting.dispatch import Dispatcher
 from mqlake.remoting.frame_reader import FrameReader, Frames
 from mqlake.remoting.limits import Limits
+from mqlake.remoting.request_router import RequestRouter
 from mqlake.remoting.route import Check, Route
 from mqlake.remoting.server import RemotingServer
 from tests.remoting.serving import PATIENCE, Raw
@@ -215,7 +215,7 @@ def test_a_frame_that_no_run_takes_is_decoded_once(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(binary_header, "decode", counted)
     routes = [Route(SEND, echo, None, None, lambda _peer, _frames: 0)]
     reader = FrameReader(Limits(), runs=[(Serialization.ROCKETMQ, SEND)])
-    dispatcher = Dispatcher(routes, Limits(), [look])
+    dispatcher = RequestRouter(routes, Limits(), [look])
     peer: Any = SimpleNamespace(in_flight=0, bodies=0, usages=())
     for found in reader.feed(numbered(SEND, 7)):
         if isinstance(found, Frames):
@@ -252,7 +252,7 @@ def test_a_run_of_json_passes_the_same_checks() -> None:
 @pytest.mark.parametrize("busy", ["in_flight", "bodies"])
 def test_a_connection_with_too_much_in_flight_gets_no_run(busy: str) -> None:
     runs, limits = Runs(), Limits(in_flight=3, bodies=3)
-    dispatcher = Dispatcher([Route(SEND, echo, None, None, runs.take)], limits)
+    dispatcher = RequestRouter([Route(SEND, echo, None, None, runs.take)], limits)
     data = numbered(SEND, 1)
 
     class Busy:

@@ -12,7 +12,7 @@ from mqlake.protocol.command import Command, oneway, request, response
 from mqlake.protocol.errors import RemotingError
 from mqlake.remoting import latencies as module
 from mqlake.remoting.connection import Peer
-from mqlake.remoting.latencies import ONEWAY, UNWRITTEN, Kind, Latencies, Started
+from mqlake.remoting.latencies import ONEWAY, UNWRITTEN, Latencies, RequestKind, Started
 from mqlake.remoting.limits import Limits
 from mqlake.remoting.route import Answer
 from tests.remoting.serving import Served, serving
@@ -30,7 +30,7 @@ class Clock:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = 1000.0
-        for name in ("latencies", "dispatch"):
+        for name in ("latencies", "request_router"):
             monkeypatch.setattr(f"mqlake.remoting.{name}.perf_counter", lambda: self.now)
 
 
@@ -45,7 +45,7 @@ def started_of(served: Served) -> list[object]:
     return [each for started in found if started for each in started]
 
 
-def counts(found: Latencies) -> dict[Kind, int]:
+def counts(found: Latencies) -> dict[RequestKind, int]:
     return {kind: times.count for kind, times in found.all().items()}
 
 
@@ -76,18 +76,18 @@ def test_each_request_is_counted_under_its_answer(clock: Clock) -> None:
             for code in (SEND, SEND, HEARTBEAT, PULL):
                 await served.ask(request(code))
             await served.client.oneway(served.address, oneway(SEND))
-            await until(lambda: Kind(SEND, result=ONEWAY) in found.all())
+            await until(lambda: RequestKind(SEND, result=ONEWAY) in found.all())
             assert not started_of(served)
 
     asyncio.run(run())
     assert counts(found) == {
-        Kind(SEND): 2,
-        Kind(SEND, result=ONEWAY): 1,
-        Kind(HEARTBEAT, NO_PERMISSION): 1,
-        Kind(PULL, ResponseCode.PULL_NOT_FOUND, was_suspended=True): 1,
+        RequestKind(SEND): 2,
+        RequestKind(SEND, result=ONEWAY): 1,
+        RequestKind(HEARTBEAT, NO_PERMISSION): 1,
+        RequestKind(PULL, ResponseCode.PULL_NOT_FOUND, was_suspended=True): 1,
     }
-    assert found.of(Kind(SEND)).total == pytest.approx(4)
-    assert found.of(Kind(HEARTBEAT, NO_PERMISSION)).total == pytest.approx(500)
+    assert found.of(RequestKind(SEND)).total == pytest.approx(4)
+    assert found.of(RequestKind(HEARTBEAT, NO_PERMISSION)).total == pytest.approx(500)
 
 
 def test_an_answer_that_finds_no_connection_is_counted_as_that(clock: Clock) -> None:
@@ -106,7 +106,7 @@ def test_an_answer_that_finds_no_connection_is_counted_as_that(clock: Clock) -> 
             peer.answer(command, response(command))
 
     asyncio.run(run())
-    assert counts(found) == {Kind(SEND, result=UNWRITTEN): 1}
+    assert counts(found) == {RequestKind(SEND, result=UNWRITTEN): 1}
 
 
 def test_refusals_and_unknown_codes_have_no_latency() -> None:
@@ -170,10 +170,10 @@ def test_the_log_has_a_maximum_of_slow_requests(
     found = Latencies(slow=1)
     caplog.set_level(logging.WARNING, "mqlake.remoting")
     for _ in range(50):
-        found.add(Kind(SEND), 1.0, 1, "10.0.0.1:1")
+        found.add(RequestKind(SEND), 1.0, 1, "10.0.0.1:1")
     assert len(caplog.records) == module._MOST  # pyright: ignore[reportPrivateUsage]
     clock.now += 11
-    found.add(Kind(SEND), 1.0, 1, "10.0.0.1:1")
+    found.add(RequestKind(SEND), 1.0, 1, "10.0.0.1:1")
     assert "30 more requests were slow" in caplog.text
     assert found.slow_requests.total() == 51
 
@@ -201,4 +201,4 @@ def test_of_two_requests_with_one_opaque_the_first_answer_counts(clock: Clock) -
         started[7] = clock.now
     for _ in range(2):
         found.answered(Command(SEND, opaque=7), 0, "success", started, "10.0.0.1:1")
-    assert counts(found) == {Kind(SEND): 1}
+    assert counts(found) == {RequestKind(SEND): 1}

@@ -15,9 +15,9 @@ from mqlake.protocol.errors import RemotingError
 from mqlake.protocol.frames import encode
 from mqlake.remoting import turns
 from mqlake.remoting.connection import Peer
-from mqlake.remoting.dispatch import Dispatcher
 from mqlake.remoting.frame_reader import Frames
 from mqlake.remoting.limits import Limits
+from mqlake.remoting.request_router import RequestRouter
 from mqlake.remoting.route import Check, Route
 from tests.remoting.serving import Raw
 from tests.remoting.test_gate import READ, REFUSED, SEND, Number, echo, numbered, serving
@@ -128,7 +128,7 @@ def test_what_a_check_refuses_by_its_code_is_refused(kind: int) -> None:
 
 @pytest.mark.parametrize("busy", ["in_flight", "bodies"])
 def test_a_connection_with_too_much_in_flight_is_not_served_so(busy: str) -> None:
-    dispatcher = Dispatcher([Route(SEND, echo, one=one)], Limits(in_flight=3, bodies=3))
+    dispatcher = RequestRouter([Route(SEND, echo, one=one)], Limits(in_flight=3, bodies=3))
     peer: Any = SimpleNamespace(in_flight=0, bodies=0, usages=())
     assert dispatcher.take_one(peer, numbered(SEND, 2)) is not None
     setattr(peer, busy, 4)
@@ -138,7 +138,7 @@ def test_a_connection_with_too_much_in_flight_is_not_served_so(busy: str) -> Non
 
 @pytest.mark.parametrize("data", [b"", b"\0", bytes(8), bytes(40), b"\xff" * 40, b"GET / HTTP/1.0"])
 def test_what_is_no_frame_is_left(data: bytes) -> None:
-    dispatcher = Dispatcher([Route(SEND, echo, run_kinds=KINDS, one=one)], Limits())
+    dispatcher = RequestRouter([Route(SEND, echo, run_kinds=KINDS, one=one)], Limits())
     peer: Any = SimpleNamespace(in_flight=0, bodies=0, usages=())
     assert dispatcher.take_one(peer, data) is None
     for kind in KINDS:

@@ -13,7 +13,7 @@ from mqlake.auth.metadata import AccountFile
 from mqlake.auth.plain.access import PlainAccess
 from mqlake.auth.settings import AuthSettings, codes, initial_user
 from mqlake.auth.signers import Signers
-from mqlake.auth.state import State
+from mqlake.auth.state import AuthState
 from mqlake.auth.users import User, UserType
 from mqlake.errors import StoreError
 from mqlake.protocol.command import Command
@@ -144,7 +144,7 @@ def open_accounts(settings: AuthSettings, directory: OwnedDirectory) -> Accounts
     """
     file = AccountFile(directory)
     stored = file.read()
-    state = stored or State()
+    state = stored or AuthState()
     for user in _of_settings(settings):
         if user.username not in state.users:
             try:

@@ -6,7 +6,7 @@ import asyncio
 
 from mqlake.auth.decisions import Decisions
 from mqlake.auth.metadata import AccountFile
-from mqlake.auth.state import State
+from mqlake.auth.state import AuthState
 from mqlake.auth.users import User
 
 
@@ -18,7 +18,7 @@ class Accounts:
         changing: held by whoever changes them.
     """
 
-    def __init__(self, file: AccountFile, state: State) -> None:
+    def __init__(self, file: AccountFile, state: AuthState) -> None:
         self._file, self.state = file, state
         self.changing = asyncio.Lock()
         self._decisions: dict[str, Decisions] = {}
@@ -37,7 +37,7 @@ class Accounts:
         self._decisions[name] = decisions = Decisions(acl)
         return decisions
 
-    def write(self, state: State) -> None:
+    def write(self, state: AuthState) -> None:
         """Write new users and ACLs; return once they are durable. May run in any thread.
 
         Raises:
@@ -45,7 +45,7 @@ class Accounts:
         """
         self._file.write(state)
 
-    def adopt(self, state: State) -> None:
+    def adopt(self, state: AuthState) -> None:
         """Let users and ACLs that were written take effect."""
         self.state = state
         self._decisions.clear()

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Final, TypeVar
 
 from mqlake.auth.needs import CREATE, DELETE, SUB, UPDATE, Need, Question, topic_needs
-from mqlake.auth.resource import Kind
+from mqlake.auth.resource import ResourceKind
 from mqlake.formats.config.subscription_group import SubscriptionGroup
 from mqlake.protocol.bodies.groups import GroupConfigs, GroupNames, TopicConfigList, TopicNames
 from mqlake.protocol.bodies.heartbeat import CheckClient, Heartbeat
@@ -42,7 +42,7 @@ def of_heartbeat(question: Question) -> Iterator[Need]:
     """
     for consumer in _body(Heartbeat, question).consumer_data_set:
         group = consumer.group_name
-        yield Need(Kind.GROUP, group, SUB)
+        yield Need(ResourceKind.GROUP, group, SUB)
         for each in consumer.subscription_data_set:
             yield from topic_needs(each.topic, SUB, group)
 
@@ -53,7 +53,7 @@ def of_check_client(question: Question) -> Iterator[Need]:
         return
     wanted = _body(CheckClient, question)
     if wanted.group:
-        yield Need(Kind.GROUP, wanted.group, SUB)
+        yield Need(ResourceKind.GROUP, wanted.group, SUB)
     if wanted.subscription_data is not None and wanted.subscription_data.topic:
         yield from topic_needs(wanted.subscription_data.topic, SUB, wanted.group or None)
 
@@ -61,7 +61,7 @@ def of_check_client(question: Question) -> Iterator[Need]:
 def of_locks(question: Question) -> Iterator[Need]:
     """LOCK_BATCH_MQ, UNLOCK_BATCH_MQ: the group, and the topic of each queue."""
     wanted = _body(LockQueues, question)
-    yield Need(Kind.GROUP, wanted.consumer_group, SUB)
+    yield Need(ResourceKind.GROUP, wanted.consumer_group, SUB)
     for topic in dict.fromkeys(queue.topic for queue in wanted.mq_set):
         yield from topic_needs(topic, SUB, wanted.consumer_group)
 
@@ -80,19 +80,19 @@ def of_topic_names(question: Question) -> Iterator[Need]:
 
 def of_group(question: Question) -> Iterator[Need]:
     """UPDATE_AND_CREATE_SUBSCRIPTIONGROUP: the group."""
-    yield Need(Kind.GROUP, _body(SubscriptionGroup, question).group_name, CREATE)
+    yield Need(ResourceKind.GROUP, _body(SubscriptionGroup, question).group_name, CREATE)
 
 
 def of_group_list(question: Question) -> Iterator[Need]:
     """UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST: each group."""
     for group in _body(GroupConfigs, question).group_config_list:
-        yield Need(Kind.GROUP, group.group_name, CREATE)
+        yield Need(ResourceKind.GROUP, group.group_name, CREATE)
 
 
 def of_group_names(question: Question) -> Iterator[Need]:
     """DELETE_SUBSCRIPTION_GROUP_LIST: each group."""
     for group in _body(GroupNames, question).group_name_list:
-        yield Need(Kind.GROUP, group, DELETE)
+        yield Need(ResourceKind.GROUP, group, DELETE)
 
 
 def of_batch_ack(question: Question) -> Iterator[Need]:
@@ -100,19 +100,19 @@ def of_batch_ack(question: Question) -> Iterator[Need]:
     acks = _body(BatchAcks, question).acks if question.body else []
     pairs = dict.fromkeys((ack.consumer_group, ack.topic, ack.retry) for ack in acks)
     for group, topic, retry in pairs:
-        yield Need(Kind.GROUP, group, SUB)
+        yield Need(ResourceKind.GROUP, group, SUB)
         yield from topic_needs(marked(retry, topic, group), SUB, group, is_receipt=True)
 
 
 def of_assignment(question: Question) -> Iterator[Need]:
     """QUERY_ASSIGNMENT: the group and the topic."""
     asked = _body(AssignmentQuery, question)
-    yield Need(Kind.GROUP, asked.consumer_group, SUB)
+    yield Need(ResourceKind.GROUP, asked.consumer_group, SUB)
     yield from topic_needs(asked.topic, SUB, asked.consumer_group)
 
 
 def of_request_mode(question: Question) -> Iterator[Need]:
     """SET_MESSAGE_REQUEST_MODE: the group and the topic."""
     wanted = _body(RequestMode, question)
-    yield Need(Kind.GROUP, wanted.consumer_group, UPDATE)
+    yield Need(ResourceKind.GROUP, wanted.consumer_group, UPDATE)
     yield from topic_needs(wanted.topic, UPDATE, wanted.consumer_group)

@@ -12,28 +12,28 @@ from collections.abc import Iterator
 from typing import Final
 
 from mqlake.auth.policies import Acl, Action, Decision, Entry, Policy
-from mqlake.auth.resource import Kind, Pattern, Resource
+from mqlake.auth.resource import NamePattern, Resource, ResourceKind
 from mqlake.auth.sources import Address, is_within
 
 _MOST: Final = 1000
 """Decisions of one user that are remembered."""
 _LONGEST: Final = 255
 """Characters of the names in them. Clients choose names, which may have megabytes."""
-_ALL: Final = Resource(Kind.ANY, "", Pattern.ANY)
+_ALL: Final = Resource(ResourceKind.ANY, "", NamePattern.ANY)
 
 
-class _Rules:
+class _PolicyIndex:
     """The entries of one policy, found by name instead of one after the other."""
 
     __slots__ = ("_lengths", "_policy")
 
     def __init__(self, policy: Policy) -> None:
         self._policy = policy
-        prefixes = {len(each.name) for each in policy if each.pattern is Pattern.PREFIXED}
+        prefixes = {len(each.name) for each in policy if each.pattern is NamePattern.PREFIXED}
         self._lengths = sorted(prefixes, reverse=True)
 
     def decide(
-        self, kind: Kind, name: str, actions: frozenset[Action], source: Address | None
+        self, kind: ResourceKind, name: str, actions: frozenset[Action], source: Address | None
     ) -> Decision | None:
         for entry in self._covering(kind, name):
             is_from = not entry.networks or is_within(source, entry.networks)
@@ -41,17 +41,17 @@ class _Rules:
                 return entry.decision
         return None
 
-    def _covering(self, kind: Kind, name: str) -> Iterator[Entry]:
+    def _covering(self, kind: ResourceKind, name: str) -> Iterator[Entry]:
         policy = self._policy
-        if (found := policy.get(Resource(kind, name, Pattern.LITERAL))) is not None:
+        if (found := policy.get(Resource(kind, name, NamePattern.LITERAL))) is not None:
             yield found
         for length in self._lengths:
             if length > len(name):
                 continue
-            found = policy.get(Resource(kind, name[:length], Pattern.PREFIXED))
+            found = policy.get(Resource(kind, name[:length], NamePattern.PREFIXED))
             if found is not None:
                 yield found
-        for resource in (Resource(kind, "", Pattern.ANY), _ALL):
+        for resource in (Resource(kind, "", NamePattern.ANY), _ALL):
             if (found := policy.get(resource)) is not None:
                 yield found
 
@@ -62,13 +62,13 @@ class Decisions:
     __slots__ = ("_custom", "_default", "_depends_on_source", "_known")
 
     def __init__(self, acl: Acl) -> None:
-        self._custom, self._default = _Rules(acl.custom), _Rules(acl.default)
+        self._custom, self._default = _PolicyIndex(acl.custom), _PolicyIndex(acl.default)
         entries = (*acl.custom.values(), *acl.default.values())
         self._depends_on_source = any(entry.networks for entry in entries)
-        self._known: dict[tuple[Kind, str, frozenset[Action]], Decision | None] = {}
+        self._known: dict[tuple[ResourceKind, str, frozenset[Action]], Decision | None] = {}
 
     def decide(
-        self, kind: Kind, name: str, actions: frozenset[Action], source: Address | None
+        self, kind: ResourceKind, name: str, actions: frozenset[Action], source: Address | None
     ) -> Decision | None:
         """Return what is decided about an action on a resource; None if no entry matches.
 
@@ -87,7 +87,7 @@ class Decisions:
         return found
 
     def _decide(
-        self, kind: Kind, name: str, actions: frozenset[Action], source: Address | None
+        self, kind: ResourceKind, name: str, actions: frozenset[Action], source: Address | None
     ) -> Decision | None:
         return self._custom.decide(kind, name, actions, source) or self._default.decide(
             kind, name, actions, source

@@ -18,7 +18,7 @@ from mqlake.auth.reading import (
     write_acl,
     write_user,
 )
-from mqlake.auth.state import State
+from mqlake.auth.state import AuthState
 from mqlake.auth.users import User
 from mqlake.errors import FormatError, StoreError
 from mqlake.protocol.bodies.auth import AclInfo, UserInfo
@@ -59,7 +59,7 @@ class AccountFile:
             directory = LocalOwnedDirectory(directory.describe(), file_mode=_MODE)
         self._directory = directory
 
-    def read(self) -> State | None:
+    def read(self) -> AuthState | None:
         """Return what is kept, None if there is nothing.
 
         Raises:
@@ -71,7 +71,7 @@ class AccountFile:
             return self._in_rocksdb(data)
         return None if data is None else self._decoded(data)
 
-    def write(self, state: State) -> None:
+    def write(self, state: AuthState) -> None:
         """Replace what is kept; return once it is durable.
 
         Raises:
@@ -93,7 +93,7 @@ class AccountFile:
     def _paths(self) -> tuple[Path, Path]:
         return Path(self._directory.describe(_USERS)), Path(self._directory.describe(_ACLS))
 
-    def _in_rocksdb(self, data: bytes | None) -> State:
+    def _in_rocksdb(self, data: bytes | None) -> AuthState:
         """Return what RocketMQ's directories contain; empty ones get the content of the file."""
         from mqlake.auth.rocksdb.directories import read_accounts
 
@@ -117,7 +117,7 @@ class AccountFile:
         _log.info("%s: its users and ACLs are in RocketMQ's directories now", where)
         return state
 
-    def _decoded(self, data: bytes) -> State:
+    def _decoded(self, data: bytes) -> AuthState:
         try:
             return _state(msgspec.json.decode(data, type=_Content))
         except (msgspec.MsgspecError, UnicodeDecodeError, RemotingError, FormatError) as error:
@@ -125,13 +125,13 @@ class AccountFile:
             raise StoreError(f"{where}: users and ACLs cannot be read: {error}") from None
 
 
-def _encoded(state: State) -> bytes:
+def _encoded(state: AuthState) -> bytes:
     users = [write_user(user, with_password=True) for user in state.users.values()]
     acls = [write_acl(name, acl) for name, acl in state.acls.items()]
     return msgspec.json.format(msgspec.json.encode(_Content(_VERSION, users, acls)), indent=1)
 
 
-def _state(content: _Content) -> State:
+def _state(content: _Content) -> AuthState:
     if content.version != _VERSION:
         raise FormatError(f"version {content.version} is not known")
     users: dict[str, User] = {}
@@ -144,4 +144,4 @@ def _state(content: _Content) -> State:
         for kind, entries in read_policies(info.policies):
             acl = acl.merged(kind, entries)
         acls[name] = acl
-    return State(users, acls)
+    return AuthState(users, acls)

@@ -12,7 +12,7 @@ from typing import NamedTuple, Protocol
 
 from mqlake.auth.policies import Action
 from mqlake.auth.refusals import refused, shown
-from mqlake.auth.resource import Kind
+from mqlake.auth.resource import ResourceKind
 from mqlake.formats.topic_names import RETRY_PREFIX
 from mqlake.protocol.command import Body
 
@@ -26,7 +26,7 @@ DELETE = frozenset({Action.DELETE})
 class Need(NamedTuple):
     """One of these actions on a topic, a group or the cluster."""
 
-    kind: Kind
+    kind: ResourceKind
     name: str
     actions: Actions
 
@@ -94,18 +94,20 @@ def topic_needs(
         RemotingError: the retry topic is another group's.
     """
     if not topic.startswith(RETRY_PREFIX):
-        yield Need(Kind.TOPIC, topic, actions)
+        yield Need(ResourceKind.TOPIC, topic, actions)
         return
     rest = topic[len(RETRY_PREFIX) :]
     if group is None:
-        yield Need(Kind.GROUP, rest.partition("+")[0], SUB if actions == PUB else actions - PUB)
+        yield Need(
+            ResourceKind.GROUP, rest.partition("+")[0], SUB if actions == PUB else actions - PUB
+        )
         return
     if rest == group:
         return
     # `group_topic` may also be the whole name of another group: it is accepted in receipts only.
     for separator in "+_" if is_receipt else "+":
         if group and rest.startswith(group + separator):
-            yield Need(Kind.TOPIC, rest[len(group) + 1 :], actions)
+            yield Need(ResourceKind.TOPIC, rest[len(group) + 1 :], actions)
             return
     raise refused(f"the retry topic {shown(topic)} is not that of group {shown(group)}.")
 
@@ -117,7 +119,7 @@ class OnCluster:
     actions: Actions
 
     def find(self, question: Question) -> Iterator[Need]:
-        yield Need(Kind.CLUSTER, question.cluster, self.actions)
+        yield Need(ResourceKind.CLUSTER, question.cluster, self.actions)
 
     @property
     def text(self) -> str:
@@ -142,7 +144,7 @@ class OnTopic:
     def find(self, question: Question) -> Iterator[Need]:
         topic = question.fields.get(self.field, "")
         if not topic.strip() and self.is_optional:
-            return iter((Need(Kind.CLUSTER, question.cluster, self.actions - SUB or GET),))
+            return iter((Need(ResourceKind.CLUSTER, question.cluster, self.actions - SUB or GET),))
         group = None if self.group_field is None else question.fields.get(self.group_field, "")
         return topic_needs(topic, self.actions, group, is_receipt=self.is_receipt)
 
@@ -167,7 +169,7 @@ class OnGroup:
     def find(self, question: Question) -> Iterator[Need]:
         group = question.fields.get(self.field)
         if group is not None or not self.is_optional:
-            yield Need(Kind.GROUP, group or "", self.actions)
+            yield Need(ResourceKind.GROUP, group or "", self.actions)
 
     @property
     def text(self) -> str:
@@ -178,7 +180,7 @@ class OnGroup:
 class OnEach:
     """Several topics or groups in a header field, with a separator between them."""
 
-    kind: Kind
+    kind: ResourceKind
     actions: Actions
     field: str
     separator: str
@@ -187,7 +189,7 @@ class OnEach:
         for name in question.fields.get(self.field, "").split(self.separator):
             if not (name := name.strip()):
                 continue
-            if self.kind is Kind.TOPIC:
+            if self.kind is ResourceKind.TOPIC:
                 yield from topic_needs(name, self.actions)
             else:
                 yield Need(self.kind, name, self.actions)
@@ -214,7 +216,7 @@ class OnMessage:
         offset = self.offset(question)
         topic = None if offset is None else question.topic_at(offset)
         if topic is None:
-            return iter((Need(Kind.CLUSTER, question.cluster, GET),))
+            return iter((Need(ResourceKind.CLUSTER, question.cluster, GET),))
         group = None if self.group_field is None else question.fields.get(self.group_field, "")
         return topic_needs(topic, self.actions, group)
 

@@ -8,7 +8,7 @@ from typing import NamedTuple, Self
 _ANY = "*"
 
 
-class Kind(Enum):
+class ResourceKind(Enum):
     """Kinds of resources."""
 
     ANY = "Any"
@@ -18,10 +18,10 @@ class Kind(Enum):
     GROUP = "Group"
 
 
-_KINDS = {kind.value.lower(): kind for kind in Kind}
+_KINDS = {kind.value.lower(): kind for kind in ResourceKind}
 
 
-class Pattern(Enum):
+class NamePattern(Enum):
     """How the name of an entry's resource is compared with that of a request."""
 
     ANY = auto()
@@ -33,12 +33,12 @@ class Resource(NamedTuple):
     """Resources of an entry: one, those with a prefix, all of a kind, or all.
 
     Attributes:
-        name: the name or the prefix; "" for `Pattern.ANY`.
+        name: the name or the prefix; "" for `NamePattern.ANY`.
     """
 
-    kind: Kind
+    kind: ResourceKind
     name: str
-    pattern: Pattern
+    pattern: NamePattern
 
     @classmethod
     def parse(cls, text: str) -> Self | None:
@@ -48,24 +48,24 @@ class Resource(NamedTuple):
         more than the text seems to say; here, such a text is no resource.
         """
         if text == _ANY:
-            return cls(Kind.ANY, "", Pattern.ANY)
+            return cls(ResourceKind.ANY, "", NamePattern.ANY)
         kind, colon, name = text.partition(":")
         found = _KINDS.get(kind.lower())
         if found is None or not colon or not name:
             return None
         if name == _ANY:
-            return cls(found, "", Pattern.ANY)
+            return cls(found, "", NamePattern.ANY)
         if _ANY in name[:-1]:
             return None
         if name.endswith(_ANY):
-            return cls(found, name[:-1], Pattern.PREFIXED)
-        return cls(found, name, Pattern.LITERAL)
+            return cls(found, name[:-1], NamePattern.PREFIXED)
+        return cls(found, name, NamePattern.LITERAL)
 
     @property
     def text(self) -> str:
         """Return the text that `parse` reads."""
-        if self.kind is Kind.ANY:
+        if self.kind is ResourceKind.ANY:
             return _ANY
-        if self.pattern is Pattern.LITERAL:
+        if self.pattern is NamePattern.LITERAL:
             return f"{self.kind.value}:{self.name}"
         return f"{self.kind.value}:{self.name}{_ANY}"

@@ -25,7 +25,7 @@ from mqlake.auth.needs import (
     Question,
     Rule,
 )
-from mqlake.auth.resource import Kind
+from mqlake.auth.resource import ResourceKind
 from mqlake.errors import FormatError
 from mqlake.formats.message_id import decode_message_id
 from mqlake.protocol.codes import RequestCode as Code
@@ -151,8 +151,8 @@ BROKER: Final[dict[int, Rule]] = {
     Code.QUERY_CONSUME_TIME_SPAN: _both(GET),
     Code.GET_CONSUME_STATS: (
         OnGroup(GET),
-        OnEach(Kind.TOPIC, GET, "topic", ";"),
-        OnEach(Kind.TOPIC, GET, "topicList", ";"),
+        OnEach(ResourceKind.TOPIC, GET, "topic", ";"),
+        OnEach(ResourceKind.TOPIC, GET, "topicList", ";"),
     ),
     Code.SET_MESSAGE_REQUEST_MODE: (
         InBody("group: Update; topic: Update", body_needs.of_request_mode),
@@ -167,7 +167,7 @@ BROKER: Final[dict[int, Rule]] = {
     Code.QUERY_CORRECTION_OFFSET: (
         OnTopic(GET),
         OnGroup(GET, "compareGroup"),
-        OnEach(Kind.GROUP, GET, "filterGroups", ","),
+        OnEach(ResourceKind.GROUP, GET, "filterGroups", ","),
     ),
     Code.QUERY_CONSUME_QUEUE: (OnTopic(GET), OnGroup(GET, is_optional=True)),
     # Connected clients

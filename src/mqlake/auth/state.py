@@ -21,7 +21,7 @@ from mqlake.protocol.bodies.auth import UserInfo
 V = TypeVar("V")
 
 
-class State(NamedTuple):
+class AuthState(NamedTuple):
     """Users and ACLs, both by the name of the user. The methods return a changed copy."""
 
     users: Mapping[str, User] = MappingProxyType({})
@@ -30,7 +30,7 @@ class State(NamedTuple):
     def __repr__(self) -> str:
         return f"State({len(self.users)} users, {len(self.acls)} ACLs)"
 
-    def with_user(self, user: User, most: int) -> State:
+    def with_user(self, user: User, most: int) -> AuthState:
         """Add a user.
 
         Raises:
@@ -42,7 +42,7 @@ class State(NamedTuple):
             raise refused(f"there are {most} users already (maxUserNums)")
         return self._replace(users={**self.users, user.username: user})
 
-    def with_changed_user(self, name: str, info: UserInfo) -> State:
+    def with_changed_user(self, name: str, info: UserInfo) -> AuthState:
         """Change what is given of a user.
 
         Raises:
@@ -60,13 +60,13 @@ class State(NamedTuple):
         )
         return self._replace(users={**self.users, name: new})
 
-    def without_user(self, name: str) -> State:
+    def without_user(self, name: str) -> AuthState:
         """Remove a user and its ACL."""
-        return State(_without(self.users, name), _without(self.acls, name))
+        return AuthState(_without(self.users, name), _without(self.acls, name))
 
     def with_entries(
         self, name: str, policies: Iterable[tuple[PolicyType, list[Entry]]], most: int
-    ) -> State:
+    ) -> AuthState:
         """Add entries to the ACL of a user; those for the same resources are replaced.
 
         Raises:
@@ -81,7 +81,7 @@ class State(NamedTuple):
             raise refused(f"a user can have {most} entries (maxAclEntryNums)")
         return self._replace(acls={**self.acls, name: acl})
 
-    def without_entry(self, name: str, kind: PolicyType, resource: Resource | None) -> State:
+    def without_entry(self, name: str, kind: PolicyType, resource: Resource | None) -> AuthState:
         """Remove the entry for a resource from the ACL of a user, or without one the ACL.
 
         Raises:

@@ -32,7 +32,7 @@ KEYS = gauge("mqlake_namesrv_kv_configs", "Values of the KV configuration.")
 WAITING = gauge("mqlake_namesrv_long_requests", "Long requests that are not answered yet.")
 
 
-class NameServing(requests.Served, Protocol):
+class NameServing(requests.MeasuredServer, Protocol):
     """A name server that runs."""
 
     @property

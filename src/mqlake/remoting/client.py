@@ -16,9 +16,9 @@ from mqlake.protocol.command import Command
 from mqlake.protocol.errors import RemotingError
 from mqlake.protocol.signature import Credentials
 from mqlake.remoting.connection import Peer
-from mqlake.remoting.dispatch import Dispatcher
 from mqlake.remoting.errors import ConnectionFailedError, ConnectTimeoutError
 from mqlake.remoting.limits import Limits
+from mqlake.remoting.request_router import RequestRouter
 from mqlake.remoting.route import Handler, Route
 from mqlake.remoting.shared import Shared
 from mqlake.remoting.tls.client import ClientContexts, secure
@@ -52,7 +52,7 @@ class RemotingClient:
         self._opened, self._credentials = opened, credentials
         self._limits = limits or Limits(idle=0)
         routes = (Route(code, handler) for code, handler in (handlers or {}).items())
-        self._dispatcher = Dispatcher(routes, self._limits)
+        self._dispatcher = RequestRouter(routes, self._limits)
         self._connect_timeout = connect_timeout
         self._peers: dict[str, asyncio.Task[Peer]] = {}
         self._connected: dict[str, Peer] = {}

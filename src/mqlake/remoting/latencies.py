@@ -28,7 +28,7 @@ _MOST: Final = 20
 _log: Final = logging.getLogger("mqlake.remoting")
 
 
-class Kind(NamedTuple):
+class RequestKind(NamedTuple):
     """What one histogram is about.
 
     Attributes:
@@ -72,25 +72,33 @@ class Latencies:
         self._window, self._lines = 0.0, 0
         self.slow_requests = Counter[int]()
 
-    def of(self, kind: Kind) -> Histogram:
+    def of(self, kind: RequestKind) -> Histogram:
         """Return the histogram of requests of one kind, in milliseconds."""
         found = self._found.get(kind)
         if found is None:
             found = self._found[kind] = Histogram(BOUNDS)
         return found
 
-    def all(self) -> dict[Kind, Histogram]:
+    def all(self) -> dict[RequestKind, Histogram]:
         """Return copies of the histograms of all kinds of which there were requests."""
-        return {Kind(*kind): found.copy() for kind, found in self._found.items() if found.count}
+        return {
+            RequestKind(*kind): found.copy() for kind, found in self._found.items() if found.count
+        }
 
-    def add(self, kind: Kind, seconds: float, count: int, address: str) -> None:
+    def add(self, kind: RequestKind, seconds: float, count: int, address: str) -> None:
         """Note requests that were served together.
 
         Args:
             address: of the client.
         """
+        self.add_to(self.of(kind), kind, seconds, count, address)
+
+    def add_to(
+        self, times: Histogram, kind: RequestKind, seconds: float, count: int, address: str
+    ) -> None:
+        """Note requests that were served together, in the histogram of their kind (`of`)."""
         took = seconds * 1000
-        self.of(kind).add(took, count)
+        times.add(took, count)
         if took >= self.slow and not kind.was_suspended:
             self.tell(kind, took, count, address)
 
@@ -107,16 +115,18 @@ class Latencies:
             return  # Another request with this number was answered before.
         was_suspended = begun < 0
         took = (perf_counter() - abs(begun)) * 1000
-        # A tuple is equal to the `Kind` with these values, and made in a third of the time.
+        # A tuple is equal to the `RequestKind` with these values, and made in a third of the time.
         found = self._found.get((request.code, response_code, was_suspended, result))
         if found is None:
-            found = self.of(Kind(request.code, response_code, was_suspended, result))
+            found = self.of(RequestKind(request.code, response_code, was_suspended, result))
         found.add(took)
         if took >= self.slow and not was_suspended:
-            kind = Kind(request.code, response_code, was_suspended, result)
+            kind = RequestKind(request.code, response_code, was_suspended, result)
             self.tell(kind, took, 1, address, _about(request))
 
-    def tell(self, kind: Kind, took: float, count: int, address: str, about: str = "") -> None:
+    def tell(
+        self, kind: RequestKind, took: float, count: int, address: str, about: str = ""
+    ) -> None:
         """Log slow requests, unless there were too many.
 
         Args:

@@ -15,13 +15,13 @@ from typing import Final
 
 from mqlake.errors import MqlakeError
 from mqlake.remoting.connection import Peer
-from mqlake.remoting.dispatch import Dispatcher
 from mqlake.remoting.latencies import Latencies
 from mqlake.remoting.limits import Limits
 from mqlake.remoting.listening import stop_listening
 from mqlake.remoting.memory_budget import MemoryBudget
 from mqlake.remoting.proxy_protocol.detection import Network, ProxyDetection
 from mqlake.remoting.quotas.quotas import Quotas
+from mqlake.remoting.request_router import RequestRouter
 from mqlake.remoting.route import Check, Route
 from mqlake.remoting.shared import DirectReader, Shared
 from mqlake.remoting.tls.detection import TlsDetection
@@ -64,7 +64,7 @@ class RemotingServer:
         self._limits = limits or Limits()
         self._quotas, self._proxies = quotas, proxies
         self._tls = ServerContexts(tls or ServerTls())
-        self._dispatcher = Dispatcher(routes, self._limits, checks, latencies)
+        self._dispatcher = RequestRouter(routes, self._limits, checks, latencies)
         self._servers: list[asyncio.Server] = []
         self._shared: Shared | None = None
         self._sweeper: asyncio.TimerHandle | None = None

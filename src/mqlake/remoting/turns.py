@@ -20,7 +20,7 @@ _IDLE: Final = 0.1
 """Seconds after which the last timed round is certainly over."""
 
 
-class Served(Protocol):
+class TurnTaker(Protocol):
     """A connection that has turns."""
 
     def serve(self, until: float) -> bool:
@@ -37,11 +37,11 @@ class Turns:
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
-        self.waiting: deque[Served] = deque()
+        self.waiting: deque[TurnTaker] = deque()
         self._end = 0.0
         self._is_scheduled = False
 
-    def take(self, served: Served) -> bool:
+    def take(self, served: TurnTaker) -> bool:
         """Serve a connection from which data arrived; return whether it waits for a turn now."""
         if self.enter_round() and not served.serve(self._end):
             return False
@@ -60,7 +60,7 @@ class Turns:
         # Time that has passed may have been used by this round: the next one begins with more.
         return now < self._end
 
-    def wait(self, served: Served) -> None:
+    def wait(self, served: TurnTaker) -> None:
         """Serve a connection when its turn comes."""
         self.waiting.append(served)
         self._schedule()

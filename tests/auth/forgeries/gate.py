@@ -14,13 +14,13 @@ from typing import Any
 from mqlake.auth.access import Access
 from mqlake.auth.authorization import Scope
 from mqlake.auth.rules import BROKER
-from mqlake.auth.state import State
+from mqlake.auth.state import AuthState
 from mqlake.auth.users import User, UserStatus, UserType
 from mqlake.broker.settings import BrokerSettings
 from mqlake.protocol.command import Body, Command, response
 from mqlake.protocol.signature import Credentials
-from mqlake.remoting.dispatch import Dispatcher
 from mqlake.remoting.limits import Limits
+from mqlake.remoting.request_router import RequestRouter
 from mqlake.remoting.route import Route
 from mqlake.storage.local_owned import LocalOwnedDirectory
 
@@ -103,10 +103,10 @@ class Gate:
             User(POOR.access_key, POOR.secret_key),
             User(GONE.access_key, GONE.secret_key, UserType.SUPER, UserStatus.DISABLE),
         ]
-        self.accounts.adopt(State({user.username: user for user in users}))
+        self.accounts.adopt(AuthState({user.username: user for user in users}))
         self.served: list[Command] = []
         routes = [Route(code, self._note) for code in BROKER]
-        self._dispatcher = Dispatcher(routes, Limits(), self.access.checks)
+        self._dispatcher = RequestRouter(routes, Limits(), self.access.checks)
 
     def _note(self, _peer: object, asked: Command) -> Command:
         self.served.append(asked)

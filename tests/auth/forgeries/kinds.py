@@ -11,7 +11,7 @@ from mqlake.auth.decisions import Decisions
 from mqlake.auth.needs import Need
 from mqlake.auth.policies import Acl, Action, Decision, Entry, PolicyType
 from mqlake.auth.reading import read_policies
-from mqlake.auth.resource import Kind, Pattern
+from mqlake.auth.resource import NamePattern, ResourceKind
 from mqlake.auth.sources import is_within, source_of
 from mqlake.errors import FormatError
 from mqlake.protocol.bodies.auth import AclInfo
@@ -187,7 +187,7 @@ def policies(_gate: Gate, chance: random.Random) -> str:
                 listed[kind] = [*others, each]
     decisions = Decisions(acl)
     for _ in range(3):
-        kind = chance.choice((Kind.TOPIC, Kind.GROUP, Kind.CLUSTER))
+        kind = chance.choice((ResourceKind.TOPIC, ResourceKind.GROUP, ResourceKind.CLUSTER))
         actions = frozenset(chance.sample([Action.PUB, Action.SUB, Action.GET, Action.UPDATE], 2))
         need = Need(kind, chance.choice(NAMES), actions)
         source = source_of(chance.choice(("10.1.2.3:1", "[fd00::1]:1", "192.168.0.1:1", "x")))
@@ -208,11 +208,11 @@ def expected(listed: dict[PolicyType, list[Entry]], need: Need, source: Any) -> 
 
 def _matches(entry: Entry, need: Need, source: Any) -> bool:
     resource = entry.resource
-    if resource.kind not in (Kind.ANY, need.kind):
+    if resource.kind not in (ResourceKind.ANY, need.kind):
         return False
-    if resource.pattern is Pattern.LITERAL and resource.name != need.name:
+    if resource.pattern is NamePattern.LITERAL and resource.name != need.name:
         return False
-    if resource.pattern is Pattern.PREFIXED and not need.name.startswith(resource.name):
+    if resource.pattern is NamePattern.PREFIXED and not need.name.startswith(resource.name):
         return False
     if not (Action.ALL in entry.actions or entry.actions & need.actions):
         return False
@@ -220,10 +220,10 @@ def _matches(entry: Entry, need: Need, source: Any) -> bool:
 
 
 def _rank(entry: Entry) -> tuple[bool, int, int, bool]:
-    order = (Pattern.LITERAL, Pattern.PREFIXED, Pattern.ANY)
+    order = (NamePattern.LITERAL, NamePattern.PREFIXED, NamePattern.ANY)
     resource = entry.resource
     return (
-        resource.kind is Kind.ANY,
+        resource.kind is ResourceKind.ANY,
         order.index(resource.pattern),
         -len(resource.name),
         entry.decision is not Decision.DENY,

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from mqlake.remoting.quotas.quota import Kind, Quota
+from mqlake.remoting.quotas.quota import Quota, QuotaKind
 from mqlake.remoting.quotas.usage import Rate, Usage
 from mqlake.remoting.quotas.usages import Usages
 
@@ -84,7 +84,7 @@ QUOTA = Quota(connections=2, requests=10, size=1000, in_flight=3)
     ],
 )
 def test_the_limit_is_named(reason: str, setting: str) -> None:
-    usage = Usage(Kind.USER, "alice", 1.0)
+    usage = Usage(QuotaKind.USER, "alice", 1.0)
     assert usage.excess(QUOTA, 1.0) is None
     usage.in_flight = 4 if reason.startswith("IN") else 3
     usage.requests.add(10 if reason.startswith("R") else 0)
@@ -99,7 +99,7 @@ def test_the_limit_is_named(reason: str, setting: str) -> None:
 
 def test_a_new_connection_does_not_forget() -> None:
     loop = Loop()
-    usages = Usages(Kind.ADDRESS, loop)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    usages = Usages(QuotaKind.ADDRESS, loop)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     usages.quota = QUOTA
     usage = usages.join("10.0.0.1", 0)
     assert usage.excess(QUOTA, loop.time()) is None
@@ -117,7 +117,7 @@ def test_a_new_connection_does_not_forget() -> None:
 
 def test_a_connection_that_is_there_again_is_not_forgotten() -> None:
     loop = Loop()
-    usages = Usages(Kind.ADDRESS, loop)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    usages = Usages(QuotaKind.ADDRESS, loop)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     usages.quota = QUOTA
     usage = usages.join("10.0.0.1", 2)
     assert usage.excess(QUOTA, loop.time()) is None
@@ -131,7 +131,7 @@ def test_a_connection_that_is_there_again_is_not_forgotten() -> None:
 
 def test_a_limit_that_is_set_later_counts_from_then_on() -> None:
     loop = Loop()
-    usages = Usages(Kind.ADDRESS, loop)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    usages = Usages(QuotaKind.ADDRESS, loop)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     usages.set(Quota(connections=5))
     usage = usages.join("127.0.0.1", 0)
     for _ in range(1000):
@@ -148,7 +148,7 @@ def test_a_limit_that_is_set_later_counts_from_then_on() -> None:
 
 def test_an_owner_that_comes_and_goes_has_one_timer() -> None:
     loop = Loop()
-    usages = Usages(Kind.ADDRESS, loop)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    usages = Usages(QuotaKind.ADDRESS, loop)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     usages.set(Quota(size=1000))
     usage = usages.join("127.0.0.1", 0)
     usage.size.add(4000)

@@ -9,7 +9,7 @@ from functools import partial
 from mqlake.auth.access import Access
 from mqlake.auth.accounts import Accounts
 from mqlake.auth.refusals import refused
-from mqlake.auth.state import State
+from mqlake.auth.state import AuthState
 from mqlake.auth.users import User
 from mqlake.protocol.codes import ResponseCode
 from mqlake.protocol.command import Command
@@ -59,7 +59,7 @@ class AccountChanges:
         """
         return caller.is_super and caller.username == self._access.inner
 
-    async def apply(self, change: Callable[[State], State]) -> None:
+    async def apply(self, change: Callable[[AuthState], AuthState]) -> None:
         """Apply a change. It is completed even if its client disconnects.
 
         Raises:
@@ -71,7 +71,7 @@ class AccountChanges:
         task.add_done_callback(self._running.discard)
         await asyncio.shield(task)
 
-    async def _apply(self, accounts: Accounts, change: Callable[[State], State]) -> None:
+    async def _apply(self, accounts: Accounts, change: Callable[[AuthState], AuthState]) -> None:
         async with accounts.changing:
             new = change(accounts.state)
             if new != accounts.state:

@@ -10,7 +10,7 @@ from mqlake.auth.refusals import refused
 from mqlake.auth.requests.bodies import array, body_of
 from mqlake.auth.requests.changes import AccountChanges
 from mqlake.auth.requests.host import Host
-from mqlake.auth.state import State
+from mqlake.auth.state import AuthState
 from mqlake.auth.users import User, UserType
 from mqlake.protocol.bodies.auth import UserInfo
 from mqlake.protocol.body import encode_body
@@ -56,7 +56,7 @@ class UserRequests:
         if member(UserType, info.user_type, "user type") is UserType.SUPER:
             _check_super(caller, "update")
 
-        def change(state: State) -> State:
+        def change(state: AuthState) -> AuthState:
             _check_old(state, name, caller)
             return state.with_changed_user(name, info)
 
@@ -69,7 +69,7 @@ class UserRequests:
         if name is None or not name.strip():
             raise refused("username can not be blank")
 
-        def change(state: State) -> State:
+        def change(state: AuthState) -> AuthState:
             _check_old(state, name, caller)
             return state.without_user(name)
 
@@ -113,7 +113,7 @@ def _name(request: Command) -> str:
     return name
 
 
-def _check_old(state: State, name: str, caller: User) -> None:
+def _check_old(state: AuthState, name: str, caller: User) -> None:
     old = state.users.get(name)
     if old is not None and old.is_super and not caller.is_super:
         raise refused("The super user can only be update by super user")

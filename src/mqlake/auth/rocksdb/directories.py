@@ -21,7 +21,7 @@ from mqlake.auth.rocksdb.values import (
     stored_acl,
     stored_user,
 )
-from mqlake.auth.state import State
+from mqlake.auth.state import AuthState
 from mqlake.auth.users import User
 from mqlake.errors import DiskError, FormatError, StoreError
 from mqlake.storage.durable import make_directories
@@ -64,7 +64,7 @@ def _check_whole(path: Path) -> None:
             )
 
 
-def read_accounts(users: Path, acls: Path) -> State:
+def read_accounts(users: Path, acls: Path) -> AuthState:
     """Return the users and ACLs of two directories, of which each may be missing or empty.
 
     Raises:
@@ -81,10 +81,10 @@ def read_accounts(users: Path, acls: Path) -> State:
             name, acl = read_stored_acl(key, value)
         if acl.entries:
             found_acls[name] = acl
-    return State(found_users, found_acls)
+    return AuthState(found_users, found_acls)
 
 
-def write_accounts(users: Path, acls: Path, state: State) -> None:
+def write_accounts(users: Path, acls: Path, state: AuthState) -> None:
     """Make two directories say what a state says; return once that is durable.
 
     A user that is removed first loses its ACL, and a new one gets it last: whenever this is

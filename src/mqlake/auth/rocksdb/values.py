@@ -12,7 +12,7 @@ import msgspec
 
 from mqlake.auth.policies import Acl, Action, Decision, Entry, PolicyType
 from mqlake.auth.reading import read_policies, read_user
-from mqlake.auth.resource import Kind, Pattern, Resource
+from mqlake.auth.resource import NamePattern, Resource, ResourceKind
 from mqlake.auth.users import SUBJECT, User, UserStatus, UserType
 from mqlake.errors import FormatError
 from mqlake.protocol.bodies.auth import EntryInfo, PolicyInfo, UserInfo
@@ -29,8 +29,8 @@ def _numbers(kind: type[E]) -> dict[E, int]:
     return {each: number for number, each in enumerate(kind, 1)}
 
 
-_ACTIONS, _DECISIONS, _KINDS = _numbers(Action), _numbers(Decision), _numbers(Kind)
-_PATTERNS, _POLICIES = _numbers(Pattern), _numbers(PolicyType)
+_ACTIONS, _DECISIONS, _KINDS = _numbers(Action), _numbers(Decision), _numbers(ResourceKind)
+_PATTERNS, _POLICIES = _numbers(NamePattern), _numbers(PolicyType)
 _TYPES, _STATUSES = _numbers(UserType), _numbers(UserStatus)
 
 

@@ -9,10 +9,10 @@ from mqlake.broker.lane.kernel import LaneKernel
 from mqlake.broker.lane.seats import Seats
 from mqlake.broker.state.times import Durations
 from mqlake.protocol.codes import RequestCode
-from mqlake.remoting.latencies import Kind
+from mqlake.remoting.latencies import RequestKind
 from mqlake.remoting.server import RemotingServer
 
-_KIND: Final = Kind(int(RequestCode.SEND_MESSAGE_V2))
+_KIND: Final = RequestKind(int(RequestCode.SEND_MESSAGE_V2))
 _NANOSECONDS: Final = 1e9
 
 

@@ -9,7 +9,7 @@ from mqlake.broker.state.broker_state import BrokerState
 from mqlake.metrics.metric import Sample, counter, gauge
 from mqlake.protocol.naming import SYSTEM_GROUP_PREFIX
 from mqlake.remoting.metrics import requests
-from mqlake.remoting.metrics.requests import REMOTING, Served
+from mqlake.remoting.metrics.requests import REMOTING, MeasuredServer
 from mqlake.remoting.slices import Job
 
 _CLIENT = ("language", "version", "protocol_type")
@@ -30,7 +30,9 @@ PAST_END = counter(
 )
 
 
-def samples(state: BrokerState, runtime: BrokerRuntime, broker: Served) -> Job[list[Sample]]:
+def samples(
+    state: BrokerState, runtime: BrokerRuntime, broker: MeasuredServer
+) -> Job[list[Sample]]:
     """Return the connected clients by kind, and counts of requests since the start."""
     found = [
         *requests.samples(broker),

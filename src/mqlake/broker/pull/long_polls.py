@@ -76,7 +76,7 @@ class LongPolls:
     ) -> None:
         self._arrivals, self._slices, self._serve = arrivals, slices, serve
         self._loop = asyncio.get_running_loop()
-        self._topics: dict[str, _Topic] = {}
+        self._topics: dict[str, _TopicPolls] = {}
         self._parking = Parking[WaitingPull](slices, self._over, self._forget)
         self._unread = HeldBack(self._look_again)
         self._ready: dict[_Queue, None] = {}
@@ -100,7 +100,7 @@ class LongPolls:
         name, queue_id = pull.header.topic, pull.header.queue_id
         topic = self._topics.get(name)
         if topic is None:
-            topic = self._topics[name] = _Topic(name, self._note)
+            topic = self._topics[name] = _TopicPolls(name, self._note)
             self._arrivals.listen(name, topic)
         queue = topic.queues.get(queue_id)
         if queue is None:
@@ -120,7 +120,7 @@ class LongPolls:
         found = self._topics.get(topic)
         return self._end([] if found is None else [found])
 
-    def _end(self, topics: list[_Topic]) -> Job[None]:
+    def _end(self, topics: list[_TopicPolls]) -> Job[None]:
         queues = [queue for topic in topics for queue in topic.queues.values()]
         for pull in [pull for queue in queues for pull in (*queue.woken, *queue.waiting)]:
             if self._parking.leave(pull):
@@ -243,7 +243,7 @@ class _Queue:
 
     __slots__ = ("count", "has_news", "max_offset", "queue_id", "topic", "waiting", "woken")
 
-    def __init__(self, topic: _Topic, queue_id: int) -> None:
+    def __init__(self, topic: _TopicPolls, queue_id: int) -> None:
         self.topic, self.queue_id = topic, queue_id
         self.waiting: dict[WaitingPull, None] = {}
         self.woken: deque[WaitingPull] = deque()
@@ -260,7 +260,7 @@ class _Queue:
         return self.woken.popleft() if self.woken else None
 
 
-class _Topic:
+class _TopicPolls:
     """The queues of one topic that pulls wait for."""
 
     def __init__(self, name: str, note: Callable[[_Queue], None]) -> None:

@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 
 from mqlake.broker.pull.shapes import Shape, answer_shape, request_shape
-from mqlake.broker.pull.standing import Decision
+from mqlake.broker.pull.standing import PullDecision
 from mqlake.protocol import binary_header, json_header
 from mqlake.protocol.command import Command, Serialization
 from mqlake.protocol.frames import LENGTHS
@@ -38,7 +38,7 @@ class Pattern:
     """
 
     def __init__(
-        self, kind: int, header: PullHeader, decided: Decision, request: Shape, answer: Shape
+        self, kind: int, header: PullHeader, decided: PullDecision, request: Shape, answer: Shape
     ) -> None:
         self.kind, self.decided = int(kind), decided  # Numba takes long to tell an enum from it.
         self.request, self.answer = request, answer
@@ -71,7 +71,7 @@ def decode(kind: int, data: bytes) -> Command:
 
 
 def pattern_of(
-    data: bytes, request: Command, header: PullHeader, decided: Decision
+    data: bytes, request: Command, header: PullHeader, decided: PullDecision
 ) -> Pattern | None:
     """Return the pattern of a pull, given its header's bytes; None if these are not typical."""
     if request.flag:

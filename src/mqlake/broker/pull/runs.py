@@ -56,7 +56,7 @@ class _Connection:
         self.is_tried = False
 
 
-class _Run(NamedTuple):
+class _ServedPulls(NamedTuple):
     """Frames that were served.
 
     Attributes:
@@ -107,7 +107,9 @@ class PullRuns:
             return None
         return run.answers
 
-    def _served(self, peer: Peer, frames: Frames, connection: _Connection | None) -> _Run | None:
+    def _served(
+        self, peer: Peer, frames: Frames, connection: _Connection | None
+    ) -> _ServedPulls | None:
         if connection is not None and connection.is_tried:
             connection.is_tried = False
             return None
@@ -190,7 +192,7 @@ class PullRuns:
 
     def _serve(
         self, peer: Peer, frames: Frames, pattern: Pattern, kernel: Callable[..., Any]
-    ) -> tuple[_Run | None, bool]:
+    ) -> tuple[_ServedPulls | None, bool]:
         """Answer frames of a pattern; return them, and whether the first is of the pattern."""
         begin = perf_counter()
         decided, reads = pattern.decided, self._reads
@@ -228,7 +230,7 @@ class PullRuns:
         if not self._may_be_served(peer, pattern, pulls):
             return None, True
         self._note(pattern, pulls, begin)
-        return _Run(served, at, self._target[:end].tobytes()), True
+        return _ServedPulls(served, at, self._target[:end].tobytes()), True
 
     def _copy(self, pattern: Pattern, row: int, offset: int) -> bool:
         """Have the messages of a queue copied; return whether they are."""

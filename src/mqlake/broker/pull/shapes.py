@@ -72,7 +72,7 @@ class Shape(NamedTuple):
         return bytes(made)
 
 
-class _Gap(NamedTuple):
+class _HeaderGap(NamedTuple):
     at: int
     end: int
     number: int
@@ -96,9 +96,9 @@ def answer_shape(header: bytes, kind: int, numbers: Mapping[str, int], opaque: i
     return _shape(header, gaps, opaque, is_binary=is_binary)
 
 
-def _named(header: bytes, fields: Mapping[str, int], *, is_binary: bool) -> list[_Gap] | None:
+def _named(header: bytes, fields: Mapping[str, int], *, is_binary: bool) -> list[_HeaderGap] | None:
     """Return where the values of fields are, None if any is not there once."""
-    gaps: list[_Gap] = []
+    gaps: list[_HeaderGap] = []
     for number, (name, value) in enumerate(fields.items()):
         mark = pair_start(name, 0)[:-4] if is_binary else b'"%s":"' % name.encode()
         if header.count(mark) != 1:
@@ -109,25 +109,27 @@ def _named(header: bytes, fields: Mapping[str, int], *, is_binary: bool) -> list
         if value < 0 or len(digits) > _MOST_DIGITS or not header.startswith(written, at):
             return None
         end = at + len(written) - (0 if is_binary else 1)
-        gaps.append(_Gap(at, end, number, COUNTED if is_binary else DIGITS))
+        gaps.append(_HeaderGap(at, end, number, COUNTED if is_binary else DIGITS))
     return gaps
 
 
-def _shape(header: bytes, gaps: list[_Gap] | None, opaque: int, *, is_binary: bool) -> Shape | None:
+def _shape(
+    header: bytes, gaps: list[_HeaderGap] | None, opaque: int, *, is_binary: bool
+) -> Shape | None:
     if gaps is None or opaque < 0:
         return None
     if is_binary:
-        gaps.append(_Gap(_OPAQUE_AT, _OPAQUE_AT + 4, OPAQUE, RAW))
+        gaps.append(_HeaderGap(_OPAQUE_AT, _OPAQUE_AT + 4, OPAQUE, RAW))
         at = START_SIZE + int.from_bytes(header[START_SIZE - 4 : START_SIZE])
         if header[at : at + 4] != max(0, len(header) - at - 4).to_bytes(4):
             return None
-        gaps.append(_Gap(at, at + 4, OPAQUE, REST))
+        gaps.append(_HeaderGap(at, at + 4, OPAQUE, REST))
     else:
         mark = b'"opaque":'
         found = _JSON_NUMBER.match(header, header.find(mark) + len(mark))
         if header.count(mark) != 1 or found is None or int(found[0]) != opaque:
             return None
-        gaps.append(_Gap(found.start(), found.end(), OPAQUE, DIGITS))
+        gaps.append(_HeaderGap(found.start(), found.end(), OPAQUE, DIGITS))
     text, parts, at = bytearray(), list[tuple[int, int, int, int]](), 0
     for gap in sorted(gaps):
         parts.append((len(text), gap.at - at, gap.number, gap.form))

@@ -41,7 +41,7 @@ _ALL: Final = (None, "", "*")
 _Key = tuple[str, str, int, int, int, int, int | None, str | None, str | None, int]
 
 
-class Decision(NamedTuple):
+class PullDecision(NamedTuple):
     """What the checks of a pull decided, and what they read.
 
     Attributes:
@@ -67,7 +67,7 @@ class StandingPulls:
         self._live, self._stats, self._clients = runtime.live, state.stats, state.clients
         self._topic, self._groups = state.topics.direct, state.groups
         self._offsets = state.store.config.consumer_offsets
-        self._decided: dict[_Key, Decision] = {}
+        self._decided: dict[_Key, PullDecision] = {}
 
     def note(
         self, request: Command, header: PullHeader, allowed: Allowed, wanted: PullRead, found: Found
@@ -99,7 +99,7 @@ class StandingPulls:
                 return
         if len(self._decided) >= _MOST:
             self._decided.clear()
-        self._decided[_key(request, header)] = Decision(
+        self._decided[_key(request, header)] = PullDecision(
             settings,
             allowed.topic,
             allowed.group,
@@ -143,7 +143,7 @@ class StandingPulls:
         head = decided.template.fill(following, low, high, request.opaque, body=size)
         return b"".join((head, data))
 
-    def decision(self, request: Command, header: PullHeader) -> Decision | None:
+    def decision(self, request: Command, header: PullHeader) -> PullDecision | None:
         """Return the decision on pulls like this one, if there is one that stands."""
         if request.code != RequestCode.PULL_MESSAGE:
             return None
@@ -171,7 +171,7 @@ class StandingPulls:
         if has_both or room.has_room(group) or offsets.has_pull(group, topic, queue_id):
             offsets.commit_pull(group, topic, queue_id, following)
 
-    def stands(self, decided: Decision, topic: str, group: str) -> bool:
+    def stands(self, decided: PullDecision, topic: str, group: str) -> bool:
         """Return whether everything that a decision's checks have read is still the same."""
         if (
             self._live.now is not decided.settings

@@ -23,7 +23,7 @@ from mqlake.protocol.codes import ResponseCode
 from mqlake.protocol.command import Command, response
 from mqlake.protocol.frames import encode, header_at
 from mqlake.remoting.connection import Peer
-from mqlake.remoting.latencies import Kind
+from mqlake.remoting.latencies import RequestKind
 from mqlake.store.append.put_result import PutResult, PutStatus
 
 _ASKS = f"{WAIT}{NAME_VALUE_SEPARATOR}".encode()
@@ -143,10 +143,10 @@ def _measure(waiting: _Waiting, *, is_ok: bool) -> None:
     code, address = waiting.code, waiting.peer.address
     took = time.perf_counter() - waiting.begin
     if is_ok:
-        latencies.add(Kind(code), took, len(waiting.ends), address)
+        latencies.add(RequestKind(code), took, len(waiting.ends), address)
         return
     for answer in _commands(waiting.answers):
-        latencies.add(Kind(code, answer.code), took, 1, address)
+        latencies.add(RequestKind(code, answer.code), took, 1, address)
 
 
 def waits(properties: str | None) -> bool:

@@ -83,7 +83,7 @@ class _CountJob(msgspec.Struct, frozen=True):
     columns: tuple[str, ...]
 
 
-class _Counted(msgspec.Struct, frozen=True):
+class _CountedRows(msgspec.Struct, frozen=True):
     records: TableDigest
     damaged: int
 
@@ -183,12 +183,12 @@ def _whole(
     return None
 
 
-def _count(job: _CountJob) -> _Counted:
+def _count(job: _CountJob) -> _CountedRows:
     """Return the digest of the records of a task, and the number of bytes that are not a record."""
     found = TableDigest()
     for batch in read(job.task, table_schema(job.columns)):
         found += digest(batch, job.columns)
-    return _Counted(found, sum(length for _, length, *_ in damage_of(job.task)))
+    return _CountedRows(found, sum(length for _, length, *_ in damage_of(job.task)))
 
 
 def _count_rows(

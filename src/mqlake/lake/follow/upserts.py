@@ -54,7 +54,7 @@ class Rewrite:
 
 
 @dataclass(frozen=True)
-class Rewritten:
+class RewrittenFile:
     """The result for a file: `changed` if it had rows of the keys, `output` if others remain."""
 
     file: DataFile
@@ -131,7 +131,7 @@ class Upserting:
         done = self._rewrite(files, keys)
         return [one.output for one in done if one.output], [one.file for one in done]
 
-    def _rewrite(self, files: Sequence[DataFile], keys: Any) -> list[Rewritten]:
+    def _rewrite(self, files: Sequence[DataFile], keys: Any) -> list[RewrittenFile]:
         topics = set(compute.unique(keys.column("topic")).to_pylist())
         wanted = [file for file in files if file.topic in topics]
         if not wanted:
@@ -149,7 +149,7 @@ class Upserting:
         return [one for one in found if one.changed]
 
 
-def rewrite(job: Rewrite) -> Rewritten:
+def rewrite(job: Rewrite) -> RewrittenFile:
     """Rewrite a file without the rows of keys, if it has any."""
     wanted = [("topic", "=", job.file.topic)]
     unnamed: Any = None  # Names of directories above are not columns.
@@ -160,11 +160,11 @@ def rewrite(job: Rewrite) -> Rewritten:
     has_older = partial(_has_key, keys, job.column)
     with parquet.ParquetFile(job.file.path) as opened:
         if job.column not in opened.schema_arrow.names:
-            return Rewritten(job.file, False, None)
+            return RewrittenFile(job.file, False, None)
         there = opened.iter_batches(columns=[job.column])
         if not any(compute.any(has_older(batch)).as_py() for batch in there):
-            return Rewritten(job.file, False, None)
-    return Rewritten(job.file, True, _write(job, has_older))
+            return RewrittenFile(job.file, False, None)
+    return RewrittenFile(job.file, True, _write(job, has_older))
 
 
 def _write(job: Rewrite, has_older: Any) -> DataFile | None:

@@ -37,7 +37,7 @@ SLOW = counter(
 CONNECTIONS = gauge("mqlake_connections", "Open connections.")
 
 
-class Served(Protocol):
+class MeasuredServer(Protocol):
     """What a server says about its connections and requests."""
 
     @property
@@ -53,7 +53,7 @@ class Served(Protocol):
     def latencies(self) -> Latencies | None: ...
 
 
-def samples(server: Served) -> list[Sample]:
+def samples(server: MeasuredServer) -> list[Sample]:
     """Return what every server counts, since its start."""
     found = [
         Sample(CONNECTIONS, len(server.peers)),

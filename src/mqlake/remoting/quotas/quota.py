@@ -6,7 +6,7 @@ from enum import Enum
 from typing import Final, NamedTuple
 
 
-class Kind(Enum):
+class QuotaKind(Enum):
     """Whose use is counted."""
 
     ADDRESS = "Address"

@@ -9,7 +9,7 @@ from typing import Protocol
 from mqlake.protocol.command import Command
 from mqlake.protocol.errors import RemotingError
 from mqlake.protocol.signature import ACCESS_KEY
-from mqlake.remoting.quotas.quota import Excess, Kind, Quota
+from mqlake.remoting.quotas.quota import Excess, Quota, QuotaKind
 from mqlake.remoting.quotas.usage import Usage
 from mqlake.remoting.quotas.usages import Usages
 from mqlake.remoting.shares import owner_of
@@ -41,8 +41,8 @@ class Quotas:
 
     def __init__(self, refuse: Refuse) -> None:
         self._refuse, self._loop = refuse, asyncio.get_running_loop()
-        self._addresses = Usages(Kind.ADDRESS, self._loop)
-        self._users = Usages(Kind.USER, self._loop)
+        self._addresses = Usages(QuotaKind.ADDRESS, self._loop)
+        self._users = Usages(QuotaKind.USER, self._loop)
         self._of_user: dict[Counted, Usage] = {}
         self._of_address: dict[Counted, Usage] = {}
 

@@ -8,8 +8,8 @@ from mqlake.remoting.quotas.quota import (
     IN_FLIGHT,
     REQUESTS,
     Excess,
-    Kind,
     Quota,
+    QuotaKind,
     excess,
 )
 
@@ -55,7 +55,7 @@ class Usage:
 
     __slots__ = ("connections", "in_flight", "kind", "owner", "requests", "size")
 
-    def __init__(self, kind: Kind, owner: str, now: float) -> None:
+    def __init__(self, kind: QuotaKind, owner: str, now: float) -> None:
         self.kind, self.owner = kind, owner
         self.connections = self.in_flight = 0
         self.begin(now)
@@ -93,4 +93,4 @@ class Usage:
 
     @property
     def _name(self) -> str:
-        return self.owner if self.kind is Kind.ADDRESS else f"user {self.owner}"
+        return self.owner if self.kind is QuotaKind.ADDRESS else f"user {self.owner}"

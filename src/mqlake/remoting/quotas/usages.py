@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from mqlake.remoting.quotas.quota import Kind, Quota
+from mqlake.remoting.quotas.quota import Quota, QuotaKind
 from mqlake.remoting.quotas.usage import Usage
 
 
@@ -17,7 +17,7 @@ class Usages:
         quota: what each of them may use.
     """
 
-    def __init__(self, kind: Kind, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, kind: QuotaKind, loop: asyncio.AbstractEventLoop) -> None:
         self._kind, self._loop = kind, loop
         self._of: dict[str, Usage] = {}
         self._settling: set[Usage] = set()

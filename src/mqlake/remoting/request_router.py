@@ -18,7 +18,7 @@ from mqlake.remoting.connection import Peer
 from mqlake.remoting.errors import ConnectionFailedError, RequestTimeoutError
 from mqlake.remoting.frame_reader import Frames, RunKind
 from mqlake.remoting.latencies import ONEWAY as ONEWAY_RESULT
-from mqlake.remoting.latencies import Kind, Latencies
+from mqlake.remoting.latencies import Latencies, RequestKind
 from mqlake.remoting.limits import Limits
 from mqlake.remoting.route import Answer, Check, Route
 
@@ -31,7 +31,7 @@ _OTHERS_FAULTS: Final = (FormatError, ConnectionFailedError, RequestTimeoutError
 """An error of the request, or of another peer that was asked because of it."""
 
 
-class _Served:
+class _RouteUse:
     """A route, how many requests it has served, and a request of its code without a header.
 
     Attributes:
@@ -42,13 +42,18 @@ class _Served:
     __slots__ = ("bare", "count", "kind", "route", "times")
 
     def __init__(self, route: Route, latencies: Latencies | None) -> None:
-        self.route, self.count, self.kind = route, 0, Kind(int(route.code))
+        self.route, self.count, self.kind = route, 0, RequestKind(int(route.code))
         self.times = latencies.of(self.kind) if latencies is not None else None
         # Whoever asks for its fields gets a `FrameError`, never the impression that it has none.
         self.bare = Command(route.code, encoded=b"\0", serialization=Serialization.ROCKETMQ)
 
+    def note(self, latencies: Latencies, begin: float, count: int, address: str) -> None:
+        """Note requests that were served since a time of `perf_counter`, in one call."""
+        assert self.times is not None
+        latencies.add_to(self.times, self.kind, perf_counter() - begin, count, address)
 
-class Dispatcher:
+
+class RequestRouter:
     """The single entry point: every request, and every run, passes here to its route.
 
     Args:
@@ -69,7 +74,7 @@ class Dispatcher:
         latencies: Latencies | None = None,
     ) -> None:
         self.latencies, self.refused = latencies, 0
-        self._served = {int(route.code): _Served(route, latencies) for route in routes}
+        self._served = {int(route.code): _RouteUse(route, latencies) for route in routes}
         self._ones = {
             _start(kind, served.route.code): served
             for served in self._served.values()
@@ -175,7 +180,7 @@ class Dispatcher:
         count = take(peer, frames)
         served.count += count
         if count and peer.in_flight == waiting:  # Otherwise they are answered later.
-            _note(latencies, served, begin, count, peer)
+            served.note(latencies, begin, count, peer.address)
 
     def take_one(self, peer: Peer, data: bytes) -> bytes | None:
         """Serve data that is one whole frame; return its answer.
@@ -208,7 +213,7 @@ class Dispatcher:
         answer = route.one(peer, Frames(data, 0, route.code))
         if answer is not None:
             served.count += 1
-            _note(latencies, served, begin, 1, peer)
+            served.note(latencies, begin, 1, peer.address)
         return answer
 
     async def _finish(
@@ -230,15 +235,6 @@ class Dispatcher:
             await asyncio.wait(self._tasks, timeout=grace)
         for task in list(self._tasks):
             task.cancel()
-
-
-def _note(latencies: Latencies, served: _Served, begin: float, count: int, peer: Peer) -> None:
-    """Note requests that were served since a time of `perf_counter`, in one call."""
-    took = (perf_counter() - begin) * 1000
-    assert served.times is not None
-    served.times.add(took, count)
-    if took >= latencies.slow:
-        latencies.tell(served.kind, took, count, peer.address)
 
 
 def _start(kind: int, code: int) -> bytes:
