@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from inspect import isawaitable
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +49,8 @@ class Calls:
 
     async def ask(self, method: str, request: Any, client_id: str = "client-1", **more: Any) -> Any:
         """Return the response to a call."""
-        return await self._methods[method].handler(self.call(method, client_id, **more), request)
+        found = self._methods[method].handler(self.call(method, client_id, **more), request)
+        return await found if isawaitable(found) else found
 
     def stream(self, method: str, request: Any, client_id: str = "client-1", **more: Any) -> Any:
         """Return the responses to a call that has several."""
@@ -66,7 +68,8 @@ async def serving(
     """Run a broker and the service beside it."""
     async with running(path, clock=clock, **settings) as broker:
         brokers = LocalBrokers(broker.broker)
-        service = GrpcService(brokers, proxy_settings or ProxySettings(), broker.state.store.clock)
+        clock, own = broker.state.store.clock, proxy_settings or ProxySettings()
+        service = GrpcService(brokers, own, clock, begins_at_once=True)
         calls = Calls(broker, service)
         try:
             yield calls

@@ -53,7 +53,7 @@ class LocalService:
         )
         self._settings, self._brokers = settings, LocalBrokers(broker)
         clock, slow = broker.state.store.clock, settings.slow_request_millis
-        self._service = GrpcService(self._brokers, own, clock, slow)
+        self._service = GrpcService(self._brokers, own, clock, slow, begins_at_once=True)
         self._server = GrpcServer(
             self._service.methods,
             GrpcLimits(share=settings.max_address_share),

@@ -7,13 +7,14 @@ status; the gRPC status stays OK.
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from time import perf_counter
 from typing import Any, Final, NamedTuple
 
 from mqlake.grpc import messages
 from mqlake.grpc.call import Call
 from mqlake.grpc.method import Method, MethodKind
+from mqlake.proxy.at_once import begun
 from mqlake.proxy.brokers.port import Caller
 from mqlake.proxy.counts import CallCounts
 from mqlake.proxy.errors import outcome_of_error
@@ -32,18 +33,25 @@ class ServedMethod(NamedTuple):
         handler: a coroutine function that returns the response, or, for a stream of responses, an
             async generator.
         is_stream: whether there may be several responses.
+        begins_at_once: whether the handler may begin outside of a task (`at_once.begun`).
     """
 
     name: str
     handler: Handler
     is_stream: bool = False
+    begins_at_once: bool = False
 
 
 class Serving:
-    """Makes methods of handlers."""
+    """Makes methods of handlers.
 
-    def __init__(self, gate: Gate, counts: CallCounts) -> None:
+    Args:
+        begins_at_once: whether handlers that may begin outside of a task do so.
+    """
+
+    def __init__(self, gate: Gate, counts: CallCounts, *, begins_at_once: bool = False) -> None:
         self._gate, self._counts = gate, counts
+        self._begins_at_once = begins_at_once
 
     def method(self, served: ServedMethod) -> Method:
         """Return a method of the service."""
@@ -55,7 +63,7 @@ class Serving:
             kind, handler = MethodKind.UNARY, self._unary(served, response)
         return Method(served.name, request, response, kind, handler)
 
-    def _unary(self, served: ServedMethod, kind: Any) -> Callable[[Call, Any], Awaitable[Any]]:
+    def _unary(self, served: ServedMethod, kind: Any) -> Callable[[Call, Any], Any]:
         name, handler, counts, caller_of = (
             served.name,
             served.handler,
@@ -73,6 +81,8 @@ class Serving:
             counts.add(name, response.status.code, perf_counter() - begin, call.peer)
             return response
 
+        if self._begins_at_once and served.begins_at_once:
+            return lambda call, request: begun(serve(call, request))
         return serve
 
     def _stream(self, served: ServedMethod, kind: Any) -> Callable[[Call, Any], AsyncIterator[Any]]:

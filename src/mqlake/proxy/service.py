@@ -56,6 +56,8 @@ class GrpcService:
 
     Args:
         slow: milliseconds from which a call is logged; 0 for never.
+        begins_at_once: whether the brokers answer most requests without any wait, and need no task
+            to be asked: true for the broker of the own process.
 
     Attributes:
         state: what its methods share.
@@ -64,14 +66,20 @@ class GrpcService:
     """
 
     def __init__(
-        self, brokers: BrokerPort, settings: ProxySettings, clock: Clock, slow: float = 0
+        self,
+        brokers: BrokerPort,
+        settings: ProxySettings,
+        clock: Clock,
+        slow: float = 0,
+        *,
+        begins_at_once: bool = False,
     ) -> None:
         clients = GrpcClients(settings, clock.milliseconds)
         clients.on_end(lambda client: brokers.unregister(client.caller, client.heartbeat))
         self.state = state = ProxyState(settings, brokers, clients, clock, Background())
         self.counts = CallCounts(slow)
         gate, registration = Gate(brokers), ClientRegistration(state)
-        serving = Serving(gate, self.counts)
+        serving = Serving(gate, self.counts, begins_at_once=begins_at_once)
         transactions = OpenTransactions(settings)
         brokers.serve_pushed(ClientCommands(state, transactions).serve)
         sending = SendCalls(state, transactions), EndTransactionCalls(state, transactions)
@@ -93,7 +101,11 @@ class GrpcService:
 
     def _look(self) -> None:
         self._timer = self._loop.call_later(LOOK, self._look)
-        self.state.clients.expire()
+        self._expire()
+
+    def _expire(self) -> None:
+        if self.state.clients.expire():
+            self._loop.call_soon(self._expire)
 
     async def stop(self) -> None:
         """End all clients."""

@@ -18,7 +18,7 @@ from mqlake.protocol.errors import FrameError
 from mqlake.protocol.frames import decode, encode
 from mqlake.proxy.brokers.port import Pushed
 from mqlake.remoting.awaited import AwaitedResponses
-from mqlake.remoting.connection import Peer
+from mqlake.remoting.connection import Peer, Request
 from mqlake.remoting.errors import ConnectionFailedError, RequestTimeoutError
 
 _log: Final = logging.getLogger("mqlake.proxy")
@@ -69,7 +69,7 @@ class BrokerLink(asyncio.Transport):
 
     async def request(
         self,
-        command: Command,
+        command: Command | Request,
         seconds: float,
         late: Callable[[Command], None] | None = None,
     ) -> Command:
@@ -85,9 +85,12 @@ class BrokerLink(asyncio.Transport):
         if self.is_closed:
             raise ConnectionFailedError(f"{self.address}: the broker has closed the connection")
         opaque = self._next_opaque()
-        command.opaque = opaque
-        command.serialization = _BINARY if command.code <= _LAST_BINARY_CODE else _JSON
-        frame = encode(command)
+        if isinstance(command, Command):
+            command.opaque = opaque
+            command.serialization = _BINARY if command.code <= _LAST_BINARY_CODE else _JSON
+            frame = encode(command)
+        else:
+            frame = command.frame(opaque)
         found = self._awaited.expect(self._loop, opaque, seconds)
         try:
             self._send(frame)

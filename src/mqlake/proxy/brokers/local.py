@@ -20,6 +20,7 @@ from mqlake.protocol.signature import Credentials, signed
 from mqlake.proxy.brokers.link import BrokerLink
 from mqlake.proxy.brokers.port import UNSPECIFIED, Caller, Destination, Pushed
 from mqlake.proxy.errors import StatusError
+from mqlake.remoting.connection import Request, as_command
 
 _SPARE: Final = 8
 """Connections for polls that are kept for the next polls of the same client."""
@@ -90,13 +91,15 @@ class LocalBrokers:
     async def request(
         self,
         broker: str,
-        command: Command,
+        command: Command | Request,
         caller: Caller,
         seconds: float,
     ) -> Command:
         """Return the response of the broker, whatever its code."""
         self._check_name(broker)
-        return await self._link(caller).request(_in_the_name_of(caller, command), seconds)
+        if isinstance(command, Command) or caller.credentials is not None:
+            command = _in_the_name_of(caller, as_command(command))
+        return await self._link(caller).request(command, seconds)
 
     async def poll(
         self,

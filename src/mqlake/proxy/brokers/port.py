@@ -10,6 +10,7 @@ from mqlake.protocol.bodies.heartbeat import Heartbeat
 from mqlake.protocol.bodies.route import TopicRouteData
 from mqlake.protocol.command import VERSION, Command
 from mqlake.protocol.signature import Credentials
+from mqlake.remoting.connection import Request
 
 
 class Caller(NamedTuple):
@@ -100,7 +101,7 @@ class BrokerPort(Protocol):
         ...
 
     async def request(
-        self, broker: str, command: Command, caller: Caller, seconds: float
+        self, broker: str, command: Command | Request, caller: Caller, seconds: float
     ) -> Command:
         """Return the response of a broker, whatever its code.
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterator
-from itertools import count
+from itertools import count, islice
 from typing import Final
 
 from mqlake.grpc.messages import Code, Settings
@@ -21,6 +21,8 @@ from mqlake.remoting.shares import Shares, owner_of
 LOOK: Final = 5.0
 """Seconds between two looks for clients that are gone without notice."""
 
+_AT_ONCE: Final = 32
+"""Clients that end in one round of the loop."""
 _SETTINGS_LATE: Final = 1.0
 """Seconds that a call waits for the settings of its client."""
 
@@ -141,6 +143,7 @@ class GrpcClients:
         if old is not None:
             self._leave(old)
             new.use(old.stream)
+            del self._clients[caller.client_id]
         self._clients[caller.client_id] = new
         self._count(new, 1)
         expected = self._expected.get(new.client_id)
@@ -188,10 +191,21 @@ class GrpcClients:
             except Exception:  # noqa: BLE001 (the others are to know, too)
                 _log.exception("%s: the end of the client failed", client_id)
 
-    def expire(self) -> None:
-        """Remove the clients that were not heard of for too long."""
+    def note_alive(self, client: GrpcClient) -> None:
+        """Note that a client was heard of."""
+        client.note_alive(self._now())
+        # The first ones are those that were not heard of for longest.
+        if self._clients.pop(client.client_id, None) is not None:
+            self._clients[client.client_id] = client
+
+    def expire(self) -> bool:
+        """Remove some clients that were not heard of for too long; return whether there may be
+        more.
+        """
         oldest = self._now() - self._settings.channel_expired_timeout
-        for client in self:
-            if client.seen < oldest:
-                _log.info("client %s has sent no heartbeat for too long", client.client_id)
-                self.end(client.client_id)
+        for client in list(islice(self._clients.values(), _AT_ONCE)):
+            if client.seen >= oldest:
+                return False
+            _log.info("client %s has sent no heartbeat for too long", client.client_id)
+            self.end(client.client_id)
+        return bool(self._clients)

@@ -91,7 +91,7 @@ class ClientRegistration:
             reason = f"the client is a member of the group {client.group}"
             raise StatusError(Code.ILLEGAL_CONSUMER_GROUP, reason)
         await self._brokers.register(caller, client.heartbeat)
-        client.note_alive(self._state.now())
+        self._clients.note_alive(client)
         return HeartbeatResponse(status=OK.status)
 
     async def _terminated(

@@ -58,7 +58,6 @@ def prepared(message: Message, topic: str, host: str, checks: MessageChecks, now
     Raises:
         StatusError: it cannot be sent.
     """
-    checks.check(message)
     system = message.system_properties
     pairs = dict(message.user_properties)
     if system.tag:
@@ -79,14 +78,19 @@ def prepared(message: Message, topic: str, host: str, checks: MessageChecks, now
     flag = COMPRESSED if system.body_encoding == Encoding.GZIP else 0
     if kind is MessageType.TRANSACTION:
         flag |= TRANSACTION_PREPARED
-    text = PROPERTY_SEPARATOR.join(
-        [f"{name}{NAME_VALUE_SEPARATOR}{value}" for name, value in pairs.items() if name and value]
-    )
+    stored = [
+        f"{name}{NAME_VALUE_SEPARATOR}{value}{PROPERTY_SEPARATOR}"
+        for name, value in pairs.items()
+        if name and value
+    ]
+    text = "".join(stored)
+    if not checks.are_passed(message, text, len(stored)):
+        checks.check(message)
     return Prepared(
         message_id=message_id,
         type=kind,
         body=message.body,
-        properties=text + PROPERTY_SEPARATOR,
+        properties=text,
         sys_flag=flag,
         group=group,
         born=born,

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from mqlake.formats.message_batch import encode_batch
 from mqlake.formats.message_id import decode_message_id
 from mqlake.formats.topic_names import OF_GROUPS
 from mqlake.grpc.call import Call
@@ -16,16 +15,16 @@ from mqlake.grpc.messages import (
     SendMessageResponse,
     SendResultEntry,
 )
-from mqlake.protocol.codes import RequestCode, ResponseCode
-from mqlake.protocol.command import VERSION, Command
+from mqlake.protocol.codes import ResponseCode
+from mqlake.protocol.command import Command
 from mqlake.protocol.headers.send import SendMessageResponseHeader
-from mqlake.protocol.naming import AUTO_CREATE_TOPIC
 from mqlake.proxy.brokers.port import Caller
 from mqlake.proxy.errors import OK, CallStatus, StatusError, check
 from mqlake.proxy.names import topic_of
 from mqlake.proxy.sending.checks import MessageChecks
 from mqlake.proxy.sending.outgoing_properties import Prepared, prepared
 from mqlake.proxy.sending.queue_choice import ChosenQueue, TargetChoice
+from mqlake.proxy.sending.send_request import SendRequest
 from mqlake.proxy.sending.transactions import OpenTransactions
 from mqlake.proxy.served import ServedMethod
 from mqlake.proxy.state import ProxyState
@@ -61,7 +60,7 @@ class SendCalls:
 
     def calls(self) -> Sequence[ServedMethod]:
         """Return the handler of each method."""
-        return (ServedMethod("SendMessage", self._send),)
+        return (ServedMethod("SendMessage", self._send, begins_at_once=True),)
 
     async def _send(
         self, call: Call, caller: Caller, request: SendMessageRequest
@@ -70,11 +69,11 @@ class SendCalls:
         if not messages:
             raise StatusError(Code.MESSAGE_CORRUPTED, "no message to send")
         name = messages[0].topic
-        if any(each.topic != name for each in messages):
+        if len(messages) > 1 and any(each.topic != name for each in messages):
             raise StatusError(Code.MESSAGE_CORRUPTED, "the messages are of different topics")
         topic, now = topic_of(name), self._state.now()
         host = caller.address.rpartition(":")[0].strip("[]")
-        sent = [prepared(each, topic, host, self._checks, now) for each in messages]
+        sent = tuple([prepared(each, topic, host, self._checks, now) for each in messages])
         first = sent[0]
         target = await self._brokers.destination(topic)
         if self._state.settings.enable_topic_message_type_check:
@@ -82,10 +81,10 @@ class SendCalls:
         if first.type is MessageType.LITE:
             raise StatusError(Code.NOT_IMPLEMENTED, "lite topics are not served")
         queue = self._choice.choose(target, first.group if len(sent) == 1 else "")
-        command = _command(topic, queue.queue_id, sent)
+        asked = SendRequest(topic, queue.queue_id, sent)
         remaining = call.remaining()
         seconds = self._seconds if remaining is None else min(self._seconds, remaining)
-        answer = await self._brokers.request(queue.broker, command, caller, seconds)
+        answer = await self._brokers.request(queue.broker, asked, caller, seconds)
         return self._response(answer, topic, queue, sent, caller)
 
     def _response(
@@ -134,26 +133,3 @@ def _check_type(found: MessageType, expected: str, topic: str) -> None:
         f"but actual type is {found.name}"  # UNSPECIFIED: the topic does not exist.
     )
     raise StatusError(Code.MESSAGE_PROPERTY_CONFLICT_WITH_TYPE, reason)
-
-
-def _command(topic: str, queue_id: int, sent: Sequence[Prepared]) -> Command:
-    first = sent[0]
-    fields = {
-        "a": topic,
-        "b": topic,
-        "c": AUTO_CREATE_TOPIC,
-        "d": "4",
-        "e": str(queue_id),
-        "f": str(first.sys_flag),
-        "g": str(first.born),
-        "h": "0",
-        "i": first.properties,
-        "j": "0",
-        "k": "false",
-    }
-    if len(sent) == 1:
-        code, body = RequestCode.SEND_MESSAGE_V2, first.body
-    else:
-        code, fields["m"] = RequestCode.SEND_BATCH_MESSAGE, "true"
-        body = encode_batch((0, each.body, each.properties.encode()) for each in sent)
-    return Command(int(code), version=VERSION, known_fields=fields, body=body)
