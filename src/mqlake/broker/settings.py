@@ -441,6 +441,14 @@ class BrokerSettings(ReplicationSettings, frozen=True, rename="camel", kw_only=T
     grpc_server_port: Restart[Annotated[int, Within(0, LAST_PORT)]] = 0
     """The port for RocketMQ 5's own clients, which speak gRPC ([grpc.md](grpc.md)); usually 8081.
     0: none."""
+    enable_topic_message_type_check: Restart[bool] = True
+    """Whether messages over gRPC are refused whose type is not the one that the topic is for."""
+    min_invisible_time_mills_for_recv: Restart[Interval] = 10_000
+    """How long messages must be invisible at least that are received over gRPC."""
+    grpc_client_consumer_min_long_polling_timeout_millis: Restart[Pause] = 5000
+    """How long a receive over gRPC waits for messages at least."""
+    grpc_client_consumer_max_long_polling_timeout_millis: Restart[Interval] = 20_000
+    """How long a receive over gRPC waits for messages at most."""
 
     # Name servers
     register_name_server_period: Now[Count] = 30_000

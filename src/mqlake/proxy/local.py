@@ -15,6 +15,16 @@ from mqlake.tls.settings import server_tls
 _GRACE: Final = 3.0
 """Seconds that running calls have when the service stops."""
 
+_OF_BROKER: Final = (
+    "channel_expired_timeout",
+    "max_address_share",
+    "enable_topic_message_type_check",
+    "min_invisible_time_mills_for_recv",
+    "grpc_client_consumer_min_long_polling_timeout_millis",
+    "grpc_client_consumer_max_long_polling_timeout_millis",
+)
+"""Settings that the broker has under the same names."""
+
 _log: Final = logging.getLogger("mqlake.proxy")
 
 
@@ -47,9 +57,8 @@ class LocalService:
 
         settings = broker.settings
         own = ProxySettings(
-            channel_expired_timeout=settings.channel_expired_timeout,
+            **{name: getattr(settings, name) for name in _OF_BROKER},
             max_message_size=min(settings.max_message_size, ProxySettings().max_message_size),
-            max_address_share=settings.max_address_share,
         )
         self._settings, self._brokers = settings, LocalBrokers(broker)
         clock, slow = broker.state.store.clock, settings.slow_request_millis

@@ -28,7 +28,7 @@ class ProxySettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         max_topics_per_client: how many topics one client may publish or subscribe to.
         max_renewals, max_renewals_per_client: how many received messages are renewed.
         max_polls, max_polls_per_client: how many calls wait for messages.
-        default_invisible_time_mills, min_invisible_time_millis_for_recv, max_invisible_time_mills:
+        default_invisible_time_mills, min_invisible_time_mills_for_recv, max_invisible_time_mills:
             of received messages.
     """
 
@@ -54,7 +54,7 @@ class ProxySettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     max_polls: int = 50_000
     max_polls_per_client: int = 2000
     default_invisible_time_mills: int = 60_000
-    min_invisible_time_millis_for_recv: int = 10_000
+    min_invisible_time_mills_for_recv: int = 10_000
     max_invisible_time_mills: int = 43_200_000
     grpc_client_producer_max_attempts: int = 3
     grpc_client_producer_backoff_initial_millis: int = 10

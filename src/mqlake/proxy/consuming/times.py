@@ -70,7 +70,7 @@ def invisible_time(settings: ProxySettings, request: ReceiveMessageRequest) -> i
     if request.auto_renew:
         return settings.default_invisible_time_mills
     found = request.invisible_duration.ToMilliseconds()
-    shortest = settings.min_invisible_time_millis_for_recv
+    shortest = settings.min_invisible_time_mills_for_recv
     check_invisible(found, shortest, settings.max_invisible_time_mills)
     return found
 

@@ -24,7 +24,7 @@ from mqlake.proxy.names import topic_of
 from mqlake.proxy.sending.checks import MessageChecks
 from mqlake.proxy.sending.outgoing_properties import Prepared, prepared
 from mqlake.proxy.sending.queue_choice import ChosenQueue, TargetChoice
-from mqlake.proxy.sending.send_request import SendRequest
+from mqlake.proxy.sending.send_request import SendCommand
 from mqlake.proxy.sending.transactions import OpenTransactions
 from mqlake.proxy.served import ServedMethod
 from mqlake.proxy.state import ProxyState
@@ -81,7 +81,7 @@ class SendCalls:
         if first.type is MessageType.LITE:
             raise StatusError(Code.NOT_IMPLEMENTED, "lite topics are not served")
         queue = self._choice.choose(target, first.group if len(sent) == 1 else "")
-        asked = SendRequest(topic, queue.queue_id, sent)
+        asked = SendCommand(topic, queue.queue_id, sent)
         remaining = call.remaining()
         seconds = self._seconds if remaining is None else min(self._seconds, remaining)
         answer = await self._brokers.request(queue.broker, asked, caller, seconds)

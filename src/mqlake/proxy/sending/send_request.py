@@ -24,7 +24,7 @@ _LAST: Final = pair("j", "0") + pair("k", "false")
 _BATCH: Final = pair("m", "true")
 
 
-class SendRequest(NamedTuple):
+class SendCommand(NamedTuple):
     """SEND_MESSAGE_V2, or SEND_BATCH_MESSAGE for several messages.
 
     Attributes:
