@@ -29,6 +29,7 @@ from mqlake.cli.commands import (
     inspect,
     namesrv,
     produce,
+    proxy,
     query,
     rebuild,
     replica,
@@ -82,6 +83,7 @@ def _program(
 COMMANDS: dict[str, ModuleType] = {
     "broker": broker,
     "namesrv": namesrv,
+    "proxy": proxy,
     "produce": produce,
     "consume": consume,
     "tail": tail,

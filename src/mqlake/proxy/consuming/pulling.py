@@ -54,10 +54,11 @@ class PullCalls:
         self, call: Call, caller: Caller, request: PullMessageRequest
     ) -> AsyncIterator[PullMessageResponse]:
         """Yield a status, the messages, and the offset of the next pull."""
-        client = self._state.clients.get(caller.client_id)
-        if client is None:
-            reason = f"the client {caller.client_id[:255]!r} has sent no settings"
-            raise StatusError(Code.INTERNAL_SERVER_ERROR, reason)
+        try:
+            client = await self._state.clients.arriving(caller.client_id)
+        except StatusError as error:
+            # Upstream's code: clients send their settings again by themselves.
+            raise StatusError(Code.INTERNAL_SERVER_ERROR, error.message) from None
         waits = poll_time(self._state.settings, client.settings, call, request)
         with self._waiting.one_more(caller):
             pulled = await self._pulled(caller, request, waits)

@@ -69,10 +69,11 @@ class Receiving:
     async def _received(
         self, call: Call, caller: Caller, request: ReceiveMessageRequest
     ) -> _Received:
-        client = self._state.clients.get(caller.client_id)
-        if client is None:
-            reason = f"the client {caller.client_id[:255]!r} has sent no settings"
-            raise StatusError(Code.INTERNAL_SERVER_ERROR, reason)
+        try:
+            client = await self._state.clients.arriving(caller.client_id)
+        except StatusError as error:
+            # Upstream's code: clients send their settings again by themselves.
+            raise StatusError(Code.INTERNAL_SERVER_ERROR, error.message) from None
         wish = self._wish(call, caller, client, request)
         is_renewed = request.auto_renew
         if is_renewed and not self._renewer.has_room(caller.client_id, wish.most):

@@ -1,0 +1,90 @@
+"""Run a proxy until SIGTERM or Ctrl-C: RocketMQ 5's gRPC clients before the brokers of a cluster.
+
+It keeps nothing, so any number of proxies may run side by side. The brokers may be mqlake's or
+RocketMQ's. A broker with `--grpc-port` serves these clients itself and needs no proxy. `--set`
+takes the settings of docs/grpc.md, under the names of RocketMQ's `rmq-proxy.json`. Without
+`--bind`, only clients on this machine can connect. The options of `mqlake` about TLS, and its
+environment variables for the user, apply to the connections to name servers and brokers. Log lines
+go to stderr.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from mqlake.cli.access import chosen
+from mqlake.cli.options import LogForm, Override, host_and_port, settings_given
+from mqlake.cli.streams import DEFAULT_NAMES, Names
+
+EXAMPLES = (
+    "mqlake proxy -n '127.0.0.1:9876'",
+    "mqlake proxy -n 'names-1:9876;names-2:9876' --bind 0.0.0.0 --grpc-port 8081",
+    "mqlake proxy --set maxPollsPerClient=100 --metrics 127.0.0.1:5560",
+)
+
+
+def proxy(
+    names: Names = DEFAULT_NAMES,
+    port: Annotated[
+        int,
+        typer.Option("--grpc-port", min=1, max=65535, help="Port to listen on."),
+    ] = 8081,
+    bind: Annotated[
+        str,
+        typer.Option(
+            "--bind", metavar="ADDRESS", help="Address to listen on; 0.0.0.0: all addresses."
+        ),
+    ] = "127.0.0.1",
+    server_cert: Annotated[
+        str,
+        typer.Option(
+            "--server-cert",
+            metavar="FILE",
+            help="Certificate for clients that use TLS (PEM); default: a self-signed one.",
+            show_default=False,
+        ),
+    ] = "",
+    server_key: Annotated[
+        str,
+        typer.Option(
+            "--server-key",
+            metavar="FILE",
+            help="Private key of that certificate (PEM).",
+            show_default=False,
+        ),
+    ] = "",
+    require_tls: Annotated[
+        bool, typer.Option("--require-tls", help="Refuse clients that do not use TLS.")
+    ] = False,
+    metrics: Annotated[
+        str | None,
+        typer.Option("--metrics", metavar="HOST:PORT", help="Serve metrics there."),
+    ] = None,
+    override: Override = None,
+    log_format: LogForm = "text",
+) -> int:
+    """Run a proxy: RocketMQ 5's gRPC clients before any brokers."""
+    from mqlake.programs.logs import LogFormat
+    from mqlake.programs.serve import serve
+    from mqlake.proxy.local import check_installed
+
+    check_installed()
+    from mqlake.programs.proxy import ProxyOptions, ProxyProgram
+    from mqlake.proxy.settings import ProxySettings
+    from mqlake.remoting.tls.options import ServerTls, TlsMode
+    from mqlake.store.settings import settings_of
+
+    settings = settings_of(ProxySettings, settings_given(override))
+    mode = TlsMode.ENFORCING if require_tls else TlsMode.PERMISSIVE
+    options = ProxyOptions(
+        names,
+        port=port,
+        bind=bind,
+        access=chosen(),
+        tls=ServerTls(cert=server_cert, key=server_key, mode=mode),
+        metrics=None if metrics is None else host_and_port(metrics),
+    )
+    serve(lambda: ProxyProgram(options, settings), LogFormat(log_format))
+    return 0
