@@ -17,6 +17,7 @@ from tests.peer.rocketmq_client import NEWEST
 pytestmark = [pytest.mark.peer, pytest.mark.timeout(600)]
 
 SOURCE = Path(__file__).parent / "rocketmq_acl"
+CLIENT = Path(__file__).parent / "rocketmq_client"
 NOTHING = "no matched policies."
 
 
@@ -68,3 +69,40 @@ def test_java_signs_and_may_do_what_it_was_granted(tmp_path: Path, serialization
         "another topic": f"16 {where}, {NOTHING}",
         "deleted": "16 User:java-user is not found.",
     }
+
+
+def test_mqadmin_signs_as_its_file_says(tmp_path: Path) -> None:
+    try:
+        path = build(CLIENT, NEWEST)
+    except JavaMissingError as reason:
+        pytest.skip(f"without the real RocketMQ: {reason}")
+    for name, secret in (("root", ROOT.secret_key), ("forger", "wrong-password")):
+        conf = tmp_path / name / "conf"
+        conf.mkdir(parents=True)
+        (conf / "tools.yml").write_text(f"accessKey: root\nsecretKey: {secret}\n")
+        (conf / "rmq.tools.logback.xml").write_text("<configuration/>")
+    settings = {**CLOSED, "authorizationEnabled": "true", "brokerName": "a"}
+    with broker(**settings) as running:
+        at = ["-b", running.call(address), "-n", running.name_server]
+
+        def run(name: str, *command: str) -> str:
+            options = ["-Xmx256m", *QUICK_START, f"-Drocketmq.home.dir={tmp_path / name}"]
+            options += [f"-Duser.home={tmp_path}", "-cp", path]
+            words = ["java", *options, "org.apache.rocketmq.tools.command.MQAdminStartup"]
+            done = subprocess.run(
+                [*words, *command, *at], capture_output=True, text=True, check=False, timeout=300
+            )
+            return done.stdout + done.stderr
+
+        add = ["createUser", "-u", "seven", "-p", "seven-password"]
+        assert "check signature failed" in run("forger", *add)
+        assert "success" in run("root", *add)
+        allow = ["createAcl", "-s", "User:seven", "-r", "Topic:Sevens", "-a", "Pub", "-d", "Allow"]
+        assert "success" in run("root", *allow)
+        shown = run("root", "listAcl").split()
+        assert {"User:seven", "Topic:Sevens"} <= set(shown)
+        users = run("root", "listUser")
+        assert "seven" in users
+        assert "seven-password" not in users  # RocketMQ's broker shows it.
+        assert "success" in run("root", "updateTopic", "-t", "Sevens", "-r", "1", "-w", "1")
+        assert "check signature failed" in run("forger", "brokerStatus")

@@ -14,7 +14,10 @@ import pytest
 from mqlake.admin import topics
 from mqlake.admin.admin import Admin
 from mqlake.formats.config.topics import Topic
+from mqlake.protocol.codes import RequestCode
+from mqlake.protocol.signature import Credentials
 from mqlake.testing import RunningBroker, broker
+from tests.auth.closed import CLOSED, ROOT
 from tests.peer.go_build import GoMissingError, build
 
 pytestmark = [
@@ -22,6 +25,8 @@ pytestmark = [
     pytest.mark.timeout(600),
 ]
 
+USER = Credentials("gopher", "gopher-password")
+AUTHORIZING = {**CLOSED, "authorizationEnabled": "true"}
 SOURCE = Path(__file__).parent / "rocketmq_go"
 TOPICS = ("GoSend", "GoOrder", "GoDelay")
 PATIENCE = 120
@@ -29,36 +34,75 @@ PATIENCE = 120
 
 
 @pytest.fixture(scope="module")
-def answers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """What happened in each feature."""
+def program() -> str:
+    """The path of the Go program."""
     try:
-        program = build(SOURCE)
+        return str(build(SOURCE))
     except GoMissingError as reason:
         pytest.skip(f"without the Go client: {reason}")
-    directory = tmp_path_factory.mktemp("go")
-    with broker(directory / "store", brokerName="broker-a") as running:
-        make_topics(running)
-        command = [str(program), running.name_server, *TOPICS]
-        done = subprocess.run(
-            command,
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE,
-            env={"HOME": str(directory)},
-            check=False,
-        )
+
+
+@pytest.fixture(scope="module", params=["open", "closed"])
+def answers(
+    request: pytest.FixtureRequest, program: str, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, Any]:
+    """What happened in each feature, at an open broker, and at one with users."""
+    directory, is_closed = tmp_path_factory.mktemp("go"), request.param == "closed"
+    settings = AUTHORIZING if is_closed else {}
+    with broker(directory / "store", brokerName="broker-a", **settings) as running:
+        make_topics(running, ROOT if is_closed else None)
+        done = run(program, running, directory, USER if is_closed else None)
     assert done.returncode == 0, done.stderr[-2000:]
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def make_topics(running: RunningBroker) -> None:
+def run(
+    program: str, running: RunningBroker, directory: Path, user: Credentials | None
+) -> subprocess.CompletedProcess[str]:
+    environment = {"HOME": str(directory)}
+    if user is not None:
+        environment |= {"ACCESS_KEY": user.access_key, "SECRET_KEY": user.secret_key}
+    return subprocess.run(
+        [program, running.name_server, *TOPICS],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        env=environment,
+        check=False,
+    )
+
+
+def make_topics(running: RunningBroker, root: Credentials | None) -> None:
+    """Create the topics and, at a closed broker, a user who may use them."""
+
     async def make() -> None:
-        async with Admin(running.name_server) as admin:
+        async with Admin(running.name_server, credentials=root) as admin:
             for name in TOPICS:
                 topic = Topic(topic_name=name, read_queue_nums=4, write_queue_nums=4)
                 await topics.update(admin, topic, None, "broker-a")
+            if root is None:
+                return
+            address = (await admin.brokers())[0].address
+            names, subject = {"username": USER.access_key}, f"User:{USER.access_key}"
+            body = json.dumps({"password": USER.secret_key}).encode()
+            await admin.ask(address, RequestCode.AUTH_CREATE_USER, names, body)
+            entries = [
+                {"resource": resource, "actions": actions, "decision": "Allow"}
+                for resource, actions in (("Topic:Go*", ["Pub", "Sub"]), ("Group:G_Go*", ["Sub"]))
+            ]
+            policies = [{"policyType": "Custom", "entries": entries}]
+            body = json.dumps({"subject": subject, "policies": policies}).encode()
+            await admin.ask(address, RequestCode.AUTH_CREATE_ACL, {"subject": subject}, body)
 
     asyncio.run(make())
+
+
+def test_a_wrong_key_is_refused(program: str, tmp_path: Path) -> None:
+    with broker(tmp_path / "store", brokerName="broker-a", **AUTHORIZING) as running:
+        make_topics(running, ROOT)
+        done = run(program, running, tmp_path, Credentials(USER.access_key, "wrong-password"))
+    assert done.returncode != 0
+    assert "check signature failed" in done.stderr
 
 
 def test_what_is_sent_is_consumed_and_filtered_by_tag(answers: dict[str, Any]) -> None:

@@ -1,6 +1,6 @@
 // The Go client does what is asked of it with the broker that a name server knows, and says as one
 // JSON object what happened. Arguments: the name server, then a topic each to send to, to order,
-// and to delay. The topics have four queues.
+// and to delay. The topics have four queues. The variables ACCESS_KEY and SECRET_KEY name a user.
 package main
 
 import (
@@ -70,6 +70,10 @@ func must(err error) {
 
 var names []string
 
+func user() primitive.Credentials {
+	return primitive.Credentials{AccessKey: os.Getenv("ACCESS_KEY"), SecretKey: os.Getenv("SECRET_KEY")}
+}
+
 func consume(topic string, tags string, isOrdered bool) *collected {
 	found := &collected{}
 	made, err := rocketmq.NewPushConsumer(
@@ -78,6 +82,7 @@ func consume(topic string, tags string, isOrdered bool) *collected {
 		consumer.WithConsumeFromWhere(consumer.ConsumeFromFirstOffset),
 		consumer.WithConsumerOrder(isOrdered),
 		consumer.WithInstance("consumer-"+topic),
+		consumer.WithCredentials(user()),
 	)
 	must(err)
 	selector := consumer.MessageSelector{Type: consumer.TAG, Expression: tags}
@@ -93,6 +98,7 @@ func start(name string, options ...producer.Option) rocketmq.Producer {
 	options = append(options,
 		producer.WithNsResolver(primitive.NewPassthroughResolver(names)),
 		producer.WithSendMsgTimeout(patience), // a late answer is no failure
+		producer.WithCredentials(user()),
 		producer.WithGroupName("P_"+name), producer.WithInstanceName("producer-"+name))
 	made, err := rocketmq.NewProducer(options...)
 	must(err)
