@@ -6,11 +6,13 @@ import argparse
 import math
 import sys
 
-from tests.comparison import fleet, page
+from tests.comparison import page
 from tests.comparison.all import ALL
-from tests.comparison.done import Compared, Done
+from tests.comparison.done import Compared, all_parts, compared, comparing, workload_of
 from tests.comparison.draw import Single
 from tests.comparison.run import compare, refer
+from tests.crash.fleet import workers
+from tests.done_parts import DonePart
 
 
 def main() -> int:
@@ -30,22 +32,23 @@ def main() -> int:
         failure, at = arguments.single
         compare(chosen, refer(chosen), *Single(failure, int(at)))
         return 0
-    done = Done()
-    names = frozenset({arguments.workload}) if arguments.workload else None
-    violated = 0
-    for compared in fleet.run(done.missing(names), arguments.minutes * 60):
-        _tell(compared)
-        violated += len(compared.violations)
+    parts, violated = compared(), 0
+    wanted = [each for each in all_parts() if arguments.workload in (None, workload_of(each))]
+    missing = [each for each in wanted if not parts.is_current(each)]
+    for part in comparing().run(missing, workers(), arguments.minutes * 60):
+        _tell(part)
+        violated += len(part.result.violations)
         if arguments.nightly:
-            done.add(compared)
-            page.write(done)
+            parts.add(part)
+            page.write(parts)
     return min(1, violated)
 
 
-def _tell(compared: Compared) -> None:
-    told = f"{compared.failures:,} failures, {len(compared.violations)} violations"
-    print(f"{compared.workload} {compared.failure}: {told}", file=sys.stderr)
-    for violation in compared.violations:
+def _tell(part: DonePart[Compared]) -> None:
+    violations = part.result.violations
+    told = f"{part.result.failures:,} failures, {len(violations)} violations"
+    print(f"{part.name}: {told}", file=sys.stderr)
+    for violation in violations:
         print(violation, flush=True)
 
 

@@ -1,88 +1,60 @@
-"""Which failures of which workloads were compared, on which code: the next run has the others."""
+"""Which failures of which workloads were compared. A part is all failures of one kind in one."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from datetime import UTC, datetime
+import logging
 from pathlib import Path
-from typing import NamedTuple, Self
 
 import msgspec
 
+from tests.comparison import draw
 from tests.comparison.all import ALL, MODULES
-from tests.comparison.draw import Tally
-from tests.proved_code import code_of
+from tests.done_parts import DoneParts, PartRun
 
 PATH = Path(__file__).with_name("done.json")
 
 
-class Part(NamedTuple):
-    """All failures of one kind in one workload."""
-
-    workload: str
-    failure: str
-
-
 class Compared(msgspec.Struct, frozen=True):
-    """What came of a part, of which code, when, and how long it took."""
+    """What came of a part: how many failures, and what was violated."""
 
-    workload: str
-    failure: str
     failures: int
     violations: list[str]
-    code: str
-    day: str
-    seconds: float
-
-    @classmethod
-    def now(cls, part: Part, tally: Tally, code: str, seconds: float) -> Self:
-        """Return what came of a part that was compared just now."""
-        today = f"{datetime.now(UTC):%Y-%m-%d}"
-        failures, violations = tally.failures.total(), tally.violations
-        return cls(*part, failures, violations, code, today, round(seconds, 1))
-
-    @property
-    def part(self) -> Part:
-        """Which part it is."""
-        return Part(self.workload, self.failure)
-
-    @property
-    def is_current(self) -> bool:
-        """Whether nothing that the workload runs has changed since."""
-        return self.code == code_of(MODULES[self.workload])
 
 
-class Done:
-    """What earlier runs and this one compared, in a file.
-
-    Args:
-        path: the file; it may not exist yet.
-    """
-
-    def __init__(self, path: Path = PATH) -> None:
-        self._path = path
-        found = msgspec.json.decode(path.read_bytes(), type=list[Compared]) if path.exists() else []
-        self._compared = {each.part: each for each in found}
-
-    def missing(self, names: frozenset[str] | None = None) -> list[Part]:
-        """Return the parts that were never compared, or that were with other code."""
-        return [
-            part
-            for part in _parts()
-            if names is None or part.workload in names
-            if (found := self._compared.get(part)) is None or not found.is_current
-        ]
-
-    def add(self, compared: Compared) -> None:
-        """Keep what came of a part, in the file too: a run may be ended at any time."""
-        self._compared[compared.part] = compared
-        lines = ",\n".join(msgspec.json.encode(each).decode() for each in self.in_order())
-        self._path.write_text(f"[\n{lines}\n]\n")
-
-    def in_order(self) -> Iterator[Compared]:
-        """Yield what came of each part that was compared, in the order of the workloads."""
-        return (self._compared[part] for part in _parts() if part in self._compared)
+def part_name(workload: str, failure: str) -> str:
+    """Return the name of a part."""
+    return f"{workload} {failure}"
 
 
-def _parts() -> list[Part]:
-    return [Part(workload.name, failure) for workload in ALL for failure in workload.failures]
+def workload_of(part: str) -> str:
+    """Return the workload of a part."""
+    return part.partition(" ")[0]
+
+
+def all_parts() -> list[str]:
+    """Return the names of all parts, in the order of the workloads."""
+    return [part_name(each.name, failure) for each in ALL for failure in each.failures]
+
+
+def compared(path: Path = PATH) -> DoneParts[Compared]:
+    """Return what earlier runs compared."""
+    return DoneParts(path, Compared, _module_of)
+
+
+def comparing() -> PartRun[Compared]:
+    """Return what compares parts."""
+    return PartRun(_compare, _module_of, _quieten)
+
+
+def _module_of(part: str) -> str:
+    return MODULES[workload_of(part)]
+
+
+def _compare(part: str) -> Compared:
+    name, _, failure = part.partition(" ")
+    tally = draw.run_kind(next(each for each in ALL if each.name == name), failure)
+    return Compared(tally.failures.total(), tally.violations)
+
+
+def _quieten() -> None:
+    logging.disable(logging.CRITICAL)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 from tests.comparison.all import ALL
-from tests.comparison.done import Compared, Done
+from tests.comparison.done import Compared, workload_of
+from tests.done_parts import DoneParts, days_of
 from tests.reliability import PATH, machine, versions, write_section
 
 TITLE = "The comparison"
@@ -36,41 +37,35 @@ anything that it imports has changed. The total is of what was compared with the
 """
 
 
-def write(done: Done, path: Path = PATH) -> None:
+def write(parts: DoneParts[Compared], path: Path = PATH) -> None:
     """Write the section."""
-    write_section(TITLE, _lines(list(done.in_order())), path)
+    write_section(TITLE, _lines(parts), path)
 
 
-def _lines(compared: Sequence[Compared]) -> Iterator[str]:
-    current = [each for each in compared if each.is_current]
-    names = dict.fromkeys(each.workload for each in compared)
-    total = sum(each.failures for each in current)
-    violations = [violation for each in current for violation in each.violations]
-    days = sorted({each.day for each in current})
+def _lines(parts: DoneParts[Compared]) -> Iterator[str]:
+    current = parts.current()
+    total = sum(part.result.failures for part in current)
+    violations = [violation for part in current for violation in part.result.violations]
+    names = dict.fromkeys(workload_of(part.name) for part in current)
     yield _INTRODUCTION
     told = f"{total:,} single failures over {len(names)} workloads, {len(violations)} violations"
-    yield f"**{told}**, on {' to '.join(dict.fromkeys([days[0], days[-1]]))}." if days else told
+    yield f"**{told}**, on {days_of(current)}."
     yield ""
-    seconds = sum(each.seconds for each in current)
+    seconds = sum(part.seconds for part in current)
     yield f"{seconds / 60:.0f} minutes of a process on {machine()}. {versions()}."
     yield ""
     yield _RULES
     yield "### Workloads"
     yield ""
-    yield "| workload | failures | violations | with the code as it is | date |"
-    yield "| --- | ---: | ---: | --- | --- |"
-    for name in names:
-        yield _row(name, [each for each in compared if each.workload == name])
+    yield "| workload | failures | violations | kinds of failures | with the code as it is |"
+    yield "| --- | ---: | ---: | ---: | ---: |"
+    for workload in ALL:
+        if done := [part for part in parts if workload_of(part.name) == workload.name]:
+            failures = sum(part.result.failures for part in done)
+            violated = sum(len(part.result.violations) for part in done)
+            kinds = f"{len(workload.failures)} | {sum(part in current for part in done)}"
+            yield f"| `{workload.name}` | {failures:,} | {violated} | {kinds} |"
     if violations:
         yield "\n### Violations\n"
         for violation in violations:
             yield f"- {violation}"
-
-
-def _row(name: str, parts: Sequence[Compared]) -> str:
-    failures = sum(each.failures for each in parts)
-    violations = sum(len(each.violations) for each in parts)
-    whole = len(next(each for each in ALL if each.name == name).failures)
-    current = sum(each.is_current for each in parts)
-    told = "yes" if current == whole else f"{current} of {whole} kinds of failures"
-    return f"| `{name}` | {failures:,} | {violations} | {told} | {max(p.day for p in parts)} |"

@@ -2,63 +2,39 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from pathlib import Path
-
-import msgspec
-import pytest
 
 from tests.comparison import page
 from tests.comparison.all import ALL, MODULES
-from tests.comparison.done import Compared, Done, Part
-from tests.comparison.draw import Tally
+from tests.comparison.done import Compared, all_parts, compared, comparing
+from tests.done_parts import DonePart
 from tests.proved_code import code_of
 
-FIRST = Part(ALL[0].name, ALL[0].failures[0])
-CODE = code_of(MODULES[FIRST.workload])
+
+def test_a_part_is_all_failures_of_one_kind() -> None:
+    assert len(all_parts()) == len({*all_parts()}) == sum(len(each.failures) for each in ALL)
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "done.json"
+def test_a_run_compares_the_parts_that_it_is_given(tmp_path: Path) -> None:
+    parts = compared(tmp_path / "done.json")
+    (part,) = comparing().run(["kafka-cuts FULL"], 1, seconds=60)
+    parts.add(part)
+    assert part.result.failures
+    assert not part.result.violations
+    assert parts.is_current("kafka-cuts FULL")
 
 
-def _compared(code: str = CODE) -> Compared:
-    tally = Tally(FIRST.workload, Counter({FIRST.failure: 7}), ["it was lost"])
-    return Compared.now(FIRST, tally, code, 60)
-
-
-def test_the_next_run_has_what_was_not_compared(path: Path) -> None:
-    every = Done(path).missing()
-    assert len(every) == sum(len(each.failures) for each in ALL)
-    Done(path).add(_compared())
-    assert Done(path).missing() == every[1:]
-    assert Done(path).missing(frozenset({FIRST.workload})) == every[1 : len(ALL[0].failures)]
-
-
-def test_what_was_compared_with_other_code_is_compared_again(path: Path) -> None:
-    Done(path).add(_compared("other"))
-    assert FIRST in Done(path).missing()
-
-
-def test_what_came_of_a_part_replaces_what_was_there(path: Path) -> None:
-    done = Done(path)
-    done.add(_compared("other"))
-    done.add(_compared())
-    assert list(Done(path).in_order()) == [_compared()]
-
-
-def test_page_tells_what_was_compared_with_the_code_as_it_is(path: Path, tmp_path: Path) -> None:
-    done, written = Done(path), tmp_path / "page.md"
-    done.add(_compared())
-    old = msgspec.structs.replace(
-        _compared("other"), workload=ALL[1].name, failure=ALL[1].failures[0], violations=[]
-    )
-    done.add(old)
-    page.write(done, written)
+def test_page_tells_what_was_compared_with_the_code_as_it_is(tmp_path: Path) -> None:
+    parts, written = compared(tmp_path / "done.json"), tmp_path / "page.md"
+    first, second = ALL[0], ALL[1]
+    code = code_of(MODULES[first.name])
+    name = f"{first.name} {first.failures[0]}"
+    parts.add(DonePart(name, code, "2026-01-02", 60, Compared(7, ["it was lost"])))
+    name = f"{second.name} {second.failures[0]}"
+    parts.add(DonePart(name, "other", "2026-01-01", 60, Compared(7, [])))
+    page.write(parts, written)
     text = written.read_text()
-    assert "**7 single failures over 2 workloads, 1 violations**" in text
-    kinds = len(ALL[0].failures), len(ALL[1].failures)
-    assert f"| `{ALL[0].name}` | 7 | 1 | 1 of {kinds[0]} kinds of failures |" in text
-    assert f"| `{ALL[1].name}` | 7 | 0 | 0 of {kinds[1]} kinds of failures |" in text
+    assert "**7 single failures over 1 workloads, 1 violations**, on 2026-01-02." in text
+    assert f"| `{first.name}` | 7 | 1 | {len(first.failures)} | 1 |" in text
+    assert f"| `{second.name}` | 7 | 0 | {len(second.failures)} | 0 |" in text
     assert "- it was lost" in text

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import NamedTuple
 
-from tests.crash.simulator import Outcome
+from tests.crash.done import SEEDS, Crashed, workload_of
 from tests.crash.workloads import PREFIX
+from tests.done_parts import DonePart, DoneParts, days_of
 from tests.reliability import PATH, machine, versions, write_section
 
 TITLE = "Crashes"
@@ -59,57 +58,47 @@ again is there once.
 An image counts once for a workload, however many crashes and seeds lead to it. If a workload has
 too many crashes to try all of them, the seed selects some. It also selects which recoveries are
 crashed again, and the steps of random workloads (`drawn-N`).
+A run has the workloads that were never crashed with the code as it is: one is crashed again once
+anything that it imports has changed. The table has those of the code as it is.
 `python -m tests.crash --workload W --image N --seed S` shows one again.
 """
 
 
-class _Row(NamedTuple):
-    """One line of the table; several workloads may share one."""
-
-    name: str
-    outcomes: Sequence[Outcome]
-
-    def line(self) -> str:
-        names = ("moments", "images", "distinct", "again", "violated")
-        sums = (sum(getattr(outcome, name) for outcome in self.outcomes) for name in names)
-        return f"| {self.name} | {' | '.join(f'{count:,}' for count in sums)} |"
-
-
-def write(
-    outcomes: Sequence[Outcome], seeds: Sequence[int], seconds: float, path: Path = PATH
-) -> None:
+def write(parts: DoneParts[Crashed], path: Path = PATH) -> None:
     """Write the section."""
-    write_section(TITLE, _lines(outcomes, seeds, seconds), path)
+    write_section(TITLE, _lines(parts.current()), path)
 
 
-def _rows(outcomes: Sequence[Outcome]) -> Iterator[_Row]:
-    """Yield what came of each workload; the drawn ones are one line."""
-    drawn = [outcome for outcome in outcomes if outcome.name.startswith(PREFIX)]
-    for outcome in sorted(outcomes, key=lambda outcome: outcome.name):
-        if outcome not in drawn:
-            yield _Row(f"`{outcome.name}`", [outcome])
-    if drawn:
-        yield _Row(f"{len(drawn)} drawn scripts", drawn)
-
-
-def _lines(outcomes: Sequence[Outcome], seeds: Sequence[int], seconds: float) -> Iterator[str]:
-    distinct = sum(outcome.distinct for outcome in outcomes)
-    violated = sum(outcome.violated for outcome in outcomes)
+def _lines(parts: Sequence[DonePart[Crashed]]) -> Iterator[str]:
+    distinct = sum(part.result.distinct for part in parts)
+    violated = sum(part.result.violated for part in parts)
     yield _INTRODUCTION
-    yield f"**{distinct:,} images, {violated} violations**, on {datetime.now(UTC):%Y-%m-%d}."
+    yield f"**{distinct:,} images, {violated} violations**, on {days_of(parts)}."
     yield ""
-    told = f"{'Seeds' if len(seeds) > 1 else 'Seed'} {', '.join(map(str, seeds))}"
-    yield f"{told}; {seconds / 60:.1f} minutes on {machine()}. {versions()}."
+    firsts = ", ".join(map(str, sorted({part.result.seed for part in parts})))
+    told = f"{SEEDS} seeds from {firsts}"
+    seconds = sum(part.seconds for part in parts)
+    yield f"{told}; {seconds / 60:.0f} minutes of a process on {machine()}. {versions()}."
     yield ""
     yield _COUNTING
     yield "### Workloads"
     yield ""
     yield "| workload | steps | crashes | images | after a second crash | violations |"
     yield "| --- | ---: | ---: | ---: | ---: | ---: |"
-    for row in _rows(outcomes):
-        yield row.line()
-    found = [violation for outcome in outcomes for violation in outcome.violations]
+    drawn = [part for part in parts if part.name.startswith(PREFIX)]
+    for part in parts:
+        if part not in drawn:
+            yield _row(f"`{workload_of(part.name)}`", [part])
+    if drawn:
+        yield _row(f"{len(drawn)} drawn scripts", drawn)
+    found = [violation for part in parts for violation in part.result.violations]
     if found:
         yield "\n### Violations\n"
         for violation in found:
-            yield f"```\n{violation.describe()}\n```"
+            yield f"```\n{violation}\n```"
+
+
+def _row(name: str, parts: Sequence[DonePart[Crashed]]) -> str:
+    names = ("moments", "images", "distinct", "again", "violated")
+    sums = (sum(getattr(part.result, name) for part in parts) for name in names)
+    return f"| {name} | {' | '.join(f'{count:,}' for count in sums)} |"

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import islice
 from pathlib import Path
 
 import pytest
 
 from tests.crash import long_runs, page
-from tests.crash.expectation import Crash, ViolationError
+from tests.crash.done import Crashed, crashed, missing
+from tests.crash.expectation import Crash
 from tests.crash.faults import Ending
 from tests.crash.fleet import SHARDS, shards, simulate
 from tests.crash.kill import Kills
-from tests.crash.simulator import Outcome, Plan, Simulator, Violation
+from tests.crash.simulator import Outcome, Plan, Simulator
 from tests.crash.workloads import ALL, WORKLOADS
+from tests.done_parts import DonePart
+from tests.proved_code import code_of
 
 IMAGES = 3_500
 LEAST = 300
@@ -62,16 +66,30 @@ def test_images_of_all_shards(distinct: dict[int, int]) -> None:
 
 
 def test_page(tmp_path: Path) -> None:
-    outcome = Outcome("put", images=2345, violated=1)
-    outcome.left = {number.to_bytes(2, "big"): number < 40 for number in range(1234)}
-    error = ViolationError("lost: messages [5]")
-    outcome.violations.append(Violation("put", 9, "0.3.p1", Crash.KILL, ["sync /a"], error))
-    page.write([outcome], [9, 10], 60.0, tmp_path / "page.md")
+    parts = crashed(tmp_path / "done.json")
+    code = code_of("tests.crash.workloads.appends")
+    error = "--workload put --image 0.3.p1 --seed 9"
+    result = Crashed(9, 3, 2345, 1234, 40, 1, [error])
+    parts.add(DonePart("put 9", code, "2026-01-01", 60, result))
+    parts.add(DonePart("batch 9", "other", "2026-01-01", 60, result))
+    page.write(parts, tmp_path / "page.md")
     text = (tmp_path / "page.md").read_text()
     assert "**1,234 images, 1 violations**" in text
-    assert "Seeds 9, 10; " in text
-    assert "| `put` | 0 | 2,345 | 1,234 | 40 | 1 |" in text
-    assert "--workload put --image 0.3.p1 --seed 9" in text
+    assert "4 seeds from 9; " in text
+    assert "| `put` | 3 | 2,345 | 1,234 | 40 | 1 |" in text
+    assert "batch" not in text.partition("### Workloads")[2]
+    assert error in text
+
+
+def test_a_run_has_what_was_not_crashed_with_the_code_as_it_is(tmp_path: Path) -> None:
+    parts = crashed(tmp_path / "done.json")
+    code = code_of("tests.crash.workloads.appends")
+    parts.add(DonePart("put 9", code, "2026-01-01", 60, Crashed(9, 3, 20, 10, 4, 0, [])))
+    wanted = [*islice(missing(parts, 11, images=11), len(ALL))]
+    assert "put 11" not in wanted
+    assert "put-synced 11" in wanted
+    assert wanted[-1] == "drawn-1100000 11"
+    assert len([*missing(parts, 11, images=10)]) == len(ALL) - 1
 
 
 def test_images_that_several_seeds_left_count_once() -> None:
