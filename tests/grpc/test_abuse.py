@@ -101,6 +101,38 @@ def test_empty_data_frames_end_the_connection() -> None:
     assert code is ErrorCode.ENHANCE_YOUR_CALM
 
 
+def test_windows_that_change_all_streams_end_the_connection() -> None:
+    async def abuse(client: RawClient) -> None:
+        for size in range(200):
+            await client.send(frames.settings({frames.INITIAL_WINDOW_SIZE: size}))
+
+    code, _ = asyncio.run(farewell_of(abuse, GrpcLimits(resets=(100, 1000))))
+    assert code is ErrorCode.ENHANCE_YOUR_CALM
+
+
+def test_the_last_of_several_windows_counts() -> None:
+    async def scenario() -> None:
+        name = frames.INITIAL_WINDOW_SIZE.to_bytes(2)
+        payload = b"".join(name + size.to_bytes(4) for size in range(10_000))
+        async with serving() as port, raw_client(port) as client:
+            await client.send(frames.frame(frames.SETTINGS, 0, 0, payload))
+            await client.send(call(1, "SendMessage", EMPTY))
+            assert (await client.status())[0] == "0"
+
+    asyncio.run(scenario())
+
+
+def test_each_call_may_open_windows() -> None:
+    async def scenario() -> None:
+        async with serving(limits=GrpcLimits(resets=(10, 10))) as port, raw_client(port) as client:
+            for number in range(1, 401, 2):
+                begin = call(number, "SendMessage", EMPTY)
+                await client.send(begin, frames.window_update(0, 10), frames.window_update(0, 1))
+                assert (await client.status())[0] == "0"
+
+    asyncio.run(scenario())
+
+
 def test_tiny_frames_are_put_together() -> None:
     async def scenario() -> None:
         request = SendMessageRequest(messages=[Message(body=bytes(2000))])

@@ -36,6 +36,8 @@ _LARGE: Final = 1 << 15
 """Bytes that are written before more is served."""
 _CONTINUATIONS: Final = 16
 """Frames of one block of headers."""
+_FRAMES_OF_CALL: Final = 4
+"""Frames without a call that each call allows: clients open windows for what they receive."""
 _CLOSING: Final = 1.0
 """Seconds within which data that was written before a close must reach the other side."""
 _SILENT: Final = 30.0
@@ -279,6 +281,7 @@ class GrpcConnection(asyncio.BufferedProtocol):
         )
         served = ServedCall(self._outlet, number, method, call, self._forget)
         self._streams[number] = served
+        self._idle_frames.allow(_FRAMES_OF_CALL)
         if call.deadline is not None:
             self._state.note_deadline(served, call.deadline)
         served.begin(self._now)
@@ -326,17 +329,23 @@ class GrpcConnection(asyncio.BufferedProtocol):
         if flags & frames.ACK:
             _check(not payload, "an acknowledgement with settings")
             return
-        for name, value in frames.read_settings(payload):
-            if name == frames.MAX_FRAME_SIZE:
-                self._outlet.windows.set_largest(value)
-            elif name == frames.INITIAL_WINDOW_SIZE:
-                grown = self._outlet.windows.set_first_window(value)
-                for served in self._streams.values():
-                    if not served.output.widen(grown):
-                        raise Http2Error(ErrorCode.FLOW_CONTROL_ERROR, "a window is too large")
-                    self._outlet.windows.resume(served.output)
+        found = dict(frames.read_settings(payload))
+        windows = self._outlet.windows
+        windows.set_largest(found.get(frames.MAX_FRAME_SIZE, windows.largest))
+        first = found.get(frames.INITIAL_WINDOW_SIZE, windows.first_window)
+        if first != windows.first_window:
+            self._set_first_window(first)
         self._has_settings = True
         self._outlet.write(frames.frame(frames.SETTINGS, frames.ACK, 0))
+
+    def _set_first_window(self, size: int) -> None:
+        """Change the windows of all streams."""
+        self._resets.note(self._now)  # It takes as long as many calls.
+        grown = self._outlet.windows.set_first_window(size)
+        for served in self._streams.values():
+            if not served.output.widen(grown):
+                raise Http2Error(ErrorCode.FLOW_CONTROL_ERROR, "a window is too large")
+            self._outlet.windows.resume(served.output)
 
     # Memory (a `Holder` of `MemoryBudget`)
 

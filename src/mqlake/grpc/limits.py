@@ -18,8 +18,8 @@ class GrpcLimits(NamedTuple):
             `grpcMaxConcurrentCallsPerConnection`.
         request_time: seconds within which more of a request that has begun must arrive. 0: no
             limit.
-        resets: calls that one connection may reset, and control frames that cause no call, within
-            10 seconds: the first number and the second.
+        resets: calls that one connection may reset, and frames that belong to no call, within 10
+            seconds: the first number and the second.
         write_buffer: bytes that wait for one connection to read them before it is closed.
         connections: maximum open connections; fewer if this process may not open so many files.
         share: percent of the connections that one address may open while more than half of them are

@@ -24,6 +24,10 @@ class Frequency:
         self._most, self._what = most, what
         self._begin, self._count = 0.0, 0
 
+    def allow(self, count: int) -> None:
+        """Allow more events in this period: they belong to something that is useful."""
+        self._count -= count
+
     def note(self, now: float) -> None:
         """Count an event.
 

@@ -28,23 +28,29 @@ _NAMES: Final = """
     strict-transport-security transfer-encoding user-agent vary via www-authenticate
 """
 
-Field = tuple[str, str]
-"""A name and its value."""
+Field = tuple[str, str, int]
+"""A name, its value, and the bytes that it counts."""
+
+
+def _field(name: str, value: str) -> Field:
+    return name, value, len(name) + len(value) + _OVERHEAD
 
 
 def _static() -> list[Field]:
-    found: list[Field] = [("", "")]  # There is no field with index 0.
+    found = [("", "")]  # There is no field with index 0.
     found += [(":authority", ""), (":method", "GET"), (":method", "POST"), (":path", "/")]
     found += [(":path", "/index.html"), (":scheme", "http"), (":scheme", "https")]
-    found += [(":status", code) for code in ["200", "204", "206", "304", "400", "404", "500"]]
+    found += [(":status", code) for code in ("200", "204", "206", "304", "400", "404", "500")]
     for word in _NAMES.split():
         name, _, value = word.partition(":")
         found.append((name, value.replace("_", " ")))
-    return found
+    return [_field(name, value) for name, value in found]
 
 
 STATIC: Final = _static()
 _FIRST_DYNAMIC: Final = len(STATIC)
+_INDEXED: Final = 0x80
+_LONG_INDEX: Final = 0xFF
 
 
 def integer(data: bytes, at: int, prefix: int) -> tuple[int, int]:
@@ -91,42 +97,45 @@ class HeaderDecoder:
             Http2Error: the block cannot be decoded, or a field is not allowed.
         """
         fields: dict[str, str] = {}
-        at, end, left = 0, len(block), self._most
+        at, end, left, table = 0, len(block), self._most, self._table
         while at < end:
             first = block[at]
-            if first >= 0x80:
-                field, at = self._indexed(block, at)
-            elif first >= 0x40 or first < 0x20:
-                field, at = self._literal(block, at, 0x3F if first >= 0x40 else 0x0F)
+            if _INDEXED < first < _LONG_INDEX:  # Most fields: no call for them.
+                index = first - _INDEXED
+                at += 1
+                if index < _FIRST_DYNAMIC:
+                    name, value, size = STATIC[index]
+                elif index - _FIRST_DYNAMIC < len(table):
+                    name, value, size = table[_FIRST_DYNAMIC - 1 - index]
+                else:
+                    raise _no_field(index)
+            elif first & 0xE0 == 0x20:
+                limit, at = integer(block, at, 0x1F)
+                self._resize(limit)
+                continue
             else:
-                size, at = integer(block, at, 0x1F)
-                self._resize(size)
-                continue
-            name, value = field
-            left -= len(name) + len(value) + _OVERHEAD
-            if left < 0:
-                continue
-            if name not in fields:
+                (name, value, size), at = self._other(block, at)
+            left -= size
+            if left >= 0:
+                if name in fields:
+                    value = _joined(name, fields[name], value)
                 fields[name] = value
-            elif name[0] == ":":
-                raise Http2Error(ErrorCode.PROTOCOL_ERROR, f"two fields {name}")
-            else:
-                fields[name] = f"{fields[name]},{value}"
         return fields if left >= 0 else None
 
-    def _indexed(self, block: bytes, at: int) -> tuple[Field, int]:
-        index = block[at] & 0x7F
-        at += 1
-        if index == 0x7F:
-            index, at = integer(block, at - 1, 0x7F)
-        return self._field(index), at
+    def _other(self, block: bytes, at: int) -> tuple[Field, int]:
+        """Return a field that is not a short index, and where it ends."""
+        first = block[at]
+        if first >= _INDEXED:
+            index, at = integer(block, at, 0x7F)
+            return self._field(index), at
+        return self._literal(block, at, 0x3F if first >= 0x40 else 0x0F)
 
     def _field(self, index: int) -> Field:
         if 0 < index < _FIRST_DYNAMIC:
             return STATIC[index]
         place = len(self._table) - 1 - (index - _FIRST_DYNAMIC)
         if not 0 <= place < len(self._table):
-            raise Http2Error(ErrorCode.COMPRESSION_ERROR, f"no field has index {index}")
+            raise _no_field(index)
         return self._table[place]
 
     def _literal(self, block: bytes, at: int, prefix: int) -> tuple[Field, int]:
@@ -139,14 +148,14 @@ class HeaderDecoder:
             if not name or name != name.lower():
                 raise Http2Error(ErrorCode.PROTOCOL_ERROR, f"a field is named {name[:64]!r}")
         value, at = _text(block, at)
-        field = (name, value)
+        field = _field(name, value)
         if is_added:
             self._add(field)
         return field, at
 
     def _add(self, field: Field) -> None:
         self._table.append(field)
-        self._size += len(field[0]) + len(field[1]) + _OVERHEAD
+        self._size += field[2]
         if self._size > self._limit:
             self._evict()
 
@@ -159,10 +168,20 @@ class HeaderDecoder:
     def _evict(self) -> None:
         count = 0
         while self._size > self._limit:
-            name, value = self._table[count]
-            self._size -= len(name) + len(value) + _OVERHEAD
+            self._size -= self._table[count][2]
             count += 1
         del self._table[:count]
+
+
+def _joined(name: str, before: str, value: str) -> str:
+    """Return the value of two fields with the same name."""
+    if name[0] == ":":
+        raise Http2Error(ErrorCode.PROTOCOL_ERROR, f"two fields {name}")
+    return f"{before},{value}"
+
+
+def _no_field(index: int) -> Http2Error:
+    return Http2Error(ErrorCode.COMPRESSION_ERROR, f"no field has index {index}")
 
 
 def _text(block: bytes, at: int) -> tuple[str, int]:
