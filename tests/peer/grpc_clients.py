@@ -1,4 +1,4 @@
-"""RocketMQ's gRPC clients behind its proxy: what they are to do, and the processes that do it.
+"""RocketMQ's gRPC clients behind a proxy: what they are to do, and the processes that do it.
 
 `rocketmq_grpc_python/`, `rocketmq_grpc_node/` and `rocketmq_grpc_java/` hold a program each, with
 the same features.
@@ -21,6 +21,7 @@ from mqlake.formats.config.subscription_group import SubscriptionGroup
 from mqlake.formats.config.topics import Topic
 from mqlake.spark.launch import QUICK_START
 from tests.peer import java_build, node_build, python_build
+from tests.peer.mqlake_proxy import MqlakeProxy
 from tests.peer.rocketmq_cluster import QUICK
 from tests.peer.rocketmq_proxy import Proxy
 
@@ -70,17 +71,21 @@ def _java() -> list[str]:
 COMMANDS: dict[str, Callable[[], list[str]]] = {"python": _python, "node": _node, "java": _java}
 
 
-def run(names: str, directory: Path) -> dict[str, Features | ClientsMissingError]:
+def run(
+    names: str, directory: Path, *, is_mqlake: bool = False
+) -> dict[str, Features | ClientsMissingError]:
     """Run all features of all languages at a time, behind a proxy; return what happened.
 
     Args:
         names: the address of the name server of a cluster.
         directory: for what they write.
+        is_mqlake: behind mqlake's proxy instead of RocketMQ's.
 
     Raises:
         JavaMissingError: there is no proxy.
     """
-    proxy = Proxy(directory / "proxy", names, QUICK)
+    place = directory / "proxy"
+    proxy = MqlakeProxy(place, names) if is_mqlake else Proxy(place, names, QUICK)
     try:
         asyncio.run(_prepare(names))
 

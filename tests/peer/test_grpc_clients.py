@@ -1,7 +1,8 @@
-"""RocketMQ's gRPC clients, behind its proxy in cluster mode, do all they can with mqlake's broker.
+"""RocketMQ's gRPC clients do all they can behind a proxy in cluster mode.
 
-The nightly run does the same with the real broker: it shows that the features ask for the right
-things.
+RocketMQ's proxy before mqlake's broker, mqlake's proxy before RocketMQ's broker, and mqlake's
+before mqlake's. The nightly run does the same with RocketMQ's on both places: it shows that the
+features ask for the right things.
 """
 
 from __future__ import annotations
@@ -28,9 +29,12 @@ pytestmark = [
 ]
 
 SIDES = [
-    pytest.param("mqlake"),
-    pytest.param("rocketmq", marks=pytest.mark.nightly),
+    pytest.param(("rocketmq", "mqlake"), id="mqlake"),
+    pytest.param(("mqlake", "mqlake"), id="mqlake behind mqlake's proxy"),
+    pytest.param(("mqlake", "rocketmq"), id="rocketmq behind mqlake's proxy"),
+    pytest.param(("rocketmq", "rocketmq"), id="rocketmq", marks=pytest.mark.nightly),
 ]
+"""The proxy, and the broker behind it."""
 TIMER_PRECISION = 1000
 """Milliseconds by which RocketMQ's timers may be early."""
 PROXY_WORDS = 9
@@ -48,22 +52,24 @@ class Happened:
 @pytest.fixture(scope="module", params=SIDES)
 def happened(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Happened:
     directory = tmp_path_factory.mktemp("grpc")
+    proxy, behind = request.param
+    is_mqlake = proxy == "mqlake"
     try:
-        if request.param == "mqlake":
+        if behind == "mqlake":
             with broker(directory / "store", **SETTINGS) as running:
-                return run_on(running.name_server, running.address, directory)
+                return run_on(running.name_server, running.address, directory, is_mqlake=is_mqlake)
         cluster = Cluster(directory, directory / "store", SETTINGS)
         cluster.start()
         try:
-            return run_on(cluster.names, cluster.broker, directory)
+            return run_on(cluster.names, cluster.broker, directory, is_mqlake=is_mqlake)
         finally:
             cluster.kill()
     except JavaMissingError as reason:
-        pytest.skip(f"without RocketMQ's proxy: {reason}")
+        pytest.skip(f"without RocketMQ: {reason}")
 
 
-def run_on(names: str, address: str, directory: Path) -> Happened:
-    found = run(names, directory)
+def run_on(names: str, address: str, directory: Path, *, is_mqlake: bool) -> Happened:
+    found = run(names, directory, is_mqlake=is_mqlake)
     return Happened(found, asyncio.run(groups_of(names, address)))
 
 

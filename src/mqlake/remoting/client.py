@@ -15,7 +15,7 @@ from mqlake.protocol.codes import ResponseCode
 from mqlake.protocol.command import Command
 from mqlake.protocol.errors import RemotingError
 from mqlake.protocol.signature import Credentials
-from mqlake.remoting.connection import Peer
+from mqlake.remoting.connection import Peer, Request
 from mqlake.remoting.errors import ConnectionFailedError, ConnectTimeoutError
 from mqlake.remoting.limits import Limits
 from mqlake.remoting.request_router import RequestRouter
@@ -66,7 +66,7 @@ class RemotingClient:
     async def request(
         self,
         address: str,
-        command: Command,
+        command: Command | Request,
         timeout: float = 3.0,  # noqa: ASYNC109 (the error says how long it was)
     ) -> Command:
         """Return the response to a request, whatever its code.

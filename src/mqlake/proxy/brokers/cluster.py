@@ -31,7 +31,7 @@ from mqlake.proxy.brokers.cluster_routes import ClusterRoutes
 from mqlake.proxy.brokers.port import UNSPECIFIED, Caller, Destination, Pushed
 from mqlake.proxy.errors import StatusError
 from mqlake.remoting.client import RemotingClient
-from mqlake.remoting.connection import Peer
+from mqlake.remoting.connection import Peer, Request
 from mqlake.remoting.errors import ConnectionFailedError
 
 _CONNECTIONS: Final = 4
@@ -133,14 +133,15 @@ class ClusterBrokers:
         return await self._metadata.group(name)
 
     async def request(
-        self, broker: str, command: Command, caller: Caller, seconds: float
+        self, broker: str, command: Command | Request, caller: Caller, seconds: float
     ) -> Command:
         """Return the response of a broker, whatever its code."""
         address = await self._routes.master(broker)
         if address is None:
             reason = f"there is no broker {broker[:255]!r} with a master"
             raise StatusError(Code.BAD_REQUEST, reason)
-        command.language, command.version = caller.language, caller.version
+        if isinstance(command, Command):
+            command.language, command.version = caller.language, caller.version
         client = self._pool[crc32(caller.client_id.encode()) % _CONNECTIONS]
         try:
             return await client.request(address, command, seconds)
