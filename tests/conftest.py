@@ -10,7 +10,7 @@ import pytest
 from hypothesis import settings
 
 from mqlake.programs import ports
-from tests import half_full_disk
+from tests import half_full_disk, leaks
 from tests.patience import connect_patiently
 from tests.skips import summary
 from tests.slow_machine import plugin as slow_machine
@@ -55,6 +55,7 @@ def pytest_configure(config: pytest.Config) -> None:
     share = len(ports.PORTS) // int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
     ports.PORTS = ports.PORTS[worker * share : (worker + 1) * share]
     slow_machine.register(config)
+    config.pluginmanager.register(leaks, "leaks")
     connect_patiently()
     half_full_disk.use()
 
