@@ -39,9 +39,10 @@ class Cluster:
     Attributes:
         names: the address of the name server.
         brokers: the address of each broker, by its name.
+        grpc: the gRPC port of each broker, by its name; empty without.
     """
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, has_grpc: bool = False) -> None:
         """Choose ports; `directory` is for stores and logs."""
         self._directory = directory
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
@@ -51,6 +52,7 @@ class Cluster:
         for name in BROKERS:
             self._ports[name] = free_port(-FAST_PORT_DISTANCE)
         self.brokers = {name: f"127.0.0.1:{self._ports[name]}" for name in BROKERS}
+        self.grpc = {name: free_port() for name in BROKERS} if has_grpc else {}
 
     def __enter__(self) -> Self:
         try:
@@ -104,6 +106,8 @@ class Cluster:
             command += ["broker", "--store", str(self._directory / name), "--namesrv", self.names]
             for setting, value in {"brokerName": name, **SETTINGS}.items():
                 command += ["--set", f"{setting}={value}"]
+            if name in self.grpc:
+                command += ["--grpc-port", str(self.grpc[name])]
         command += ["--port", str(self._ports[name])]
         with self._log(name).open("ab") as log:
             self._processes[name] = subprocess.Popen(command, stderr=log)

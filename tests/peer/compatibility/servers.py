@@ -8,10 +8,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from tests.peer.compatibility.cluster import CLUSTER, Cluster
+from tests.peer.compatibility.cluster import BROKERS, CLUSTER, Cluster
 from tests.peer.compatibility.java_class import FAILED, LIMIT, JavaClass, Outcome, Report
 
 MQLAKE, JAVA = "mqlake", "RocketMQ"
+REMOTE = "grpc.v2.RemoteGrpcIT"
+"""Does at an endpoint what RocketMQ's tests of gRPC do at a proxy in their own process."""
+LOCAL_GRPC = "grpc.v2.LocalGrpcIT"
 
 
 class AbandonedError(Exception):
@@ -45,6 +48,15 @@ class Servers:
         if self._side == JAVA:
             with tempfile.TemporaryDirectory(dir=self._directory) as place:
                 return self._run_in(JavaClass(name, Path(place), log), methods, limit).outcomes
+        if name == LOCAL_GRPC:
+            with (
+                tempfile.TemporaryDirectory(dir=self._directory) as place,
+                Cluster(Path(place), has_grpc=True) as cluster,
+            ):
+                endpoint = {"mqlake.grpc": str(cluster.grpc[BROKERS[0]]), "mqlake.queues": "8"}
+                properties = {**_properties(cluster), **endpoint}
+                tests = JavaClass(REMOTE, Path(place), log, properties)
+                return self._run_in(tests, methods, limit).outcomes
         report = self._run(name, log, methods, limit)
         if report.changed or any(each.state == FAILED for each in report.outcomes.values()):
             self.close()

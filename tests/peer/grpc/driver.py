@@ -146,5 +146,7 @@ class Client:
         """End the process."""
         if self._process.returncode is None:
             self._process.kill()
+        assert self._process.stdin is not None
+        self._process.stdin.close()
         await self._process.wait()
         await self._reader

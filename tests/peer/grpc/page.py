@@ -12,7 +12,7 @@ from tests.peer.grpc.run import SCENARIOS
 from tests.peer.grpc.sides import JAVA, MQLAKE
 
 PAGE = Path(__file__).parents[3] / "docs" / "grpc.md"
-_LANGUAGES = {"java": "Java", "node": "Node.js", "python": "Python", "rust": "Rust"}
+_LANGUAGES = {"java": "Java", "node": "Node.js", "python": "Python"}
 _LONGEST = 160
 
 

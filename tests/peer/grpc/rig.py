@@ -37,8 +37,9 @@ class Scenario:
         kind: what messages the topic takes.
         is_orderly: whether the group consumes in order.
         retries: of the group.
-        languages: whose clients can do it; all, if empty.
+        languages: whose clients can do it.
         groups: names of more groups.
+        restarts: whether the server is killed and started again, once for all such scenarios.
         is_long: whether only the long run has it.
     """
 
@@ -47,8 +48,9 @@ class Scenario:
     kind: str = "NORMAL"
     is_orderly: bool = False
     retries: int = 16
-    languages: Collection[str] = ()
+    languages: Collection[str] = ("python", "node", "java")
     is_long: bool = False
+    restarts: bool = False
     queues: int = 2
     groups: Collection[str] = ()
 
@@ -65,11 +67,23 @@ class Scenario:
 class Rig:
     """A scenario that runs with the client of one language."""
 
-    def __init__(self, client: Client, scenario: Scenario, admin: Admin) -> None:
+    def __init__(
+        self,
+        client: Client,
+        scenario: Scenario,
+        admin: Admin,
+        restarted: Callable[[], Awaitable[object]],
+    ) -> None:
+        """Prepare it; `restarted` waits until the server runs again."""
         self.client, self._scenario, self._admin = client, scenario, admin
+        self.restarted = restarted
         self.topic = scenario.topic_of(client.language)
         self.group = scenario.group_of(client.language)
         self._opened: list[str] = []
+
+    async def run(self) -> Observation:
+        """Run the scenario."""
+        return await self._scenario.run(self)
 
     def group_named(self, name: str) -> str:
         """Return the name of another group of the scenario."""
@@ -180,7 +194,8 @@ class Rig:
         try:
             return await self.do("receive", client, most=most, hidden=hidden)
         except RefusedError as refused:
-            if refused.code == NOTHING:
+            # Python's simple consumer starts without waiting until the server has its settings.
+            if refused.code == NOTHING or "settings" in refused.text:
                 return []
             raise
 

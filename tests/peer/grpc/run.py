@@ -13,7 +13,7 @@ from mqlake.formats.config.subscription_group import SubscriptionGroup
 from mqlake.formats.config.topics import Topic
 from tests.peer.grpc.driver import COMMANDS, Client, ClientMissingError
 from tests.peer.grpc.rig import Observation, Rig, Scenario
-from tests.peer.grpc.scenarios import calls, pushing, receiving, refused, sending
+from tests.peer.grpc.scenarios import calls, pushing, receiving, refused, restarts, sending
 from tests.peer.grpc.sides import BROKER, SIDES, Side
 
 SCENARIOS: Mapping[str, Scenario] = {
@@ -24,6 +24,7 @@ SCENARIOS: Mapping[str, Scenario] = {
         *pushing.SCENARIOS,
         *refused.SCENARIOS,
         *calls.SCENARIOS,
+        *restarts.SCENARIOS,
     )
 }
 LIMIT = 150
@@ -74,28 +75,53 @@ async def observe(
         admin = await stack.enter_async_context(Admin(side.names))
         await _prepare(admin, scenarios, languages)
 
-        async def of_language(language: str) -> None:
+        clients: list[Client] = []
+
+        async def start(language: str) -> None:
             try:
                 client = await Client.start(language, side.endpoint, directory / language)
             except ClientMissingError:
                 return
             stack.push_async_callback(client.close)
-            wanted = [
-                each for each in scenarios if not each.languages or language in each.languages
-            ]
-            seen = await asyncio.gather(*(_run(client, each, admin) for each in wanted))
-            for scenario, observation in zip(wanted, seen, strict=True):
-                found[scenario.name][language] = observation
+            clients.append(client)
 
-        await asyncio.gather(*map(of_language, languages))
+        async def run(client: Client, scenario: Scenario, restart: Restart) -> None:
+            seen = await _run(Rig(client, scenario, admin, restart.wait))
+            found[scenario.name][client.language] = seen
+
+        await asyncio.gather(*map(start, languages))
+        for restarts in (False, True):
+            pairs = [
+                (client, scenario)
+                for client in clients
+                for scenario in scenarios
+                if scenario.restarts == restarts and client.language in scenario.languages
+            ]
+            restart = Restart(side, len(pairs))
+            await asyncio.gather(*(run(*pair, restart) for pair in pairs))
     return found
 
 
-async def _run(client: Client, scenario: Scenario, admin: Admin) -> Observation:
-    rig = Rig(client, scenario, admin)
+class Restart:
+    """Kills a server and starts it again, once all scenarios wait for that."""
+
+    def __init__(self, side: Side, count: int) -> None:
+        self._side, self._left = side, count
+        self._is_done = asyncio.Event()
+
+    async def wait(self) -> None:
+        """Return once the server runs again."""
+        self._left -= 1
+        if not self._left:
+            await asyncio.to_thread(self._side.restart)
+            self._is_done.set()
+        await self._is_done.wait()
+
+
+async def _run(rig: Rig) -> Observation:
     try:
         async with asyncio.timeout(LIMIT):
-            observation = await scenario.run(rig)
+            observation = await rig.run()
     except Exception as error:  # noqa: BLE001 (it is what happened)
         return {"failure": f"{type(error).__name__}: {error}"}
     await rig.close()
@@ -104,7 +130,7 @@ async def _run(client: Client, scenario: Scenario, admin: Admin) -> Observation:
 
 async def _prepare(admin: Admin, scenarios: Collection[Scenario], languages: Sequence[str]) -> None:
     for scenario in scenarios:
-        for language in languages:
+        for language in set(languages) & set(scenario.languages):
             topic = Topic(
                 topic_name=scenario.topic_of(language),
                 read_queue_nums=scenario.queues,

@@ -67,7 +67,7 @@ class Side(ABC):
         """End all processes at once."""
         for process in self._processes:
             process.kill()
-            process.wait()
+            process.communicate()  # closes its pipes
         self._processes.clear()
 
     def restart(self) -> None:

@@ -8,6 +8,7 @@ import java.util.Map;
 import org.apache.rocketmq.broker.BrokerController;
 import org.apache.rocketmq.broker.offset.ConsumerOffsetManager;
 import org.apache.rocketmq.broker.pop.orderly.ConsumerOrderInfoManager;
+import org.apache.rocketmq.broker.subscription.SubscriptionGroupManager;
 import org.apache.rocketmq.broker.topic.TopicConfigManager;
 import org.apache.rocketmq.common.BrokerConfig;
 import org.apache.rocketmq.remoting.RPCHook;
@@ -93,6 +94,11 @@ public final class RemoteBroker extends BrokerController {
     @Override
     public TopicConfigManager getTopicConfigManager() {
         return store == null ? super.getTopicConfigManager() : new RemoteTopics(this, address);
+    }
+
+    @Override
+    public SubscriptionGroupManager getSubscriptionGroupManager() {
+        return store == null ? super.getSubscriptionGroupManager() : new RemoteGroups(this, address);
     }
 
     @Override

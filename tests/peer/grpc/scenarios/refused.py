@@ -47,13 +47,15 @@ async def _unknown(rig: Rig) -> Observation:
 
 
 async def _no_group(rig: Rig) -> Observation:
-    """A group does not exist; the client for Node.js would wait for ever."""
+    """A group does not exist (the client for Node.js would wait forever)."""
     missing = f"{rig.group}_missing"
     await rig.producer()
     await rig.send("x")
     opened = await rig.refusal(rig.simple("c", group=missing))
-    received = await rig.refusal(rig.received(1)) if opened == "accepted" else ""
-    return {"open": opened, "receive": received}
+    if opened != "accepted":
+        return {"start": opened}
+    received = await rig.refusal(rig.do("receive", "c", most=1, hidden=10))
+    return {"start": opened, "receive": received}
 
 
 SCENARIOS = (

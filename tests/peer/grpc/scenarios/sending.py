@@ -71,7 +71,6 @@ async def _delay(rig: Rig) -> Observation:
     return {
         "seen": shown(seen),
         "early": [each["body"] for each in seen if each["at"] < sent[each["body"]] - 2.1],
-        "first": seen[0]["body"],
         "in two days": await rig.refusal(rig.send("far", delay=172_800)),
     }
 
