@@ -176,6 +176,26 @@ def test_a_client_registers_only_for_what_its_user_may_do(tmp_path: Path) -> Non
     simulated.run(run())
 
 
+def test_a_client_id_belongs_to_the_user_who_came_with_it(tmp_path: Path) -> None:
+    """Brokers' questions about the transactions of one user must not reach another one."""
+
+    async def run() -> None:
+        async with serving(tmp_path, **CLOSED) as calls:
+            mine, other = user(calls, "mine"), user(calls, "other")
+            await known(calls, "p1", producer("T"), **mine)
+            stream = OpenStream(calls, "p1", **other)
+            answer = await stream.answer_to(producer("U"))
+            assert answer.status.code == Code.UNAUTHORIZED
+            assert calls.service.state.clients.known("p1").stream is not None
+            beat, end = HeartbeatRequest(client_type=1), NotifyClientTerminationRequest()
+            for method, request in (("Heartbeat", beat), ("NotifyClientTermination", end)):
+                for who, code in ((other, Code.UNAUTHORIZED), ({}, 40100), (mine, Code.OK)):
+                    found = await calls.ask(method, request, "p1", **who)
+                    assert found.status.code == code, (method, who)
+
+    simulated.run(run())
+
+
 def test_acl_1_decides_as_for_other_clients(tmp_path: Path) -> None:
     async def run() -> None:
         settings = {"aclEnable": "true", "rocketmqHome": str(home(tmp_path / "acl"))}

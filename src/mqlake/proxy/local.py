@@ -9,6 +9,7 @@ from typing import Final, Self
 from mqlake.broker.broker import Broker
 from mqlake.errors import MqlakeError
 from mqlake.metrics.metric import Sample
+from mqlake.remoting.metrics import calls
 from mqlake.store.bounds import networks
 from mqlake.tls.settings import server_tls
 
@@ -91,4 +92,8 @@ class LocalService:
 
     def samples(self) -> list[Sample]:
         """Return what was counted, as metrics."""
-        return self._service.counts.samples()
+        return [
+            Sample(calls.CONNECTIONS, len(self._server.connections)),
+            Sample(calls.CLIENTS, len(self._service.state.clients)),
+            *self._service.counts.samples(),
+        ]

@@ -28,6 +28,8 @@ class ProxySettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         max_topics_per_client: how many topics one client may publish or subscribe to.
         max_renewals, max_renewals_per_client: how many received messages are renewed.
         max_polls, max_polls_per_client: how many calls wait for messages.
+        request_timeout_millis: how long an answer of a broker is waited for at most, also if the
+            client waits longer.
         default_invisible_time_mills, min_invisible_time_mills_for_recv, max_invisible_time_mills:
             of received messages.
     """
@@ -64,4 +66,4 @@ class ProxySettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     grpc_client_consumer_max_long_polling_timeout_millis: int = 20_000
     grpc_client_consumer_long_polling_batch_size: int = 32
     long_polling_reserve_time_in_millis: int = 100
-    request_timeout_millis: int = 3000
+    request_timeout_millis: int = 60_000

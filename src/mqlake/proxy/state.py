@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from mqlake.grpc.call import Call
 from mqlake.proxy.background import Background
 from mqlake.proxy.brokers.port import BrokerPort
 from mqlake.proxy.clients.clients import GrpcClients
@@ -28,6 +29,11 @@ class ProxyState:
     clients: GrpcClients
     clock: Clock
     background: Background
+
+    def patience(self, call: Call) -> float:
+        """Return for how many seconds a call waits for the answer of a broker."""
+        remaining, most = call.remaining(), self.settings.request_timeout_millis / 1000
+        return most if remaining is None else min(remaining, most)
 
     def now(self) -> int:
         """Return milliseconds since 1970."""

@@ -106,6 +106,24 @@ def test_the_broker_lists_clients_until_they_end(tmp_path: Path) -> None:
     simulated.run(run())
 
 
+def test_newer_settings_replace_the_subscriptions(tmp_path: Path) -> None:
+    async def run() -> None:
+        clock = AdvancedClock()
+        async with serving(tmp_path, clock=clock) as calls:
+            stream = await known(calls, "c1", consumer("g", "T"))
+            clock.advance(1)
+            settings = consumer("g", "T", "U")
+            settings.subscription.subscriptions[0].expression.expression = "a || b"
+            await stream.answer_to(settings)
+            found = calls.broker.state.clients.consumers["g"].subscriptions
+            assert {name: each.sub_string for name, each in found.items()} == {
+                "T": "a || b",
+                "U": "*",
+            }
+
+    simulated.run(run())
+
+
 def test_a_client_without_settings_is_told_to_send_them(tmp_path: Path) -> None:
     async def run() -> None:
         async with serving(tmp_path) as calls:

@@ -24,8 +24,8 @@ from mqlake.remoting.connection import Request, as_command
 
 _SPARE: Final = 8
 """Connections for polls that are kept for the next polls of the same client."""
-_PATIENCE: Final = 3.0
-"""Seconds for requests that the broker answers at once."""
+_PATIENCE: Final = 60.0
+"""Seconds for requests that the broker answers at once, however busy the machine is."""
 
 
 async def _nobody(_command: Command, _client_id: str | None) -> Command | None:
@@ -140,11 +140,17 @@ class LocalBrokers:
 
     async def register(self, caller: Caller, heartbeat: Heartbeat) -> None:
         """Make a client known to the broker, or tell it that the client is there."""
-        link = self._registered.get(caller.client_id)
+        link, is_new = self._registered.get(caller.client_id), False
         if link is None or link.is_closed:
             link = self._registered[caller.client_id] = self._open(caller.client_id, caller.address)
+            is_new = True
         command = request(RequestCode.HEART_BEAT, body=encode_body(heartbeat))
-        _checked(await link.request(_in_the_name_of(caller, command), _PATIENCE))
+        try:
+            _checked(await link.request(_in_the_name_of(caller, command), _PATIENCE))
+        except BaseException:
+            if is_new:
+                link.end()
+            raise
 
     def unregister(self, caller: Caller, heartbeat: Heartbeat) -> None:  # noqa: ARG002
         """Let the broker forget a client that was registered."""

@@ -56,10 +56,21 @@ class ClientRegistration:
         if size > LARGEST:
             reason = f"the settings have {size} bytes; the maximum is {LARGEST}"
             raise StatusError(Code.BAD_REQUEST, reason)
+        self._check_user(caller, self._clients.get(caller.client_id))
         merged, heartbeat = await self._merged(caller, settings)
         self._clients.check_room(caller, size)
         await self._brokers.register(caller, heartbeat)
         return self._clients.put(caller, merged, heartbeat)
+
+    def _check_user(self, caller: Caller, client: GrpcClient | None) -> None:
+        """Refuse a caller that is another user than the one of the client.
+
+        Otherwise it would get what brokers send to the client.
+        """
+        known = None if client is None else client.caller.credentials
+        own = caller.credentials
+        if known is not None and (own is None or own.access_key != known.access_key):
+            raise StatusError(Code.UNAUTHORIZED, "the client id belongs to another user")
 
     async def _merged(self, caller: Caller, settings: Settings) -> tuple[Settings, Heartbeat]:
         own, most = self._state.settings, self._state.settings.max_topics_per_client
@@ -69,7 +80,7 @@ class ClientRegistration:
             merged = for_producer(settings, own)
             merged.client_type = ClientType.PRODUCER
             return merged, heartbeat
-        heartbeat = consumer_heartbeat(caller.client_id, settings, most)
+        heartbeat = consumer_heartbeat(caller.client_id, settings, most, self._state.now())
         name = heartbeat.consumer_data_set[0].group_name
         return for_consumer(settings, own, await self._brokers.group(name)), heartbeat
 
@@ -87,6 +98,7 @@ class ClientRegistration:
         self, _call: Call, caller: Caller, request: HeartbeatRequest
     ) -> HeartbeatResponse:
         client = self._clients.known(caller.client_id)
+        self._check_user(caller, client)
         if client.is_consumer and group_of(request.group) != client.group:
             reason = f"the client is a member of the group {client.group}"
             raise StatusError(Code.ILLEGAL_CONSUMER_GROUP, reason)
@@ -98,6 +110,7 @@ class ClientRegistration:
         self, _call: Call, caller: Caller, _request: NotifyClientTerminationRequest
     ) -> NotifyClientTerminationResponse:
         client = self._clients.known(caller.client_id)
+        self._check_user(caller, client)
         if self._brokers.is_authenticating and client.group:
             fields = {"clientID": client.client_id, "consumerGroup": client.group}
             self._brokers.check(command(RequestCode.UNREGISTER_CLIENT, fields), caller)

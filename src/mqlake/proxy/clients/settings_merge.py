@@ -68,11 +68,12 @@ def producer_heartbeat(client_id: str, settings: Settings, most: int) -> Heartbe
     return Heartbeat(client_id, producer_data_set=groups)
 
 
-def consumer_heartbeat(client_id: str, settings: Settings, most: int) -> Heartbeat:
+def consumer_heartbeat(client_id: str, settings: Settings, most: int, now: int) -> Heartbeat:
     """Return a consumer's heartbeat.
 
     Args:
         most: the maximum of topics.
+        now: milliseconds since 1970: the version of the subscriptions.
 
     Raises:
         StatusError: the client is of no such type, a name is illegal, or there are too many topics.
@@ -86,7 +87,7 @@ def consumer_heartbeat(client_id: str, settings: Settings, most: int) -> Heartbe
     data = ConsumerData(
         group_of(settings.subscription.group),
         consume_type=consume_type,
-        subscription_data_set=list(_subscriptions(entries)),
+        subscription_data_set=list(_subscriptions(entries, now)),
     )
     return Heartbeat(client_id, consumer_data_set=[data])
 
@@ -97,11 +98,12 @@ def _check_count(count: int, most: int) -> None:
         raise StatusError(Code.BAD_REQUEST, reason)
 
 
-def _subscriptions(entries: Iterable[SubscriptionEntry]) -> Iterable[Subscription]:
+def _subscriptions(entries: Iterable[SubscriptionEntry], now: int) -> Iterable[Subscription]:
     for entry in entries:
         is_sql = entry.expression.type == FilterType.SQL
         yield Subscription(
             topic=topic_of(entry.topic),
+            sub_version=now,
             sub_string=entry.expression.expression or "*",
             expression_type="SQL92" if is_sql else "TAG",
         )

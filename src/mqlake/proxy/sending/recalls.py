@@ -28,14 +28,13 @@ class RecallCalls:
 
     def __init__(self, state: ProxyState) -> None:
         self._state = state
-        self._seconds = state.settings.request_timeout_millis / 1000
 
     def calls(self) -> Sequence[ServedMethod]:
         """Return the handler of each method."""
         return (ServedMethod("RecallMessage", self._recall),)
 
     async def _recall(
-        self, _call: Call, caller: Caller, request: RecallMessageRequest
+        self, call: Call, caller: Caller, request: RecallMessageRequest
     ) -> RecallMessageResponse:
         topic, brokers = topic_of(request.topic), self._state.brokers
         found = (await brokers.destination(topic)).message_type
@@ -47,6 +46,8 @@ class RecallCalls:
             topic=topic, recall_handle=request.recall_handle, producer_group=topic
         )
         asked = command(RequestCode.RECALL_MESSAGE, header)
-        answer = await brokers.request(handle.broker_name, asked, caller, self._seconds)
+        answer = await brokers.request(
+            handle.broker_name, asked, caller, self._state.patience(call)
+        )
         message_id = check(answer).header(RecallAnswerHeader).msg_id
         return RecallMessageResponse(status=OK.status, message_id=message_id)

@@ -56,7 +56,6 @@ class SendCalls:
     def __init__(self, state: ProxyState, transactions: OpenTransactions) -> None:
         self._state, self._brokers, self._transactions = state, state.brokers, transactions
         self._checks, self._choice = MessageChecks(state.settings), TargetChoice()
-        self._seconds = state.settings.request_timeout_millis / 1000
 
     def calls(self) -> Sequence[ServedMethod]:
         """Return the handler of each method."""
@@ -82,8 +81,7 @@ class SendCalls:
             raise StatusError(Code.NOT_IMPLEMENTED, "lite topics are not served")
         queue = self._choice.choose(target, first.group if len(sent) == 1 else "")
         asked = SendCommand(topic, queue.queue_id, sent)
-        remaining = call.remaining()
-        seconds = self._seconds if remaining is None else min(self._seconds, remaining)
+        seconds = self._state.patience(call)
         answer = await self._brokers.request(queue.broker, asked, caller, seconds)
         return self._response(answer, topic, queue, sent, caller)
 

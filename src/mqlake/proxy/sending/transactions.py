@@ -112,14 +112,13 @@ class EndTransactionCalls:
 
     def __init__(self, state: ProxyState, transactions: OpenTransactions) -> None:
         self._state, self._transactions = state, transactions
-        self._seconds = state.settings.request_timeout_millis / 1000
 
     def calls(self) -> Sequence[ServedMethod]:
         """Return the handler of each method."""
         return (ServedMethod("EndTransaction", self._end),)
 
     async def _end(
-        self, _call: Call, caller: Caller, request: EndTransactionRequest
+        self, call: Call, caller: Caller, request: EndTransactionRequest
     ) -> EndTransactionResponse:
         topic, transaction_id = topic_of(request.topic), request.transaction_id
         if not transaction_id.strip() or len(transaction_id) > _LONGEST_ID:
@@ -139,6 +138,7 @@ class EndTransactionCalls:
             transaction_id=transaction_id,
         )
         asked = command(RequestCode.END_TRANSACTION, header)
-        check(await self._state.brokers.request(half.broker, asked, caller, self._seconds))
+        seconds = self._state.patience(call)
+        check(await self._state.brokers.request(half.broker, asked, caller, seconds))
         self._transactions.remove(topic, transaction_id)
         return EndTransactionResponse(status=OK.status)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from mqlake.metrics.histogram import Histogram
-from mqlake.metrics.metric import Sample, counter
+from mqlake.metrics.metric import Sample, counter, gauge
 from mqlake.remoting.metrics.requests import LATENCY
 
 _GRPC = "grpc"
@@ -16,6 +16,8 @@ CALLS = counter(
     " without an answer.",
     labels=("method", "code"),
 )
+CONNECTIONS = gauge("mqlake_grpc_connections", "Open connections of gRPC clients.")
+CLIENTS = gauge("mqlake_grpc_clients", "gRPC clients that have sent their settings.")
 SLOW_CALLS = counter(
     "mqlake_grpc_slow_calls_total",
     "gRPC calls that took at least `slowRequestMillis`.",
