@@ -111,6 +111,7 @@ def test_queues_stay_whose_messages_are_younger_than_the_table(tmp_path: Path) -
             await broker.send(to("Orders", queue_id=0))
             end = broker.state.store.watermarks.end
             await broker.send(to("Orders", queue_id=1))
+            broker.state.store.dispatching.catch_up()
             broker.state.store.config.consumer_offsets.commit("readers", "Orders", 1, 1)
             await broker.state.store.removals.remove("Orders", end)
             assert broker.state.store.reads.queues("Orders") == [1]
