@@ -30,6 +30,8 @@ _log: Final = logging.getLogger("mqlake.grpc")
 _NOWHERE: Final = ("unknown", 0)
 _WINDOW: Final = 1 << 30
 """Bytes that a client may send before more is granted; the memory budget restricts it before."""
+_TURN: Final = 0.002
+"""Seconds of one round of the loop in which calls are cancelled."""
 _UNTIMED: Final = 8
 """Frames after which the end of a turn is checked."""
 _LARGE: Final = 1 << 15
@@ -77,7 +79,7 @@ class GrpcConnection(asyncio.BufferedProtocol):
         self._window = _WINDOW
         self._block: bytearray | None = None
         self._block_number = self._block_flags = self._block_frames = 0
-        self._moved = self._choked_at = 0.0
+        self._moved = self._choked_at = self._rest_began = 0.0
         self._now = self._last_received = self._last_call = 0.0
         self._has_pinged = False
         self._is_waiting = self._is_held_back = False
@@ -103,8 +105,19 @@ class GrpcConnection(asyncio.BufferedProtocol):
         self._outlet.windows.drop(served.output)
         if served.call.deadline is not None:
             self._state.forget_deadline(served, served.call.deadline)
-        if self._is_going_away and not self._streams:
-            self._state.loop.call_soon(self.close)
+        if not self._streams:
+            self._last_call = self._state.loop.time()
+            if self._is_going_away:
+                self._state.loop.call_soon(self.close)
+
+    def _cancel_calls(self) -> None:
+        """Cancel all calls, some in each round of the loop."""
+        until = perf_counter() + _TURN
+        while self._streams:
+            next(iter(self._streams.values())).cancel()
+            if perf_counter() >= until:
+                self._state.loop.call_soon(self._cancel_calls)
+                return
 
     def _note_moved(self, numbers: list[int]) -> None:
         """Let calls continue that waited until something was sent."""
@@ -132,7 +145,8 @@ class GrpcConnection(asyncio.BufferedProtocol):
         self.flush()
         if not has_more:
             self._is_waiting = False
-            self._read_on()
+            if not self._data:
+                self._read_on()
         return has_more
 
     def _serve_frames(self, until: float) -> bool:
@@ -149,9 +163,11 @@ class GrpcConnection(asyncio.BufferedProtocol):
             at = begin + size
             self._take(start & 0xFF, flags, stream & frames.STREAM_MASK, data[begin:at])
             number += 1
-            if not self._is_open or (self._outlet.is_choked and at < end):
-                self._at = at
-                return self._is_open
+            if not self._is_open:
+                return False
+            if self._outlet.is_choked and at < end:
+                self._at = at  # It is served on once the client reads.
+                return False
             if self._outlet.size > _LARGE:
                 self.flush()
             if not number % _UNTIMED and perf_counter() >= until:
@@ -160,6 +176,7 @@ class GrpcConnection(asyncio.BufferedProtocol):
         else:
             self._need = frames.HEAD.size
         self._rest += data[at:]
+        self._rest_began = self._now
         self._data, self._at = b"", 0
         return False
 
@@ -208,6 +225,7 @@ class GrpcConnection(asyncio.BufferedProtocol):
         if served is not None:
             served.receive(payload, size, self._now, is_last=is_last)
         else:  # The client cannot know yet that a call has ended.
+            self._idle_frames.note(self._now)
             _check(0 < number <= self._last and number & 1 == 1, f"data for stream {number}")
 
     def _take_headers(self, flags: int, number: int, payload: bytes) -> None:
@@ -244,6 +262,8 @@ class GrpcConnection(asyncio.BufferedProtocol):
             if served is not None:
                 _check(is_last, "headers in the middle of a stream")
                 served.receive(b"", 0, self._now, is_last=True)
+            else:
+                self._idle_frames.note(self._now)
             return
         self._last, self._last_call = number, self._now
         if self._is_going_away or self.calls >= self._limits.calls:
@@ -284,7 +304,7 @@ class GrpcConnection(asyncio.BufferedProtocol):
         self._idle_frames.allow(_FRAMES_OF_CALL)
         if call.deadline is not None:
             self._state.note_deadline(served, call.deadline)
-        served.begin(self._now)
+        served.begin(self._now, self._decoder.decoded)
         if is_last:
             served.receive(b"", 0, self._now, is_last=True)
 
@@ -360,7 +380,7 @@ class GrpcConnection(asyncio.BufferedProtocol):
             + self._outlet.size
             + self._outlet.windows.waiting
         )
-        size += self.calls * REQUEST + self._outlet.held
+        size += self.calls * REQUEST + self._outlet.partial + self._outlet.served
         if self._outlet.is_choked and self._transport is not None:
             size += self._transport.get_write_buffer_size()
         if self._tls is not None:
@@ -369,11 +389,13 @@ class GrpcConnection(asyncio.BufferedProtocol):
 
     def greed(self, now: float, grace: float) -> float:
         """Return how much is held for the client, times how long it has stood still, cubed."""
-        greed = greed_of_requests(self.calls * REQUEST, grace)
+        outlet = self._outlet
+        greed = greed_of_requests(self.calls * REQUEST + outlet.served, grace)
         if self._is_held_back and grace:
             return greed
-        since = max(self._moved, self._outlet.began) if grace else self._outlet.began
-        greed += greed_of(len(self._rest) + self._outlet.held, since, now, grace)
+        since = max(self._moved, outlet.moved) if grace else outlet.began
+        greed += greed_of(outlet.partial, since, now, grace)
+        greed += greed_of(len(self._rest), self._rest_began, now, grace)
         if self._outlet.windows.waiting:
             greed += greed_of(self._outlet.windows.waiting, self._outlet.windows.moved, now, grace)
         if self._outlet.is_choked:
@@ -390,7 +412,7 @@ class GrpcConnection(asyncio.BufferedProtocol):
         """Resume reading where it was stopped."""
         self._is_held_back = False
         self._moved = self._state.loop.time()
-        if not self._is_waiting:
+        if not self._is_waiting and not self._data:
             self._read_on()
 
     def evict(self, reason: str) -> None:
@@ -404,9 +426,9 @@ class GrpcConnection(asyncio.BufferedProtocol):
 
     def _release(self) -> None:
         self._data, self._at, self._rest = b"", 0, bytearray()
+        self._outlet.windows.stop()
         self._outlet.clear()
-        for served in list(self._streams.values()):
-            served.cancel()
+        self._cancel_calls()
 
     @property
     def _unsent(self) -> int:
@@ -444,11 +466,15 @@ class GrpcConnection(asyncio.BufferedProtocol):
     def resume_writing(self) -> None:
         self._outlet.set_choked(False)
         self.flush()
-        if not self._outlet.is_choked:
-            for served in list(self._streams.values()):
-                served.note_moved()
-            if not self._is_waiting:
-                self._read_on()
+        if self._outlet.is_choked:
+            return
+        for served in list(self._streams.values()):
+            served.note_moved()
+        if self._is_open and not self._is_waiting and self._data:
+            self._is_waiting = True
+            self._state.turns.wait(self)
+        elif not self._is_waiting:
+            self._read_on()
 
     # The end
 
@@ -485,8 +511,7 @@ class GrpcConnection(asyncio.BufferedProtocol):
     def _fail(self, code: ErrorCode, reason: str) -> None:
         """Tell the client why nothing more can be read, and close."""
         self._state.complaints.say(self.address, reason)
-        for served in list(self._streams.values()):
-            served.cancel()
+        self._outlet.windows.stop()
         self._outlet.write(frames.go_away(self._last, code, reason))
         self.close()
 
@@ -494,8 +519,7 @@ class GrpcConnection(asyncio.BufferedProtocol):
         """Close the connection if it is silent, or begins requests that it does not continue."""
         limits = self._limits
         if limits.idle:
-            since = max(self._last_received, self._last_call)
-            if not self._streams and now - since > limits.idle:
+            if not self._streams and now - self._last_call > limits.idle:
                 self.go_away()
             elif self._has_pinged and now - self._last_received > limits.idle + _SILENT:
                 self.evict(f"silent for {limits.idle + _SILENT:g} s")

@@ -17,6 +17,8 @@ _log: Final = logging.getLogger("mqlake.grpc")
 
 _MUCH: Final = 1 << 18
 """Bytes that are written in one call."""
+_PROGRESS: Final = 65_536
+"""Bytes that must arrive before requests count as progressing."""
 
 
 class Flushes:
@@ -57,8 +59,9 @@ class Outlet:
         windows: what the client allows to be sent.
         limits: what the client may do.
         size: bytes that wait to be written.
-        held: bytes that are held for requests.
-        began: when they began to be held.
+        partial: bytes of requests that have yet to be served.
+        began, moved: when they began to be held, and when they last progressed.
+        served: bytes of requests that are served, with their headers.
         lingering: handlers that run although their calls have ended.
         is_choked: whether the client has yet to read what was written.
         is_closed: whether nothing that is sent now would arrive.
@@ -73,8 +76,9 @@ class Outlet:
     ) -> None:
         self.limits = limits
         self.windows = SendWindows()
-        self.size = self.held = self.lingering = 0
-        self.began = 0.0
+        self.size = self.partial = self.served = self.lingering = 0
+        self.began = self.moved = 0.0
+        self._progress = 0
         self.is_choked = self.is_closed = False
         self._flushes, self._flush, self._moved = flushes, flush, moved
         self._frames: list[bytes | memoryview] = []
@@ -133,11 +137,20 @@ class Outlet:
 
     # What calls hold
 
-    def count_held(self, size: int) -> None:
-        """Count bytes that are held for requests, or no longer are (a negative number)."""
-        if not self.held:
-            self.began = self._flushes.loop.time()
-        self.held += size
+    def count_partial(self, size: int) -> None:
+        """Count bytes of requests that have yet to be served, or are now (a negative number)."""
+        if not self.partial:
+            self.began = self.moved = self._flushes.loop.time()
+            self._progress = 0
+        self.partial += size
+        if size > 0:
+            self._progress += size
+            if self._progress >= _PROGRESS:
+                self.moved, self._progress = self._flushes.loop.time(), 0
+
+    def count_served(self, size: int) -> None:
+        """Count bytes of requests that are served, or no longer are (a negative number)."""
+        self.served += size
 
     def new_waiter(self) -> asyncio.Future[None]:
         """Return a future of this loop."""

@@ -30,6 +30,14 @@ class RequestBytes:
         """Return how many bytes are held."""
         return len(self._data) - self._at
 
+    @property
+    def is_incomplete(self) -> bool:
+        """Return whether the next message has begun, and is not complete."""
+        if self.held < PREFIX_SIZE:
+            return self.held > 0
+        begin = self._at + PREFIX_SIZE
+        return self.held < PREFIX_SIZE + int.from_bytes(self._data[begin - 4 : begin])
+
     def add(self, data: bytes) -> None:
         """Add what has arrived."""
         self._data += data

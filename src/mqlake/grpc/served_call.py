@@ -46,7 +46,6 @@ class ServedCall:
         output: what it sends.
         is_half_closed: whether all requests have arrived.
         moved: the loop time at which a request last progressed.
-        held: bytes that are held for its requests.
     """
 
     __slots__ = (
@@ -55,8 +54,10 @@ class ServedCall:
         "_closed",
         "_has_headers",
         "_is_over",
+        "_kept",
         "_method",
         "_outlet",
+        "_partial",
         "_received",
         "_sent",
         "_task",
@@ -64,7 +65,6 @@ class ServedCall:
         "_until_sent",
         "_window",
         "call",
-        "held",
         "is_half_closed",
         "moved",
         "output",
@@ -82,7 +82,7 @@ class ServedCall:
         self.call = call
         self.output = StreamOutput(number, outlet.windows.first_window)
         self.is_half_closed = self._is_over = self._has_headers = False
-        self.held = self._received = self._sent = 0
+        self._partial = self._kept = self._received = self._sent = 0
         self._window = WINDOW
         self._buffer: RequestBytes | None = None
         self._task: asyncio.Future[Any] | None = None
@@ -93,9 +93,14 @@ class ServedCall:
 
     # Requests
 
-    def begin(self, now: float) -> None:
-        """Start the handler of a method that does not wait for its first request."""
+    def begin(self, now: float, size: int) -> None:
+        """Start the handler of a method that does not wait for its first request.
+
+        Args:
+            size: bytes of the headers.
+        """
         self.moved = now
+        self._keep(size)
         if self._method.kind is MethodKind.BIDIRECTIONAL:
             self._buffer = RequestBytes(self._outlet.limits.message)
             self._run(self._serve_stream())
@@ -186,14 +191,28 @@ class ServedCall:
             self._window = window
 
     def _hold(self, size: int) -> None:
-        self._outlet.count_held(size - self.held)
-        self.held = size
+        """Count what has arrived of requests that are not served yet."""
+        if size != self._partial:
+            self._outlet.count_partial(size - self._partial)
+            self._partial = size
+
+    def _keep(self, size: int) -> None:
+        """Count what is kept while the call is served."""
+        self._kept += size
+        self._outlet.count_served(size)
+
+    def _drop(self) -> None:
+        """Count nothing any more."""
+        self._hold(0)
+        self._keep(-self._kept)
+        self._buffer = None
 
     # The handler
 
     def _start(self, message: bytes) -> None:
         """Serve the only request of a call."""
-        self._hold(len(message))
+        self._hold(0)
+        self._keep(len(message))
         self._buffer = None
         if len(message) > LARGE:
             self._run(self._serve_large(message))
@@ -201,15 +220,14 @@ class ServedCall:
         method = self._method
         try:
             result = method.handler(self.call, parse(method.request, message))
+            if method.kind is not MethodKind.UNARY:
+                self._run(self._send_all(result))
+            elif isinstance(result, Message):
+                self._respond(result)
+            else:
+                self._run(result)
         except Exception as error:  # noqa: BLE001 (whatever is raised ends the call)
             self._fail(error)
-            return
-        if method.kind is not MethodKind.UNARY:
-            self._run(self._send_all(result))
-        elif isinstance(result, Message):
-            self._respond(result)
-        else:
-            self._run(result)
 
     async def _serve_large(self, message: bytes) -> Message | None:
         """Serve the only request of a call, which is large; return the response to a unary one."""
@@ -234,7 +252,10 @@ class ServedCall:
         elif (error := task.exception()) is not None:
             self._fail(error)
         elif self._method.kind is MethodKind.UNARY:
-            self._respond(task.result())
+            try:
+                self._respond(task.result())
+            except Exception as wrong:  # noqa: BLE001 (what is no response ends the call, too)
+                self._fail(wrong)
         else:
             self.end(GrpcStatus.OK)
 
@@ -305,8 +326,7 @@ class ServedCall:
     def _close(self, status: GrpcStatus) -> None:
         """Forget the call once everything is sent."""
         self._is_over = True
-        self._hold(0)
-        self._buffer = None
+        self._drop()
         self._stop_task()
         self._outlet.note_finished(self._finished(status))
         if not self.output.waiting:
@@ -321,8 +341,9 @@ class ServedCall:
         """Return whether a request has not progressed since a loop time."""
         if self.is_half_closed or self.moved >= before or self._is_over:
             return False
-        is_begun = self._buffer is not None and self._buffer.held > 0
-        return is_begun or self._method.kind is not MethodKind.BIDIRECTIONAL
+        if self._method.kind is not MethodKind.BIDIRECTIONAL:
+            return True
+        return self._buffer is not None and self._buffer.is_incomplete
 
     def note_moved(self) -> None:
         """Note that some of what waited was sent."""
@@ -347,7 +368,7 @@ class ServedCall:
         self.call.cancel()
         if not self._is_over:
             self._is_over = True
-            self._hold(0)
+            self._drop()
             self._stop_task()
             self._outlet.note_finished(self._finished(GrpcStatus.CANCELLED))
         self._closed(self)

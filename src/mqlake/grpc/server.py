@@ -20,6 +20,7 @@ from mqlake.grpc.call import FinishedCall
 from mqlake.grpc.connection import GrpcConnection
 from mqlake.grpc.limits import GrpcLimits
 from mqlake.grpc.method import Method
+from mqlake.grpc.served_call import ServedCall
 from mqlake.grpc.server_state import ServerState
 from mqlake.grpc.status import GrpcStatus
 from mqlake.remoting.listening import stop_listening
@@ -153,13 +154,22 @@ class GrpcServer:
         self._look_later()
         state, limits = self._state, self._limits
         assert state is not None
-        for served in state.overdue():
-            served.end(GrpcStatus.DEADLINE_EXCEEDED, "the deadline has passed")
+        self._end_some(iter(state.overdue()))
         periods = [period for period in (limits.idle, limits.request_time) if period]
         now = state.loop.time()
         if periods and now >= self._next_sweep:
             self._next_sweep = now + min(periods) / 4
             self._check_some(iter(self.connections))
+
+    def _end_some(self, overdue: Iterator[ServedCall]) -> None:
+        """End calls, some in each round of the loop."""
+        assert self._state is not None
+        until = perf_counter() + _TURN
+        for served in overdue:
+            served.end(GrpcStatus.DEADLINE_EXCEEDED, "the deadline has passed")
+            if perf_counter() >= until:
+                self._state.loop.call_soon(self._end_some, overdue)
+                return
 
     def _check_some(self, connections: Iterator[GrpcConnection]) -> None:
         """Check connections, some in each round of the loop."""

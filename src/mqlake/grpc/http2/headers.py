@@ -79,10 +79,13 @@ class HeaderDecoder:
     Args:
         most: bytes that the fields of one block may have, as RFC 9113 counts them. Of a larger
             block, the rest changes the dynamic table only.
+
+    Attributes:
+        decoded: bytes that the fields of the last block have.
     """
 
     def __init__(self, most: int) -> None:
-        self._most = most
+        self._most, self.decoded = most, 0
         self._table: list[Field] = []
         """The dynamic table; the newest entry is the last one."""
         self._size = 0
@@ -120,6 +123,7 @@ class HeaderDecoder:
                 if name in fields:
                     value = _joined(name, fields[name], value)
                 fields[name] = value
+        self.decoded = self._most - left
         return fields if left >= 0 else None
 
     def _other(self, block: bytes, at: int) -> tuple[Field, int]:

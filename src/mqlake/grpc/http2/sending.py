@@ -134,6 +134,11 @@ class SendWindows:
         self.waiting -= output.clear()
         self._ready.pop(output.number, None)
 
+    def stop(self) -> None:
+        """Send nothing more of what waits."""
+        self._ready.clear()
+        self.window = 0
+
     def widen(self, size: int) -> None:
         """Add to the window of the connection.
 
