@@ -291,3 +291,65 @@ def test_there_are_no_limits_by_default() -> None:
     assert len(limits) == 12
     found = msgspec.structs.asdict(BrokerSettings())
     assert {found[name] for name in limits} == {0}
+
+
+CONNECTIONS, PIPELINED = 4, 32
+FLOODS: dict[str, tuple[int, str]] = {
+    "maxRequestRatePerUser": (50, "REQUEST_QUOTA"),
+    "maxByteRatePerUser": (50_000, "BYTE_QUOTA"),
+    "maxInFlightPerUser": (5, "IN_FLIGHT_QUOTA"),
+    "maxConnectionsPerUser": (2, "CONNECTION_QUOTA"),
+    "maxTopicsPerUser": (1, "TOPIC_QUOTA"),
+    "maxGroupsPerUser": (1, "GROUP_QUOTA"),
+}
+"""A limit of each kind, and the reason of a refusal."""
+
+
+async def greedy_request(client: Client, limit: str, number: int) -> None:
+    """Make a request that exceeds a limit if others like it are made at the same time."""
+    if limit == "maxGroupsPerUser":
+        await client.ask(RequestCode.HEART_BEAT, None, beat(number))
+    elif limit == "maxTopicsPerUser":
+        await client.send(f"T{number}")
+    else:
+        await client.send("Known", bytes(2000))
+
+
+@pytest.mark.parametrize("limit", FLOODS)
+def test_a_user_is_served_in_turn_while_another_one_floods(tmp_path: Path, limit: str) -> None:
+    """However many requests of the greedy user wait, few are answered before one of the other."""
+    most, reason = FLOODS[limit]
+    answered, is_over = 0, False
+
+    async def flood(client: Client, lane: int) -> None:
+        nonlocal answered
+        number = lane
+        while not is_over:
+            await greedy_request(client, limit, number)
+            answered += 1
+            number += CONNECTIONS * PIPELINED
+
+    async def run() -> list[int]:
+        nonlocal is_over
+        async with two(tmp_path, "User", **{limit: most}) as (broker, greedy, other, again):
+            clients = [greedy, *[await again() for _ in range(CONNECTIONS - 1)]]
+            floods = [
+                asyncio.ensure_future(flood(clients[lane % CONNECTIONS], lane))
+                for lane in range(CONNECTIONS * PIPELINED)
+            ]
+            await until(lambda: broker.state.busy.counts[reason] > 0)
+            between: list[int] = []
+            for _ in range(100):
+                before = answered
+                assert (await other.send("Known")).code == ResponseCode.SUCCESS
+                between.append(answered - before)
+            refused = broker.state.busy.counts[reason]
+            is_over = True
+            await asyncio.gather(*floods)
+            assert refused > 0
+            return between
+
+    between = sorted(asyncio.run(run()))
+    # All that wait are answered once in each of the rounds of the loop in which the other request
+    # is sent, read, answered and received.
+    assert between[-1] <= 4 * CONNECTIONS * PIPELINED
