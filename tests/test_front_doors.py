@@ -70,8 +70,8 @@ EXPORTS = {
         "Verify",
     },
     "mqlake.spark": {
-        "ConnectEngine", "KafkaLogDataSource", "RocketMQDataSource", "Session", "SparkEngine",
-        "decode", "messages", "open_session", "pruned", "register",
+        "ConnectEngine", "KafkaLogDataSource", "QueryMetrics", "RocketMQDataSource", "Session",
+        "SparkEngine", "decode", "messages", "open_session", "pruned", "register",
     },
     "mqlake.spark.follow": {
         "CheckReport", "DispatchReport", "FollowOptions", "FollowReport", "Format", "ReplayReport",

@@ -9,6 +9,7 @@ import time
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -29,6 +30,7 @@ from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.headers.pull import HAS_SUBSCRIPTION, MAY_SUSPEND
 from mqlake.protocol.headers.send import SendBackHeader
 from mqlake.replica.metrics import ObservedReplica
+from mqlake.spark import QueryMetrics
 from mqlake.spark.follow.metrics import FollowProgress, ObservedFollower
 from mqlake.spark.follow.query import TITLE
 from tests.broker.consuming import Consumer, subscription
@@ -39,6 +41,7 @@ from tests.client.test_cluster import BODY, BROKER
 from tests.peer.prometheus import Prometheus, PrometheusMissingError, program, scraping
 from tests.replica.copies import asked, copying
 from tests.replication.slaves import Slave, close_all, server
+from tests.spark.test_query_metrics import progress
 from tests.until import until
 
 pytestmark = pytest.mark.peer
@@ -126,13 +129,16 @@ async def others(path: Path, broker: Running) -> AsyncGenerator[list[int]]:
         await cluster.ask(address, RequestCode.REGISTER_BROKER, BROKER, BODY)
         copy = await undo.enter_async_context(copying(asked(broker, path)))
         await until(lambda: copy.progress().lag_bytes is not None and copy.arrivals.count)
+        queries = QueryMetrics(None)
+        queries.progressed(progress(addBatch=900, triggerExecution=2000))
+        queries.terminated(SimpleNamespace(id="7", exception=None))
         table = FollowProgress("store", None)
         table.report(TITLE, 10, 20)
         yield [
             await serve(ObservedNameServer(server.settings, "names", lambda: server)),
             await serve(ObservedReplica(copy)),
             await serve(ObservedFollower([table])),
-            await serve(ClientMetrics(Program())),
+            await serve(ClientMetrics(Program(), queries)),
         ]
 
 

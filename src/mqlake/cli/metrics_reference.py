@@ -16,6 +16,7 @@ from mqlake.metrics.metric import Metric
 from mqlake.namesrv import metrics as name_server
 from mqlake.remoting.metrics import requests
 from mqlake.replica import metrics as replica
+from mqlake.spark import query_metrics
 from mqlake.spark.follow import metrics as follow
 
 HEAD: Final = """\
@@ -36,6 +37,7 @@ curl http://127.0.0.1:5557/metrics
 | `mqlake broker` | [settings](broker-settings.md#monitoring), `metricsExporterType` | 5557 |
 | `mqlake namesrv` | [settings](name-server.md#settings), `metricsExporterType` | 5558 |
 | `mqlake replica`, `mqlake follow` | the option `--metrics HOST:PORT`: pages for Prometheus | |
+| programs with Spark | [`QueryMetrics`](#metrics-of-spark-programs): a page for Prometheus | |
 | producers, consumers in Python | [`ClientMetrics`](#metrics-of-clients): a page for Prometheus | |
 
 The name server inside of `mqlake broker` has no metrics.
@@ -137,8 +139,8 @@ _CLIENT: Final = """\
 
 Producers and consumers of `mqlake.client`, `mqlake.client.blocking` and `mqlake.arrow` count what
 they do.
-`ClientMetrics(…).serve` is a page of its own; `ClientMetrics(…).text()` is for a program that has
-pages already.
+`ClientMetrics(…).serve` is a page of its own, `serve_in_thread` one for programs without an event
+loop; `ClientMetrics(…).text()` is for a program that has pages already.
 
 ```python
 import asyncio
@@ -158,6 +160,24 @@ asyncio.run(main())
 All samples also have the labels `node_type` (`client`), `node_id` (the machine's name) and those of
 the argument `labels`. A `SimpleConsumer` does not count failed messages, and a `PullConsumer` only
 pulls and received messages.
+"""
+
+_SPARK: Final = """\
+## Metrics of Spark programs
+
+`mqlake.spark.QueryMetrics` counts what the streaming queries of a session do, with the sources and
+sinks of mqlake and others. `query` is the query's name (`queryName`), or its id. All samples also
+have the labels of clients. With the option `group`, brokers know the lag of a source
+([spark-live.md](spark-live.md)).
+
+```python
+from mqlake.client import ClientMetrics
+from mqlake.spark import QueryMetrics, open_session
+
+with open_session() as session, QueryMetrics(session.spark) as queries:
+    with ClientMetrics(queries).serve_in_thread(port=9100):
+        ...  # Start queries, and wait for them.
+```
 """
 
 TAIL: Final = """\
@@ -198,6 +218,7 @@ NAME_SERVER: Final[Groups] = (
 
 REPLICA: Final[Groups] = (("Copies", (replica,)), ("Event loop", (loop_lag,)))
 FOLLOW: Final[Groups] = (("Tables", (follow,)),)
+SPARK: Final[Groups] = (("Streaming queries", (query_metrics,)),)
 CLIENT: Final[Groups] = (
     ("Producers", (producer,)),
     ("Consumers", (consumer,)),
@@ -209,6 +230,7 @@ def page() -> str:
     """Return the page in Markdown."""
     parts = [HEAD, _BROKER, *_tables(BROKER), _NAME_SERVER, *_tables(NAME_SERVER)]
     parts += [_REPLICA, *_tables(REPLICA), _FOLLOW, *_tables(FOLLOW), _CLIENT, *_tables(CLIENT)]
+    parts += [_SPARK, *_tables(SPARK)]
     return "\n".join([*parts, TAIL])
 
 

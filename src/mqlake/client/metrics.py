@@ -4,6 +4,9 @@
         async with ClientMetrics(producer).serve(port=9100):
             ...
 
+Programs without an event loop, such as those with clients of `mqlake.client.blocking`, use
+`serve_in_thread`.
+
 It needs `pip install 'mqlake[metrics]'`.
 """
 
@@ -17,6 +20,7 @@ from typing import Protocol
 from mqlake.metrics.exporting.options import ServedPages
 from mqlake.metrics.metric import Sample, summed
 from mqlake.metrics.observed import labels_of
+from mqlake.metrics.page_thread import PageThread
 from mqlake.metrics.publishing import publish
 
 
@@ -63,6 +67,14 @@ class ClientMetrics:
             published = await publish(ServedPages(host, port), self, undo)
             assert published.port is not None
             yield published.port
+
+    def serve_in_thread(self, port: int, host: str = "127.0.0.1") -> PageThread:
+        """Return a context manager that serves `/metrics` from another thread; its attribute `port`
+        is the port, another one if `port` is 0.
+
+        For programs without an event loop. Entering raises what `serve` raises.
+        """
+        return PageThread(ServedPages(host, port), self)
 
     def not_ready(self) -> str | None:
         """Return None: nobody sends requests to a client."""

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from mqlake.spark.engine import SparkEngine as SparkEngine
     from mqlake.spark.functions.register import register as register
     from mqlake.spark.kafka_log.data_source import KafkaLogDataSource as KafkaLogDataSource
+    from mqlake.spark.query_metrics import QueryMetrics as QueryMetrics
     from mqlake.spark.reading.pruned import pruned as pruned
     from mqlake.spark.session import Session as Session
     from mqlake.spark.session import open_session as open_session
@@ -30,6 +31,7 @@ else:
             "ConnectEngine": "connect",
             "messages": "dataframe",
             "SparkEngine": "engine",
+            "QueryMetrics": "query_metrics",
             "pruned": "reading.pruned",
             "register": "functions.register",
             "KafkaLogDataSource": "kafka_log.data_source",

@@ -11,12 +11,19 @@ from typing import Any
 import pytest
 
 from mqlake.broker.metrics.reference import GROUPS, metrics_of
-from mqlake.cli.metrics_reference import CLIENT, FOLLOW, NAME_SERVER, REPLICA
+from mqlake.cli.metrics_reference import CLIENT, FOLLOW, NAME_SERVER, REPLICA, SPARK
 from mqlake.metrics.metric import Metric, MetricType
 from tests.broker.metrics.scraping import sample_name
 
 EXAMPLES = Path(__file__).parents[3] / "examples" / "monitoring"
-PREFIXES = ("rocketmq", "mqlake_namesrv", "mqlake_replica", "mqlake_follow", "mqlake_client")
+PREFIXES = (
+    "rocketmq",
+    "mqlake_namesrv",
+    "mqlake_replica",
+    "mqlake_follow",
+    "mqlake_client",
+    "mqlake_spark",
+)
 COMMON = {"node_id", "node_type", "job", "instance"}
 """Labels of all samples, as Prometheus has them."""
 
@@ -29,11 +36,11 @@ def of(groups: Collection[tuple[str, Collection[Any]]]) -> list[Metric]:
 def known() -> dict[str, set[str]]:
     """Return the labels of each name."""
     found: dict[str, set[str]] = {}
-    for metric in of((*NAME_SERVER, *REPLICA, *FOLLOW, *CLIENT)):
+    for metric in of((*NAME_SERVER, *REPLICA, *FOLLOW, *CLIENT, *SPARK)):
         found[sample_name(metric)] = COMMON | set(metric.labels)
     for metric in of(GROUPS):
         found[sample_name(metric)] = COMMON | {"cluster", *metric.labels}
-    for metric in of((*GROUPS, *NAME_SERVER, *REPLICA, *CLIENT)):
+    for metric in of((*GROUPS, *NAME_SERVER, *REPLICA, *CLIENT, *SPARK)):
         if metric.kind is MetricType.HISTOGRAM:
             found[f"{metric.prometheus_name}_bucket"] = COMMON | {"le", *metric.labels}
     return found

@@ -1,0 +1,128 @@
+"""What the streaming queries of a Spark session do, as metrics.
+
+    with QueryMetrics(spark) as queries, ClientMetrics(queries).serve_in_thread(port=9100):
+        query.awaitTermination()
+
+It counts all sources and sinks of the session, mqlake's and others.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from typing import Any, Final, Self
+
+from mqlake.metrics.counts import Counts, Histograms
+from mqlake.metrics.metric import Sample, counter, gauge, histogram
+
+_QUERY = ("query",)
+BOUNDS: Final = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
+"""Seconds."""
+
+BATCHES = counter("mqlake_spark_batches_total", "Micro-batches that were finished.", "", _QUERY)
+READ = counter(
+    "mqlake_spark_read_rows_total",
+    "Rows that a source has returned, by the number of the source in its query.",
+    "",
+    ("query", "source"),
+)
+WRITTEN = counter(
+    "mqlake_spark_written_rows_total",
+    "Rows that were written, if the sink counts them.",
+    "",
+    _QUERY,
+)
+TIME = histogram("mqlake_spark_batch_time", "Duration of a micro-batch.", "seconds", _QUERY)
+RUNS = gauge("mqlake_spark_query_runs", "1 while the query runs, 0 once it has ended.", "", _QUERY)
+FAILURES = counter("mqlake_spark_query_failures_total", "Ends of a query by an error.", "", _QUERY)
+
+
+class QueryMetrics:
+    """The metrics of a session's streaming queries, counted from entering to leaving.
+
+    The label `query` is the query's name, or its id without a name.
+
+    Args:
+        spark: a session of Spark, also one over Spark Connect.
+    """
+
+    def __init__(self, spark: Any) -> None:
+        self._spark, self._listener = spark, None
+        # Spark calls its listeners in a thread of its own.
+        self._lock = threading.Lock()
+        self._batches, self._read, self._written = Counts(), Counts(), Counts()
+        self._failures, self._times = Counts(), Histograms(BOUNDS)
+        self._runs: dict[str, bool] = {}
+        self._names: dict[str, str] = {}
+
+    def __enter__(self) -> Self:
+        """Listen to the session's queries."""
+        self._listener = _listener(self)
+        self._spark.streams.addListener(self._listener)
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        self._spark.streams.removeListener(self._listener)
+
+    def started(self, event: Any) -> None:
+        """Note that a query has started (`QueryStartedEvent`)."""
+        with self._lock:
+            name = self._names[str(event.id)] = str(event.name or event.id)
+            self._runs[name] = True
+            self._batches.add((name,), 0)
+
+    def progressed(self, progress: Any) -> None:
+        """Count a micro-batch (`StreamingQueryProgress`); nothing while a query waits for data."""
+        durations: dict[str, int] = dict(progress.durationMs)
+        if "addBatch" not in durations:
+            return
+        name = str(progress.name or progress.id)
+        with self._lock:
+            self._batches.add((name,))
+            self._times.add((name,), durations.get("triggerExecution", 0) / 1000)
+            for number, source in enumerate(progress.sources):
+                self._read.add((name, str(number)), max(0, source.numInputRows))
+            if progress.sink.numOutputRows >= 0:
+                self._written.add((name,), progress.sink.numOutputRows)
+
+    def terminated(self, event: Any) -> None:
+        """Note that a query has ended (`QueryTerminatedEvent`)."""
+        with self._lock:
+            name = self._names.get(str(event.id), str(event.id))
+            self._runs[name] = False
+            self._failures.add((name,), int(event.exception is not None))
+
+    def samples(self) -> Sequence[Sample]:
+        """Return all samples, for `mqlake.client.metrics.ClientMetrics`."""
+        with self._lock:
+            found = [
+                Sample(metric, value, labels)
+                for metric, counts in (
+                    (BATCHES, self._batches),
+                    (READ, self._read),
+                    (WRITTEN, self._written),
+                    (FAILURES, self._failures),
+                )
+                for labels, value in counts
+            ]
+            found += [Sample(TIME, times, labels) for labels, times in self._times]
+            return found + [Sample(RUNS, int(runs), (name,)) for name, runs in self._runs.items()]
+
+
+def _listener(metrics: QueryMetrics) -> Any:
+    from pyspark.sql.streaming.listener import StreamingQueryListener
+
+    class Listener(StreamingQueryListener):
+        def onQueryStarted(self, event: Any) -> None:  # noqa: N802 (Spark's names)
+            metrics.started(event)
+
+        def onQueryProgress(self, event: Any) -> None:  # noqa: N802
+            metrics.progressed(event.progress)
+
+        def onQueryIdle(self, event: Any) -> None:  # noqa: N802
+            pass
+
+        def onQueryTerminated(self, event: Any) -> None:  # noqa: N802
+            metrics.terminated(event)
+
+    return Listener()
