@@ -112,7 +112,7 @@ class QueryMetrics:
 def _listener(metrics: QueryMetrics) -> Any:
     from pyspark.sql.streaming.listener import StreamingQueryListener
 
-    class Listener(StreamingQueryListener):
+    class QueryListener(StreamingQueryListener):
         def onQueryStarted(self, event: Any) -> None:  # noqa: N802 (Spark's names)
             metrics.started(event)
 
@@ -125,4 +125,4 @@ def _listener(metrics: QueryMetrics) -> Any:
         def onQueryTerminated(self, event: Any) -> None:  # noqa: N802
             metrics.terminated(event)
 
-    return Listener()
+    return QueryListener()
