@@ -92,3 +92,29 @@ def test_queues_to_read_only_come_first() -> None:
     assert list(queues_of(data)) == [(0, Permission.WRITE), (1, Permission.WRITE)]
     data = QueueData("a", read_queue_nums=2, write_queue_nums=2, perm=0)
     assert list(queues_of(data)) == [(0, Permission.NONE), (1, Permission.NONE)]
+
+
+def test_endpoints_that_would_fill_the_memory_are_refused(tmp_path: Path) -> None:
+    """Each queue in the response has the endpoints."""
+
+    async def run() -> None:
+        async with serving(tmp_path) as calls:
+            calls.topic("T", queues=600)
+            many = Endpoints(addresses=[Address(host="h" * 100, port=1)] * 50)
+            request = QueryRouteRequest(topic=named("T"), endpoints=many)
+            found = await calls.ask("QueryRoute", request)
+            assert found.status.code == Code.ILLEGAL_ACCESS_POINT
+            request = QueryRouteRequest(topic=named("T"))
+            for authority, host, port in (
+                ("mq.example.com:18081", "mq.example.com", 18081),
+                ("mq.example.com", "mq.example.com", 8081),
+                ("[::1]:9", "::1", 9),
+                ("[::1]", "::1", 8081),
+                ("h" * 300, "127.0.0.1", 8081),
+            ):
+                found = await calls.ask("QueryRoute", request, authority=authority)
+                assert len(found.message_queues) == 600
+                (address,) = found.message_queues[0].broker.endpoints.addresses
+                assert (address.host, address.port) == (host, port)
+
+    simulated.run(run())

@@ -85,7 +85,7 @@ class GrpcService:
         sending = SendCalls(state, transactions), EndTransactionCalls(state, transactions)
         families = [registration, *sending, *(family(state) for family in FAMILIES)]
         self.methods: Sequence[Method] = (
-            Telemetry(gate, self.counts, clients, registration.register).method(),
+            Telemetry(gate, self.counts, clients, registration.register, settings).method(),
             *(serving.method(served) for family in families for served in family.calls()),
             serving.method(ServedMethod("SyncLiteSubscription", _refuse_lite_topics)),
         )

@@ -12,6 +12,7 @@ class ProxySettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
     Attributes:
         max_message_size: of the body of a message.
+        max_batch_messages: how many messages one call may send.
         max_user_property_size: of all user properties of a message, with its tag and keys.
         user_property_max_num: how many of them a message may have.
         max_message_group_size: a message group has fewer bytes than this.
@@ -22,6 +23,7 @@ class ProxySettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
             ended by its id.
         channel_expired_timeout: how long a client is known without a heartbeat.
         max_client_nums: how many clients are known.
+        max_telemetry_streams: how many Telemetry streams may be open.
         max_client_settings_size: how many bytes the settings of all of them may have.
         max_address_share: percent of a table that one address may fill while more than half of the
             table is in use.
@@ -35,6 +37,7 @@ class ProxySettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """
 
     max_message_size: int = 4 << 20
+    max_batch_messages: int = 1024
     enable_message_body_empty_check: bool = True
     max_user_property_size: int = 16 << 10
     user_property_max_num: int = 128
@@ -46,6 +49,7 @@ class ProxySettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     transaction_data_max_num: int = 100_000
     channel_expired_timeout: int = 120_000
     max_client_nums: int = 100_000
+    max_telemetry_streams: int = 100_000
     max_client_settings_size: int = 128 << 20
     max_address_share: int = 50
     max_topics_per_client: int = 1000

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator, Sequence
 from itertools import count
 from typing import Final
@@ -12,6 +13,7 @@ from mqlake.grpc.messages import (
     Address,
     AddressScheme,
     Broker,
+    Code,
     Endpoints,
     MessageQueue,
     MessageType,
@@ -21,11 +23,16 @@ from mqlake.grpc.messages import (
 )
 from mqlake.protocol.bodies.route import QueueData
 from mqlake.proxy.brokers.port import UNSPECIFIED, Caller
-from mqlake.proxy.errors import OK
+from mqlake.proxy.errors import OK, StatusError
 from mqlake.proxy.names import topic_of
 from mqlake.proxy.served import ServedMethod
 from mqlake.proxy.state import ProxyState
 
+_AT_ONCE: Final = 256
+"""Queues that are described in one round of the loop."""
+_LARGEST: Final = 4096
+"""Bytes of the endpoints that a client names: each queue in a response has them."""
+_LONGEST_AUTHORITY: Final = 255
 _MIXED: Final = (
     MessageType.NORMAL,
     MessageType.FIFO,
@@ -59,6 +66,8 @@ class QueryRoutes:
             for broker_id in ids.get(data.broker_name, ()):
                 broker = Broker(name=data.broker_name, id=broker_id, endpoints=endpoints)
                 for number, permission in queues_of(data):
+                    if not (len(found.message_queues) + 1) % _AT_ONCE:
+                        await asyncio.sleep(0)
                     queue = MessageQueue(
                         topic=request.topic,
                         id=number,
@@ -102,8 +111,16 @@ def queues_of(data: QueueData) -> Iterator[tuple[int, Permission]]:
 def endpoints_of(asked: Endpoints, call: Call) -> Endpoints:
     """Return where a client finds all queues: where it has found this service."""
     if asked.addresses:
+        if asked.ByteSize() > _LARGEST:
+            reason = f"the endpoints have more than {_LARGEST} bytes"
+            raise StatusError(Code.ILLEGAL_ACCESS_POINT, reason)
         return asked
-    host, _, port = (call.authority or call.local).rpartition(":")
+    named = call.authority
+    if not named or len(named) > _LONGEST_AUTHORITY:
+        named = call.local
+    host, colon, port = named.rpartition(":")
+    if not colon or named.endswith("]"):
+        host, port = named, call.local.rpartition(":")[2]
     is_v6 = host.startswith("[")
     is_v4 = host.replace(".", "").isdigit()
     scheme = AddressScheme.DOMAIN_NAME

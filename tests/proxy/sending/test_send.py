@@ -292,3 +292,17 @@ def test_a_namespace_is_part_of_the_topics_name(tmp_path: Path) -> None:
             assert len(calls.broker.records("shop%T")) == 1
 
     simulated.run(run())
+
+
+def test_a_call_sends_a_limited_number_of_messages(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with serving(tmp_path) as calls:
+            calls.topic("T", queues=1)
+            batch = [message(body=b"%d" % number) for number in range(1025)]
+            found = await calls.ask("SendMessage", send(*batch))
+            assert found.status.code == Code.MESSAGE_BODY_TOO_LARGE
+            found = await calls.ask("SendMessage", send(*batch[:1024]))
+            assert found.status.code == Code.OK, found.status.message
+            assert len(calls.broker.records("T")) == 1024
+
+    simulated.run(run())

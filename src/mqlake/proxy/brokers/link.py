@@ -58,6 +58,7 @@ class BrokerLink(asyncio.Transport):
         self._awaited = AwaitedResponses()
         self._opaques = count(1)
         self._waiting: list[bytes] = []
+        self._in_flight, self._is_used = 0, True
         self._tasks: set[asyncio.Task[None]] = set()
         self._is_paused = self._is_draining = self._is_lost = False
         self._peer = connect(self)
@@ -92,6 +93,8 @@ class BrokerLink(asyncio.Transport):
         else:
             frame = command.frame(opaque)
         found = self._awaited.expect(self._loop, opaque, seconds)
+        self._in_flight += 1
+        self._is_used = True
         try:
             self._send(frame)
             return await found
@@ -105,7 +108,13 @@ class BrokerLink(asyncio.Transport):
                 late(found.result())
             raise
         finally:
+            self._in_flight -= 1
             self._awaited.forget(opaque)
+
+    def was_unused(self) -> bool:
+        """Return whether nobody has used the connection since this was asked last."""
+        is_used, self._is_used = self._is_used, False
+        return not is_used and not self._in_flight
 
     def end(self) -> None:
         """Close the connection. What waits at the broker for an answer is dropped."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import Callable, Iterator
+from itertools import islice
 from typing import Final
 
 from mqlake.broker.broker import Broker
@@ -24,6 +26,11 @@ from mqlake.remoting.connection import Request, as_command
 
 _SPARE: Final = 8
 """Connections for polls that are kept for the next polls of the same client."""
+_UNUSED: Final = 5.0
+"""Seconds without a call after which the connection of an unknown client is closed, or twice that
+time."""
+_AT_ONCE: Final = 64
+"""Connections that are looked at in one round of the loop."""
 _PATIENCE: Final = 60.0
 """Seconds for requests that the broker answers at once, however busy the machine is."""
 
@@ -45,6 +52,8 @@ class LocalBrokers:
         self._registered: dict[str, BrokerLink] = {}
         self._others: dict[str, BrokerLink] = {}
         self._spare: dict[str, list[BrokerLink]] = {}
+        self._loop = asyncio.get_running_loop()
+        self._timer = self._loop.call_later(_UNUSED, self._look)
 
     @property
     def is_authenticating(self) -> bool:
@@ -160,8 +169,23 @@ class LocalBrokers:
         if link is not None:
             link.end()
 
+    def _look(self) -> None:
+        """Close connections of unknown clients that nobody uses any more."""
+        self._timer = self._loop.call_later(_UNUSED, self._look)
+        self._end_unused(iter(list(self._others.values())))
+
+    def _end_unused(self, links: Iterator[BrokerLink]) -> None:
+        """Look at some of these connections now, and at the others in the next rounds."""
+        some = list(islice(links, _AT_ONCE))
+        for link in some:
+            if link.was_unused():
+                link.end()
+        if some:
+            self._loop.call_soon(self._end_unused, links)
+
     def stop(self) -> None:
         """Close all connections."""
+        self._timer.cancel()
         spare = [link for links in self._spare.values() for link in links]
         for link in (*self._registered.values(), *self._others.values(), *spare):
             link.end()

@@ -19,10 +19,16 @@ from mqlake.proxy.clients.clients import GrpcClients
 from mqlake.proxy.counts import CallCounts
 from mqlake.proxy.errors import OK, outcome_of_error
 from mqlake.proxy.gate import Gate
+from mqlake.proxy.settings import ProxySettings
+from mqlake.remoting.shares import Shares, owner_of
 
 NAME: Final = "Telemetry"
 _MOST_WAITING: Final = 256
 """Commands that wait for a client to read them; further ones are dropped."""
+_LARGEST: Final = 8 << 20
+"""Bytes of such commands: a command may have a message."""
+_FEW: Final = 8
+"""Commands that wait before no more of what the client sends is processed."""
 _MOST_ASKED: Final = 256
 """Commands whose answers a client owes."""
 _BAD, _BAD_END = 40000, 50000
@@ -36,12 +42,22 @@ class TelemetryStream:
 
     def __init__(self) -> None:
         self._out: asyncio.Queue[TelemetryCommand | Exception | None] = asyncio.Queue()
+        self._size = 0
+        self._taken = asyncio.Event()
         self._asked: dict[str, asyncio.Future[TelemetryCommand]] = {}
 
     def send(self, command: TelemetryCommand) -> None:
         """Send a command, unless the client has not read many of the last ones."""
-        if self._out.qsize() < _MOST_WAITING:
+        size, waiting = command.ByteSize(), self._out.qsize()
+        if waiting < _MOST_WAITING and (not waiting or self._size + size <= _LARGEST):
+            self._size += size
             self._out.put_nowait(command)
+
+    async def wait_for_reader(self) -> None:
+        """Return once the client has read most of what was sent."""
+        while self._out.qsize() >= _FEW:
+            self._taken.clear()
+            await self._taken.wait()
 
     async def ask(self, command: TelemetryCommand, nonce: str) -> TelemetryCommand:
         """Send a command, and return the client's answer to its nonce."""
@@ -73,6 +89,8 @@ class TelemetryStream:
         while (command := await self._out.get()) is not None:
             if isinstance(command, Exception):
                 raise command
+            self._size -= command.ByteSize()
+            self._taken.set()
             yield command
 
 
@@ -84,10 +102,16 @@ class Telemetry:
     """
 
     def __init__(
-        self, gate: Gate, counts: CallCounts, clients: GrpcClients, register: Register
+        self,
+        gate: Gate,
+        counts: CallCounts,
+        clients: GrpcClients,
+        register: Register,
+        settings: ProxySettings,
     ) -> None:
         self._gate, self._counts, self._clients = gate, counts, clients
-        self._register = register
+        self._register, self._most = register, settings.max_telemetry_streams
+        self._shares, self._streams = Shares(lambda: settings.max_address_share), 0
 
     def method(self) -> Method:
         """Return the method of the service."""
@@ -96,15 +120,25 @@ class Telemetry:
     async def _serve(
         self, call: Call, requests: AsyncIterator[TelemetryCommand]
     ) -> AsyncIterator[TelemetryCommand]:
+        owner, most = owner_of(call.peer), self._most
+        refusal = self._shares.refusal(owner, self._streams, most, "maxTelemetryStreams")
+        if refusal is not None:
+            raise GrpcError(GrpcStatus.RESOURCE_EXHAUSTED, f"no further stream: {refusal}")
+        self._count(owner, 1)
         stream = TelemetryStream()
         reading = asyncio.create_task(self._read(call, requests, stream))
         try:
             async for command in stream.sent():
                 yield command
         finally:
+            self._count(owner, -1)
             self._clients.detach(stream)
             reading.cancel()
             await asyncio.wait([reading])
+
+    def _count(self, owner: str, streams: int) -> None:
+        self._streams += streams
+        self._shares.add(owner, streams)
 
     async def _read(
         self, call: Call, requests: AsyncIterator[TelemetryCommand], stream: TelemetryStream
@@ -112,6 +146,7 @@ class Telemetry:
         """Process what the client sends; end the stream when the client does, or is at fault."""
         try:
             async for command in requests:
+                await stream.wait_for_reader()
                 await self._process(call, command, stream)
         except Exception as error:  # noqa: BLE001 (whatever it is, the client is told)
             stream.end(self._fault(call, error))

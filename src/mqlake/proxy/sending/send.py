@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from typing import Final
 
@@ -10,6 +11,7 @@ from mqlake.formats.topic_names import OF_GROUPS
 from mqlake.grpc.call import Call
 from mqlake.grpc.messages import (
     Code,
+    Message,
     MessageType,
     SendMessageRequest,
     SendMessageResponse,
@@ -31,6 +33,8 @@ from mqlake.proxy.state import ProxyState
 from mqlake.proxy.topic_queues import MIXED
 from mqlake.remoting.shares import owner_of
 
+_AT_ONCE: Final = 64
+"""Messages of a batch that are checked in one round of the loop."""
 _STORED: Final = {
     int(ResponseCode.SUCCESS): OK,
     int(ResponseCode.FLUSH_DISK_TIMEOUT): CallStatus(
@@ -67,12 +71,8 @@ class SendCalls:
         messages = request.messages
         if not messages:
             raise StatusError(Code.MESSAGE_CORRUPTED, "no message to send")
-        name = messages[0].topic
-        if len(messages) > 1 and any(each.topic != name for each in messages):
-            raise StatusError(Code.MESSAGE_CORRUPTED, "the messages are of different topics")
-        topic, now = topic_of(name), self._state.now()
-        host = caller.address.rpartition(":")[0].strip("[]")
-        sent = tuple([prepared(each, topic, host, self._checks, now) for each in messages])
+        topic = topic_of(messages[0].topic)
+        sent = await self._prepared(messages, topic, caller)
         first = sent[0]
         target = await self._brokers.destination(topic)
         if self._state.settings.enable_topic_message_type_check:
@@ -84,6 +84,28 @@ class SendCalls:
         seconds = self._state.patience(call)
         answer = await self._brokers.request(queue.broker, asked, caller, seconds)
         return self._response(answer, topic, queue, sent, caller)
+
+    async def _prepared(
+        self, messages: Sequence[Message], topic: str, caller: Caller
+    ) -> tuple[Prepared, ...]:
+        """Check messages, some in each round of the event loop; return them as a broker gets them.
+
+        Raises:
+            StatusError: one cannot be sent, or not together with the others.
+        """
+        most = self._state.settings.max_batch_messages
+        if len(messages) > most:
+            reason = f"a call may send {most} messages, not {len(messages)}"
+            raise StatusError(Code.MESSAGE_BODY_TOO_LARGE, reason)
+        host, now = caller.address.rpartition(":")[0].strip("[]"), self._state.now()
+        sent: list[Prepared] = []
+        for message in messages:
+            if sent and message.topic != messages[0].topic:
+                raise StatusError(Code.MESSAGE_CORRUPTED, "the messages are of different topics")
+            sent.append(prepared(message, topic, host, self._checks, now))
+            if not len(sent) % _AT_ONCE:
+                await asyncio.sleep(0)
+        return tuple(sent)
 
     def _response(
         self,
