@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 ALL = {each.prometheus_name for each in vars(query_metrics).values() if isinstance(each, Metric)}
+LATEST = '{"Orders": {"broker-a": {"0": 15, "1": 30}}, "#marks": {"Orders": {"0": [900, 5]}}}'
+DONE = '{"Orders": {"broker-a": {"0": 10}}, "#marks": {"Orders": {"0": [7, 5]}}}'
 
 
 def values(text: bytes) -> dict[tuple[str, str], float]:
@@ -59,6 +61,7 @@ def test_rows_and_batches_of_a_query_are_counted(spark: SparkSession, tmp_path: 
     assert told["mqlake_spark_read_rows_total", "orders"] == rows > 0
     assert told["mqlake_spark_batches_total", "orders"] == len(query.recentProgress) >= 2
     assert told["mqlake_spark_batch_time_seconds_sum", "orders"] > 0
+    assert told["mqlake_spark_lag", "orders"] == 0
     assert told["mqlake_spark_query_failures_total", "orders"] == 0
 
 
@@ -67,7 +70,10 @@ def progress(**durations: int) -> Any:
         name=None,
         id="7",
         durationMs=durations,
-        sources=[SimpleNamespace(numInputRows=5), SimpleNamespace(numInputRows=-1)],
+        sources=[
+            SimpleNamespace(numInputRows=5, latestOffset=LATEST, endOffset=DONE),
+            SimpleNamespace(numInputRows=-1, latestOffset=None, endOffset="0.5"),
+        ],
         sink=SimpleNamespace(numOutputRows=4),
     )
 
@@ -83,6 +89,7 @@ def test_what_spark_tells_is_counted() -> None:
     assert told["mqlake_spark_batches_total", "7"] == 2
     assert b'source="0"} 10.0' in text
     assert b'source="1"} 0.0' in text
+    assert told["mqlake_spark_lag", "7"] == 5 + 30
     assert told["mqlake_spark_written_rows_total", "7"] == 8
     assert told["mqlake_spark_batch_time_seconds_sum", "7"] == 6
     assert told["mqlake_spark_query_runs", "7"] == 1
@@ -92,3 +99,23 @@ def test_what_spark_tells_is_counted() -> None:
     assert told["mqlake_spark_query_failures_total", "7"] == 1
     names = {name.removesuffix("_count") for name, _ in told}
     assert names >= ALL
+
+
+@pytest.mark.parametrize(
+    ("latest", "done", "lag"),
+    [
+        ('{"physicalOffset": 900, "fingerprint": 7}', '{"physicalOffset": 100}', 800),
+        (
+            '{"a": {"physicalOffset": 9}, "b": {"physicalOffset": 5}}',
+            '{"a": {"physicalOffset": 4}}',
+            10,
+        ),
+        ('{"t": {"0": 5}}', '{"t": {"0": 7}}', 0),
+        ("x", "{}", None),
+        (None, None, None),
+    ],
+)
+def test_the_lag_is_the_difference_of_positions(
+    latest: str | None, done: str | None, lag: int | None
+) -> None:
+    assert query_metrics._lag(latest, done) == lag

@@ -167,7 +167,7 @@ _SPARK: Final = """\
 
 `mqlake.spark.QueryMetrics` counts what the streaming queries of a session do, with the sources and
 sinks of mqlake and others. `query` is the query's name (`queryName`), or its id. All samples also
-have the labels of clients. With the option `group`, brokers know the lag of a source
+have the labels of clients. With the option `groupId`, brokers know the lag of a source, too
 ([spark-live.md](spark-live.md)).
 
 ```python

@@ -8,14 +8,16 @@ It counts all sources and sinks of the session, mqlake's and others.
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Sequence
-from typing import Any, Final, Self
+from typing import Any, Final, Self, cast
 
 from mqlake.metrics.counts import Counts, Histograms
 from mqlake.metrics.metric import Sample, counter, gauge, histogram
 
 _QUERY = ("query",)
+_PHYSICAL: Final = "physicalOffset"
 BOUNDS: Final = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
 """Seconds."""
 
@@ -31,6 +33,13 @@ WRITTEN = counter(
     "Rows that were written, if the sink counts them.",
     "",
     _QUERY,
+)
+LAG = gauge(
+    "mqlake_spark_lag",
+    "What a source has and the query has not read: messages of a running cluster or of Kafka's"
+    " files, bytes of a store's log.",
+    "",
+    ("query", "source"),
 )
 TIME = histogram("mqlake_spark_batch_time", "Duration of a micro-batch.", "seconds", _QUERY)
 RUNS = gauge("mqlake_spark_query_runs", "1 while the query runs, 0 once it has ended.", "", _QUERY)
@@ -53,6 +62,7 @@ class QueryMetrics:
         self._batches, self._read, self._written = Counts(), Counts(), Counts()
         self._failures, self._times = Counts(), Histograms(BOUNDS)
         self._runs: dict[str, bool] = {}
+        self._lags: dict[tuple[str, str], int] = {}
         self._names: dict[str, str] = {}
 
     def __enter__(self) -> Self:
@@ -72,12 +82,15 @@ class QueryMetrics:
             self._batches.add((name,), 0)
 
     def progressed(self, progress: Any) -> None:
-        """Count a micro-batch (`StreamingQueryProgress`); nothing while a query waits for data."""
+        """Count a micro-batch (`StreamingQueryProgress`), if there was one, and note the lag."""
         durations: dict[str, int] = dict(progress.durationMs)
-        if "addBatch" not in durations:
-            return
         name = str(progress.name or progress.id)
         with self._lock:
+            for number, source in enumerate(progress.sources):
+                if (lag := _lag(source.latestOffset, source.endOffset)) is not None:
+                    self._lags[name, str(number)] = lag
+            if "addBatch" not in durations:
+                return
             self._batches.add((name,))
             self._times.add((name,), durations.get("triggerExecution", 0) / 1000)
             for number, source in enumerate(progress.sources):
@@ -105,8 +118,29 @@ class QueryMetrics:
                 )
                 for labels, value in counts
             ]
+            found += [Sample(LAG, lag, labels) for labels, lag in self._lags.items()]
             found += [Sample(TIME, times, labels) for labels, times in self._times]
             return found + [Sample(RUNS, int(runs), (name,)) for name, runs in self._runs.items()]
+
+
+def _lag(latest: str | None, done: str | None) -> int | None:
+    """Return the difference of two positions of a source; None if it has no such positions."""
+    try:
+        return _difference(json.loads(latest or ""), json.loads(done or ""))
+    except ValueError:
+        return None
+
+
+def _difference(latest: Any, done: Any) -> int:
+    if isinstance(latest, dict):
+        of_latest = cast("dict[str, Any]", latest)
+        of_done = cast("dict[str, Any]", done) if isinstance(done, dict) else {}
+        # The position in a store has one offset, beside what identifies the log.
+        names = [_PHYSICAL] if _PHYSICAL in of_latest else [n for n in of_latest if n[:1] != "#"]
+        return sum(_difference(of_latest[name], of_done.get(name, 0)) for name in names)
+    if isinstance(latest, int) and isinstance(done, int):
+        return max(0, latest - done)
+    return 0
 
 
 def _listener(metrics: QueryMetrics) -> Any:
