@@ -30,8 +30,10 @@ pytestmark = [
 
 SIDES = [
     pytest.param(("rocketmq", "mqlake"), id="mqlake"),
-    pytest.param(("mqlake", "mqlake"), id="mqlake behind mqlake's proxy"),
     pytest.param(("mqlake", "rocketmq"), id="rocketmq behind mqlake's proxy"),
+    pytest.param(
+        ("mqlake", "mqlake"), id="mqlake behind mqlake's proxy", marks=pytest.mark.nightly
+    ),
     pytest.param(("rocketmq", "rocketmq"), id="rocketmq", marks=pytest.mark.nightly),
 ]
 """The proxy, and the broker behind it."""

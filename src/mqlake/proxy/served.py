@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import AsyncIterator, Callable
+from contextlib import aclosing
 from time import perf_counter
 from typing import Any, Final, NamedTuple
 
@@ -96,10 +97,11 @@ class Serving:
         async def serve(call: Call, request: Any) -> AsyncIterator[Any]:
             code = messages.Code.OK.value
             try:
-                async for response in handler(call, caller_of(call), request):
-                    if response.WhichOneof("content") == "status":
-                        code = response.status.code
-                    yield response
+                async with aclosing(handler(call, caller_of(call), request)) as responses:
+                    async for response in responses:
+                        if response.WhichOneof("content") == "status":
+                            code = response.status.code
+                        yield response
             except Exception as error:  # noqa: BLE001 (as above)
                 outcome = outcome_of_error(error, f"{call.peer}: {name}")
                 code = outcome.code

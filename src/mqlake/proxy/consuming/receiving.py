@@ -47,24 +47,24 @@ class Receiving:
     ) -> AsyncIterator[ReceiveMessageResponse]:
         """Yield a status, the messages, and the time at which they were sent.
 
-        Messages that cannot be sent, because the call has ended, become visible again soon.
+        If the call ends before, all its messages become visible again soon: clients use the
+        messages of complete calls only. Upstream returns those that it could not send.
         """
         try:
             popped, outcome = await self._received(call, caller, request)
         except Exception as error:  # noqa: BLE001 (whatever is raised is the answer)
             popped, outcome = [], outcome_of_error(error, f"{call.peer}: ReceiveMessage")
-        unsent = list(reversed(popped))
+        is_complete = False
         try:
             yield ReceiveMessageResponse(status=outcome.status)
-            while unsent:
-                yield ReceiveMessageResponse(message=await self._message(unsent[-1]))
-                unsent.pop()
+            for each in popped:
+                yield ReceiveMessageResponse(message=await self._message(each))
+            yield ReceiveMessageResponse(delivery_timestamp=timestamp_of(self._state.now()))
+            is_complete = True
         finally:
-            if unsent:
-                deliveries = [each.delivery for each in unsent]
-                work = self._renewer.give_back_all(deliveries)
-                self._state.background.start(work, "the return of messages that were not sent")
-        yield ReceiveMessageResponse(delivery_timestamp=timestamp_of(self._state.now()))
+            if popped and not is_complete:
+                work = self._renewer.give_back_all([each.delivery for each in popped])
+                self._state.background.start(work, "the return of messages of a lost call")
 
     async def _received(
         self, call: Call, caller: Caller, request: ReceiveMessageRequest
