@@ -29,6 +29,13 @@ SETTINGS: dict[str, object] = {
 }
 """What the tests' own `IntegrationTestBase` gives its brokers."""
 
+PROXY = "proxy"
+GRPC_SETTINGS: dict[str, object] = {
+    "minInvisibleTimeMillsForRecv": 3,
+    "grpcClientConsumerMinLongPollingTimeoutMillis": 0,
+}
+"""What the tests' own `GrpcBaseIT` sets."""
+
 _PATIENCE = 300
 """Seconds until a process listens, or has stopped; the first one may have to compile kernels."""
 
@@ -39,11 +46,11 @@ class Cluster:
     Attributes:
         names: the address of the name server.
         brokers: the address of each broker, by its name.
-        grpc: the gRPC port of each broker, by its name; empty without.
+        grpc: the gRPC port of each broker and of the proxy, by its name; empty without.
     """
 
     def __init__(self, directory: Path, has_grpc: bool = False) -> None:
-        """Choose ports; `directory` is for stores and logs."""
+        """Choose ports; `directory` is for stores and logs; `has_grpc` adds gRPC and a proxy."""
         self._directory = directory
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
         names = free_port()
@@ -52,7 +59,10 @@ class Cluster:
         for name in BROKERS:
             self._ports[name] = free_port(-FAST_PORT_DISTANCE)
         self.brokers = {name: f"127.0.0.1:{self._ports[name]}" for name in BROKERS}
-        self.grpc = {name: free_port() for name in BROKERS} if has_grpc else {}
+        self.grpc: dict[str, int] = {}
+        if has_grpc:
+            self.grpc = {name: free_port() for name in (*BROKERS, PROXY)}
+            self._ports[PROXY] = self.grpc[PROXY]
 
     def __enter__(self) -> Self:
         try:
@@ -102,13 +112,18 @@ class Cluster:
         if name == NAMES:
             command += ["namesrv", "--bind", "127.0.0.1"]
             command += ["--set", f"kvConfigPath={self._directory / 'kvConfig.json'}"]
+        elif name == PROXY:
+            command += ["proxy", "--namesrvAddr", self.names, "--bind", "127.0.0.1"]
         else:
             command += ["broker", "--store", str(self._directory / name), "--namesrv", self.names]
             for setting, value in {"brokerName": name, **SETTINGS}.items():
                 command += ["--set", f"{setting}={value}"]
-            if name in self.grpc:
-                command += ["--grpc-port", str(self.grpc[name])]
-        command += ["--port", str(self._ports[name])]
+        if name in self.grpc:
+            command += ["--grpc-port", str(self.grpc[name])]
+            for setting, value in GRPC_SETTINGS.items():
+                command += ["--set", f"{setting}={value}"]
+        if name != PROXY:
+            command += ["--port", str(self._ports[name])]
         with self._log(name).open("ab") as log:
             self._processes[name] = subprocess.Popen(command, stderr=log)
 

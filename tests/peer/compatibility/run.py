@@ -14,8 +14,8 @@ from tests.peer.java_build import jars
 
 RELEASE = "5.5.0"
 
-_OTHERS = ("container.", "dledger.", "autoswitchrole.", "grpc.")
-"""Tests that do not run on the brokers that they are given, or test the gRPC proxy."""
+_OTHERS = ("container.", "dledger.", "autoswitchrole.", "grpc.v2.GrpcBase")
+"""Tests that do not run on the brokers that they are given, and a base class."""
 
 Results = dict[str, Outcome]
 """By "class#method"."""

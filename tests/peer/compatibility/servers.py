@@ -8,13 +8,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from tests.peer.compatibility.cluster import BROKERS, CLUSTER, Cluster
+from tests.peer.compatibility.cluster import BROKERS, CLUSTER, PROXY, Cluster
 from tests.peer.compatibility.java_class import FAILED, LIMIT, JavaClass, Outcome, Report
 
 MQLAKE, JAVA = "mqlake", "RocketMQ"
 REMOTE = "grpc.v2.RemoteGrpcIT"
 """Does at an endpoint what RocketMQ's tests of gRPC do at a proxy in their own process."""
-LOCAL_GRPC = "grpc.v2.LocalGrpcIT"
+GRPC = {"grpc.v2.LocalGrpcIT": (BROKERS[0], 1), "grpc.v2.ClusterGrpcIT": (PROXY, len(BROKERS))}
+"""Where those classes' endpoint is, and the brokers that are behind it."""
+_QUEUES = 8
+"""Of a topic on each broker."""
 
 
 class AbandonedError(Exception):
@@ -48,15 +51,8 @@ class Servers:
         if self._side == JAVA:
             with tempfile.TemporaryDirectory(dir=self._directory) as place:
                 return self._run_in(JavaClass(name, Path(place), log), methods, limit).outcomes
-        if name == LOCAL_GRPC:
-            with (
-                tempfile.TemporaryDirectory(dir=self._directory) as place,
-                Cluster(Path(place), has_grpc=True) as cluster,
-            ):
-                endpoint = {"mqlake.grpc": str(cluster.grpc[BROKERS[0]]), "mqlake.queues": "8"}
-                properties = {**_properties(cluster), **endpoint}
-                tests = JavaClass(REMOTE, Path(place), log, properties)
-                return self._run_in(tests, methods, limit).outcomes
+        if name in GRPC:
+            return self._run_grpc(name, log, methods, limit).outcomes
         report = self._run(name, log, methods, limit)
         if report.changed or any(each.state == FAILED for each in report.outcomes.values()):
             self.close()
@@ -73,6 +69,20 @@ class Servers:
             name, self._directory, log, _properties(cluster), lambda verb, name: acts[verb](name)
         )
         return self._run_in(tests, methods, limit)
+
+    def _run_grpc(self, name: str, log: Path, methods: Sequence[str], limit: float) -> Report:
+        where, brokers = GRPC[name]
+        with (
+            tempfile.TemporaryDirectory(dir=self._directory) as place,
+            Cluster(Path(place), has_grpc=True) as cluster,
+        ):
+            properties = {
+                **_properties(cluster),
+                "mqlake.grpc": str(cluster.grpc[where]),
+                "mqlake.queues": str(brokers * _QUEUES),
+            }
+            tests = JavaClass(REMOTE, Path(place), log, properties)
+            return self._run_in(tests, methods, limit)
 
     def _run_in(self, tests: JavaClass, methods: Sequence[str], limit: float) -> Report:
         self._tests = tests

@@ -12,13 +12,13 @@ from pathlib import Path
 from tests.peer.grpc import page, record
 from tests.peer.grpc.driver import COMMANDS
 from tests.peer.grpc.run import SCENARIOS, of_sides
-from tests.peer.grpc.sides import SIDES
+from tests.peer.grpc.sides import COMPARED, SIDES
 
 
 def main() -> int:
     """Return 0 if the sides differ as it is recorded, else 1."""
     parser = argparse.ArgumentParser(prog="python -m tests.peer.grpc")
-    parser.add_argument("--sides", nargs="+", default=list(SIDES), choices=SIDES, metavar="SIDE")
+    parser.add_argument("--sides", nargs="+", default=COMPARED, choices=SIDES, metavar="SIDE")
     parser.add_argument(
         "--scenarios", nargs="+", default=list(SCENARIOS), choices=SCENARIOS, metavar="SCENARIO"
     )
@@ -38,7 +38,7 @@ def main() -> int:
     if arguments.record:
         record.save(found)
         page.write()
-    if len(found) < len(SIDES):
+    if not found.keys() >= set(COMPARED):
         return 0
     lines = record.unexpected(found)
     for text in lines:

@@ -46,7 +46,7 @@ def load() -> Found:
 def save(found: Found) -> None:
     """Keep observations; those of scenarios and languages that had no part in the run stay."""
     kept = load()
-    for side, observations in found.items():
+    for side, observations in ((side, each) for side, each in found.items() if side in kept):
         for scenario, by_language in observations.items():
             kept[side].setdefault(scenario, {}).update(by_language)
     current = {

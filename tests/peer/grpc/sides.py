@@ -17,7 +17,7 @@ from tests.peer.rocketmq_cluster import CALM, PATIENT, QUICK, free_ports
 from tests.peer.rocketmq_store import OPENED
 
 SERVERS = Path(__file__).parent / "programs" / "grpc_servers"
-JAVA, MQLAKE = "RocketMQ 5.5.0", "mqlake"
+JAVA, MQLAKE, PROXY = "RocketMQ 5.5.0", "mqlake", "proxy of mqlake"
 BROKER = "broker-a"
 SETTINGS: Mapping[str, object] = {
     "brokerName": BROKER,
@@ -140,15 +140,23 @@ class Mqlake(Side):
     """A process of mqlake's broker that serves gRPC, and one of its name server."""
 
     def start(self) -> None:
+        self._launch_names()
+        self._launch("broker", [*self._broker(), "--grpc-port", str(self._ports["grpc"])])
+        self._wait_for_all()
+
+    def _launch_names(self) -> None:
         names = ["namesrv", "--bind", "127.0.0.1", "--port", str(self._ports["names"])]
         names += ["--set", f"kvConfigPath={self._directory / 'kv.json'}"]
         self._launch("names", names)
+
+    def _broker(self) -> list[str]:
         broker = ["broker", "--port", str(self._ports["broker"]), "--namesrv", self.names]
-        broker += ["--grpc-port", str(self._ports["grpc"])]
         broker += ["--store", str(self._directory / "store")]
         for name, value in self._settings.items():
             broker += ["--set", f"{name}={value}"]
-        self._launch("broker", broker)
+        return broker
+
+    def _wait_for_all(self) -> None:
         for name in self._ports:
             self._wait(name)
 
@@ -170,7 +178,7 @@ class Mqlake(Side):
                 time.sleep(0.02)
             else:
                 return
-        logs = "".join(self._log(name).read_text()[-2000:] for name in ("names", "broker"))
+        logs = "".join(path.read_text()[-2000:] for path in self._directory.glob("*.log"))
         raise RuntimeError(f"nothing listens for {name}: {logs}")
 
     def stop(self) -> None:
@@ -181,4 +189,17 @@ class Mqlake(Side):
         self._processes.clear()
 
 
-SIDES: Mapping[str, type[Side]] = {JAVA: Java, MQLAKE: Mqlake}
+class MqlakeCluster(Mqlake):
+    """Processes of mqlake's name server, its broker and its proxy before that."""
+
+    def start(self) -> None:
+        proxy = ["proxy", "--namesrvAddr", self.names, "--bind", "127.0.0.1"]
+        self._launch_names()
+        self._launch("broker", self._broker())
+        self._launch("grpc", [*proxy, "--grpc-port", str(self._ports["grpc"])])
+        self._wait_for_all()
+
+
+SIDES: Mapping[str, type[Side]] = {JAVA: Java, MQLAKE: Mqlake, PROXY: MqlakeCluster}
+COMPARED = (JAVA, MQLAKE)
+"""The sides of the tables."""

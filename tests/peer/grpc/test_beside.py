@@ -12,7 +12,7 @@ from tests.peer.grpc.page import PAGE, page
 from tests.peer.grpc.record import differences, load, reasons, unexpected
 from tests.peer.grpc.rig import Scenario
 from tests.peer.grpc.run import SCENARIOS, of_sides
-from tests.peer.grpc.sides import JAVA, MQLAKE, SIDES
+from tests.peer.grpc.sides import COMPARED, MQLAKE, PROXY
 from tests.peer.java_build import JavaMissingError
 
 
@@ -27,13 +27,13 @@ def test_each_difference_has_a_reason_and_nothing_else_has() -> None:
 
 def test_each_scenario_is_recorded_of_both_sides() -> None:
     recorded = load()
-    for side in (MQLAKE, JAVA):
+    for side in COMPARED:
         assert recorded[side].keys() == SCENARIOS.keys()
 
 
 def _compare(directory: Path, scenarios: Collection[Scenario]) -> None:
     try:
-        found = asyncio.run(of_sides(directory, tuple(SIDES), scenarios))
+        found = asyncio.run(of_sides(directory, COMPARED, scenarios))
     except JavaMissingError as reason:
         pytest.skip(f"without the real RocketMQ: {reason}")
     assert any(found[MQLAKE].values()), "no client can run here"
@@ -45,6 +45,14 @@ def _compare(directory: Path, scenarios: Collection[Scenario]) -> None:
 @pytest.mark.timeout(900)
 def test_clients_see_the_same_of_both_sides(tmp_path: Path) -> None:
     _compare(tmp_path, [each for each in SCENARIOS.values() if not each.is_long])
+
+
+@pytest.mark.peer
+@pytest.mark.nightly
+@pytest.mark.timeout(3600)
+def test_clients_see_the_same_of_the_proxy_as_of_a_broker(tmp_path: Path) -> None:
+    found = asyncio.run(of_sides(tmp_path, (MQLAKE, PROXY), SCENARIOS.values()))
+    assert found[PROXY] == found[MQLAKE]
 
 
 @pytest.mark.peer

@@ -5,6 +5,7 @@ import io.grpc.ManagedChannel;
 import io.grpc.netty.shaded.io.grpc.netty.NettyChannelBuilder;
 import java.lang.reflect.Field;
 import java.time.Duration;
+import org.apache.rocketmq.common.MixAll;
 import org.apache.rocketmq.proxy.config.ConfigurationManager;
 import org.awaitility.Awaitility;
 import org.junit.After;
@@ -22,6 +23,7 @@ public class RemoteGrpcIT extends GrpcBaseIT {
     @Override
     public void setUp() throws Exception {
         super.setUp();
+        System.setProperty(MixAll.NAMESRV_ADDR_PROPERTY, NAMESRV_ADDR); // for clients without an address
         int port = Integer.getInteger("mqlake.grpc");
         ConfigurationManager.getProxyConfig().setGrpcServerPort(port);
         Field requested = GrpcBaseIT.class.getDeclaredField("port"); // of the endpoints in requests

@@ -38,9 +38,8 @@ class AssignedQueues:
     ) -> QueryAssignmentResponse:
         """Return all queues of each broker as one; to groups in order, each queue."""
         name = topic_of(request.topic)
-        group_of(request.group)
-        client = self._state.clients.get(caller.client_id)
-        is_ordered = client is not None and client.settings.subscription.fifo
+        group = await self._state.brokers.group(group_of(request.group))
+        is_ordered = group is not None and group.consume_message_orderly
         route = await self._state.brokers.route(name, caller)
         masters = {data.broker_name for data in route.broker_datas if _MASTER in data.broker_addrs}
         endpoints = endpoints_of(request.endpoints, call)

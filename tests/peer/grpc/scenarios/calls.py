@@ -463,6 +463,7 @@ CALLERS = ("python",)
 
 SCENARIOS = (
     Scenario("routes", _routes, languages=CALLERS),
+    Scenario("routes in order", _routes, "FIFO", languages=CALLERS, is_orderly=True),
     Scenario("settings", _settings, languages=CALLERS, retries=3),
     Scenario("settings in order", _settings, "FIFO", languages=CALLERS, is_orderly=True),
     Scenario("sends", _sends, languages=CALLERS),
