@@ -162,10 +162,6 @@ def call_at_once(port: int, seconds: float) -> int:
 CLIENTS = {"grpcio": call_by_grpcio, "saturating": call_at_once}
 
 
-def _module_of(kind: str) -> str:
-    return "grpc" if kind == "grpcio" else kind.partition(",")[0]
-
-
 def main() -> None:
     """Measure, and print a table."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.grpc.libraries")

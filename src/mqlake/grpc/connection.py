@@ -32,15 +32,15 @@ _WINDOW: Final = 1 << 30
 """Bytes that a client may send before more is granted; the memory budget restricts it before."""
 _TURN: Final = 0.002
 """Seconds of one round of the loop in which calls are cancelled."""
-_UNTIMED: Final = 8
-"""Frames after which the end of a turn is checked."""
 _LARGE: Final = 1 << 15
 """Bytes that are written before more is served."""
 _CONTINUATIONS: Final = 16
 """Frames of one block of headers."""
 _FRAMES_OF_CALL: Final = 4
 """Frames without a call that each call allows: clients open windows for what they receive."""
-_CLOSING: Final = 1.0
+_LEAVING: Final = 1.0
+"""Seconds between the announcement that the connection ends and its end."""
+_CLOSING: Final = 10.0
 """Seconds within which data that was written before a close must reach the other side."""
 _SILENT: Final = 30.0
 """Seconds within which a client that was asked whether it is alive must have sent something."""
@@ -66,8 +66,8 @@ class GrpcConnection(asyncio.BufferedProtocol):
         self._tls: TlsLayer | None = None
         self._is_open = False
         self._decoder = HeaderDecoder(state.limits.headers)
-        self._resets = Frequency(state.limits.resets[0], "reset calls")
-        self._idle_frames = Frequency(state.limits.resets[1], "frames without a call")
+        self._resets = Frequency(state.limits.resets, "reset calls")
+        self._idle_frames = Frequency(state.limits.idle_frames, "frames without a call")
         self._data = b""
         self._at = 0
         self._rest = bytearray()
@@ -79,7 +79,7 @@ class GrpcConnection(asyncio.BufferedProtocol):
         self._window = _WINDOW
         self._block: bytearray | None = None
         self._block_number = self._block_flags = self._block_frames = 0
-        self._moved = self._choked_at = self._rest_began = 0.0
+        self._moved = self._choked_at = self._rest_began = self._block_began = 0.0
         self._now = self._last_received = self._last_call = 0.0
         self._has_pinged = False
         self._is_waiting = self._is_held_back = False
@@ -103,12 +103,14 @@ class GrpcConnection(asyncio.BufferedProtocol):
         if self._streams.pop(served.output.number, None) is None:
             return
         self._outlet.windows.drop(served.output)
+        if served.is_answered:
+            self._resets.allow(1)
         if served.call.deadline is not None:
             self._state.forget_deadline(served, served.call.deadline)
         if not self._streams:
             self._last_call = self._state.loop.time()
             if self._is_going_away:
-                self._state.loop.call_soon(self.close)
+                self._close_later()
 
     def _cancel_calls(self) -> None:
         """Cancel all calls, some in each round of the loop."""
@@ -151,7 +153,7 @@ class GrpcConnection(asyncio.BufferedProtocol):
 
     def _serve_frames(self, until: float) -> bool:
         data, at, end = self._data, self._at, len(self._data)
-        unpack, number = frames.HEAD.unpack_from, 0
+        unpack = frames.HEAD.unpack_from
         while end - at >= frames.HEAD.size:
             start, flags, stream = unpack(data, at)
             begin, size = at + 9, start >> 8
@@ -162,7 +164,6 @@ class GrpcConnection(asyncio.BufferedProtocol):
                 break
             at = begin + size
             self._take(start & 0xFF, flags, stream & frames.STREAM_MASK, data[begin:at])
-            number += 1
             if not self._is_open:
                 return False
             if self._outlet.is_choked and at < end:
@@ -170,7 +171,7 @@ class GrpcConnection(asyncio.BufferedProtocol):
                 return False
             if self._outlet.size > _LARGE:
                 self.flush()
-            if not number % _UNTIMED and perf_counter() >= until:
+            if perf_counter() >= until:
                 self._at = at
                 return True
         else:
@@ -223,7 +224,8 @@ class GrpcConnection(asyncio.BufferedProtocol):
             self._idle_frames.note(self._now)
         served = self._streams.get(number)
         if served is not None:
-            served.receive(payload, size, self._now, is_last=is_last)
+            if not served.receive(payload, size, self._now, is_last=is_last):
+                self._resets.note(self._now)
         else:  # The client cannot know yet that a call has ended.
             self._idle_frames.note(self._now)
             _check(0 < number <= self._last and number & 1 == 1, f"data for stream {number}")
@@ -234,7 +236,8 @@ class GrpcConnection(asyncio.BufferedProtocol):
         if flags & frames.END_HEADERS:
             self._take_block(flags, number, payload)
         else:
-            self._block = bytearray(payload)
+            self._check_size(len(payload))
+            self._block, self._block_began = bytearray(payload), self._now
             self._block_number, self._block_flags, self._block_frames = number, flags, 1
 
     def _take_continuation(self, flags: int, number: int, payload: bytes) -> None:
@@ -243,17 +246,21 @@ class GrpcConnection(asyncio.BufferedProtocol):
             raise Http2Error(ErrorCode.PROTOCOL_ERROR, "a CONTINUATION frame that continues none")
         block += payload
         self._block_frames += 1
-        if len(block) > self._limits.headers or self._block_frames > _CONTINUATIONS:
-            reason = f"headers of {len(block)} bytes in {self._block_frames} frames"
+        self._check_size(len(block))
+        if self._block_frames > _CONTINUATIONS:
+            reason = f"headers in more than {_CONTINUATIONS} frames"
             raise Http2Error(ErrorCode.ENHANCE_YOUR_CALM, reason)
         if flags & frames.END_HEADERS:
             self._block = None
             self._take_block(self._block_flags, number, bytes(block))
 
-    def _take_block(self, flags: int, number: int, block: bytes) -> None:
-        if len(block) > self._limits.headers:
-            reason = f"headers of {len(block)} bytes: the limit is {self._limits.headers}"
+    def _check_size(self, size: int) -> None:
+        if size > self._limits.headers:
+            reason = f"headers of {size} bytes: the limit is {self._limits.headers}"
             raise Http2Error(ErrorCode.ENHANCE_YOUR_CALM, reason)
+
+    def _take_block(self, flags: int, number: int, block: bytes) -> None:
+        self._check_size(len(block))
         fields = self._decoder.decode(block)
         is_last = bool(flags & frames.END_STREAM)
         _check(number & 1 == 1, f"headers for stream {number}")
@@ -261,7 +268,8 @@ class GrpcConnection(asyncio.BufferedProtocol):
             served = self._streams.get(number)
             if served is not None:
                 _check(is_last, "headers in the middle of a stream")
-                served.receive(b"", 0, self._now, is_last=True)
+                if not served.receive(b"", 0, self._now, is_last=True):
+                    self._resets.note(self._now)
             else:
                 self._idle_frames.note(self._now)
             return
@@ -329,6 +337,7 @@ class GrpcConnection(asyncio.BufferedProtocol):
         if served is None:
             _check(number <= self._last, f"a window for stream {number}")
         elif not served.output.widen(size):
+            self._resets.note(self._now)
             served.reset(ErrorCode.FLOW_CONTROL_ERROR)
         else:
             self._outlet.windows.resume(served.output)
@@ -375,6 +384,7 @@ class GrpcConnection(asyncio.BufferedProtocol):
             return 0
         size = (
             len(self._rest)
+            + len(self._block or b"")
             + len(self._data)
             - self._at
             + self._outlet.size
@@ -396,8 +406,10 @@ class GrpcConnection(asyncio.BufferedProtocol):
         since = max(self._moved, outlet.moved) if grace else outlet.began
         greed += greed_of(outlet.partial, since, now, grace)
         greed += greed_of(len(self._rest), self._rest_began, now, grace)
-        if self._outlet.windows.waiting:
-            greed += greed_of(self._outlet.windows.waiting, self._outlet.windows.moved, now, grace)
+        greed += greed_of(len(self._block or b""), self._block_began, now, grace)
+        if outlet.windows.waiting:
+            since = outlet.windows.moved if grace else outlet.windows.began
+            greed += greed_of(outlet.windows.waiting, since, now, grace)
         if self._outlet.is_choked:
             greed += greed_of(self._unsent + len(self._data), self._choked_at, now, grace)
         return greed
@@ -484,7 +496,13 @@ class GrpcConnection(asyncio.BufferedProtocol):
             self._is_going_away = True
             self._outlet.write(frames.go_away(self._last, ErrorCode.NO_ERROR))
             if not self._streams:
-                self._state.loop.call_soon(self.close)
+                self._close_later()
+
+    def _close_later(self) -> None:
+        """Close the connection once the client can have read that it is to go away: what it has
+        sent before is refused until then, and can be sent elsewhere.
+        """
+        self._state.loop.call_later(_LEAVING, self.close)
 
     @property
     def has_short_calls(self) -> bool:
@@ -527,12 +545,22 @@ class GrpcConnection(asyncio.BufferedProtocol):
                 self._has_pinged = True
                 self._outlet.write(frames.frame(frames.PING, 0, 0, bytes(8)))
         if limits.request_time:
-            before = now - limits.request_time
-            if self._outlet.windows.waiting and self._outlet.windows.moved < before:
-                self.evict(f"it has not let anything be sent for {limits.request_time:g} s")
-            for served in list(self._streams.values()):
-                if served.is_stuck(before):
-                    served.reset(ErrorCode.CANCEL)
+            self._check_progress(now - limits.request_time)
+        if not self._has_preface and now - self._last_call > limits.handshake:
+            self.evict(f"it has not begun as HTTP/2 within {limits.handshake:g} s")
+
+    def _check_progress(self, before: float) -> None:
+        """End what has not progressed since a loop time."""
+        windows = self._outlet.windows
+        if windows.waiting and windows.window <= 0 and windows.moved < before:
+            self.evict(f"it has not let anything be sent for {self._limits.request_time:g} s")
+        elif (self._rest and self._rest_began < before and not self._outlet.is_choked) or (
+            self._block is not None and self._block_began < before
+        ):
+            self.evict(f"a frame that it began {self._limits.request_time:g} s ago is incomplete")
+        for served in list(self._streams.values()):
+            if served.is_stuck(before):
+                served.reset(ErrorCode.CANCEL)
 
     # Callbacks of asyncio
 

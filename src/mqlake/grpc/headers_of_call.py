@@ -6,7 +6,9 @@ import re
 from typing import Final
 
 from mqlake.errors import MqlakeError
+from mqlake.grpc.http2.headers import MALFORMED
 
+_TYPE: Final = re.compile(r"application/grpc(?:[+;].*)?")
 _TIMEOUT: Final = re.compile(r"(\d{1,8})([HMSmun])")
 _UNITS: Final = {"H": 3600.0, "M": 60.0, "S": 1.0, "m": 1e-3, "u": 1e-6, "n": 1e-9}
 
@@ -46,7 +48,9 @@ class CallHeaders:
         fields.pop(":scheme", None)
         if method != "POST":
             raise CallRefusedError(405, "this port serves gRPC: only POST is allowed")
-        if not fields.get("content-type", "").startswith("application/grpc"):
+        if MALFORMED in fields:
+            raise CallRefusedError(400, "a header is not allowed")
+        if _TYPE.fullmatch(fields.get("content-type", "")) is None:
             raise CallRefusedError(415, "this port serves gRPC: content-type application/grpc")
 
 

@@ -9,7 +9,9 @@ class GrpcLimits(NamedTuple):
     """Limits of the connections of one server.
 
     Attributes:
-        message: maximum bytes of a request; upstream's `grpcMaxInboundMessageSize`.
+        message: maximum bytes of a request to send messages; upstream's
+            `grpcMaxInboundMessageSize`.
+        other: maximum bytes of any other request.
         headers: maximum bytes of the headers of a call, decoded and as RFC 9113 counts them.
         memory: maximum bytes that are held for all connections together: incomplete requests,
             requests that are served, responses that wait to be read. Beyond it, the greediest
@@ -18,8 +20,9 @@ class GrpcLimits(NamedTuple):
             `grpcMaxConcurrentCallsPerConnection`.
         request_time: seconds within which more of a request that has begun must arrive. 0: no
             limit.
-        resets: calls that one connection may reset, and frames that belong to no call, within 10
-            seconds: the first number and the second.
+        resets: calls that one connection may reset within 10 seconds, besides one for each call
+            that was answered.
+        idle_frames: frames that belong to no call, of one connection within 10 seconds.
         write_buffer: bytes that wait for one connection to read them before it is closed.
         connections: maximum open connections; fewer if this process may not open so many files.
         share: percent of the connections that one address may open while more than half of them are
@@ -29,12 +32,14 @@ class GrpcLimits(NamedTuple):
         handshake: seconds within which a TLS handshake must be complete.
     """
 
-    message: int = 32 * 1024 * 1024
+    message: int = 8 * 1024 * 1024
+    other: int = 1024 * 1024
     headers: int = 16 * 1024
     memory: int = 128 * 1024 * 1024
     calls: int = 4096
     request_time: float = 60.0
-    resets: tuple[int, int] = (2_000, 50_000)
+    resets: int = 2_000
+    idle_frames: int = 50_000
     write_buffer: int = 64 * 1024 * 1024
     connections: int = 20_000
     share: int = 100

@@ -11,6 +11,7 @@ from mqlake.grpc.call import FinishedCall
 from mqlake.grpc.http2 import frames
 from mqlake.grpc.http2.sending import SendWindows, StreamOutput
 from mqlake.grpc.limits import GrpcLimits
+from mqlake.grpc.parsing import LargeMessages
 from mqlake.grpc.status import GrpcError
 
 _log: Final = logging.getLogger("mqlake.grpc")
@@ -26,6 +27,9 @@ class Flushes:
 
     Args:
         on_finished: called with each call that has ended.
+
+    Attributes:
+        large: parses large requests, of all connections together.
     """
 
     def __init__(
@@ -34,6 +38,7 @@ class Flushes:
         on_finished: Callable[[FinishedCall], object] | None = None,
     ) -> None:
         self.loop, self.on_finished = loop, on_finished
+        self.large = LargeMessages()
         self._waiting: list[Callable[[], object]] = []
 
     def add(self, flush: Callable[[], object]) -> None:
@@ -45,7 +50,10 @@ class Flushes:
     def _flush(self) -> None:
         waiting, self._waiting = self._waiting, []
         for flush in waiting:
-            flush()
+            try:
+                flush()
+            except Exception as error:  # noqa: BLE001 (other connections must be written to)
+                _log.error("a connection could not be written to", exc_info=error)
 
 
 class Outlet:
@@ -151,6 +159,11 @@ class Outlet:
     def count_served(self, size: int) -> None:
         """Count bytes of requests that are served, or no longer are (a negative number)."""
         self.served += size
+
+    @property
+    def large(self) -> LargeMessages:
+        """Return what parses large requests."""
+        return self._flushes.large
 
     def new_waiter(self) -> asyncio.Future[None]:
         """Return a future of this loop."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Generator
+from time import perf_counter
 from typing import Any, Final, cast
 
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
@@ -15,12 +16,18 @@ from google.protobuf.message import DecodeError, Message
 
 from mqlake.grpc.status import GrpcError, GrpcStatus
 
-LARGE: Final = 16_384
+LARGE: Final = 2_048
 """Bytes of a message that is parsed without a look at its fields."""
-MOST_FIELDS: Final = 65_536
+MOST_FIELDS: Final = 32_768
 """Fields of one request, those of its messages included."""
-_AT_ONCE: Final = 1024
-"""Fields that are counted in one round of the loop."""
+_UNTIMED: Final = 64
+"""Fields that are counted before the time is checked."""
+_TURN: Final = 0.001
+"""Seconds of one round of the loop in which fields are counted."""
+_OF_FIELD: Final = 48
+"""Bytes that a field takes once it is parsed, besides its own."""
+_OF_SMALL: Final = 6
+"""How many times its bytes a small message takes at most once it is parsed."""
 _VARINT, _DELIMITED = 0, 2
 _SIZES: Final = {1: 8, 3: 0, 4: 0, 5: 4}
 """The bytes of fields of the other kinds: numbers of 8 and 4 bytes, and the marks of groups."""
@@ -45,15 +52,35 @@ def parse(kind: type[Message], data: bytes) -> Message:
         raise GrpcError(GrpcStatus.INTERNAL, f"a request is no {name}: {error}") from None
 
 
-async def parse_large(kind: type[Message], data: bytes) -> Message:
-    """Return a message of any size; others have their turns meanwhile.
+def cost_of_small(size: int) -> int:
+    """Return the bytes that a message with so many bytes takes at most, if it is not large."""
+    return size * _OF_SMALL
 
-    Raises:
-        GrpcError: the bytes are not a message, or one of too many fields.
-    """
-    for _ in _count_fields(data, _shape_of(cast("Descriptor", kind.DESCRIPTOR))):
-        await asyncio.sleep(0)
-    return parse(kind, data)
+
+class LargeMessages:
+    """Parses large messages, one at a time, and others have their turns meanwhile."""
+
+    def __init__(self) -> None:
+        self._lock = asyncio.Lock()
+
+    async def parse(self, kind: type[Message], data: bytes) -> tuple[Message, int]:
+        """Return a message of any size, and the bytes that its fields take besides its own.
+
+        Raises:
+            GrpcError: the bytes are not a message, or one of too many fields.
+        """
+        async with self._lock:
+            counting, fields = (
+                _count_fields(data, _shape_of(cast("Descriptor", kind.DESCRIPTOR))),
+                0,
+            )
+            until = perf_counter() + _TURN
+            for count in counting:
+                fields = count
+                if perf_counter() >= until:
+                    await asyncio.sleep(0)
+                    until = perf_counter() + _TURN
+            return parse(kind, data), _OF_FIELD * fields
 
 
 def _shape_of(descriptor: Descriptor) -> Shape:
@@ -71,8 +98,11 @@ def _shape_of(descriptor: Descriptor) -> Shape:
 _TEXTS: Final = (FieldDescriptor.TYPE_STRING, FieldDescriptor.TYPE_BYTES)
 
 
-def _count_fields(data: bytes, shape: Shape) -> Generator[None]:
-    """Count the fields of a message, some at a time; bytes that are no message end it early."""
+def _count_fields(data: bytes, shape: Shape) -> Generator[int]:
+    """Count the fields of a message; yield the number now and then, and at the end.
+
+    Bytes that are no message end it early.
+    """
     at, count = 0, 0
     outer: list[tuple[int, Shape]] = []
     end = len(data)
@@ -83,11 +113,12 @@ def _count_fields(data: bytes, shape: Shape) -> Generator[None]:
             )
         while at >= end:
             if not outer:
+                yield count
                 return
             end, shape = outer.pop()
         count += 1
-        if not count % _AT_ONCE:
-            yield
+        if not count % _UNTIMED:
+            yield count
         tag, at = _varint(data, at)
         if tag & 7 != _DELIMITED:
             at = _after(tag & 7, data, at)

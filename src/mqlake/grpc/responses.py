@@ -5,6 +5,7 @@ Their headers are always literal, so they are constant bytes, whatever the clien
 
 from __future__ import annotations
 
+import re
 import struct
 from typing import Final
 from urllib.parse import quote
@@ -16,8 +17,11 @@ from mqlake.grpc.status import GrpcStatus
 _STATUS_200: Final = b"\x88"
 _HEADERS: Final = _STATUS_200 + literal("content-type", "application/grpc")
 _OK: Final = literal("grpc-status", "0")
+_ACCEPTED: Final = literal("grpc-accept-encoding", "identity")
 _LONGEST_MESSAGE: Final = 1024
 """Characters of the text of a status."""
+_PART: Final = re.compile(r"%.?\Z")
+"""A coded character that was cut."""
 
 _LAST: Final = frames.END_HEADERS | frames.END_STREAM
 _WHOLE_START: Final = struct.pack(">IB", len(_HEADERS) << 8 | frames.HEADERS, frames.END_HEADERS)
@@ -56,7 +60,10 @@ def trailers(stream: int, status: GrpcStatus, message: str = "", *, is_first: bo
     block = _HEADERS if is_first else b""
     block += literal("grpc-status", str(int(status))) if status else _OK
     if message:
-        block += literal("grpc-message", quote(message[:_LONGEST_MESSAGE], safe=_PLAIN))
+        coded = quote(message[:_LONGEST_MESSAGE], safe=_PLAIN, errors="replace")
+        block += literal("grpc-message", _PART.sub("", coded[:_LONGEST_MESSAGE]))
+    if status is GrpcStatus.UNIMPLEMENTED and is_first:
+        block += _ACCEPTED
     return frames.frame(frames.HEADERS, _LAST, stream, block)
 
 

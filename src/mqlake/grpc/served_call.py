@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncGenerator, Callable
+from contextlib import suppress
 from time import perf_counter
 from typing import Any, Final
 
@@ -16,7 +17,7 @@ from mqlake.grpc.http2.frames import ErrorCode, reset
 from mqlake.grpc.http2.sending import StreamOutput
 from mqlake.grpc.method import Method, MethodKind
 from mqlake.grpc.outlet import Outlet
-from mqlake.grpc.parsing import LARGE, parse, parse_large
+from mqlake.grpc.parsing import LARGE, cost_of_small, parse
 from mqlake.grpc.request_bytes import RequestBytes
 from mqlake.grpc.responses import PREFIX_SIZE
 from mqlake.grpc.status import GrpcError, GrpcStatus
@@ -25,6 +26,8 @@ _log: Final = logging.getLogger("mqlake.grpc")
 
 WINDOW: Final = 1 << 20
 """Bytes that a client may send on one stream before more is granted."""
+_LARGE_METHOD: Final = "SendMessage"
+"""The method whose requests may be large."""
 _MUCH: Final = 1 << 16
 """Bytes of responses that wait before the handler is asked for more."""
 _AT_ONCE: Final = 16
@@ -45,6 +48,7 @@ class ServedCall:
         call: what its handler knows.
         output: what it sends.
         is_half_closed: whether all requests have arrived.
+        is_answered: whether the call has ended with a status.
         moved: the loop time at which a request last progressed.
     """
 
@@ -65,6 +69,7 @@ class ServedCall:
         "_until_sent",
         "_window",
         "call",
+        "is_answered",
         "is_half_closed",
         "moved",
         "output",
@@ -81,7 +86,8 @@ class ServedCall:
         self._outlet, self._method, self._closed = outlet, method, closed
         self.call = call
         self.output = StreamOutput(number, outlet.windows.first_window)
-        self.is_half_closed = self._is_over = self._has_headers = False
+        self.is_half_closed = self.is_answered = False
+        self._is_over = self._has_headers = False
         self._partial = self._kept = self._received = self._sent = 0
         self._window = WINDOW
         self._buffer: RequestBytes | None = None
@@ -102,11 +108,13 @@ class ServedCall:
         self.moved = now
         self._keep(size)
         if self._method.kind is MethodKind.BIDIRECTIONAL:
-            self._buffer = RequestBytes(self._outlet.limits.message)
+            self._buffer = RequestBytes(self._most)
             self._run(self._serve_stream())
 
-    def receive(self, data: bytes, size: int, now: float, *, is_last: bool) -> None:
-        """Receive the content of a DATA frame.
+    def receive(self, data: bytes, size: int, now: float, *, is_last: bool) -> bool:
+        """Receive the content of a DATA frame; return whether it is allowed.
+
+        If it is not, the call is reset.
 
         Args:
             size: what the frame counts in the window.
@@ -116,10 +124,10 @@ class ServedCall:
         if self.is_half_closed or self._window < 0:
             code = ErrorCode.STREAM_CLOSED if self.is_half_closed else ErrorCode.FLOW_CONTROL_ERROR
             self.reset(code)
-            return
+            return False
         self.is_half_closed = is_last
         if self._is_over:
-            return
+            return True
         self._received += len(data)
         if (
             is_last
@@ -127,17 +135,24 @@ class ServedCall:
             and len(data) >= PREFIX_SIZE
             and not data[0]
             and int.from_bytes(data[1:PREFIX_SIZE]) == len(data) - PREFIX_SIZE
-            and len(data) <= self._outlet.limits.message
+            and len(data) <= self._most
         ):
             self._start(data[PREFIX_SIZE:])
         else:
             self._collect(data)
+        return True
+
+    @property
+    def _most(self) -> int:
+        """Return how many bytes a request may have."""
+        limits = self._outlet.limits
+        return limits.message if self._method.name == _LARGE_METHOD else limits.other
 
     def _collect(self, data: bytes) -> None:
         """Keep a part of a request, and start the handler once it is complete."""
         buffer = self._buffer
         if buffer is None:
-            buffer = self._buffer = RequestBytes(self._outlet.limits.message)
+            buffer = self._buffer = RequestBytes(self._most)
         buffer.add(data)
         self._hold(buffer.held)
         if self._method.kind is MethodKind.BIDIRECTIONAL:
@@ -160,7 +175,7 @@ class ServedCall:
         """Yield the requests of a stream as they arrive."""
         count, buffer = 0, self._buffer
         assert buffer is not None
-        while True:
+        while not self._is_over:
             missing = buffer.missing()
             if not missing:
                 message = buffer.take()
@@ -168,9 +183,7 @@ class ServedCall:
                 self._hold(buffer.held)
                 if self._window < WINDOW // 2 and not self.is_half_closed:
                     self._grant(WINDOW - buffer.held)
-                kind = self._method.request
-                is_large = len(message) > LARGE
-                yield await parse_large(kind, message) if is_large else parse(kind, message)
+                yield await self._parse(message)
                 count += 1
                 if not count % _AT_ONCE:
                     await asyncio.sleep(0)
@@ -183,6 +196,13 @@ class ServedCall:
                     self._grant(missing)
                 self._until_arrival = self._outlet.new_waiter()
                 await self._until_arrival
+
+    async def _parse(self, message: bytes) -> Message:
+        """Parse one of several requests."""
+        kind = self._method.request
+        if len(message) <= LARGE:
+            return parse(kind, message)
+        return (await self._outlet.large.parse(kind, message))[0]
 
     def _grant(self, window: int) -> None:
         """Let the client send so many bytes from now on."""
@@ -212,12 +232,13 @@ class ServedCall:
     def _start(self, message: bytes) -> None:
         """Serve the only request of a call."""
         self._hold(0)
-        self._keep(len(message))
         self._buffer = None
+        method = self._method
         if len(message) > LARGE:
+            self._keep(len(message))
             self._run(self._serve_large(message))
             return
-        method = self._method
+        self._keep(cost_of_small(len(message)))
         try:
             result = method.handler(self.call, parse(method.request, message))
             if method.kind is not MethodKind.UNARY:
@@ -226,13 +247,20 @@ class ServedCall:
                 self._respond(result)
             else:
                 self._run(result)
+        except asyncio.CancelledError:
+            self.end(GrpcStatus.CANCELLED, "the call was cancelled")
         except Exception as error:  # noqa: BLE001 (whatever is raised ends the call)
             self._fail(error)
 
     async def _serve_large(self, message: bytes) -> Message | None:
         """Serve the only request of a call, which is large; return the response to a unary one."""
         method = self._method
-        result = method.handler(self.call, await parse_large(method.request, message))
+        request, cost = await self._outlet.large.parse(method.request, message)
+        del message  # The handler may take long.
+        if self._is_over:
+            return None
+        self._keep(cost)
+        result = method.handler(self.call, request)
         if method.kind is not MethodKind.UNARY:
             await self._send_all(result)
             return None
@@ -264,18 +292,26 @@ class ServedCall:
         try:
             await self._send_all(self._method.handler(self.call, requests))
         finally:
-            await requests.aclose()
+            with suppress(RuntimeError):  # A task of the handler waits for requests.
+                await requests.aclose()
 
     async def _send_all(self, answers: Any) -> None:
         """Send responses as fast as the client reads them."""
         try:
             async for answer in answers:
+                if self._is_over:  # The handler has not noticed that it was cancelled.
+                    return
                 self._send(answer)
-                while self.output.waiting > _MUCH or self._outlet.is_choked:
+                while self._must_wait:
                     self._until_sent = self._outlet.new_waiter()
                     await self._until_sent
         finally:
             await answers.aclose()
+
+    @property
+    def _must_wait(self) -> bool:
+        """Return whether the client has yet to read what was sent."""
+        return not self._is_over and (self.output.waiting > _MUCH or self._outlet.is_choked)
 
     def _fail(self, error: BaseException) -> None:
         if isinstance(error, GrpcError):
@@ -325,7 +361,7 @@ class ServedCall:
 
     def _close(self, status: GrpcStatus) -> None:
         """Forget the call once everything is sent."""
-        self._is_over = True
+        self._is_over = self.is_answered = True
         self._drop()
         self._stop_task()
         self._outlet.note_finished(self._finished(status))
@@ -338,7 +374,9 @@ class ServedCall:
         return self._method.kind is MethodKind.BIDIRECTIONAL
 
     def is_stuck(self, before: float) -> bool:
-        """Return whether a request has not progressed since a loop time."""
+        """Return whether a request or a response has not progressed since a loop time."""
+        if self.output.waiting and self.output.moved < before:
+            return True
         if self.is_half_closed or self.moved >= before or self._is_over:
             return False
         if self._method.kind is not MethodKind.BIDIRECTIONAL:

@@ -38,6 +38,8 @@ _TURN: Final = 0.002
 """Seconds of one round of the loop in which connections are checked."""
 _OTHER_FILES: Final = 2048
 """Files that are reserved for other uses of this process, such as a store."""
+_LINGERING: Final = 1.0
+"""Seconds that handlers have to notice that the server stops."""
 _LOOK_GRACE: Final = 0.01
 """Seconds between looks whether calls have ended while the server stops."""
 
@@ -97,6 +99,7 @@ class GrpcServer:
             self._state = ServerState[GrpcConnection](
                 loop, limits, self._methods, self._on_finished
             )
+        if self._timer is None:
             self._look_later()
         self._state.is_closed = False
         try:
@@ -115,6 +118,7 @@ class GrpcServer:
         """
         if self._timer is not None:
             self._timer.cancel()
+            self._timer = None
         await stop_listening(self._servers)
         await self._tls.stop()
         if self._state is not None:
@@ -132,8 +136,13 @@ class GrpcServer:
             if not any(one.has_short_calls for one in self.connections):
                 break
             await asyncio.sleep(_LOOK_GRACE)
-        for connection in self.connections:
+        connections = self.connections
+        for connection in connections:
             connection.end_calls()
+        until = state.loop.time() + _LINGERING
+        while any(one.calls for one in connections) and state.loop.time() < until:  # noqa: ASYNC110
+            await asyncio.sleep(_LOOK_GRACE)
+        for connection in connections:
             connection.close()
 
     def _accept(self) -> ProxyDetection[GrpcConnection]:

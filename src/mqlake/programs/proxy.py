@@ -12,6 +12,7 @@ from contextlib import AsyncExitStack
 from typing import Final, NamedTuple, Self
 
 from mqlake.client.access import ClientAccess
+from mqlake.grpc.limits import GrpcLimits
 from mqlake.grpc.server import GrpcServer
 from mqlake.metrics.exporting.options import ServedPages
 from mqlake.metrics.metric import Sample
@@ -78,7 +79,10 @@ class ProxyProgram:
             await undo.enter_async_context(brokers)
             service = GrpcService(brokers, settings, SystemClock(), options.slow)
             undo.push_async_callback(service.stop)
-            server = GrpcServer(service.methods, tls=options.tls, on_finished=service.finished)
+            limits = GrpcLimits(share=settings.max_address_share)
+            server = GrpcServer(
+                service.methods, limits, tls=options.tls, on_finished=service.finished
+            )
             undo.push_async_callback(server.stop, _GRACE)
             self.port = await server.start(options.bind, options.port)
             self._service = service

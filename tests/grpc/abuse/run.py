@@ -25,7 +25,7 @@ _HONEST = 20
 """One honest client in so many others."""
 _LONGEST = 0.5
 """CPU seconds of one read: an honest client waits as long."""
-_LIMITS = GrpcLimits(message=100_000, resets=(1000, 1000), calls=8)
+_LIMITS = GrpcLimits(message=100_000, resets=1000, idle_frames=1000, calls=8)
 _TYPES = range(10)
 _SERVED = b"grpc-status\x010"
 

@@ -6,6 +6,7 @@ entries are texts already. What is left of a block costs little.
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from mqlake.grpc.http2 import huffman
@@ -15,6 +16,8 @@ TABLE_SIZE: Final = 4096
 """Bytes of the dynamic table, as RFC 7541 counts them, unless a setting says otherwise."""
 _OVERHEAD: Final = 32
 """Bytes that a field counts beyond its name and value."""
+_MOST_RESIZES: Final = 2
+"""How often one block may change the limit of the table."""
 _MOST_DIGITS: Final = 4
 """Bytes of a number after the first one: enough for 28 bits."""
 
@@ -36,11 +39,18 @@ def _field(name: str, value: str) -> Field:
     return name, value, len(name) + len(value) + _OVERHEAD
 
 
+MALFORMED: Final = ""
+"""The name of fields that no request may have: the call is refused, not the connection."""
+_PSEUDO: Final = frozenset((":authority", ":method", ":path", ":scheme"))
+_NAME: Final = re.compile(rb":?[a-z0-9!#$%&'*+.^_`|~-]+")
+_VALUE: Final = re.compile(rb"[\t\x20-\x7e]*")
+
+
 def _static() -> list[Field]:
     found = [("", "")]  # There is no field with index 0.
     found += [(":authority", ""), (":method", "GET"), (":method", "POST"), (":path", "/")]
     found += [(":path", "/index.html"), (":scheme", "http"), (":scheme", "https")]
-    found += [(":status", code) for code in ("200", "204", "206", "304", "400", "404", "500")]
+    found += [(MALFORMED, "200")] * 7  # :status, which only responses have.
     for word in _NAMES.split():
         name, _, value = word.partition(":")
         found.append((name, value.replace("_", " ")))
@@ -92,17 +102,20 @@ class HeaderDecoder:
         self._limit = TABLE_SIZE
 
     def decode(self, block: bytes) -> dict[str, str] | None:
-        """Return the fields of a block by name; None if there are more than allowed.
+        """Return the fields of a block by name; None if they have more bytes than allowed.
 
-        Values of fields with the same name are joined by commas, as gRPC has it.
+        Values of fields with the same name are joined by commas, as gRPC has it. A field that is
+        not allowed is named `MALFORMED`.
 
         Raises:
-            Http2Error: the block cannot be decoded, or a field is not allowed.
+            Http2Error: the block cannot be decoded, or has more fields than allowed.
         """
         fields: dict[str, str] = {}
-        at, end, left, table = 0, len(block), self._most, self._table
+        at, end, left, table = self._resized(block), len(block), self._most, self._table
+        count = 0
         while at < end:
             first = block[at]
+            count += 1
             if _INDEXED < first < _LONG_INDEX:  # Most fields: no call for them.
                 index = first - _INDEXED
                 at += 1
@@ -112,19 +125,30 @@ class HeaderDecoder:
                     name, value, size = table[_FIRST_DYNAMIC - 1 - index]
                 else:
                     raise _no_field(index)
-            elif first & 0xE0 == 0x20:
-                limit, at = integer(block, at, 0x1F)
-                self._resize(limit)
-                continue
             else:
                 (name, value, size), at = self._other(block, at)
             left -= size
             if left >= 0:
-                if name in fields:
-                    value = _joined(name, fields[name], value)
-                fields[name] = value
+                if name not in fields:
+                    fields[name] = value
+                elif name[:1] == ":":
+                    fields[MALFORMED] = name
+                else:
+                    fields[name] = f"{fields[name]},{value}"
+            elif count > self._most // _OVERHEAD:
+                raise Http2Error(ErrorCode.ENHANCE_YOUR_CALM, f"more than {count - 1} headers")
         self.decoded = self._most - left
         return fields if left >= 0 else None
+
+    def _resized(self, block: bytes) -> int:
+        """Change the limit of the table as the beginning of a block says; return where it ends."""
+        at = 0
+        for _ in range(_MOST_RESIZES):
+            if at >= len(block) or block[at] & 0xE0 != 0x20:
+                break
+            limit, at = integer(block, at, 0x1F)
+            self._resize(limit)
+        return at
 
     def _other(self, block: bytes, at: int) -> tuple[Field, int]:
         """Return a field that is not a short index, and where it ends."""
@@ -132,6 +156,8 @@ class HeaderDecoder:
         if first >= _INDEXED:
             index, at = integer(block, at, 0x7F)
             return self._field(index), at
+        if first & 0xE0 == 0x20:
+            raise Http2Error(ErrorCode.COMPRESSION_ERROR, "the table is resized between fields")
         return self._literal(block, at, 0x3F if first >= 0x40 else 0x0F)
 
     def _field(self, index: int) -> Field:
@@ -148,11 +174,14 @@ class HeaderDecoder:
         if index:
             name = self._field(index)[0]
         else:
-            name, at = _text(block, at)
-            if not name or name != name.lower():
-                raise Http2Error(ErrorCode.PROTOCOL_ERROR, f"a field is named {name[:64]!r}")
-        value, at = _text(block, at)
-        field = _field(name, value)
+            text, at = _text(block, at)
+            name = text.decode("latin-1")
+            if _NAME.fullmatch(text) is None or (name[0] == ":" and name not in _PSEUDO):
+                name = MALFORMED
+        text, at = _text(block, at)
+        if _VALUE.fullmatch(text) is None:
+            name = MALFORMED
+        field = _field(name, text.decode("latin-1"))
         if is_added:
             self._add(field)
         return field, at
@@ -177,18 +206,11 @@ class HeaderDecoder:
         del self._table[:count]
 
 
-def _joined(name: str, before: str, value: str) -> str:
-    """Return the value of two fields with the same name."""
-    if name[0] == ":":
-        raise Http2Error(ErrorCode.PROTOCOL_ERROR, f"two fields {name}")
-    return f"{before},{value}"
-
-
 def _no_field(index: int) -> Http2Error:
     return Http2Error(ErrorCode.COMPRESSION_ERROR, f"no field has index {index}")
 
 
-def _text(block: bytes, at: int) -> tuple[str, int]:
+def _text(block: bytes, at: int) -> tuple[bytes, int]:
     if at >= len(block):
         raise Http2Error(ErrorCode.COMPRESSION_ERROR, "a header ends within a field")
     is_coded = block[at] >= 0x80
@@ -202,10 +224,7 @@ def _text(block: bytes, at: int) -> tuple[str, int]:
             data = huffman.decode(data)
         except huffman.HuffmanError as error:
             raise Http2Error(ErrorCode.COMPRESSION_ERROR, f"a text in a header: {error}") from None
-    try:
-        return data.decode("ascii"), end
-    except UnicodeDecodeError:
-        raise Http2Error(ErrorCode.PROTOCOL_ERROR, "a header is not ASCII") from None
+    return data, end
 
 
 def literal(name: str, value: str) -> bytes:

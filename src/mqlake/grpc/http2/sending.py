@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections import OrderedDict, deque
 from typing import Final
 
 from mqlake.grpc.http2.frames import (
@@ -26,15 +26,16 @@ class StreamOutput:
         number: the stream.
         window: bytes that it may send.
         waiting: bytes that wait.
+        moved: when some of them were last sent, or began to wait.
         last: the frame that ends the stream, once nothing more follows what waits.
     """
 
-    __slots__ = ("last", "number", "parts", "waiting", "window")
+    __slots__ = ("last", "moved", "number", "parts", "waiting", "window")
 
     def __init__(self, number: int, window: int) -> None:
         self.number, self.window = number, window
         self.parts: deque[memoryview] | None = None
-        self.waiting = 0
+        self.waiting, self.moved = 0, 0.0
         self.last = b""
 
     @property
@@ -42,10 +43,12 @@ class StreamOutput:
         """Return whether bytes wait that the window of this stream allows."""
         return self.waiting > 0 and self.window > 0
 
-    def add(self, data: bytes) -> None:
+    def add(self, data: bytes, now: float) -> None:
         """Add bytes that wait."""
         if self.parts is None:
             self.parts = deque()
+        if not self.waiting:
+            self.moved = now
         self.parts.append(memoryview(data))
         self.waiting += len(data)
 
@@ -53,8 +56,9 @@ class StreamOutput:
         """Set the frame that ends the stream."""
         self.last = last
 
-    def take(self, most: int) -> list[bytes | memoryview]:
+    def take(self, most: int, now: float) -> list[bytes | memoryview]:
         """Return a DATA frame of at most so many bytes."""
+        self.moved = now
         size = min(self.waiting, most)
         found: list[bytes | memoryview] = [HEAD.pack(size << 8 | DATA, 0, self.number)]
         self.waiting -= size
@@ -98,15 +102,15 @@ class SendWindows:
         first_window: bytes that a new stream may send.
         largest: bytes of a DATA frame.
         waiting: the bytes that wait on all streams.
-        moved: when some of them were last sent.
+        began, moved: when any began to wait, and when some were last sent.
     """
 
     def __init__(self) -> None:
         self.window = self.first_window = FIRST_WINDOW
         self.largest = SMALLEST_FRAME_LIMIT
         self.waiting = 0
-        self.moved = 0.0
-        self._ready: dict[int, StreamOutput] = {}
+        self.began = self.moved = 0.0
+        self._ready = OrderedDict[int, StreamOutput]()
 
     def takes_at_once(self, size: int, output: StreamOutput) -> bool:
         """Return whether a DATA frame may be sent before anything that waits; count it if so."""
@@ -119,8 +123,8 @@ class SendWindows:
     def add(self, output: StreamOutput, data: bytes, now: float) -> None:
         """Send bytes when the windows allow it."""
         if not self.waiting:
-            self.moved = now
-        output.add(data)
+            self.began = self.moved = now
+        output.add(data, now)
         self.waiting += len(data)
         self.resume(output)
 
@@ -168,11 +172,11 @@ class SendWindows:
         found: list[bytes | memoryview] = []
         moved: dict[int, None] = {}
         while self._ready and most > 0 and self.window > 0:
-            output = self._ready.pop(next(iter(self._ready)))
+            output = self._ready.popitem(last=False)[1]
             size = min(output.waiting, self.window, self.largest, output.window)
             if size <= 0:  # A setting has made its window smaller.
                 continue
-            found += output.take(size)
+            found += output.take(size, now)
             self.window -= size
             self.waiting -= size
             most -= size
