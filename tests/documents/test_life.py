@@ -25,6 +25,7 @@ LIVES = (
     "A recovery",
     "A replica's bytes",
     "A Celery task",
+    "A send over gRPC",
 )
 
 _HEADING = re.compile(r"^## (.+)$", re.MULTILINE)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import zlib
 from pathlib import Path
 
@@ -9,6 +10,7 @@ from mqlake.formats.sys_flag import COMPRESSED
 from mqlake.grpc.messages import Code, Encoding, Message, MessageType
 from mqlake.testing.advanced_clock import AdvancedClock
 from tests import simulated
+from tests.broker.running import next_port
 from tests.proxy.sending.messages import ID, at, message, send
 from tests.proxy.serving import Calls, named, serving
 
@@ -304,5 +306,32 @@ def test_a_call_sends_a_limited_number_of_messages(tmp_path: Path) -> None:
             found = await calls.ask("SendMessage", send(*batch[:1024]))
             assert found.status.code == Code.OK, found.status.message
             assert len(calls.broker.records("T")) == 1024
+
+    simulated.run(run())
+
+
+def test_a_send_that_waits_for_the_disk_is_answered_once_it_is_durable(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with serving(tmp_path, flushDiskType="SYNC_FLUSH") as calls:
+            calls.topic("T", queues=1)
+            sends = [
+                calls.ask("SendMessage", send(message(message_id=f"{ID}{n}"))) for n in range(5)
+            ]
+            for found in await asyncio.gather(*sends):
+                assert found.status.code == Code.OK, found.status.message
+            assert len(calls.broker.records("T")) == 5
+
+    simulated.run(run())
+
+
+def test_what_a_broker_says_of_durability_is_a_code_of_the_message(tmp_path: Path) -> None:
+    async def run() -> None:
+        settings = {"brokerRole": "SYNC_MASTER", "haListenPort": next_port()}
+        async with serving(tmp_path, **settings) as calls:
+            calls.topic("T", queues=1)
+            found = await calls.ask("SendMessage", send(message()))
+            assert found.status.code == Code.HA_NOT_AVAILABLE
+            (entry,) = found.entries
+            assert (entry.status.code, entry.message_id) == (Code.HA_NOT_AVAILABLE, ID)
 
     simulated.run(run())
