@@ -18,7 +18,7 @@ from mqlake.grpc.messages import (
     NotifyClientTerminationRequest,
     QueryRouteRequest,
 )
-from mqlake.proxy.gate import AUTHORIZATION, DATE, LANGUAGE
+from mqlake.proxy.gate import AUTHORIZATION, CLIENT_ID, DATE, LANGUAGE
 from mqlake.remoting.errors import ConnectionFailedError
 from tests import simulated
 from tests.auth.closed import CLOSED, ROOT
@@ -233,7 +233,7 @@ def test_the_connections_of_an_address_count_clients(tmp_path: Path) -> None:
         async with serving(tmp_path, maxConnectionsPerAddress=3) as calls:
             for number in range(3):
                 await known(calls, f"p{number}", producer("T"), peer="10.0.0.1:1")
-            with pytest.raises(Exception, match="closed") as refused:
+            with pytest.raises(Exception, match="no further connection") as refused:
                 await known(calls, "p3", producer("T"), peer="10.0.0.1:1")
             assert not isinstance(refused.value, ConnectionFailedError)
             await known(calls, "other", producer("T"), peer="10.0.0.2:1")
@@ -251,5 +251,15 @@ def test_the_language_of_a_client_is_noted(tmp_path: Path, language: str, noted:
             await known(calls, "p1", producer("T"), metadata={LANGUAGE: language})
             (client,) = calls.broker.state.clients.producers["T"]
             assert client.language == noted
+
+    simulated.run(run())
+
+
+@pytest.mark.parametrize("client_id", ["a\nb", "a\x00", "", "  ", "x" * 1025])
+def test_an_id_that_would_spoil_the_log_is_none(tmp_path: Path, client_id: str) -> None:
+    async def run() -> None:
+        async with serving(tmp_path) as calls:
+            metadata = {CLIENT_ID: client_id}
+            assert await routed(calls, metadata=metadata) == Code.CLIENT_ID_REQUIRED
 
     simulated.run(run())

@@ -40,8 +40,8 @@ class Gate:
         client_id = metadata.get(CLIENT_ID, "")
         if not client_id.strip():
             raise StatusError(Code.CLIENT_ID_REQUIRED, f"the metadata {CLIENT_ID} is missing")
-        if len(client_id) > _LONGEST_ID:
-            reason = f"the client id has {len(client_id)} characters; the maximum is {_LONGEST_ID}"
+        if len(client_id) > _LONGEST_ID or not client_id.isprintable():
+            reason = f"the client id is not printable, or has more than {_LONGEST_ID} characters"
             raise StatusError(Code.CLIENT_ID_REQUIRED, reason)
         language = metadata.get(LANGUAGE, "OTHER")[:_LONGEST_LANGUAGE].upper()
         # Without a signature, the requests are not signed either: brokers know which need one.

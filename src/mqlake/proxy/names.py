@@ -38,11 +38,6 @@ def group_of(resource: Resource) -> str:
     return name
 
 
-def resource_of(name: str, namespace: str) -> Resource:
-    """Return a topic or a group as a client of a namespace knows it."""
-    return Resource(resource_namespace=namespace, name=Namespace(namespace).unwrap(name))
-
-
 def _wrapped(resource: Resource) -> str:
     namespace = resource.resource_namespace
     return Namespace(namespace).wrap(resource.name) if namespace else resource.name

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Iterator, Sequence
 from itertools import count
 from typing import Final
@@ -27,12 +28,14 @@ from mqlake.proxy.errors import OK, StatusError
 from mqlake.proxy.names import topic_of
 from mqlake.proxy.served import ServedMethod
 from mqlake.proxy.state import ProxyState
+from mqlake.store.bounds import LAST_PORT
 
-_AT_ONCE: Final = 256
+_AT_ONCE: Final = 64
 """Queues that are described in one round of the loop."""
-_LARGEST: Final = 4096
+_LARGEST: Final = 1024
 """Bytes of the endpoints that a client names: each queue in a response has them."""
 _LONGEST_AUTHORITY: Final = 255
+_PORT: Final = re.compile("[0-9]{1,5}", re.ASCII)
 _MIXED: Final = (
     MessageType.NORMAL,
     MessageType.FIFO,
@@ -111,8 +114,9 @@ def queues_of(data: QueueData) -> Iterator[tuple[int, Permission]]:
 def endpoints_of(asked: Endpoints, call: Call) -> Endpoints:
     """Return where a client finds all queues: where it has found this service."""
     if asked.addresses:
-        if asked.ByteSize() > _LARGEST:
-            reason = f"the endpoints have more than {_LARGEST} bytes"
+        are_ports = all(0 < each.port <= LAST_PORT for each in asked.addresses)
+        if asked.ByteSize() > _LARGEST or not are_ports:
+            reason = f"the endpoints have more than {_LARGEST} bytes, or a port is no port"
             raise StatusError(Code.ILLEGAL_ACCESS_POINT, reason)
         return asked
     named = call.authority
@@ -126,5 +130,5 @@ def endpoints_of(asked: Endpoints, call: Call) -> Endpoints:
     scheme = AddressScheme.DOMAIN_NAME
     if is_v6 or is_v4:
         scheme = AddressScheme.IPv6 if is_v6 else AddressScheme.IPv4
-    address = Address(host=host.strip("[]"), port=int(port) if port.isdigit() else 0)
+    address = Address(host=host.strip("[]"), port=int(port) if _PORT.fullmatch(port) else 0)
     return Endpoints(scheme=scheme, addresses=[address])

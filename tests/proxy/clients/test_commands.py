@@ -82,6 +82,24 @@ def test_another_producer_of_the_topic_is_asked_if_the_sender_is_gone(tmp_path: 
     simulated.run(run())
 
 
+def test_another_producer_is_asked_if_the_chosen_one_has_no_stream(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with serving(tmp_path, **EAGER) as calls:
+            calls.topic("X", "TRANSACTION", queues=1)
+            deaf = await known(calls, "deaf", producer("X"))
+            await deaf.end()
+            stream = await known(calls, "hears", producer("X"))
+            for number in range(3):
+                await half(calls, "deaf", number)
+            asked = {
+                (await stream.next()).recover_orphaned_transaction_command.transaction_id
+                for _ in range(3)
+            }
+            assert asked == {f"{ID}{number}" for number in range(3)}
+
+    simulated.run(run())
+
+
 async def ask_consumer(calls: Calls, code: int, **fields: object) -> Command:
     header = ConsumerHeader("g", "c1", **fields)  # pyright: ignore[reportArgumentType]
     return await calls.broker.ask(code, header)

@@ -233,3 +233,31 @@ def test_a_call_waits_for_the_settings_of_its_client(tmp_path: Path) -> None:
             assert refused.value.code is Code.UNRECOGNIZED_CLIENT_TYPE
 
     simulated.run(run())
+
+
+def test_a_client_leaves_the_groups_that_it_no_longer_names(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with serving(tmp_path) as calls:
+            found = calls.broker.state.clients
+            stream = await known(calls, "c1", consumer("ga", "T"))
+            await stream.answer_to(consumer("gb", "T"))
+            await until(lambda: "ga" not in found.consumers)
+            assert len(found.consumers["gb"]) == 1
+            producing = await known(calls, "p1", producer("T", "U"))
+            await producing.answer_to(producer("U"))
+            await until(lambda: list(found.producers) == ["U"])
+
+    simulated.run(run())
+
+
+@pytest.mark.parametrize(("retries", "attempts"), [(2**31 - 1, 2**31 - 1), (-1, 2**31 - 1), (0, 1)])
+def test_a_group_may_retry_for_ever(tmp_path: Path, retries: int, attempts: int) -> None:
+    async def run() -> None:
+        async with serving(tmp_path) as calls:
+            policy = GroupRetryPolicy("EXPONENTIAL", ExponentialRetryPolicy(-1, 2**62, 2**62))
+            group = SubscriptionGroup("g", retry_max_times=retries, group_retry_policy=policy)
+            calls.broker.state.groups.put(group)
+            found = (await OpenStream(calls, "c1").answer_to(consumer("g", "T"))).settings
+            assert found.backoff_policy.max_attempts == attempts
+
+    simulated.run(run())

@@ -6,8 +6,10 @@ import asyncio
 import zlib
 from pathlib import Path
 
+import pytest
+
 from mqlake.formats.sys_flag import COMPRESSED
-from mqlake.grpc.messages import Code, Encoding, Message, MessageType
+from mqlake.grpc.messages import Code, Encoding, Message, MessageType, Timestamp
 from mqlake.testing.advanced_clock import AdvancedClock
 from tests import simulated
 from tests.broker.running import next_port
@@ -333,5 +335,78 @@ def test_what_a_broker_says_of_durability_is_a_code_of_the_message(tmp_path: Pat
             assert found.status.code == Code.HA_NOT_AVAILABLE
             (entry,) = found.entries
             assert (entry.status.code, entry.message_id) == (Code.HA_NOT_AVAILABLE, ID)
+
+    simulated.run(run())
+
+
+TOGETHER = [
+    ("normal and half", message(), message(message_type=MessageType.TRANSACTION)),
+    ("normal and delayed", message(), message(delivery_timestamp=at(1))),
+    ("identity and gzip", message(), message(body_encoding=Encoding.GZIP)),
+    ("gzip and identity", message(body_encoding=Encoding.GZIP), message()),
+    ("normal and with a priority", message(), message(priority=1)),
+    ("two delayed", *[message("D", delivery_timestamp=at(1))] * 2),
+    ("two halves", *[message("X", message_type=MessageType.TRANSACTION)] * 2),
+    ("of two groups", message("F", message_group="a"), message("F", message_group="b")),
+]
+
+
+def test_messages_that_differ_are_not_sent_together(tmp_path: Path) -> None:
+    """A broker takes the flags and the queue of a batch from its first message."""
+
+    async def run() -> None:
+        async with serving(tmp_path) as calls:
+            await _with_topics(calls)
+            calls.topic("X", "TRANSACTION")
+            for what, *messages in TOGETHER:
+                found = await calls.ask("SendMessage", send(*messages))
+                assert found.status.code == Code.MESSAGE_CORRUPTED, what
+            assert not any(calls.broker.records("T", queue) for queue in range(4))
+
+    simulated.run(run())
+
+
+def test_a_batch_of_a_message_group_goes_to_the_queue_of_the_group(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with serving(tmp_path) as calls:
+            calls.topic("F", "FIFO", queues=4)
+            batch = [message("F", b"%d" % n, message_group="group 1") for n in range(2)]
+            assert (await calls.ask("SendMessage", send(*batch))).status.code == Code.OK
+            single = message("F", b"2", message_group="group 1")
+            assert (await calls.ask("SendMessage", send(single))).status.code == Code.OK
+            bodies = [record.body for record in calls.broker.records("F", 2)]
+            assert bodies == [b"0", b"1", b"2"]
+
+    simulated.run(run())
+
+
+def test_long_names_and_times_are_refused_without_a_trace(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def run() -> None:
+        async with serving(tmp_path) as calls:
+            calls.topic("T", queues=1)
+            for sent, code in (
+                (message(trace_context="x" * 70_000), Code.BAD_REQUEST),
+                (message(born_host="x" * 256), Code.BAD_REQUEST),
+                (message(message_id="x" * 256), Code.ILLEGAL_MESSAGE_ID),
+                (message(keys=["k"] * (16 << 10)), Code.MESSAGE_PROPERTIES_TOO_LARGE),
+                (message(born_timestamp=Timestamp(seconds=1 << 60)), Code.OK),
+                (message(born_timestamp=Timestamp(seconds=-5)), Code.OK),
+            ):
+                for messages in ((sent,), (sent, sent)):
+                    found = await calls.ask("SendMessage", send(*messages))
+                    assert found.status.code == code, found.status.message
+
+    simulated.run(run())
+    assert not caplog.messages
+
+
+def test_the_bodies_of_one_call_have_a_limit_together(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with serving(tmp_path) as calls:
+            calls.topic("T", queues=1)
+            found = await calls.ask("SendMessage", send(*[message(body=bytes(3 << 20))] * 2))
+            assert found.status.code == Code.MESSAGE_BODY_TOO_LARGE
 
     simulated.run(run())

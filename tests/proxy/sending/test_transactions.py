@@ -12,7 +12,7 @@ from mqlake.grpc.messages import (
     TransactionResolution,
     TransactionSource,
 )
-from mqlake.proxy.sending.transactions import OpenTransactions
+from mqlake.proxy.sending.transactions import OpenTransactions, TransactionKey
 from mqlake.proxy.settings import ProxySettings
 from mqlake.testing.advanced_clock import AdvancedClock
 from tests import simulated
@@ -85,15 +85,37 @@ def test_an_unknown_result_leaves_the_transaction_open(tmp_path: Path) -> None:
     simulated.run(run())
 
 
+def test_a_transaction_is_ended_by_the_client_that_sent_it(tmp_path: Path) -> None:
+    """Another client may choose the same id."""
+
+    async def run() -> None:
+        async with serving(tmp_path) as calls:
+            calls.topic("X", "TRANSACTION", queues=1)
+            for client_id in ("first", "second"):
+                sent = message(
+                    "X", client_id.encode(), message_type=MessageType.TRANSACTION, message_id=ID
+                )
+                await calls.ask("SendMessage", send(sent), client_id)
+            assert await end(calls, ID, client_id="stranger") == Code.INTERNAL_SERVER_ERROR
+            assert await end(calls, ID, client_id="first") == Code.OK
+            assert [record.body for record in calls.broker.records("X")] == [b"first"]
+
+    simulated.run(run())
+
+
 def test_the_table_has_a_limit_and_shares_and_forgets() -> None:
     table = OpenTransactions(ProxySettings(transaction_data_max_num=4, max_address_share=50))
+
+    def key(transaction_id: str) -> TransactionKey:
+        return TransactionKey("X", transaction_id, "client-1")
+
     for number in range(3):
-        table.put("X", f"greedy-{number}", ("a", 1, 2), "10.0.0.1", 0)
-    table.put("X", "modest", ("a", 3, 4), "10.0.0.2", 0)
-    assert table.get("X", "greedy-1", 1)
-    assert table.get("X", "greedy-2", 1) is None
-    modest = table.get("X", "modest", 1)
+        table.put(key(f"greedy-{number}"), ("a", 1, 2), "10.0.0.1", 0)
+    table.put(key("modest"), ("a", 3, 4), "10.0.0.2", 0)
+    assert table.get(key("greedy-1"), 1)
+    assert table.get(key("greedy-2"), 1) is None
+    modest = table.get(key("modest"), 1)
     assert modest is not None
     assert (modest.broker, modest.queue_offset, modest.physical_offset) == ("a", 3, 4)
-    table.put("X", "later", ("a", 5, 6), "10.0.0.1", 120_000)
+    table.put(key("later"), ("a", 5, 6), "10.0.0.1", 120_000)
     assert len(table) == 1

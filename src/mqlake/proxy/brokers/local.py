@@ -208,7 +208,11 @@ class LocalBrokers:
         return link
 
     def _open(self, client_id: str | None, address: str) -> BrokerLink:
-        return BrokerLink(self._broker.connect, client_id, address, self._serve, self._closed)
+        link = BrokerLink(self._broker.connect, client_id, address, self._serve, self._closed)
+        if link.is_closed:
+            reason = "the broker accepts no further connection of this address (maxConnectionsPer…)"
+            raise StatusError(Code.TOO_MANY_REQUESTS, reason)
+        return link
 
     async def _serve(self, command: Command, client_id: str | None) -> Command | None:
         return await self._pushed(command, client_id)

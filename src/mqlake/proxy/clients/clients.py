@@ -83,6 +83,22 @@ class GrpcClients:
             raise StatusError(Code.UNRECOGNIZED_CLIENT_TYPE, reason)
         return client
 
+    def check_user(self, caller: Caller, client: GrpcClient | None) -> None:
+        """Refuse a caller that is another user than the one of a client.
+
+        Otherwise it would get what brokers send to the client, and use up what the client may have.
+
+        Args:
+            client: the client with the caller's id; None if it is not known.
+
+        Raises:
+            StatusError: UNAUTHORIZED.
+        """
+        known = None if client is None else client.caller.credentials
+        own = caller.credentials
+        if known is not None and (own is None or own.access_key != known.access_key):
+            raise StatusError(Code.UNAUTHORIZED, "the client id belongs to another user")
+
     async def arriving(self, client_id: str) -> GrpcClient:
         """Return a client, which may be about to send its settings.
 

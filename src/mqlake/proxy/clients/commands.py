@@ -7,13 +7,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from functools import partial
 from itertools import count
 from typing import Final
 
 from mqlake.client.message import ReceivedMessage
 from mqlake.errors import FormatError
+from mqlake.formats.sys_flag import COMPRESSED
 from mqlake.grpc.messages import (
     Code,
+    Message,
     PrintThreadStackTraceCommand,
     RecoverOrphanedTransactionCommand,
     Status,
@@ -29,11 +32,13 @@ from mqlake.protocol.headers.admin import ConsumerHeader
 from mqlake.protocol.headers.transactions import CheckTransactionHeader
 from mqlake.proxy.clients.client import CommandStream, GrpcClient
 from mqlake.proxy.consuming.outgoing import decode_stored, outgoing_message
-from mqlake.proxy.sending.transactions import OpenTransactions
+from mqlake.proxy.sending.transactions import OpenTransactions, TransactionKey
 from mqlake.proxy.state import ProxyState
 
 _PATIENCE: Final = 9.0
 """Seconds within which a client must answer: the broker waits for 10."""
+_LARGE: Final = 1 << 16
+"""Bytes of a body."""
 _RESULTS: Final = {
     int(Code.OK): "CR_SUCCESS",
     int(Code.FAILED_TO_CONSUME_MESSAGE): "CR_LATER",
@@ -64,7 +69,7 @@ class ClientCommands:
             client_id: the client that is meant; None for any one of the group in the request.
         """
         if command.code == RequestCode.CHECK_TRANSACTION_STATE:
-            self._check_transaction(command, client_id)
+            await self._check_transaction(command, client_id)
         elif command.code == RequestCode.CONSUME_MESSAGE_DIRECTLY:
             return await self._answered(command, self._consume)
         elif command.code == RequestCode.GET_CONSUMER_RUNNING_INFO:
@@ -76,13 +81,14 @@ class ClientCommands:
 
     # Transactions
 
-    def _check_transaction(self, command: Command, client_id: str | None) -> None:
+    async def _check_transaction(self, command: Command, client_id: str | None) -> None:
         """Ask a producer what has become of a half message; without one, the broker asks again."""
         header = command.header(CheckTransactionHeader)
         message = _message_of(command)
         transaction_id = header.transaction_id or message.message_id
         producer = self._producer(message.topic, client_id)
-        if producer is None or producer.stream is None:
+        stream = None if producer is None else producer.stream
+        if producer is None or stream is None:
             return
         positions = (
             header.broker_name or "",
@@ -90,19 +96,19 @@ class ClientCommands:
             header.commit_log_offset,
         )
         now, owner = self._state.now(), producer.owner
-        self._transactions.put(message.topic, transaction_id, positions, owner, now)
+        key = TransactionKey(message.topic, transaction_id, producer.client_id)
+        self._transactions.put(key, positions, owner, now)
         asked = RecoverOrphanedTransactionCommand(
-            message=outgoing_message(message, None, now, message.topic),
-            transaction_id=transaction_id,
+            message=await _outgoing(message, now), transaction_id=transaction_id
         )
-        producer.stream.send(
-            TelemetryCommand(status=_OK, recover_orphaned_transaction_command=asked)
-        )
+        stream.send(TelemetryCommand(status=_OK, recover_orphaned_transaction_command=asked))
 
     def _producer(self, topic: str, client_id: str | None) -> GrpcClient | None:
-        if client_id is None:
-            return self._clients.producer_of(topic)
-        return self._clients.get(client_id)
+        """Return the producer that is meant, or another one if it cannot be reached."""
+        found = None if client_id is None else self._clients.get(client_id)
+        if found is not None and found.stream is not None:
+            return found
+        return self._clients.producer_of(topic)
 
     # Requests of administrators
 
@@ -124,9 +130,7 @@ class ClientCommands:
     async def _consume(self, command: Command, _client: GrpcClient, stream: CommandStream) -> Body:
         """Have a consumer consume one message."""
         begin, nonce, message = self._state.now(), self._nonce(), _message_of(command)
-        asked = VerifyMessageCommand(
-            nonce=nonce, message=outgoing_message(message, None, begin, message.topic)
-        )
+        asked = VerifyMessageCommand(nonce=nonce, message=await _outgoing(message, begin))
         answer = await stream.ask(TelemetryCommand(status=_OK, verify_message_command=asked), nonce)
         result = _RESULTS.get(answer.status.code, "CR_THROW_EXCEPTION")
         took = self._state.now() - begin
@@ -163,6 +167,13 @@ class ClientCommands:
 
     def _nonce(self) -> str:
         return str(next(self._nonces))
+
+
+async def _outgoing(message: ReceivedMessage, now: int) -> Message:
+    """Return a message as a client gets it; a large one is made in another thread."""
+    make = partial(outgoing_message, message, None, now, message.topic)
+    is_large = len(message.body) > _LARGE or bool(message.sys_flag & COMPRESSED)
+    return await asyncio.to_thread(make) if is_large else make()
 
 
 def _message_of(command: Command) -> ReceivedMessage:

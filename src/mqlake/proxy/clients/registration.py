@@ -56,21 +56,14 @@ class ClientRegistration:
         if size > LARGEST:
             reason = f"the settings have {size} bytes; the maximum is {LARGEST}"
             raise StatusError(Code.BAD_REQUEST, reason)
-        self._check_user(caller, self._clients.get(caller.client_id))
+        old = self._clients.get(caller.client_id)
+        self._clients.check_user(caller, old)
         merged, heartbeat = await self._merged(caller, settings)
         self._clients.check_room(caller, size)
+        if old is not None and not _groups(old.heartbeat) <= _groups(heartbeat):
+            self._brokers.unregister(old.caller, old.heartbeat)  # It has left some of them.
         await self._brokers.register(caller, heartbeat)
         return self._clients.put(caller, merged, heartbeat)
-
-    def _check_user(self, caller: Caller, client: GrpcClient | None) -> None:
-        """Refuse a caller that is another user than the one of the client.
-
-        Otherwise it would get what brokers send to the client.
-        """
-        known = None if client is None else client.caller.credentials
-        own = caller.credentials
-        if known is not None and (own is None or own.access_key != known.access_key):
-            raise StatusError(Code.UNAUTHORIZED, "the client id belongs to another user")
 
     async def _merged(self, caller: Caller, settings: Settings) -> tuple[Settings, Heartbeat]:
         own, most = self._state.settings, self._state.settings.max_topics_per_client
@@ -98,7 +91,7 @@ class ClientRegistration:
         self, _call: Call, caller: Caller, request: HeartbeatRequest
     ) -> HeartbeatResponse:
         client = self._clients.known(caller.client_id)
-        self._check_user(caller, client)
+        self._clients.check_user(caller, client)
         if client.is_consumer and group_of(request.group) != client.group:
             reason = f"the client is a member of the group {client.group}"
             raise StatusError(Code.ILLEGAL_CONSUMER_GROUP, reason)
@@ -110,9 +103,15 @@ class ClientRegistration:
         self, _call: Call, caller: Caller, _request: NotifyClientTerminationRequest
     ) -> NotifyClientTerminationResponse:
         client = self._clients.known(caller.client_id)
-        self._check_user(caller, client)
+        self._clients.check_user(caller, client)
         if self._brokers.is_authenticating and client.group:
             fields = {"clientID": client.client_id, "consumerGroup": client.group}
             self._brokers.check(command(RequestCode.UNREGISTER_CLIENT, fields), caller)
         self._clients.end(client.client_id)
         return NotifyClientTerminationResponse(status=OK.status)
+
+
+def _groups(heartbeat: Heartbeat) -> set[tuple[str, str]]:
+    """Return the groups of a client, those of producers apart from those of consumers."""
+    producers = {("producer", each.group_name) for each in heartbeat.producer_data_set}
+    return producers | {("consumer", each.group_name) for each in heartbeat.consumer_data_set}

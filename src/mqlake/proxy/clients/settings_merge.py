@@ -39,6 +39,9 @@ from mqlake.proxy.settings import ProxySettings
 
 LARGEST: Final = 256 << 10
 """Bytes of the settings of one client."""
+_INT32: Final = (1 << 31) - 1
+_LONGEST: Final = 315_360_000_000
+"""Milliseconds of ten years."""
 _DELAYS: Final = tuple(
     seconds * 1000
     for seconds in (1, 5, 10, 30, *range(60, 660, 60), 20 * 60, 30 * 60, 60 * 60, 120 * 60)
@@ -134,7 +137,8 @@ def for_consumer(
     """
     found, group = _copy(settings), group or SubscriptionGroup()
     policy = _backoff(group.group_retry_policy)
-    policy.max_attempts = group.retry_max_times + 1
+    retries = group.retry_max_times
+    policy.max_attempts = retries + 1 if 0 <= retries < _INT32 else _INT32
     found.backoff_policy.CopyFrom(policy)
     subscription = found.subscription
     subscription.fifo = group.consume_message_orderly
@@ -160,7 +164,7 @@ def _backoff(policy: GroupRetryPolicy) -> RetryPolicy:
         backoff = ExponentialBackoff(
             initial=duration(grown.initial),
             max=duration(grown.max),
-            multiplier=grown.multiplier,
+            multiplier=min(max(grown.multiplier, 1), _INT32),
         )
         return RetryPolicy(exponential_backoff=backoff)
     listed = policy.customized_retry_policy
@@ -169,5 +173,6 @@ def _backoff(policy: GroupRetryPolicy) -> RetryPolicy:
 
 
 def duration(milliseconds: int) -> Duration:
-    """Return a time as clients read it."""
+    """Return a time as clients read it: not below 0, nor above what the message can hold."""
+    milliseconds = min(max(milliseconds, 0), _LONGEST)
     return Duration(seconds=milliseconds // 1000, nanos=milliseconds % 1000 * 1_000_000)

@@ -25,7 +25,7 @@ from mqlake.remoting.shares import Shares, owner_of
 NAME: Final = "Telemetry"
 _MOST_WAITING: Final = 256
 """Commands that wait for a client to read them; further ones are dropped."""
-_LARGEST: Final = 8 << 20
+_LARGEST: Final = 1 << 20
 """Bytes of such commands: a command may have a message."""
 _FEW: Final = 8
 """Commands that wait before no more of what the client sends is processed."""
@@ -50,8 +50,12 @@ class TelemetryStream:
         """Send a command, unless the client has not read many of the last ones."""
         size, waiting = command.ByteSize(), self._out.qsize()
         if waiting < _MOST_WAITING and (not waiting or self._size + size <= _LARGEST):
-            self._size += size
-            self._out.put_nowait(command)
+            self.answer(command)
+
+    def answer(self, command: TelemetryCommand) -> None:
+        """Send the answer to what the client has sent, after `wait_for_reader`."""
+        self._size += command.ByteSize()
+        self._out.put_nowait(command)
 
     async def wait_for_reader(self) -> None:
         """Return once the client has read most of what was sent."""
@@ -175,11 +179,11 @@ class Telemetry:
             self._counts.add(NAME, outcome.code, None, call.peer)
             if outcome.code != Code.UNAUTHORIZED:
                 raise
-            stream.send(TelemetryCommand(status=outcome.status))
+            stream.answer(TelemetryCommand(status=outcome.status))
             return
         self._clients.attach(client, stream)
         self._counts.add(NAME, Code.OK, None, call.peer)
-        stream.send(TelemetryCommand(status=OK.status, settings=client.settings))
+        stream.answer(TelemetryCommand(status=OK.status, settings=client.settings))
 
     def _fault(self, call: Call, error: Exception) -> Exception:
         if isinstance(error, GrpcError):

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from mqlake.formats.properties import NAME_VALUE_SEPARATOR, PROPERTY_SEPARATOR
+from mqlake.formats.properties import MAX_LENGTH, NAME_VALUE_SEPARATOR, PROPERTY_SEPARATOR
 from mqlake.grpc.messages import Code, Message, SystemProperties
 from mqlake.protocol.reserved_properties import RESERVED
 from mqlake.proxy.errors import StatusError
@@ -15,6 +15,10 @@ from mqlake.proxy.settings import ProxySettings
 _CONTROL: Final = re.compile("[\x00-\x1f\x7f-\x9f]")
 _OTHER_CONTROL: Final = re.compile("[\x00\x03-\x1f\x7f-\x9f]")
 """Control characters that do not separate properties."""
+_LONGEST: Final = 255
+"""Characters of a message id, and of the name of a host."""
+_LONGEST_TRACE: Final = 4096
+"""Characters of a trace context."""
 _INT64: Final = 1 << 63
 
 
@@ -47,7 +51,9 @@ class MessageChecks:
             and 0 < len(message.body) <= settings.max_message_size
             and len(user) <= settings.user_property_max_num
             and RESERVED.isdisjoint(user)
-            and bool(system.message_id.strip())
+            and 0 < len(system.message_id.strip()) <= _LONGEST
+            and len(system.born_host) <= _LONGEST
+            and len(system.trace_context) <= _LONGEST_TRACE
             and (not system.HasField("tag") or (bool(system.tag.strip()) and "|" not in system.tag))
             and all(map(str.strip, system.keys))
             and (not system.HasField("message_group") or _is_short(group, settings))
@@ -64,8 +70,9 @@ class MessageChecks:
         system = message.system_properties
         if not system.message_id.strip():
             raise StatusError(Code.ILLEGAL_MESSAGE_ID, "message id cannot be null")
-        if _CONTROL.search(system.message_id):
-            raise StatusError(Code.ILLEGAL_MESSAGE_ID, "message id has control characters")
+        if _CONTROL.search(system.message_id) or len(system.message_id) > _LONGEST:
+            reason = f"message id has control characters, or more than {_LONGEST} characters"
+            raise StatusError(Code.ILLEGAL_MESSAGE_ID, reason)
         self._check_body(len(message.body))
         size = self._user_properties(message.user_properties)
         size += _tag(system) + _keys(system.keys)
@@ -78,6 +85,10 @@ class MessageChecks:
         for name in ("trace_context", "born_host", "lite_topic"):
             if _CONTROL.search(getattr(system, name)):
                 raise StatusError(Code.BAD_REQUEST, f"{name} has control characters")
+        for name, most in (("trace_context", _LONGEST_TRACE), ("born_host", _LONGEST)):
+            if len(getattr(system, name)) > most:
+                reason = f"{name} has more than {most} characters"
+                raise StatusError(Code.BAD_REQUEST, reason)
         self._check_recovery(system)
 
     def _check_body(self, size: int) -> None:
@@ -135,6 +146,17 @@ class MessageChecks:
         if not 0 <= found < _INT64:
             raise StatusError(Code.ILLEGAL_DELIVERY_TIME, "the delivery time is before 1970")
         return found
+
+
+def check_stored(text: str) -> None:
+    """Refuse properties that do not fit into a record.
+
+    Raises:
+        StatusError: MESSAGE_PROPERTIES_TOO_LARGE.
+    """
+    if (size := _size(text)) > MAX_LENGTH:
+        reason = f"the properties have {size} bytes as they are stored; the maximum is {MAX_LENGTH}"
+        raise StatusError(Code.MESSAGE_PROPERTIES_TOO_LARGE, reason)
 
 
 def _is_short(group: str, settings: ProxySettings) -> bool:

@@ -20,12 +20,14 @@ from mqlake.formats.properties import (
 from mqlake.formats.sys_flag import COMPRESSED, TRANSACTION_PREPARED
 from mqlake.grpc.messages import Code, Encoding, Message, MessageType, SystemProperties
 from mqlake.proxy.errors import StatusError
-from mqlake.proxy.sending.checks import MessageChecks
+from mqlake.proxy.sending.checks import MessageChecks, check_stored
 
 _IMMUNITY: Final = "CHECK_IMMUNITY_TIME_IN_SECONDS"
 _TRACE_CONTEXT: Final = "TRACE_CONTEXT"
 _BORN_HOST: Final = "__BORNHOST"
 _BORN_TIME: Final = "BORN_TIMESTAMP"
+_LAST_SECOND: Final = 253_402_300_799
+"""The end of the year 9999, seconds since 1970."""
 
 
 class Prepared(NamedTuple):
@@ -73,7 +75,8 @@ def prepared(message: Message, topic: str, host: str, checks: MessageChecks, now
         pairs[_TRACE_CONTEXT] = system.trace_context
     pairs[_BORN_HOST] = system.born_host or host
     at = system.born_timestamp
-    born = at.seconds * 1000 + at.nanos // 1_000_000 if at.seconds > 0 else now
+    is_time = 0 < at.seconds <= _LAST_SECOND
+    born = at.seconds * 1000 + at.nanos // 1_000_000 if is_time else now
     pairs[_BORN_TIME] = str(born)
     flag = COMPRESSED if system.body_encoding == Encoding.GZIP else 0
     if kind is MessageType.TRANSACTION:
@@ -86,6 +89,7 @@ def prepared(message: Message, topic: str, host: str, checks: MessageChecks, now
     text = "".join(stored)
     if not checks.are_passed(message, text, len(stored)):
         checks.check(message)
+        check_stored(text)
     return Prepared(
         message_id=message_id,
         type=kind,

@@ -27,7 +27,7 @@ from mqlake.proxy.sending.checks import MessageChecks
 from mqlake.proxy.sending.outgoing_properties import Prepared, prepared
 from mqlake.proxy.sending.queue_choice import ChosenQueue, TargetChoice
 from mqlake.proxy.sending.send_request import SendCommand
-from mqlake.proxy.sending.transactions import OpenTransactions
+from mqlake.proxy.sending.transactions import OpenTransactions, TransactionKey
 from mqlake.proxy.served import ServedMethod
 from mqlake.proxy.state import ProxyState
 from mqlake.proxy.topic_queues import MIXED
@@ -35,6 +35,7 @@ from mqlake.remoting.shares import owner_of
 
 _AT_ONCE: Final = 64
 """Messages of a batch that are checked in one round of the loop."""
+_IN_BATCHES: Final = (MessageType.NORMAL, MessageType.FIFO)
 _STORED: Final = {
     int(ResponseCode.SUCCESS): OK,
     int(ResponseCode.FLUSH_DISK_TIMEOUT): CallStatus(
@@ -79,7 +80,7 @@ class SendCalls:
             _check_type(first.type, target.message_type, topic)
         if first.type is MessageType.LITE:
             raise StatusError(Code.NOT_IMPLEMENTED, "lite topics are not served")
-        queue = self._choice.choose(target, first.group if len(sent) == 1 else "")
+        queue = self._choice.choose(target, first.group)
         asked = SendCommand(topic, queue.queue_id, sent)
         seconds = self._state.patience(call)
         answer = await self._brokers.request(queue.broker, asked, caller, seconds)
@@ -97,12 +98,17 @@ class SendCalls:
         if len(messages) > most:
             reason = f"a call may send {most} messages, not {len(messages)}"
             raise StatusError(Code.MESSAGE_BODY_TOO_LARGE, reason)
+        size = sum([len(message.body) for message in messages])
+        if size > self._state.settings.max_message_size and len(messages) > 1:
+            raise StatusError(Code.MESSAGE_BODY_TOO_LARGE, f"the bodies have {size} bytes together")
         host, now = caller.address.rpartition(":")[0].strip("[]"), self._state.now()
         sent: list[Prepared] = []
         for message in messages:
             if sent and message.topic != messages[0].topic:
                 raise StatusError(Code.MESSAGE_CORRUPTED, "the messages are of different topics")
             sent.append(prepared(message, topic, host, self._checks, now))
+            if len(messages) > 1:
+                _check_together(sent[0], sent[-1])
             if not len(sent) % _AT_ONCE:
                 await asyncio.sleep(0)
         return tuple(sent)
@@ -141,7 +147,24 @@ class SendCalls:
         _, physical_offset = decode_message_id(header.msg_id)
         positions = broker, header.queue_offset, physical_offset
         owner, now = owner_of(caller.address), self._state.now()
-        self._transactions.put(topic, header.transaction_id or "", positions, owner, now)
+        key = TransactionKey(topic, header.transaction_id or "", caller.client_id)
+        self._transactions.put(key, positions, owner, now)
+
+
+def _check_together(first: Prepared, other: Prepared) -> None:
+    """Refuse messages that cannot be in one batch: its queue and its flags are those of the first.
+
+    Brokers do not look at what else the messages of a batch want.
+    """
+    if first.type not in _IN_BATCHES or other.type not in _IN_BATCHES:
+        reason = f"several messages in one call are NORMAL or FIFO, not {other.type.name}"
+    elif (first.type, first.group) != (other.type, other.group):
+        reason = "the messages are of different types or groups"
+    elif first.sys_flag != other.sys_flag:
+        reason = "the bodies have different encodings"
+    else:
+        return
+    raise StatusError(Code.MESSAGE_CORRUPTED, reason)
 
 
 def _check_type(found: MessageType, expected: str, topic: str) -> None:

@@ -1,6 +1,6 @@
 """Transactions: half messages that were sent, and EndTransaction.
 
-A client ends a transaction by its id. BrokerPort need the positions of the half message, which are
+A client ends a transaction by its id. Brokers need the positions of the half message, which are
 kept here for a while after it was sent, and after each check.
 
 Upstream: `EndTransactionActivity`, `AbstractTransactionService`, `TransactionDataManager`.
@@ -55,25 +55,38 @@ class HalfMessage(NamedTuple):
     until: int
 
 
+class TransactionKey(NamedTuple):
+    """By what a half message is found.
+
+    Attributes:
+        transaction_id: as its client chose it: others may choose the same.
+        client_id: who has sent it, or was asked about it.
+    """
+
+    topic: str
+    transaction_id: str
+    client_id: str
+
+
 class OpenTransactions:
-    """The half messages whose transactions may be ended now, by topic and transaction id."""
+    """The half messages whose transactions may be ended now."""
 
     def __init__(self, settings: ProxySettings) -> None:
         self._settings = settings
         # In the order of their ends.
-        self._known: dict[tuple[str, str], HalfMessage] = {}
+        self._known: dict[TransactionKey, HalfMessage] = {}
         self._shares = Shares(lambda: settings.max_address_share)
 
     def __len__(self) -> int:
         return len(self._known)
 
-    def get(self, topic: str, transaction_id: str, now: int) -> HalfMessage | None:
+    def get(self, key: TransactionKey, now: int) -> HalfMessage | None:
         """Return a half message; None if it is not known, or not any more."""
-        found = self._known.get((topic, transaction_id))
+        found = self._known.get(key)
         return found if found is not None and found.until > now else None
 
     def put(
-        self, topic: str, transaction_id: str, positions: tuple[str, int, int], owner: str, now: int
+        self, key: TransactionKey, positions: tuple[str, int, int], owner: str, now: int
     ) -> None:
         """Note a half message that was sent, or that its broker asks about.
 
@@ -83,19 +96,19 @@ class OpenTransactions:
             positions: the name of the broker, the queue offset and the physical offset.
             owner: to whose share it counts.
         """
-        self.remove(topic, transaction_id)
+        self.remove(key)
         self._expire(now)
         most = self._settings.transaction_data_max_num
         name = "transactionDataMaxNum"
         if self._shares.refusal(owner, len(self._known), most, name) is not None:
             return
         until = now + self._settings.transaction_data_expire_millis
-        self._known[topic, transaction_id] = HalfMessage(*positions, owner, until)
+        self._known[key] = HalfMessage(*positions, owner, until)
         self._shares.add(owner)
 
-    def remove(self, topic: str, transaction_id: str) -> None:
+    def remove(self, key: TransactionKey) -> None:
         """Forget a half message."""
-        found = self._known.pop((topic, transaction_id), None)
+        found = self._known.pop(key, None)
         if found is not None:
             self._shares.add(found.owner, -1)
 
@@ -104,7 +117,7 @@ class OpenTransactions:
             key = next(iter(self._known))
             if self._known[key].until > now:
                 return
-            self.remove(*key)
+            self.remove(key)
 
 
 class EndTransactionCalls:
@@ -123,7 +136,8 @@ class EndTransactionCalls:
         topic, transaction_id = topic_of(request.topic), request.transaction_id
         if not transaction_id.strip() or len(transaction_id) > _LONGEST_ID:
             raise StatusError(Code.INVALID_TRANSACTION_ID, "transaction id cannot be empty")
-        half = self._transactions.get(topic, transaction_id, self._state.now())
+        key = TransactionKey(topic, transaction_id, caller.client_id)
+        half = self._transactions.get(key, self._state.now())
         if half is None:
             reason = f"cannot found transaction data of {transaction_id[:255]}"
             raise StatusError(Code.INTERNAL_SERVER_ERROR, reason)
@@ -140,5 +154,5 @@ class EndTransactionCalls:
         asked = command(RequestCode.END_TRANSACTION, header)
         seconds = self._state.patience(call)
         check(await self._state.brokers.request(half.broker, asked, caller, seconds))
-        self._transactions.remove(topic, transaction_id)
+        self._transactions.remove(key)
         return EndTransactionResponse(status=OK.status)
