@@ -20,6 +20,7 @@ from mqlake.grpc.messages import (
     SendMessageRequest,
 )
 from mqlake.grpc.server_state import ServerState
+from mqlake.grpc.status import GrpcError, GrpcStatus
 from tests.grpc.abuse.run import Socket
 from tests.grpc.raw_client import call, call_of, data, headers
 from tests.grpc.serving import METHODS, with_handler
@@ -211,7 +212,7 @@ def test_a_handler_that_ignores_that_it_is_cancelled_sends_nothing_more() -> Non
 def test_errors_with_any_text_are_answered() -> None:
     async def scenario() -> None:
         def fail(call: Call, request: HeartbeatRequest) -> HeartbeatResponse:
-            raise ValueError("\udcff" + "\u00e9" * 5000)
+            raise GrpcError(GrpcStatus.INTERNAL, "\udcff" + "\u00e9" * 5000)
 
         def cancel(call: Call, request: ReceiveMessageRequest) -> HeartbeatResponse:
             raise asyncio.CancelledError
