@@ -17,6 +17,7 @@ from mqlake.grpc.messages import (
     HeartbeatRequest,
     NotifyClientTerminationRequest,
     QueryRouteRequest,
+    RecallMessageRequest,
 )
 from mqlake.proxy.gate import AUTHORIZATION, CLIENT_ID, DATE, LANGUAGE
 from mqlake.remoting.errors import ConnectionFailedError
@@ -138,6 +139,23 @@ def test_what_a_user_may_do_follows_from_the_requests_that_a_call_becomes(
             ):
                 assert await sent(calls, **who) == may_send
                 assert await routed(calls, **who) == may_route
+
+    simulated.run(run())
+
+
+def test_who_may_not_send_does_not_learn_which_topics_exist(tmp_path: Path) -> None:
+    async def run() -> None:
+        settings = CLOSED | {"authorizationEnabled": "true"}
+        async with serving(tmp_path, **settings) as calls:
+            calls.topic("T", "FIFO")
+            reads = user(calls, "reads", "Topic:T Sub")
+            for who in ({}, reads):
+                for topic in ("T", "missing"):
+                    found = await calls.ask("SendMessage", send(message(topic)), **who)
+                    assert found.status.code == Code.UNAUTHORIZED
+                    request = RecallMessageRequest(topic=named(topic), recall_handle="x")
+                    found = await calls.ask("RecallMessage", request, **who)
+                    assert found.status.code == Code.UNAUTHORIZED
 
     simulated.run(run())
 

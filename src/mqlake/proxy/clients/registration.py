@@ -28,6 +28,7 @@ from mqlake.proxy.clients.settings_merge import (
 )
 from mqlake.proxy.errors import OK, StatusError
 from mqlake.proxy.names import group_of
+from mqlake.proxy.sending.send import check_may_send
 from mqlake.proxy.served import ServedMethod
 from mqlake.proxy.state import ProxyState
 
@@ -81,11 +82,8 @@ class ClientRegistration:
         """Refuse a producer of topics to which it may not send: it would be asked about the
         transactions of others.
         """
-        if not self._brokers.is_authenticating:
-            return
         for group in heartbeat.producer_data_set:
-            fields = {"a": group.group_name, "b": group.group_name}
-            self._brokers.check(command(RequestCode.SEND_MESSAGE_V2, fields), caller)
+            check_may_send(self._brokers, group.group_name, caller)
 
     async def _heartbeat(
         self, _call: Call, caller: Caller, request: HeartbeatRequest

@@ -18,6 +18,7 @@ from mqlake.protocol.headers.recall import RecallAnswerHeader, RecallHeader
 from mqlake.proxy.brokers.port import Caller
 from mqlake.proxy.errors import OK, StatusError, check
 from mqlake.proxy.names import topic_of
+from mqlake.proxy.sending.send import check_may_send
 from mqlake.proxy.served import ServedMethod
 from mqlake.proxy.state import ProxyState
 from mqlake.proxy.topic_queues import MIXED
@@ -37,6 +38,7 @@ class RecallCalls:
         self, call: Call, caller: Caller, request: RecallMessageRequest
     ) -> RecallMessageResponse:
         topic, brokers = topic_of(request.topic), self._state.brokers
+        check_may_send(brokers, topic, caller)
         found = (await brokers.destination(topic)).message_type
         if found not in (MIXED, MessageType.DELAY.name):
             reason = f"only messages of DELAY topics can be recalled: {topic} is for {found}"

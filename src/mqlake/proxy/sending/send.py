@@ -17,10 +17,10 @@ from mqlake.grpc.messages import (
     SendMessageResponse,
     SendResultEntry,
 )
-from mqlake.protocol.codes import ResponseCode
-from mqlake.protocol.command import Command
+from mqlake.protocol.codes import RequestCode, ResponseCode
+from mqlake.protocol.command import Command, request
 from mqlake.protocol.headers.send import SendMessageResponseHeader
-from mqlake.proxy.brokers.port import Caller
+from mqlake.proxy.brokers.port import BrokerPort, Caller
 from mqlake.proxy.errors import OK, CallStatus, StatusError, check
 from mqlake.proxy.names import topic_of
 from mqlake.proxy.sending.checks import MessageChecks
@@ -75,6 +75,7 @@ class SendCalls:
         topic = topic_of(messages[0].topic)
         sent = await self._prepared(messages, topic, caller)
         first = sent[0]
+        check_may_send(self._brokers, topic, caller)
         target = await self._brokers.destination(topic)
         if self._state.settings.enable_topic_message_type_check:
             _check_type(first.type, target.message_type, topic)
@@ -149,6 +150,17 @@ class SendCalls:
         owner, now = owner_of(caller.address), self._state.now()
         key = TransactionKey(topic, header.transaction_id or "", caller.client_id)
         self._transactions.put(key, positions, owner, now)
+
+
+def check_may_send(brokers: BrokerPort, topic: str, caller: Caller) -> None:
+    """Refuse a caller who may not send to a topic, before it learns whether the topic exists.
+
+    Raises:
+        RemotingError: NO_PERMISSION.
+    """
+    if brokers.is_authenticating:
+        asked = request(RequestCode.SEND_MESSAGE_V2, {"a": topic, "b": topic})
+        brokers.check(asked, caller)
 
 
 def _check_together(first: Prepared, other: Prepared) -> None:
