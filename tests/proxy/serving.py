@@ -29,7 +29,7 @@ class Calls:
     def __init__(self, broker: Running, service: GrpcService) -> None:
         self.broker, self.service = broker, service
         self.on_end: list[Callable[[], Awaitable[object]]] = []
-        self._methods: dict[str, Method] = {method.name: method for method in service.methods}
+        self.methods: dict[str, Method] = {method.name: method for method in service.methods}
 
     @property
     def counts(self) -> CallCounts:
@@ -49,12 +49,12 @@ class Calls:
 
     async def ask(self, method: str, request: Any, client_id: str = "client-1", **more: Any) -> Any:
         """Return the response to a call."""
-        found = self._methods[method].handler(self.call(method, client_id, **more), request)
+        found = self.methods[method].handler(self.call(method, client_id, **more), request)
         return await found if isawaitable(found) else found
 
     def stream(self, method: str, request: Any, client_id: str = "client-1", **more: Any) -> Any:
         """Return the responses to a call that has several."""
-        return self._methods[method].handler(self.call(method, client_id, **more), request)
+        return self.methods[method].handler(self.call(method, client_id, **more), request)
 
 
 @asynccontextmanager

@@ -24,6 +24,7 @@ class Call:
 
     __slots__ = (
         "_now",
+        "_on_cancel",
         "authority",
         "deadline",
         "is_cancelled",
@@ -48,6 +49,7 @@ class Call:
         self.peer, self.local, self.authority = peer, local, authority
         self.deadline, self._now = deadline, now
         self.is_cancelled = False
+        self._on_cancel: Callable[[], object] | None = None
 
     def remaining(self) -> float | None:
         """Return the seconds until the deadline, 0 after it; None without a deadline."""
@@ -58,6 +60,16 @@ class Call:
     def cancel(self) -> None:
         """Note that the client no longer waits for an answer."""
         self.is_cancelled = True
+        on_cancel, self._on_cancel = self._on_cancel, None
+        if on_cancel is not None:
+            on_cancel()
+
+    def on_cancel(self, function: Callable[[], object]) -> None:
+        """Call a function if the call ends before all responses were sent.
+
+        It may be set by a handler that ends: responses can wait for the client after that.
+        """
+        self._on_cancel = function
 
 
 class FinishedCall(NamedTuple):

@@ -23,6 +23,7 @@ from mqlake.proxy.service import GrpcService
 from mqlake.proxy.settings import ProxySettings
 from mqlake.remoting.tls.options import ServerTls
 from mqlake.storage.clock import SystemClock
+from mqlake.store.bounds import networks
 
 _GRACE: Final = 3.0
 """Seconds that running calls have when the proxy stops."""
@@ -39,6 +40,7 @@ class ProxyOptions(NamedTuple):
         bind: the address to listen on.
         access: how name servers and brokers are reached.
         tls: whether clients may, or must, use TLS.
+        balancers: addresses whose connections may begin with a header of the PROXY protocol.
         metrics: where metrics are served; None for nowhere.
         slow: milliseconds from which a call is logged as slow; 0 for never.
     """
@@ -48,6 +50,7 @@ class ProxyOptions(NamedTuple):
     bind: str = "127.0.0.1"
     access: ClientAccess | None = None
     tls: ServerTls | None = None
+    balancers: str = ""
     metrics: tuple[str, int] | None = None
     slow: int = 0
 
@@ -79,9 +82,12 @@ class ProxyProgram:
             await undo.enter_async_context(brokers)
             service = GrpcService(brokers, settings, SystemClock(), options.slow)
             undo.push_async_callback(service.stop)
-            limits = GrpcLimits(share=settings.max_address_share)
             server = GrpcServer(
-                service.methods, limits, tls=options.tls, on_finished=service.finished
+                service.methods,
+                GrpcLimits(share=settings.max_address_share),
+                tls=options.tls,
+                proxies=networks(options.balancers),
+                on_finished=service.finished,
             )
             undo.push_async_callback(server.stop, _GRACE)
             self.port = await server.start(options.bind, options.port)

@@ -7,6 +7,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 
@@ -21,11 +22,15 @@ from mqlake.grpc.messages import (
 )
 from mqlake.namesrv.name_server import NameServer
 from mqlake.namesrv.settings import NamesrvSettings
+from mqlake.protocol.bodies.heartbeat import Heartbeat, ProducerData
 from mqlake.protocol.codes import RequestCode
+from mqlake.protocol.command import Command
 from mqlake.protocol.headers.admin import CreateTopicHeader
 from mqlake.proxy.brokers.cluster import ClusterBrokers
+from mqlake.proxy.brokers.port import Caller
 from mqlake.proxy.service import GrpcService
 from mqlake.proxy.settings import ProxySettings
+from mqlake.remoting.errors import RequestTimeoutError
 from mqlake.storage.clock import SystemClock
 from tests import simulated
 from tests.broker.running import Running, next_port, running
@@ -248,3 +253,43 @@ def test_a_broker_that_leaves_and_returns_is_used_again(tmp_path: Path) -> None:
                 await proxy.__aexit__(None, None, None)
 
     simulated.run(served())
+
+
+def test_an_answer_that_comes_after_its_poll_gave_up_is_handed_over() -> None:
+    async def test() -> None:
+        found: list[Command] = []
+        async with ClusterBrokers("127.0.0.1:1") as brokers:
+            answer = Command(0)
+
+            async def slow(*_arguments: object) -> Command:
+                await asyncio.sleep(10)
+                return answer
+
+            with mock.patch.object(ClusterBrokers, "request", slow):
+                caller = Caller("c", "127.0.0.1:5000")
+                with pytest.raises(RequestTimeoutError):
+                    await brokers.poll("b", Command(1), caller, 5, found.append)
+                assert not found
+                await asyncio.sleep(6)
+                assert found == [answer]
+
+    simulated.run(test())
+
+
+def test_a_proxy_is_in_the_producer_groups_of_the_newest_settings_of_its_clients() -> None:
+    async def test() -> None:
+        async with ClusterBrokers("127.0.0.1:1") as brokers:
+            for number in range(3):
+                names = [f"T{number}", f"U{number}", "shared"]
+                for client_id in ("one", "two"):
+                    beat = Heartbeat(
+                        client_id, producer_data_set=[ProducerData(name) for name in names]
+                    )
+                    await brokers.register(Caller(client_id, "127.0.0.1:5000"), beat)
+            assert brokers.producer_groups == {"T2", "U2", "shared"}
+            brokers.unregister(Caller("one", "127.0.0.1:5000"), beat)
+            assert brokers.producer_groups == {"T2", "U2", "shared"}
+            brokers.unregister(Caller("two", "127.0.0.1:5000"), beat)
+            assert not brokers.producer_groups
+
+    simulated.run(test())

@@ -34,6 +34,7 @@ from tests.broker.running import to
 from tests.proxy.serving import Calls, named
 
 TOPIC, GROUP = "Orders", "group"
+MAX_ATTEMPTS = 17
 
 
 class LiveStream:
@@ -62,7 +63,7 @@ class TestedConsumer:
         *,
         group: str = GROUP,
         is_fifo: bool = False,
-        max_attempts: int = 17,
+        max_attempts: int = MAX_ATTEMPTS,
         is_connected: bool = True,
         **call: Any,
     ) -> None:
@@ -73,8 +74,12 @@ class TestedConsumer:
             backoff_policy=RetryPolicy(max_attempts=max_attempts),
             request_timeout=Duration(seconds=3),
         )
-        if is_fifo:
-            known = SubscriptionGroup(group_name=group, consume_message_orderly=True)
+        if is_fifo or max_attempts != MAX_ATTEMPTS:
+            known = SubscriptionGroup(
+                group_name=group,
+                consume_message_orderly=is_fifo,
+                retry_max_times=max_attempts - 1,
+            )
             calls.broker.state.groups.put(known)
         caller = Caller(client_id, "127.0.0.1:5000")
         clients = calls.service.state.clients

@@ -12,13 +12,21 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from mqlake.formats.config.subscription_group import SubscriptionGroup
 from mqlake.formats.sys_flag import COMPRESSED
-from mqlake.grpc.messages import Code, Duration, Encoding, MessageType
+from mqlake.grpc.messages import (
+    AckMessageEntry,
+    ChangeInvisibleDurationRequest,
+    Code,
+    Duration,
+    Encoding,
+    MessageType,
+)
 from mqlake.proxy.consuming.message_handle import parse_handle
 from mqlake.proxy.settings import ProxySettings
 from tests import simulated
 from tests.proxy.consuming.consumer import GROUP, TOPIC, TestedConsumer, bodies, send
-from tests.proxy.serving import Calls, serving
+from tests.proxy.serving import Calls, named, serving
 
 
 def run(
@@ -303,5 +311,112 @@ def test_in_order_a_message_that_is_not_acknowledged_holds_back_the_following(
         second, third = await consumer.receive(attempt_id="d")
         assert bodies([second, third]) == ["2", "3"]
         assert second.system_properties.delivery_attempt == 2
+
+    run(tmp_path, test)
+
+
+def test_the_order_is_that_of_the_group_not_of_settings_that_a_client_once_got(
+    tmp_path: Path,
+) -> None:
+    async def test(calls: Calls) -> None:
+        consumer = TestedConsumer(calls)
+        await consumer.begin()
+        group = SubscriptionGroup(group_name=GROUP, consume_message_orderly=True)
+        calls.broker.state.groups.put(group)
+        await send(calls, "1", "2")
+        assert bodies(await consumer.receive(1)) == ["1"]
+        assert await consumer.receive(1) == []
+
+    run(tmp_path, test)
+
+
+def test_the_attempts_are_those_of_the_group_not_of_another_one(tmp_path: Path) -> None:
+    async def test(calls: Calls) -> None:
+        consumer = TestedConsumer(calls, max_attempts=1)
+        consumer.group = "other"
+        await consumer.begin()
+        await send(calls, "one")
+        assert len(await consumer.receive(invisible=10)) == 1
+        await asyncio.sleep(11)
+        assert bodies(await consumer.receive()) == ["one"]
+
+    run(tmp_path, test)
+
+
+def test_messages_that_wait_for_a_client_when_its_call_is_lost_are_returned(tmp_path: Path) -> None:
+    async def test(calls: Calls) -> None:
+        consumer = TestedConsumer(calls)
+        await consumer.begin()
+        await send(calls, "one")
+        call = calls.call("ReceiveMessage", consumer.client_id)
+        request = consumer.request(auto_renew=True)
+        found = [each async for each in calls.methods["ReceiveMessage"].handler(call, request)]
+        assert len(found) == 3
+        call.cancel()  # The responses have not left yet, and the connection is lost.
+        await asyncio.sleep(2)
+        assert bodies(await consumer.receive()) == ["one"]
+
+    run(tmp_path, test)
+
+
+def test_calls_that_wait_cannot_exceed_the_messages_that_are_renewed(tmp_path: Path) -> None:
+    async def test(calls: Calls) -> None:
+        consumer = TestedConsumer(calls)
+        await consumer.begin()
+        waiting = [asyncio.create_task(consumer.responses(3, auto_renew=True)) for _ in range(3)]
+        await asyncio.sleep(1)
+        await send(calls, *(f"{number}" for number in range(9)))
+        found = await asyncio.gather(*waiting)
+        codes = sorted(responses[0].status.code for responses in found)
+        assert codes == [Code.OK, Code.TOO_MANY_REQUESTS, Code.TOO_MANY_REQUESTS]
+
+    run(tmp_path, test, proxy_settings=ProxySettings(max_renewals_per_client=5))
+
+
+def test_who_calls_with_the_id_of_another_client_does_not_use_up_its_share(tmp_path: Path) -> None:
+    async def test(calls: Calls) -> None:
+        consumer = TestedConsumer(calls)
+        stranger = consumer.stream()
+        other = calls.stream(
+            "ReceiveMessage", consumer.request(), consumer.client_id, peer="10.9.9.9:5000"
+        )
+        waiting = asyncio.create_task(anext(other))
+        await asyncio.sleep(1)
+        assert (await anext(stranger)).status.code == Code.MESSAGE_NOT_FOUND
+        await waiting
+
+    run(tmp_path, test, proxy_settings=ProxySettings(max_polls_per_client=1))
+
+
+def test_a_change_without_a_time_is_refused(tmp_path: Path) -> None:
+    async def test(calls: Calls) -> None:
+        consumer = TestedConsumer(calls)
+        await consumer.begin()
+        await send(calls, "one")
+        (message,) = await consumer.receive()
+        system = message.system_properties
+        request = ChangeInvisibleDurationRequest(
+            group=named(GROUP),
+            topic=named(TOPIC),
+            receipt_handle=system.receipt_handle,
+            message_id=system.message_id,
+        )
+        found = await calls.ask("ChangeInvisibleDuration", request, consumer.client_id)
+        assert found.status.code == Code.INTERNAL_SERVER_ERROR
+        request.invisible_duration.FromSeconds(0)
+        found = await calls.ask("ChangeInvisibleDuration", request, consumer.client_id)
+        assert found.status.code == Code.OK
+        assert bodies(await consumer.receive()) == ["one"]
+
+    run(tmp_path, test)
+
+
+def test_an_acknowledgement_of_very_many_messages_is_refused(tmp_path: Path) -> None:
+    async def test(calls: Calls) -> None:
+        consumer = TestedConsumer(calls)
+        entries = [AckMessageEntry(message_id="x", receipt_handle="x")] * 1025
+        assert (await consumer.acknowledge_by(*entries)).status.code == Code.BAD_REQUEST
+        found = await consumer.acknowledge_by(*entries[:2])
+        assert found.status.code == Code.INTERNAL_SERVER_ERROR
 
     run(tmp_path, test)

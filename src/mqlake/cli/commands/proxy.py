@@ -15,7 +15,7 @@ from typing import Annotated
 import typer
 
 from mqlake.cli.access import chosen
-from mqlake.cli.options import LogForm, Override, host_and_port, settings_given
+from mqlake.cli.options import LogForm, Override, UsageError, host_and_port, settings_given
 from mqlake.cli.streams import DEFAULT_NAMES, Names
 
 EXAMPLES = (
@@ -58,6 +58,16 @@ def proxy(
     require_tls: Annotated[
         bool, typer.Option("--require-tls", help="Refuse clients that do not use TLS.")
     ] = False,
+    balancers: Annotated[
+        str,
+        typer.Option(
+            "--proxy-protocol",
+            metavar="ADDRESSES",
+            help="Balancers whose connections may begin with a header of the PROXY protocol, which"
+            " names the client; addresses and networks, separated by `;`.",
+            show_default=False,
+        ),
+    ] = "",
     metrics: Annotated[
         str | None,
         typer.Option("--metrics", metavar="HOST:PORT", help="Serve metrics there."),
@@ -74,8 +84,13 @@ def proxy(
     from mqlake.programs.proxy import ProxyOptions, ProxyProgram
     from mqlake.proxy.settings import ProxySettings
     from mqlake.remoting.tls.options import ServerTls, TlsMode
+    from mqlake.store.bounds import networks
     from mqlake.store.settings import settings_of
 
+    try:
+        networks(balancers)
+    except ValueError as error:
+        raise UsageError(f"--proxy-protocol: {error}") from None
     settings = settings_of(ProxySettings, settings_given(override))
     mode = TlsMode.ENFORCING if require_tls else TlsMode.PERMISSIVE
     options = ProxyOptions(
@@ -84,6 +99,7 @@ def proxy(
         bind=bind,
         access=chosen(),
         tls=ServerTls(cert=server_cert, key=server_key, mode=mode),
+        balancers=balancers,
         metrics=None if metrics is None else host_and_port(metrics),
     )
     serve(lambda: ProxyProgram(options, settings), LogFormat(log_format))

@@ -74,7 +74,11 @@ class AckHeader(Header):
 
 
 class ChangeInvisibleTimeHeader(Header):
-    """CHANGE_MESSAGE_INVISIBLETIME: a message comes again later, or sooner; 0 for now."""
+    """CHANGE_MESSAGE_INVISIBLETIME: a message comes again later, or sooner; 0 for now.
+
+    Attributes:
+        suspend: whether the delivery does not count; mqlake's broker counts it.
+    """
 
     consumer_group: str
     topic: str
@@ -82,6 +86,7 @@ class ChangeInvisibleTimeHeader(Header):
     extra_info: str
     offset: Int64
     invisible_time: Int64
+    suspend: bool | None = None
 
 
 class ChangeInvisibleTimeAnswerHeader(Header):

@@ -32,8 +32,10 @@ from mqlake.proxy.brokers.port import UNSPECIFIED, Caller, Destination, Pushed
 from mqlake.proxy.errors import StatusError
 from mqlake.remoting.client import RemotingClient
 from mqlake.remoting.connection import Peer, Request
-from mqlake.remoting.errors import ConnectionFailedError
+from mqlake.remoting.errors import ConnectionFailedError, RequestTimeoutError
 
+_LATE: Final = 30.0
+"""Seconds after which the answer to a poll that nobody waits for does not come any more."""
 _CONNECTIONS: Final = 4
 """Connections to each broker. A client always uses the same one."""
 
@@ -92,6 +94,11 @@ class ClusterBrokers:
     def is_authenticating(self) -> bool:
         """Return False: the proxy makes all requests in its own name."""
         return False
+
+    @property
+    def producer_groups(self) -> frozenset[str]:
+        """Return the producer groups that the proxy is in."""
+        return self._producers.groups
 
     def serve_pushed(self, serve: Pushed) -> None:
         """Pass requests of brokers to clients from now on to a function."""
@@ -161,30 +168,37 @@ class ClusterBrokers:
 
         The broker answers it even if this is cancelled: its connection is that of many clients.
         """
-        work = self.request(broker, command, caller, seconds)
+        work = self.request(broker, command, caller, seconds + _LATE)
         task = asyncio.get_running_loop().create_task(work)
         self._polls.add(task)
         task.add_done_callback(self._polls.discard)
         try:
-            return await asyncio.shield(task)
+            async with asyncio.timeout(seconds):
+                return await asyncio.shield(task)
         except asyncio.CancelledError:
             task.add_done_callback(lambda done: _pass_on(done, late))
             raise
+        except TimeoutError:
+            task.add_done_callback(lambda done: _pass_on(done, late))
+            reason = f"the broker has not answered request {command.code} within {seconds:g} s"
+            raise RequestTimeoutError(reason) from None
 
     async def register(self, caller: Caller, heartbeat: Heartbeat) -> None:
         """Let brokers ask the proxy about the transactions of a producer."""
-        groups = [data.group_name for data in heartbeat.producer_data_set]
-        if groups:
-            await self._producers.add(caller.client_id, groups)
+        groups = {data.group_name for data in heartbeat.producer_data_set}
+        new = self._producers.put(caller.client_id, groups)
+        if new:
+            # The client does not wait: a broker asks much later.
+            self._background.start(self._producers.beat(new), "the first heartbeats of topics")
 
     def unregister(self, caller: Caller, heartbeat: Heartbeat) -> None:
         """Note that a client has left."""
-        groups = [data.group_name for data in heartbeat.producer_data_set]
-        self._producers.remove(caller.client_id, groups)
+        if heartbeat.producer_data_set:
+            self._producers.put(caller.client_id, set())
 
     def _opened(self, _address: str) -> None:
         """Send heartbeats: a broker forgets a producer whose connection was lost."""
-        if self._producers:
+        if self._producers.groups:
             self._background.start(self._producers.beat(), "heartbeats after a reconnection")
 
     async def _checked(self, peer: Peer, command: Command) -> None:

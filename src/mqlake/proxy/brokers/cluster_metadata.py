@@ -21,6 +21,8 @@ from mqlake.proxy.brokers.cluster_routes import ClusterRoutes
 
 _KEPT: Final = 20.0
 """Seconds for which settings are used before they are requested again."""
+_UNKNOWN: Final = 1.0
+"""Seconds for which a group that does not exist is not requested again."""
 _MOST: Final = 20_000
 
 V = TypeVar("V")
@@ -102,5 +104,6 @@ class _RecentValues(Generic[V]):
         self._known.pop(name, None)
         while len(self._known) >= _MOST:
             del self._known[next(iter(self._known))]
-        self._known[name] = self._now() + _KEPT, found
+        kept = _UNKNOWN if found is None else _KEPT
+        self._known[name] = self._now() + kept, found
         return found

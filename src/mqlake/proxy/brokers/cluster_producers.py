@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Iterable
+from itertools import islice
 from typing import Final
 
 from mqlake.client.cluster import MASTER
@@ -22,6 +23,8 @@ from mqlake.remoting.client import RemotingClient
 PERIOD: Final = 20.0
 """Seconds between heartbeats."""
 _PATIENCE: Final = 3.0
+_AT_ONCE: Final = 16
+"""Routes that are requested at a time."""
 
 _log: Final = logging.getLogger("mqlake.proxy")
 
@@ -36,40 +39,48 @@ class ClusterProducers:
 
     def __init__(self, client_id: str, client: RemotingClient, routes: ClusterRoutes) -> None:
         self._client_id, self._client, self._routes = client_id, client, routes
-        self._groups: dict[str, set[str]] = {}
+        self._groups: dict[str, int] = {}
+        self._of_client: dict[str, set[str]] = {}
 
-    async def add(self, client_id: str, groups: Iterable[str]) -> None:
-        """Note that a client is in producer groups, which have the names of their topics."""
-        new = [group for group in groups if group not in self._groups]
-        for group in groups:
-            self._groups.setdefault(group, set()).add(client_id)
-        if new:
-            await self.beat(new)
+    @property
+    def groups(self) -> frozenset[str]:
+        """Return the groups that clients are in."""
+        return frozenset(self._groups)
 
-    def remove(self, client_id: str, groups: Iterable[str]) -> None:
-        """Note that a client has left; brokers forget a group that is in no heartbeat any more."""
-        for group in groups:
-            members = self._groups.get(group)
-            if members is not None:
-                members.discard(client_id)
-                if not members:
-                    del self._groups[group]
+    def put(self, client_id: str, groups: set[str]) -> list[str]:
+        """Note in which producer groups a client is, which have the names of their topics; brokers
+        forget a group that is in no heartbeat any more.
+
+        Returns:
+            The groups that no client was in before.
+        """
+        old = self._of_client.pop(client_id, set[str]())
+        if groups:
+            self._of_client[client_id] = groups
+        for group in old - groups:
+            self._groups[group] -= 1
+            if not self._groups[group]:
+                del self._groups[group]
+        added = groups - old
+        new = [group for group in added if group not in self._groups]
+        for group in added:
+            self._groups[group] = self._groups.get(group, 0) + 1
+        return new
 
     async def beat(self, topics: Iterable[str] | None = None) -> None:
         """Send heartbeats.
 
         Args:
-            topics: only to the brokers of these topics.
+            topics: only about these topics.
         """
         groups: dict[str, list[str]] = {}
-        chosen = set(self._groups if topics is None else topics)
-        addresses: set[str] = set()
-        for topic in list(self._groups):
-            for address in await self._brokers(topic):
-                groups.setdefault(address, []).append(topic)
-                if topic in chosen:
-                    addresses.add(address)
-        await asyncio.gather(*(self._beat(each, groups[each]) for each in sorted(addresses)))
+        chosen = iter(list(self._groups) if topics is None else topics)
+        while some := list(islice(chosen, _AT_ONCE)):
+            found = await asyncio.gather(*map(self._brokers, some))
+            for topic, addresses in zip(some, found, strict=True):
+                for address in addresses:
+                    groups.setdefault(address, []).append(topic)
+        await asyncio.gather(*(self._beat(each, groups[each]) for each in sorted(groups)))
 
     async def _brokers(self, topic: str) -> list[str]:
         try:

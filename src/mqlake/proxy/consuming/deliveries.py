@@ -47,14 +47,14 @@ class GroupDelivery(NamedTuple):
 
 
 class Deliveries:
-    """Asks brokers. All functions raise `StatusError`, and what `Brokers` raises."""
+    """Asks brokers. All functions raise `StatusError`, and what `BrokerPort` raises."""
 
     def __init__(self, state: ProxyState) -> None:
         self._brokers, self._now = state.brokers, state.now
 
     async def acknowledge(self, delivery: GroupDelivery) -> None:
         """Acknowledge a message."""
-        self._check_visible(delivery.handle)
+        self._check_invisible(delivery.handle)
         receipt = delivery.handle.receipt
         header = AckHeader(
             consumer_group=delivery.group,
@@ -65,9 +65,15 @@ class Deliveries:
         )
         await self._ask(delivery, RequestCode.ACK_MESSAGE, header)
 
-    async def change_invisible(self, delivery: GroupDelivery, invisible: int) -> MessageHandle:
-        """Let a message become visible so many milliseconds from now; return its new handle."""
-        self._check_visible(delivery.handle)
+    async def change_invisible(
+        self, delivery: GroupDelivery, invisible: int, *, is_suspended: bool = False
+    ) -> MessageHandle:
+        """Let a message become visible so many milliseconds from now; return its new handle.
+
+        Args:
+            is_suspended: whether the delivery is not counted, by brokers that can do so.
+        """
+        self._check_invisible(delivery.handle)
         receipt = delivery.handle.receipt
         header = ChangeInvisibleTimeHeader(
             consumer_group=delivery.group,
@@ -76,6 +82,7 @@ class Deliveries:
             extra_info=receipt.text,
             offset=receipt.queue_offset,
             invisible_time=invisible,
+            suspend=True if is_suspended else None,
         )
         answer = await self._ask(delivery, RequestCode.CHANGE_MESSAGE_INVISIBLETIME, header)
         changed = answer.header(ChangeInvisibleTimeAnswerHeader)
@@ -103,7 +110,7 @@ class Deliveries:
         await self._ask(delivery, RequestCode.CONSUMER_SEND_MSG_BACK, header)
         await self.acknowledge(delivery)
 
-    def _check_visible(self, handle: MessageHandle) -> None:
+    def _check_invisible(self, handle: MessageHandle) -> None:
         if handle.is_expired(self._now()):
             raise StatusError(Code.INVALID_RECEIPT_HANDLE, "receipt handle is expired")
 

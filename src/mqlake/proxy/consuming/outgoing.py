@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import re
 from collections.abc import Iterator, Mapping
@@ -49,6 +50,8 @@ _ORIGIN_TOPIC: Final = "DLQ_ORIGIN_TOPIC"
 _ORIGIN_ID: Final = "DLQ_ORIGIN_MESSAGE_ID"
 _DELAYED: Final = (DELAY, DELIVER_MS, DELAY_SEC)
 _NUMBER: Final = re.compile(r"[0-9]{1,15}", re.ASCII)
+_LARGE: Final = 256 * 1024
+"""Bytes of a body from which its digest is computed in a thread."""
 _INT32: Final = (1 << 31) - 1
 _LAST_TIME: Final = int(datetime(9999, 12, 31, tzinfo=UTC).timestamp() * 1000)
 """Milliseconds since 1970; a protobuf timestamp cannot be later than that year."""
@@ -139,6 +142,16 @@ def outgoing_message(
         system_properties=found,
         body=body,
     )
+
+
+async def converted(
+    message: ReceivedMessage, handle: MessageHandle | None, now: int, topic: str
+) -> Message:
+    """Return what `outgoing_message` does; the work for a large body is done in a thread."""
+    is_expanded = message.sys_flag & COMPRESSED and compression(message.sys_flag) != "zlib"
+    if len(message.body) < _LARGE and not is_expanded:
+        return outgoing_message(message, handle, now, topic)
+    return await asyncio.to_thread(outgoing_message, message, handle, now, topic)
 
 
 def message_type(properties: Mapping[str, str]) -> MessageType:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from typing import Final, NamedTuple
 
@@ -20,7 +19,7 @@ from mqlake.protocol.headers.pull import (
 )
 from mqlake.proxy.brokers.port import Caller
 from mqlake.proxy.consuming.filters import selected_topic
-from mqlake.proxy.consuming.outgoing import decode_stored, outgoing_message
+from mqlake.proxy.consuming.outgoing import converted, decode_stored
 from mqlake.proxy.consuming.times import poll_time
 from mqlake.proxy.consuming.waiting_polls import WaitingPolls
 from mqlake.proxy.errors import OK, CallStatus, StatusError, check
@@ -65,9 +64,8 @@ class PullCalls:
         yield PullMessageResponse(status=pulled.outcome.status)
         name = pulled.topic.topic
         for message in pulled.messages:
-            found = outgoing_message(message, None, self._state.now(), name)
+            found = await converted(message, None, self._state.now(), name)
             yield PullMessageResponse(message=found)
-            await asyncio.sleep(0)  # A digest takes time.
         yield PullMessageResponse(next_offset=pulled.next_offset)
 
     async def _pulled(self, caller: Caller, call: PullMessageRequest, waits: int) -> _PullOutcome:

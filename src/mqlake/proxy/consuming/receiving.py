@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
+from mqlake.formats.config.subscription_group import SubscriptionGroup
 from mqlake.grpc.call import Call
 from mqlake.grpc.messages import (
     Code,
-    Message,
     ReceiveMessageRequest,
     ReceiveMessageResponse,
 )
 from mqlake.proxy.brokers.port import Caller
 from mqlake.proxy.clients.client import GrpcClient
 from mqlake.proxy.consuming.filters import selected_topic
-from mqlake.proxy.consuming.outgoing import outgoing_message, timestamp_of
+from mqlake.proxy.consuming.outgoing import converted, timestamp_of
 from mqlake.proxy.consuming.pops import PoppedDelivery, Pops, Wish
 from mqlake.proxy.consuming.renewer import Renewer
 from mqlake.proxy.consuming.times import invisible_time, poll_time
@@ -24,9 +23,6 @@ from mqlake.proxy.consuming.waiting_polls import WaitingPolls
 from mqlake.proxy.errors import OK, CallStatus, StatusError, outcome_of_error
 from mqlake.proxy.names import group_of, topic_of
 from mqlake.proxy.state import ProxyState
-
-_LARGE: Final = 256 * 1024
-"""Bytes of a body from which its digest is computed in a thread."""
 
 
 class _Received(NamedTuple):
@@ -58,13 +54,21 @@ class Receiving:
         try:
             yield ReceiveMessageResponse(status=outcome.status)
             for each in popped:
-                yield ReceiveMessageResponse(message=await self._message(each))
+                found, delivery = each
+                now, topic = self._state.now(), delivery.topic
+                message = await converted(found, delivery.handle, now, topic)
+                yield ReceiveMessageResponse(message=message)
             yield ReceiveMessageResponse(delivery_timestamp=timestamp_of(self._state.now()))
             is_complete = True
         finally:
             if popped and not is_complete:
-                work = self._renewer.give_back_all([each.delivery for each in popped])
-                self._state.background.start(work, "the return of messages of a lost call")
+                self._give_back(popped)
+            elif popped:
+                call.on_cancel(lambda: self._give_back(popped))
+
+    def _give_back(self, popped: list[PoppedDelivery]) -> None:
+        work = self._renewer.give_back_all([each.delivery for each in popped])
+        self._state.background.start(work, "the return of messages of a lost call")
 
     async def _received(
         self, call: Call, caller: Caller, request: ReceiveMessageRequest
@@ -74,12 +78,12 @@ class Receiving:
         except StatusError as error:
             # Upstream's code: clients send their settings again by themselves.
             raise StatusError(Code.INTERNAL_SERVER_ERROR, error.message) from None
-        wish = self._wish(call, caller, client, request)
+        self._state.clients.check_user(caller, client)
+        group = await self._state.brokers.group(group_of(request.group))
+        wish = self._wish(call, caller, client, request, group or SubscriptionGroup())
         is_renewed = request.auto_renew
-        if is_renewed and not self._renewer.has_room(caller.client_id, wish.most):
-            reason = "too many messages of this client are not acknowledged (maxRenewals)"
-            raise StatusError(Code.TOO_MANY_REQUESTS, reason)
-        with self._waiting.one_more(caller):
+        most = wish.most if is_renewed else 0
+        with self._waiting.one_more(caller), self._renewer.reserved(caller, most):
             popped, why_none = await self._pops.pop(wish)
         if not popped:
             return _Received([], CallStatus(Code.MESSAGE_NOT_FOUND, why_none))
@@ -99,31 +103,27 @@ class Receiving:
         return client is not None and client.stream is not None
 
     def _wish(
-        self, call: Call, caller: Caller, client: GrpcClient, request: ReceiveMessageRequest
+        self,
+        call: Call,
+        caller: Caller,
+        client: GrpcClient,
+        request: ReceiveMessageRequest,
+        group: SubscriptionGroup,
     ) -> Wish:
         settings = self._state.settings
         waits = poll_time(settings, client.settings, call, request)
-        topic, group = topic_of(request.message_queue.topic), group_of(request.group)
+        topic = topic_of(request.message_queue.topic)
         invisible = invisible_time(settings, request)
         most = settings.grpc_client_consumer_long_polling_batch_size
         return Wish(
             caller=caller,
-            group=group,
+            group=group_of(request.group),
             topic=selected_topic(topic, request.filter_expression),
             broker=request.message_queue.broker.name,
             most=min(request.batch_size, most) if request.batch_size > 0 else most,
             invisible=invisible,
             poll_time=waits,
-            is_ordered=client.settings.subscription.fifo,
+            is_ordered=group.consume_message_orderly,
             attempt_id=request.attempt_id if request.HasField("attempt_id") else None,
-            max_attempts=client.max_attempts,
-        )
-
-    async def _message(self, popped: PoppedDelivery) -> Message:
-        message, delivery = popped
-        now = self._state.now()
-        if len(message.body) < _LARGE:
-            return outgoing_message(message, delivery.handle, now, delivery.topic)
-        return await asyncio.to_thread(
-            outgoing_message, message, delivery.handle, now, delivery.topic
+            max_attempts=group.retry_max_times + 1,
         )

@@ -6,12 +6,14 @@ milliseconds; `now` is since 1970, by the proxy's clock.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from enum import Enum
 from typing import Final, NamedTuple
 
+from mqlake.proxy.brokers.port import Caller
 from mqlake.proxy.consuming.deliveries import GroupDelivery
 from mqlake.proxy.consuming.message_handle import MessageHandle
+from mqlake.remoting.shares import owner_of
 
 FIRST_INVISIBLE: Final = 60_000
 """Invisible time of a message that is renewed, at its reception."""
@@ -29,6 +31,15 @@ class HandleOwner(NamedTuple):
 
     client_id: str
     group: str
+
+
+Sharer = tuple[str, str]
+"""The address and the client id to whose share a message counts."""
+
+
+def sharer_of(caller: Caller) -> Sharer:
+    """Return to whose share messages of a caller count: anybody may use the id of another one."""
+    return owner_of(caller.address), caller.client_id
 
 
 class _Standing(Enum):
@@ -144,22 +155,29 @@ class RenewalTable:
     def __init__(self, most: int = 200_000, most_of_client: int = 20_000) -> None:
         self._most, self._most_of_client = most, most_of_client
         self._owners: dict[HandleOwner, dict[_Key, RenewedMessage]] = {}
-        self._of_client: dict[str, int] = {}
+        self._of_client: dict[str, set[HandleOwner]] = {}
+        self._shares: dict[Sharer, int] = {}
         self._buckets: dict[int, dict[RenewedMessage, None]] = {}
         self._count = 0
 
     def __len__(self) -> int:
         return self._count
 
-    @property
-    def owners(self) -> list[HandleOwner]:
-        """Return the owners of all messages."""
-        return list(self._owners)
-
-    def has_room(self, client_id: str, messages: int) -> bool:
-        """Return whether so many messages of a client could be added."""
-        own = self._of_client.get(client_id, 0)
+    def has_room(self, sharer: Sharer, messages: int) -> bool:
+        """Return whether so many messages could be added."""
+        own = self._shares.get(sharer, 0)
         return self._count + messages <= self._most and own + messages <= self._most_of_client
+
+    def count(self, sharer: Sharer, messages: int) -> None:
+        """Count messages that are added, or for which room is reserved; or, if negative, that are
+        gone.
+        """
+        self._count += messages
+        now = self._shares.get(sharer, 0) + messages
+        if now > 0:
+            self._shares[sharer] = now
+        else:
+            self._shares.pop(sharer, None)
 
     def add(self, message: RenewedMessage) -> None:
         """Add a message that was received; the caller has checked that there is room."""
@@ -168,9 +186,8 @@ class RenewalTable:
         if key in owned:
             return
         owned[key] = message
-        self._count += 1
-        client_id = message.owner.client_id
-        self._of_client[client_id] = self._of_client.get(client_id, 0) + 1
+        self._of_client.setdefault(message.owner.client_id, set()).add(message.owner)
+        self.count(sharer_of(message.delivery.caller), 1)
         self._schedule(message, message.handle.visible_at - _AHEAD)
 
     def find(self, owner: HandleOwner, message_id: str, given: str) -> RenewedMessage | None:
@@ -193,17 +210,13 @@ class RenewalTable:
             return
         message.remove()
         self._leave_bucket(message)
-        owned = self._owners[message.owner]
-        del owned[message.message_id, message.given]
+        self.count(sharer_of(message.delivery.caller), -1)
+        owned, key = self._owners.get(message.owner, {}), (message.message_id, message.given)
+        if owned.get(key) is not message:
+            return  # Its client has ended.
+        del owned[key]
         if not owned:
-            del self._owners[message.owner]
-        self._count -= 1
-        client_id = message.owner.client_id
-        left = self._of_client[client_id] - 1
-        if left:
-            self._of_client[client_id] = left
-        else:
-            del self._of_client[client_id]
+            self._forget(message.owner)
 
     def again(self, message: RenewedMessage, now: int) -> None:
         """Schedule a message after a renewal, or after one that failed."""
@@ -231,15 +244,30 @@ class RenewalTable:
                 else:
                     self.remove(message)
 
-    def take_all(self, is_wanted: Callable[[HandleOwner], bool]) -> list[RenewedMessage]:
-        """Forget the messages of some owners; return those that their clients still handled."""
-        found: list[RenewedMessage] = []
-        for owner in [owner for owner in self._owners if is_wanted(owner)]:
-            for message in list(self._owners[owner].values()):
-                if message.is_kept:
-                    found.append(message)
+    def take_all(self, client_id: str) -> Iterator[RenewedMessage] | None:
+        """Forget the messages of a client that has ended; None if it has no message.
+
+        The iterator yields those that the client still handled, and must be exhausted.
+        """
+        owners = self._of_client.pop(client_id, None)
+        if owners is None:
+            return None
+        return self._taken([self._owners.pop(owner) for owner in owners])
+
+    def _taken(self, owned: list[dict[_Key, RenewedMessage]]) -> Iterator[RenewedMessage]:
+        for messages in owned:
+            for message in messages.values():
+                is_kept = message.is_kept
                 self.remove(message)
-        return found
+                if is_kept:
+                    yield message
+
+    def _forget(self, owner: HandleOwner) -> None:
+        del self._owners[owner]
+        others = self._of_client[owner.client_id]
+        others.discard(owner)
+        if not others:
+            del self._of_client[owner.client_id]
 
     def _schedule(self, message: RenewedMessage, due: int) -> None:
         self._leave_bucket(message)

@@ -8,6 +8,8 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from itertools import islice
 from typing import Final
 
@@ -15,9 +17,10 @@ from mqlake.errors import MqlakeError
 from mqlake.formats.config.subscription_group import GroupRetryPolicy
 from mqlake.grpc.messages import Code
 from mqlake.protocol.errors import RemotingError
+from mqlake.proxy.brokers.port import Caller
 from mqlake.proxy.clients.client import GrpcClient
 from mqlake.proxy.consuming.deliveries import Deliveries, GroupDelivery
-from mqlake.proxy.consuming.renewal import HandleOwner, RenewalTable, RenewedMessage
+from mqlake.proxy.consuming.renewal import HandleOwner, RenewalTable, RenewedMessage, sharer_of
 from mqlake.proxy.errors import StatusError
 from mqlake.proxy.state import ProxyState
 
@@ -62,9 +65,22 @@ class Renewer:
     def __len__(self) -> int:
         return len(self._table)
 
-    def has_room(self, client_id: str, messages: int) -> bool:
-        """Return whether so many messages of a client can be renewed in addition."""
-        return self._table.has_room(client_id, messages)
+    @contextmanager
+    def reserved(self, caller: Caller, messages: int) -> Generator[None]:
+        """Reserve room for so many messages until the block ends, when they can be added.
+
+        Raises:
+            StatusError: TOO_MANY_REQUESTS.
+        """
+        key = sharer_of(caller)
+        if messages and not self._table.has_room(key, messages):
+            reason = "too many messages of this client are not acknowledged (maxRenewals)"
+            raise StatusError(Code.TOO_MANY_REQUESTS, reason)
+        self._table.count(key, messages)
+        try:
+            yield
+        finally:
+            self._table.count(key, -messages)
 
     def add(self, delivery: GroupDelivery, reconsume_times: int) -> RenewedMessage:
         """Renew a message from now on."""
@@ -115,15 +131,16 @@ class Renewer:
             await asyncio.gather(*(self.give_back(delivery) for delivery in some))
 
     def _client_ended(self, client: GrpcClient) -> None:
-        found = self._table.take_all(lambda owner: owner.client_id == client.client_id)
-        if found:
+        found = self._table.take_all(client.client_id)
+        if found is not None:
             self._state.background.start(self._return(found), "the return of a client's messages")
 
-    async def _return(self, messages: list[RenewedMessage]) -> None:
-        running = [self._renewing[each] for each in messages if each in self._renewing]
-        if running:
-            await asyncio.wait(running)
-        await self.give_back_all([message.delivery for message in messages])
+    async def _return(self, messages: Iterator[RenewedMessage]) -> None:
+        while some := list(islice(messages, _AT_ONCE)):
+            running = [self._renewing[each] for each in some if each in self._renewing]
+            if running:
+                await asyncio.wait(running)
+            await self.give_back_all([message.delivery for message in some])
 
     # Renewals
 

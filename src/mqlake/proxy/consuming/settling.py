@@ -31,6 +31,8 @@ from mqlake.proxy.errors import OK, CallStatus, StatusError, outcome_of_error
 from mqlake.proxy.names import group_of, topic_of
 from mqlake.proxy.state import ProxyState
 
+_MOST: Final = 1024
+"""Entries of one call."""
 _AT_ONCE: Final = 32
 """Acknowledgements of one call that are sent at a time."""
 
@@ -51,6 +53,9 @@ class Settling:
         entries = request.entries
         if not entries:
             raise StatusError(Code.INTERNAL_SERVER_ERROR, "the call acknowledges no message")
+        if len(entries) > _MOST:
+            reason = f"the call has {len(entries)} entries; the maximum is {_MOST}"
+            raise StatusError(Code.BAD_REQUEST, reason)
         place = f"{call.peer}: AckMessage"
         outcomes: list[CallStatus] = []
         for start in range(0, len(entries), _AT_ONCE):
@@ -87,12 +92,17 @@ class Settling:
     ) -> ChangeInvisibleDurationResponse:
         """Let a message become visible later, or sooner."""
         group, topic = group_of(request.group), topic_of(request.topic)
-        invisible = request.invisible_duration.ToMilliseconds()
+        if not request.HasField("invisible_duration"):
+            raise StatusError(Code.INTERNAL_SERVER_ERROR, "the invisible duration is missing")
+        invisible, suspend = request.invisible_duration.ToMilliseconds(), request.suspend
         check_invisible(invisible, 0, self._state.settings.max_invisible_time_mills)
         handle = _handle(request.receipt_handle)
         delivery = GroupDelivery(caller, group, topic, request.message_id, handle)
         new = await self._settle(
-            delivery, lambda newest: self._deliveries.change_invisible(newest, invisible)
+            delivery,
+            lambda newest: self._deliveries.change_invisible(
+                newest, invisible, is_suspended=suspend
+            ),
         )
         return ChangeInvisibleDurationResponse(status=OK.status, receipt_handle=new.text)
 

@@ -18,7 +18,8 @@ class WaitingPolls:
     def __init__(self, settings: ProxySettings) -> None:
         self._settings = settings
         self._of_addresses = Shares(lambda: settings.max_address_share)
-        self._of_clients: dict[str, int] = {}
+        # By address, too: anybody may call with the id of another client.
+        self._of_clients: dict[tuple[str, str], int] = {}
         self._count = 0
 
     def __len__(self) -> int:
@@ -42,7 +43,7 @@ class WaitingPolls:
     def _check(self, owner: str, client_id: str) -> None:
         settings = self._settings
         refusal = self._of_addresses.refusal(owner, self._count, settings.max_polls, "maxPolls")
-        own, most = self._of_clients.get(client_id, 0), settings.max_polls_per_client
+        own, most = self._of_clients.get((owner, client_id), 0), settings.max_polls_per_client
         if own >= most:
             refusal = f"the client has {own} already, and the maximum is {most} (maxPollsPerClient)"
         if refusal is not None:
@@ -52,8 +53,8 @@ class WaitingPolls:
     def _add(self, owner: str, client_id: str, count: int) -> None:
         self._count += count
         self._of_addresses.add(owner, count)
-        now = self._of_clients.get(client_id, 0) + count
+        now = self._of_clients.get((owner, client_id), 0) + count
         if now:
-            self._of_clients[client_id] = now
+            self._of_clients[owner, client_id] = now
         else:
-            self._of_clients.pop(client_id, None)
+            self._of_clients.pop((owner, client_id), None)
