@@ -167,7 +167,8 @@ async def turn(
     async def work() -> None:
         nonlocal left
         while left > 0:
-            left -= await act()
+            handled = await act()
+            left -= handled
 
     await asyncio.gather(*(work() for _ in range(at_once)))
     return (count - left) / max(_cpu(side) - began, 0.01)
