@@ -58,6 +58,7 @@ class PullCalls:
         except StatusError as error:
             # Upstream's code: clients send their settings again by themselves.
             raise StatusError(Code.INTERNAL_SERVER_ERROR, error.message) from None
+        self._state.clients.check_user(caller, client)
         waits = poll_time(self._state.settings, client.settings, call, request)
         with self._waiting.one_more(caller):
             pulled = await self._pulled(caller, request, waits)
