@@ -92,8 +92,6 @@ class Settling:
     ) -> ChangeInvisibleDurationResponse:
         """Let a message become visible later, or sooner."""
         group, topic = group_of(request.group), topic_of(request.topic)
-        if not request.HasField("invisible_duration"):
-            raise StatusError(Code.INTERNAL_SERVER_ERROR, "the invisible duration is missing")
         invisible, suspend = request.invisible_duration.ToMilliseconds(), request.suspend
         check_invisible(invisible, 0, self._state.settings.max_invisible_time_mills)
         handle = _handle(request.receipt_handle)

@@ -370,13 +370,23 @@ async def _received(rig: Rig) -> Observation:
         "ack again": await ack(handle),
         "change wrong": await change("wrong"),
         "change old": await change(old),
-        "change to 0": await change(handle, invisibleDuration="0s"),
+        "change to 0": await change(await _fresh(call, "zero"), invisibleDuration="0s"),
         "change to less": await change(handle, invisibleDuration="-1s"),
         "change to 13 h": await change(handle, invisibleDuration="46800s"),
-        "change without time": await change(handle, invisibleDuration=None),
+        "change without time": await change(await _fresh(call, "none"), invisibleDuration=None),
         "forward wrong": await forward("wrong"),
         "forward 8 words": await forward(" ".join(handle.split(" ")[:8])),
     }
+
+
+async def _fresh(call: Caller, text: str) -> str:
+    """Return the receipt handle of a message that nobody has settled."""
+    body = text.encode()
+    await call.send(call.message(body))
+    while True:
+        for each in await call.receive():
+            if each["body"] == b64encode(body).decode():
+                return each["systemProperties"]["receiptHandle"]
 
 
 async def _order(call: Caller) -> Any:
