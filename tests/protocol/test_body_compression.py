@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import zlib
 
 import pytest
@@ -37,3 +38,11 @@ def test_producers_before_compression_types_mean_zlib() -> None:
 def test_invalid_compressed_bodies_are_refused(body: bytes, flag: int) -> None:
     with pytest.raises(FormatError):
         decompress(body, flag, longest=1000)
+
+
+def test_decompresses_what_grpc_clients_have_compressed_with_gzip() -> None:
+    body = b"a body of more than four thousand bytes " * 200
+    for flag in (COMPRESSED, COMPRESSED | COMPRESSION_ZLIB):
+        assert decompress(gzip.compress(body), flag) == body
+        with pytest.raises(FormatError, match="truncated"):
+            decompress(gzip.compress(body)[:-1], flag)

@@ -29,6 +29,8 @@ _FLAGS: dict[str, int] = {
     "zstd": COMPRESSED | COMPRESSION_ZSTD,
 }
 _FIRST_ROOM = 64 * 1024
+_ZLIB_OR_GZIP = zlib.MAX_WBITS | 32
+"""Recognizes either by its first bytes."""
 
 
 class MissingCodecError(FormatError):
@@ -70,7 +72,8 @@ def decompress(body: bytes, sys_flag: int, longest: int = MAX_BODY) -> bytes:
 
 
 def _inflate(body: bytes, longest: int) -> bytes:
-    inflater = zlib.decompressobj()
+    # RocketMQ 5's gRPC clients compress with gzip, and brokers set no other flag for it.
+    inflater = zlib.decompressobj(wbits=_ZLIB_OR_GZIP)
     try:
         data = inflater.decompress(body, longest + 1)
     except zlib.error as error:
