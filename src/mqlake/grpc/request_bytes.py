@@ -60,7 +60,7 @@ class RequestBytes:
         if size > self._most:
             raise GrpcError(
                 GrpcStatus.RESOURCE_EXHAUSTED,
-                f"a request of {size} bytes: the limit is {self._most} (grpcMaxInboundMessageSize)",
+                f"a request of {size} bytes: the limit of this method is {self._most}",
             )
         return max(0, PREFIX_SIZE + size - self.held)
 
