@@ -6,7 +6,7 @@ from pathlib import Path
 
 from mqlake.broker.metrics import connections, delivery, observed_broker, pops, replication, traffic
 from mqlake.broker.metrics.reference import all_metrics
-from mqlake.remoting.metrics import requests
+from mqlake.remoting.metrics import calls, requests
 from tests import simulated
 from tests.broker.metrics.scraping import sample_name, scrape, use
 from tests.broker.running import running
@@ -22,6 +22,7 @@ NOTHING = (
         observed_broker.RECOVERED,
         observed_broker.TO_RECOVER,
     ),
+    *(calls.CALLS, calls.CONNECTIONS, calls.CLIENTS, calls.SLOW_CALLS),
 )
 """Metrics of what does not happen here; other tests have their samples."""
 

@@ -53,7 +53,6 @@ class ServiceTask:
     async def _serve(self) -> None:
         while not await self._is_ending_after(LOOK_INTERVAL):
             self._dispatching.now()
-            await asyncio.sleep(0)  # A dispatch and the first due service are pieces of their own.
             while (job := self._core.services.due()) is not None:
                 if job is PAUSE:
                     await asyncio.sleep(0)
