@@ -648,24 +648,12 @@ async def namespaces_keep_names_apart(names: str, word: str) -> None:
         assert {message.topic for message in messages} == {word}
 
 
-async def messages_are_traced(names: str, word: str) -> None:
-    traces, group = f"{word}-traces", f"{word}-group"
-
-    async def check(half: ReceivedMessage) -> TransactionState:
-        return TransactionState.UNKNOWN
-
-    async with Producer(names, group=f"{word}-producers", check=check, trace=traces) as producer:
-        first = await producer.send(Message(topic=word, body=b"1", tags="t", keys=["a", "b"]))
-        transaction = await producer.transaction(Message(topic=word, body=b"2"))
-        await transaction.commit()
-    settings = ConsumerSettings(consume_from="first", handover=0.1, trace=traces)
-    async with Consumer(names, group, word, settings=settings) as consumer:
-        await collect(consumer, 2)
-
+async def _traces(names: str, group: str, topic: str, count: int) -> list[list[str]]:
+    """Return the fields of the first records of a topic of traces, found by their keys."""
     records: list[list[str]] = []
-    async with Consumer(names, f"{word}-reader", traces, settings=FIRST) as consumer:
+    async with Consumer(names, group, topic, settings=FIRST) as consumer:
         async with asyncio.timeout(_PATIENCE):
-            while len(records) < 7:
+            while len(records) < count:
                 message = await consumer.receive()
                 assert message is not None
                 found = [text.split("\x01") for text in message.body.decode().split("\x02")[:-1]]
@@ -674,6 +662,24 @@ async def messages_are_traced(names: str, word: str) -> None:
                 }
                 records += found
                 await message.ack()
+    return records
+
+
+async def messages_are_traced(names: str, word: str) -> None:
+    traces, group = f"{word}-traces", f"{word}-group"
+
+    async def check(half: ReceivedMessage) -> TransactionState:
+        return TransactionState.UNKNOWN
+
+    settings = ConsumerSettings(consume_from="first", handover=0.1, trace=traces)
+    async with Producer(names, group=f"{word}-producers", check=check, trace=traces) as producer:
+        first = await producer.send(Message(topic=word, body=b"1", tags="t", keys=["a", "b"]))
+        transaction = await producer.transaction(Message(topic=word, body=b"2"))
+        await transaction.commit()
+        async with Consumer(names, group, word, settings=settings) as consumer:
+            await collect(consumer, 2)
+            # Whoever is closed sends the rest of its traces for three seconds at most.
+            records = await _traces(names, f"{word}-reader", traces, count=7)
     by_kind = Counter(record[0] for record in records)
     assert by_kind == {"Pub": 2, "EndTransaction": 1, "SubBefore": 2, "SubAfter": 2}
     (sent,) = (
