@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-from mqlake.formats.config.subscription_group import (
-    CustomizedRetryPolicy,
-    ExponentialRetryPolicy,
-    GroupRetryPolicy,
-)
 from mqlake.protocol.handles.receipts import Receipt
 from mqlake.proxy.brokers.port import Caller
 from mqlake.proxy.consuming.deliveries import GroupDelivery
 from mqlake.proxy.consuming.message_handle import MessageHandle
 from mqlake.proxy.consuming.renewal import HandleOwner, RenewalTable, RenewedMessage
-from mqlake.proxy.consuming.renewer import retry_delay
 
 MINUTE = 60_000
 
@@ -115,12 +109,3 @@ def test_messages_of_a_client_that_ends_are_returned_unless_they_are_settled() -
     assert due(table, 10 * MINUTE) == []
     table.again(second, 0)  # A renewal that was under way ends.
     assert due(table, 10 * MINUTE) == []
-
-
-def test_the_last_delay_is_that_of_the_group() -> None:
-    usual = GroupRetryPolicy()
-    assert [retry_delay(usual, times) for times in (0, 1, 50)] == [10_000, 30_000, 7_200_000]
-    listed = GroupRetryPolicy(customized_retry_policy=CustomizedRetryPolicy([1, 2, 3, 4]))
-    assert [retry_delay(listed, times) for times in (0, 1, 2)] == [3, 4, 4]
-    growing = GroupRetryPolicy("EXPONENTIAL", ExponentialRetryPolicy(10, 100, 3))
-    assert [retry_delay(growing, times) for times in (0, 1, 2, 1 << 40)] == [10, 30, 90, 100]

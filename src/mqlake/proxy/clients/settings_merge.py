@@ -35,6 +35,7 @@ from mqlake.protocol.bodies.heartbeat import (
 )
 from mqlake.proxy.errors import StatusError
 from mqlake.proxy.names import group_of, topic_of
+from mqlake.proxy.retry_delays import listed_delays
 from mqlake.proxy.settings import ProxySettings
 
 LARGEST: Final = 256 << 10
@@ -42,11 +43,6 @@ LARGEST: Final = 256 << 10
 _INT32: Final = (1 << 31) - 1
 _LONGEST: Final = 315_360_000_000
 """Milliseconds of ten years."""
-_DELAYS: Final = tuple(
-    seconds * 1000
-    for seconds in (1, 5, 10, 30, *range(60, 660, 60), 20 * 60, 30 * 60, 60 * 60, 120 * 60)
-)
-"""Milliseconds until a message is redelivered, if a group does not say otherwise."""
 _CONSUME_TYPES: Final[dict[int, str]] = {
     ClientType.PUSH_CONSUMER: PASSIVE,
     ClientType.LITE_PUSH_CONSUMER: PASSIVE,
@@ -167,9 +163,8 @@ def _backoff(policy: GroupRetryPolicy) -> RetryPolicy:
             multiplier=min(max(grown.multiplier, 1), _INT32),
         )
         return RetryPolicy(exponential_backoff=backoff)
-    listed = policy.customized_retry_policy
-    delays = (listed and listed.next) or _DELAYS
-    return RetryPolicy(customized_backoff=CustomizedBackoff(next=map(duration, delays)))
+    delays = map(duration, listed_delays(policy))
+    return RetryPolicy(customized_backoff=CustomizedBackoff(next=delays))
 
 
 def duration(milliseconds: int) -> Duration:

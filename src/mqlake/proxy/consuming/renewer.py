@@ -22,6 +22,7 @@ from mqlake.proxy.clients.client import GrpcClient
 from mqlake.proxy.consuming.deliveries import Deliveries, GroupDelivery
 from mqlake.proxy.consuming.renewal import HandleOwner, RenewalTable, RenewedMessage, sharer_of
 from mqlake.proxy.errors import StatusError
+from mqlake.proxy.retry_delays import retry_delay
 from mqlake.proxy.state import ProxyState
 
 PERIOD: Final = 5.0
@@ -40,12 +41,6 @@ _FINAL: Final = frozenset(
     }
 )
 """Codes after which a renewal is not repeated."""
-_DEFAULT_DELAYS: Final = (
-    1, 5, 10, 30, 60, 120, 180, 240, 300, 360, 420, 480, 540, 600, 1200, 1800, 3600, 7200,
-)  # fmt: skip
-"""Seconds between deliveries to a group without a policy of its own."""
-_FIRST_DELAY: Final = 2
-"""The index of the delay after the first delivery."""
 
 _log: Final = logging.getLogger("mqlake.proxy")
 
@@ -217,22 +212,3 @@ class Renewer:
         group = await self._state.brokers.group(message.delivery.group)
         policy = GroupRetryPolicy() if group is None else group.group_retry_policy
         return retry_delay(policy, message.reconsume_times)
-
-
-def retry_delay(policy: GroupRetryPolicy, reconsume_times: int) -> int:
-    """Return after how many milliseconds a message is delivered again.
-
-    Args:
-        reconsume_times: how often it was delivered again before.
-    """
-    exponential = policy.exponential_retry_policy
-    if policy.type == "EXPONENTIAL" and exponential is not None:
-        exponent = min(max(reconsume_times, 0), 32)
-        return min(exponential.initial * exponential.multiplier**exponent, exponential.max)
-    customized = policy.customized_retry_policy
-    delays = (
-        customized.next
-        if customized is not None and customized.next
-        else [1000 * seconds for seconds in _DEFAULT_DELAYS]
-    )
-    return delays[min(max(reconsume_times, 0) + _FIRST_DELAY, len(delays) - 1)]
