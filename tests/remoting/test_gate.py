@@ -215,11 +215,11 @@ def test_a_frame_that_no_run_takes_is_decoded_once(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(binary_header, "decode", counted)
     routes = [Route(SEND, echo, None, None, lambda _peer, _frames: 0)]
     reader = FrameReader(Limits(), runs=[(Serialization.ROCKETMQ, SEND)])
-    dispatcher = RequestRouter(routes, Limits(), [look])
+    router = RequestRouter(routes, Limits(), [look])
     peer: Any = SimpleNamespace(in_flight=0, bodies=0, usages=())
     for found in reader.feed(numbered(SEND, 7)):
         if isinstance(found, Frames):
-            dispatcher.take_run(peer, found)
+            router.take_run(peer, found)
         else:
             assert (found.opaque, found.body) == (7, b"x")
     assert len(decoded) == 1
@@ -252,7 +252,7 @@ def test_a_run_of_json_passes_the_same_checks() -> None:
 @pytest.mark.parametrize("busy", ["in_flight", "bodies"])
 def test_a_connection_with_too_much_in_flight_gets_no_run(busy: str) -> None:
     runs, limits = Runs(), Limits(in_flight=3, bodies=3)
-    dispatcher = RequestRouter([Route(SEND, echo, None, None, runs.take)], limits)
+    router = RequestRouter([Route(SEND, echo, None, None, runs.take)], limits)
     data = numbered(SEND, 1)
 
     class Busy:
@@ -260,5 +260,5 @@ def test_a_connection_with_too_much_in_flight_gets_no_run(busy: str) -> None:
 
     peer = Busy()
     setattr(peer, busy, 4)
-    dispatcher.take_run(peer, Frames(data, 0, SEND))  # type: ignore[arg-type]
+    router.take_run(peer, Frames(data, 0, SEND))  # type: ignore[arg-type]
     assert runs.taken == []

@@ -128,24 +128,24 @@ def test_what_a_check_refuses_by_its_code_is_refused(kind: int) -> None:
 
 @pytest.mark.parametrize("busy", ["in_flight", "bodies"])
 def test_a_connection_with_too_much_in_flight_is_not_served_so(busy: str) -> None:
-    dispatcher = RequestRouter([Route(SEND, echo, one=one)], Limits(in_flight=3, bodies=3))
+    router = RequestRouter([Route(SEND, echo, one=one)], Limits(in_flight=3, bodies=3))
     peer: Any = SimpleNamespace(in_flight=0, bodies=0, usages=())
-    assert dispatcher.take_one(peer, numbered(SEND, 2)) is not None
+    assert router.take_one(peer, numbered(SEND, 2)) is not None
     setattr(peer, busy, 4)
-    assert dispatcher.take_one(peer, numbered(SEND, 2)) is None
-    assert dispatcher.counts == {SEND: 1}
+    assert router.take_one(peer, numbered(SEND, 2)) is None
+    assert router.counts == {SEND: 1}
 
 
 @pytest.mark.parametrize("data", [b"", b"\0", bytes(8), bytes(40), b"\xff" * 40, b"GET / HTTP/1.0"])
 def test_what_is_no_frame_is_left(data: bytes) -> None:
-    dispatcher = RequestRouter([Route(SEND, echo, run_kinds=KINDS, one=one)], Limits())
+    router = RequestRouter([Route(SEND, echo, run_kinds=KINDS, one=one)], Limits())
     peer: Any = SimpleNamespace(in_flight=0, bodies=0, usages=())
-    assert dispatcher.take_one(peer, data) is None
+    assert router.take_one(peer, data) is None
     for kind in KINDS:
         frame = asked(SEND, 2, kind)
-        assert dispatcher.take_one(peer, frame) is not None
-        assert not any(dispatcher.take_one(peer, frame[:end]) for end in range(len(frame)))
-        assert dispatcher.take_one(peer, frame + data) is None or not data
+        assert router.take_one(peer, frame) is not None
+        assert not any(router.take_one(peer, frame[:end]) for end in range(len(frame)))
+        assert router.take_one(peer, frame + data) is None or not data
 
 
 def test_one_that_fails_closes_its_connection_and_no_other(

@@ -28,7 +28,7 @@ class AuthState(NamedTuple):
     acls: Mapping[str, Acl] = MappingProxyType({})
 
     def __repr__(self) -> str:
-        return f"State({len(self.users)} users, {len(self.acls)} ACLs)"
+        return f"AuthState({len(self.users)} users, {len(self.acls)} ACLs)"
 
     def with_user(self, user: User, most: int) -> AuthState:
         """Add a user.

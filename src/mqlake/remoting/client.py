@@ -52,7 +52,7 @@ class RemotingClient:
         self._opened, self._credentials = opened, credentials
         self._limits = limits or Limits(idle=0)
         routes = (Route(code, handler) for code, handler in (handlers or {}).items())
-        self._dispatcher = RequestRouter(routes, self._limits)
+        self._router = RequestRouter(routes, self._limits)
         self._connect_timeout = connect_timeout
         self._peers: dict[str, asyncio.Task[Peer]] = {}
         self._connected: dict[str, Peer] = {}
@@ -147,7 +147,7 @@ class RemotingClient:
             elif not _is_over(task):
                 task.result().close()
         await asyncio.gather(*tasks, return_exceptions=True)
-        await self._dispatcher.stop(0)
+        await self._router.stop(0)
 
     async def _open(self, address: str) -> Peer:
         host, port = split_address(address)
@@ -158,7 +158,7 @@ class RemotingClient:
         try:
             async with asyncio.timeout(self._connect_timeout):
                 raw, peer = await loop.create_connection(
-                    lambda: Peer(self._dispatcher, shared), host, port
+                    lambda: Peer(self._router, shared), host, port
                 )
                 if context is not None:
                     await secure(peer, raw, shared, context, host)

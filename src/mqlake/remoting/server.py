@@ -64,7 +64,7 @@ class RemotingServer:
         self._limits = limits or Limits()
         self._quotas, self._proxies = quotas, proxies
         self._tls = ServerContexts(tls or ServerTls())
-        self._dispatcher = RequestRouter(routes, self._limits, checks, latencies)
+        self._router = RequestRouter(routes, self._limits, checks, latencies)
         self._servers: list[asyncio.Server] = []
         self._shared: Shared | None = None
         self._sweeper: asyncio.TimerHandle | None = None
@@ -82,17 +82,17 @@ class RemotingServer:
     @property
     def counts(self) -> dict[int, int]:
         """The number of served requests, without refused ones, by request code."""
-        return self._dispatcher.counts
+        return self._router.counts
 
     @property
     def refused(self) -> int:
         """How many requests were refused because too many of their connection waited."""
-        return self._dispatcher.refused
+        return self._router.refused
 
     @property
     def latencies(self) -> Latencies | None:
         """The durations of requests; None if they are not measured."""
-        return self._dispatcher.latencies
+        return self._router.latencies
 
     def read_directly(self, reader: DirectReader) -> None:
         """Let a reader read connections instead of their transports.
@@ -113,7 +113,7 @@ class RemotingServer:
         Args:
             took: seconds in which these requests were served together.
         """
-        self._dispatcher.note_served(code, took, count)
+        self._router.note_served(code, took, count)
 
     def set_memory(self, size: int) -> None:
         """Set the bytes that all connections together may hold from now on (`Limits.memory`)."""
@@ -136,10 +136,10 @@ class RemotingServer:
         loop = asyncio.get_running_loop()
         await self._tls.start()
         if self._shared is None:
-            dispatcher = self._dispatcher
-            self._shared = Shared(loop, self._limits, dispatcher.headers, dispatcher.runs)
-            self._shared.latencies = dispatcher.latencies
-            self._shared.take_one = dispatcher.take_one if dispatcher.serves_one else None
+            router = self._router
+            self._shared = Shared(loop, self._limits, router.headers, router.runs)
+            self._shared.latencies = router.latencies
+            self._shared.take_one = router.take_one if router.serves_one else None
             self._shared.connections = min(self._limits.connections, _connections())
             self._shared.quotas = self._quotas
             self._sweep_later()
@@ -162,7 +162,7 @@ class RemotingServer:
             transport: receives the frames for the client. Its "peername" is the client's address.
         """
         assert self._shared is not None
-        peer = Peer(self._dispatcher, self._shared)
+        peer = Peer(self._router, self._shared)
         peer.connection_made(transport)
         return peer
 
@@ -172,7 +172,7 @@ class RemotingServer:
             self._sweeper.cancel()
         await stop_listening(self._servers)
         await self._tls.stop()
-        await self._dispatcher.stop(grace)
+        await self._router.stop(grace)
         if self._shared is not None:
             self._shared.is_closed = True
         for peer in self.peers:
@@ -183,7 +183,7 @@ class RemotingServer:
 
     def _accept(self) -> ProxyDetection[Peer]:
         assert self._shared is not None
-        peer = Peer(self._dispatcher, self._shared)
+        peer = Peer(self._router, self._shared)
         following: Peer | TlsDetection[Peer] = peer
         if self._tls.mode is not TlsMode.DISABLED:
             following = TlsDetection(peer, self._shared, self._tls)

@@ -106,7 +106,7 @@ class Gate:
         self.accounts.adopt(AuthState({user.username: user for user in users}))
         self.served: list[Command] = []
         routes = [Route(code, self._note) for code in BROKER]
-        self._dispatcher = RequestRouter(routes, Limits(), self.access.checks)
+        self._router = RequestRouter(routes, Limits(), self.access.checks)
 
     def _note(self, _peer: object, asked: Command) -> Command:
         self.served.append(asked)
@@ -116,7 +116,7 @@ class Gate:
         """Return whether a request reached a handler, and the answers."""
         client: Any = Client()
         before = len(self.served)
-        self._dispatcher(client, asked)
+        self._router(client, asked)
         is_served = len(self.served) > before
         self.served.clear()
         return is_served, client.answers
