@@ -109,6 +109,16 @@ def _do(work: Callable[[str], R], name: str, module: str) -> DonePart[R]:
     return DonePart(name, code, f"{datetime.now(UTC):%Y-%m-%d}", seconds, result)
 
 
+def part_name(workload: str, what: object) -> str:
+    """Return the name of a part of a workload."""
+    return f"{workload} {what}"
+
+
+def workload_of(part: str) -> str:
+    """Return the workload of a part, by its name."""
+    return part.partition(" ")[0]
+
+
 def days_of(parts: Iterable[DonePart[R]]) -> str:
     """Return the first and the last day on which these were done."""
     days = sorted({part.day for part in parts})

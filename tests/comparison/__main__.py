@@ -8,11 +8,11 @@ import sys
 
 from tests.comparison import page
 from tests.comparison.all import ALL
-from tests.comparison.done import Compared, all_parts, compared, comparing, workload_of
+from tests.comparison.done import Compared, all_parts, compared, comparing
 from tests.comparison.draw import Single
 from tests.comparison.run import compare, refer
 from tests.crash.fleet import workers
-from tests.done_parts import DonePart
+from tests.done_parts import DonePart, workload_of
 
 
 def main() -> int:

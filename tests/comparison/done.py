@@ -9,7 +9,7 @@ import msgspec
 
 from tests.comparison import draw
 from tests.comparison.all import ALL, MODULES
-from tests.done_parts import DoneParts, PartRun
+from tests.done_parts import DoneParts, PartRun, part_name, workload_of
 
 PATH = Path(__file__).with_name("done.json")
 
@@ -19,16 +19,6 @@ class Compared(msgspec.Struct, frozen=True):
 
     failures: int
     violations: list[str]
-
-
-def part_name(workload: str, failure: str) -> str:
-    """Return the name of a part."""
-    return f"{workload} {failure}"
-
-
-def workload_of(part: str) -> str:
-    """Return the workload of a part."""
-    return part.partition(" ")[0]
 
 
 def all_parts() -> list[str]:

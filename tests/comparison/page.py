@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tests.comparison.all import ALL
-from tests.comparison.done import Compared, workload_of
-from tests.done_parts import DoneParts, days_of
+from tests.comparison.done import Compared
+from tests.done_parts import DoneParts, days_of, workload_of
 from tests.reliability import PATH, machine, versions, write_section
 
 TITLE = "The comparison"

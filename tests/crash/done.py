@@ -11,7 +11,7 @@ import msgspec
 from tests.crash.fleet import AGAIN, DRAWN, quieten
 from tests.crash.simulator import Outcome, Plan, Simulator
 from tests.crash.workloads import ALL, PREFIX, find
-from tests.done_parts import DoneParts, PartRun
+from tests.done_parts import DoneParts, PartRun, part_name, workload_of
 
 PATH = Path(__file__).with_name("done.json")
 NIGHTLY, SEEDS = 1_000_000, 4
@@ -29,16 +29,6 @@ class Crashed(msgspec.Struct, frozen=True):
     again: int
     violated: int
     violations: list[str]
-
-
-def part_name(workload: str, seed: int) -> str:
-    """Return the name of a part: its first seed follows the workload."""
-    return f"{workload} {seed}"
-
-
-def workload_of(part: str) -> str:
-    """Return the workload of a part."""
-    return part.partition(" ")[0]
 
 
 def crashed(path: Path = PATH) -> DoneParts[Crashed]:

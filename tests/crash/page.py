@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from tests.crash.done import SEEDS, Crashed, workload_of
+from tests.crash.done import SEEDS, Crashed
 from tests.crash.workloads import PREFIX
-from tests.done_parts import DonePart, DoneParts, days_of
+from tests.done_parts import DonePart, DoneParts, days_of, workload_of
 from tests.reliability import PATH, machine, versions, write_section
 
 TITLE = "Crashes"

@@ -2,38 +2,11 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
-import time
 
 from tests.auth.forgeries import page
 from tests.auth.forgeries.run import run
-from tests.seeds import SPACING, first_seed, tell_violations
-
-NIGHTLY = SPACING
-
-
-def main() -> int:
-    """Return 0 if everything held, else 1."""
-    parser = argparse.ArgumentParser(prog="python -m tests.auth.forgeries")
-    parser.add_argument("--nightly", action="store_true", help="write docs/reliability.md")
-    parser.add_argument("--count", type=int, default=NIGHTLY, help="forgeries in all")
-    parser.add_argument("--seed", type=int, help="another one each day without it")
-    arguments = parser.parse_args()
-    seed, start = first_seed(arguments.seed), time.monotonic()
-    outcome = run(arguments.count, seed, _tell)
-    seconds = time.monotonic() - start
-    if arguments.nightly:
-        page.write(outcome, seed, seconds)
-    again = "python -m tests.auth.forgeries --count 1 --seed N"
-    tell_violations(outcome.violations[:20], again)
-    print(f"{arguments.count:,} forgeries, {len(outcome.violations)} violations, {seconds:.0f} s")
-    return 1 if outcome.violations else 0
-
-
-def _tell(done: int) -> None:
-    print(f"\r{done:,} ", end="", file=sys.stderr, flush=True)
-
+from tests.seeds import main
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main("tests.auth.forgeries", "forgeries", run, page.write))

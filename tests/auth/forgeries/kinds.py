@@ -23,6 +23,7 @@ from mqlake.protocol.frames import decode, encode
 from mqlake.protocol.signature import ACCESS_KEY, SIGNATURE, signed
 from tests.auth.forgeries.gate import EVERYBODY, GONE, POOR, ROOT, SECRETS, Gate, is_signed
 from tests.auth.requests import EXAMPLES, body_of
+from tests.mutated_bytes import mutated
 
 CODES = sorted(EXAMPLES)
 NOTHING_NAMED = {
@@ -39,6 +40,8 @@ _LAST_BINARY = 1 << 15
 
 Forgery = Callable[[Gate, random.Random], str]
 
+_ODD = (0, 1, 0x22, 0x2C, 0x7F, 0xFF)
+
 
 def example(chance: random.Random) -> Command:
     """Return an unsigned request of any code, as clients make it."""
@@ -49,26 +52,6 @@ def example(chance: random.Random) -> Command:
         asked.serialization = chance.choice(list(Serialization))
     asked.version = chance.choice((0, 399, 400, 513))
     return asked
-
-
-def mutated(data: bytes, chance: random.Random) -> bytes:
-    """Return bytes with up to four changes."""
-    found = bytearray(data)
-    for _ in range(chance.randrange(1, 5)):
-        at = chance.randrange(len(found)) if found else 0
-        match chance.randrange(5):
-            case 0 if found:
-                found[at] ^= 1 << chance.randrange(8)
-            case 1 if found:
-                found[at] = chance.choice((0, 1, 0x22, 0x2C, 0x7F, 0xFF))
-            case 2:
-                del found[at : at + chance.randrange(1, 9)]
-            case 3:
-                found[at:at] = found[at : at + chance.randrange(1, 17)]
-            case _:
-                end = at + chance.randrange(1, 17)
-                found[at:end] = bytes(reversed(found[at:end]))
-    return bytes(found)
 
 
 def leaks(answers: list[Command]) -> bool:
@@ -100,7 +83,7 @@ def frames(gate: Gate, chance: random.Random) -> str:
     """Change the bytes of a signed frame, or of one that is signed with a wrong key."""
     frame = encode(signed(example(chance), chance.choice(EVERYBODY)))
     try:
-        found = decode(mutated(frame, chance))
+        found = decode(mutated(frame, chance, _ODD))
     except (FormatError, IndexError):
         return ""
     return judged(gate, found, "frame")
@@ -160,7 +143,7 @@ def bodies(gate: Gate, chance: random.Random) -> str:
     fields = {name: chance.choice((text, *NAMES)) for name, text in asked.fields.items()}
     body = bytes(asked.body)
     if body and chance.random() < 0.7:
-        body = mutated(body, chance)
+        body = mutated(body, chance, _ODD)
     elif chance.random() < 0.5:
         body = json.dumps(_anything(chance)).encode()
     forged = request(asked.code, fields, body)
@@ -175,7 +158,7 @@ def policies(_gate: Gate, chance: random.Random) -> str:
     for _ in range(chance.randrange(1, 6)):
         body = json.dumps({"policies": [_policy(chance)]}).encode("utf-8", "surrogatepass")
         if chance.random() < 0.1:
-            body = mutated(body, chance)
+            body = mutated(body, chance, _ODD)
         try:
             found = read_policies(decode_body(AclInfo, body).policies)
         except (RemotingError, FormatError):

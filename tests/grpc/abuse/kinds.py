@@ -7,26 +7,9 @@ from collections.abc import Callable
 
 from mqlake.grpc.http2 import frames
 from tests.grpc.abuse.conversations import Piece, conversation
+from tests.mutated_bytes import mutated
 
-
-def mutated(data: bytes, chance: random.Random) -> bytes:
-    """Return bytes with up to four changes."""
-    found = bytearray(data)
-    for _ in range(chance.randrange(1, 5)):
-        at = chance.randrange(len(found)) if found else 0
-        match chance.randrange(5):
-            case 0 if found:
-                found[at] ^= 1 << chance.randrange(8)
-            case 1 if found:
-                found[at] = chance.choice((0, 1, 0x3F, 0x7F, 0x80, 0xFF))
-            case 2:
-                del found[at : at + chance.randrange(1, 9)]
-            case 3:
-                found[at:at] = found[at : at + chance.randrange(1, 17)]
-            case _:
-                end = at + chance.randrange(1, 17)
-                found[at:end] = bytes(reversed(found[at:end]))
-    return bytes(found)
+_ODD = (0, 1, 0x3F, 0x7F, 0x80, 0xFF)
 
 
 def joined(pieces: list[Piece]) -> bytes:
@@ -36,7 +19,7 @@ def joined(pieces: list[Piece]) -> bytes:
 
 def changed_bytes(chance: random.Random) -> bytes:
     """Change any bytes, in frames and between them."""
-    return mutated(joined(conversation(chance)), chance)
+    return mutated(joined(conversation(chance)), chance, _ODD)
 
 
 def changed_frames(chance: random.Random) -> bytes:
@@ -66,7 +49,7 @@ def _changed_payloads(kinds: tuple[int, ...], chance: random.Random) -> bytes:
     pieces = conversation(chance)
     places = [at for at, piece in enumerate(pieces) if piece.kind in kinds]
     for at in chance.sample(places, min(len(places), 3)):
-        pieces[at] = pieces[at]._replace(payload=mutated(pieces[at].payload, chance))
+        pieces[at] = pieces[at]._replace(payload=mutated(pieces[at].payload, chance, _ODD))
     return joined(pieces)
 
 
