@@ -31,7 +31,7 @@ def authorization(entries: Iterable[Entry], whitelist: Sequence[int] = ()) -> Au
     acl = Acl().merged(PolicyType.CUSTOM, entries)
     state = AuthState({"me": NORMAL, "root": SUPER}, {"me": acl} if acl.entries else {})
     accounts = Accounts(AccountFile(LocalOwnedDirectory("/nowhere")), state)
-    return Authorization(accounts, whitelist, Scope(BROKER, "main", TOPICS.get))
+    return Authorization(accounts.decisions, whitelist, Scope(BROKER, "main", TOPICS.get))
 
 
 def entry(text: str, decision: Decision = Decision.ALLOW, *networks: str) -> Entry:

@@ -128,7 +128,7 @@ def test_no_body_gets_past_the_rules(seed: int) -> None:
     """A user without permissions is refused, or the body names nothing."""
     chance = random.Random(seed)
     scope = Scope(BROKER, "main", _no_message)
-    authorization = Authorization(accounts(AuthState({"me": ME})), (), scope)
+    authorization = Authorization(accounts(AuthState({"me": ME})).decisions, (), scope)
     empty = {
         RequestCode.HEART_BEAT,
         RequestCode.CHECK_CLIENT_CONFIG,

@@ -58,7 +58,7 @@ class Access:
         self._authentication = Authentication(accounts, codes(settings.authentication_whitelist))
         if settings.authorization_enabled:
             whitelist = codes(settings.authorization_whitelist)
-            self._authorization = Authorization(accounts, whitelist, scope)
+            self._authorization = Authorization(accounts.decisions, whitelist, scope)
 
     @property
     def is_authorizing(self) -> bool:

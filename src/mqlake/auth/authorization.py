@@ -9,8 +9,8 @@ import logging
 from collections.abc import Callable, Collection, Mapping
 from typing import NamedTuple
 
-from mqlake.auth.accounts import Accounts
 from mqlake.auth.authentication import AUDIT
+from mqlake.auth.decisions import Decisions
 from mqlake.auth.needs import Need, Question, Rule, words
 from mqlake.auth.policies import Decision
 from mqlake.auth.refusals import refused, shown
@@ -39,11 +39,17 @@ class Authorization:
     """Compares what requests need with the ACLs of users.
 
     Args:
+        decisions: returns what the ACL of a user decides, by its name; None if it has no ACL.
         whitelist: codes of requests that need no permission.
     """
 
-    def __init__(self, accounts: Accounts, whitelist: Collection[int], scope: Scope) -> None:
-        self._accounts, self._whitelist = accounts, frozenset(whitelist)
+    def __init__(
+        self,
+        decisions: Callable[[str], Decisions | None],
+        whitelist: Collection[int],
+        scope: Scope,
+    ) -> None:
+        self._decisions, self._whitelist = decisions, frozenset(whitelist)
         self._scope = scope
 
     def check(self, user: User | None, request: Command, peer: str) -> None:
@@ -75,7 +81,7 @@ class Authorization:
     def _check(self, user: User | None, request: Command, peer: str) -> None:
         if user is None:
             raise refused("username cannot be null.")
-        decisions = self._accounts.decisions(user.username)
+        decisions = self._decisions(user.username)
         source = source_of(peer)
         scope = self._scope
         question = Question(request.fields, request.body, scope.cluster, scope.topic_at)

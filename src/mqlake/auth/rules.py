@@ -228,6 +228,9 @@ BROKER: Final[dict[int, Rule]] = {
     **_ACCOUNTS,
 }
 
+PROXY: Final[dict[int, Rule]] = {**BROKER, Code.END_TRANSACTION: _SEND}
+"""A proxy cannot read the half message; it knows with whose calls it was sent."""
+
 NAME_SERVER: Final[dict[int, Rule]] = {
     Code.REGISTER_BROKER: _WRITE,
     Code.UNREGISTER_BROKER: _WRITE,

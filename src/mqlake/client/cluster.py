@@ -32,7 +32,7 @@ _ROUTE_TIMEOUT = 3.0
 
 
 class MasterBroker:
-    """A master: its name, its clusterand its address."""
+    """A master: its name, its cluster and its address."""
 
     def __init__(self, name: str, cluster: str, address: str) -> None:
         self.name, self.cluster, self.address = name, cluster, address

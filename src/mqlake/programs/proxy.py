@@ -12,21 +12,17 @@ from contextlib import AsyncExitStack
 from typing import Final, NamedTuple, Self
 
 from mqlake.client.access import ClientAccess
-from mqlake.grpc.limits import GrpcLimits
-from mqlake.grpc.server import GrpcServer
+from mqlake.errors import MqlakeError
 from mqlake.metrics.exporting.options import ServedPages
 from mqlake.metrics.metric import Sample
 from mqlake.metrics.observed import labels_of
 from mqlake.metrics.publishing import publish
-from mqlake.proxy.brokers.cluster import ClusterBrokers
+from mqlake.proxy.brokers.cluster import CallerChecks, ClusterBrokers
+from mqlake.proxy.listening import ListeningService
 from mqlake.proxy.service import GrpcService
 from mqlake.proxy.settings import ProxySettings
 from mqlake.remoting.tls.options import ServerTls
 from mqlake.storage.clock import SystemClock
-from mqlake.store.bounds import networks
-
-_GRACE: Final = 3.0
-"""Seconds that running calls have when the proxy stops."""
 
 _log: Final = logging.getLogger("mqlake.proxy")
 
@@ -69,7 +65,7 @@ class ProxyProgram:
 
     def __init__(self, options: ProxyOptions, settings: ProxySettings) -> None:
         self._options, self._settings = options, settings
-        self._service: GrpcService | None = None
+        self._service: ListeningService | None = None
         name = f"{socket.gethostname()}:{options.port}"
         self.labels: Mapping[str, str] = labels_of("proxy", name, "")
 
@@ -78,19 +74,14 @@ class ProxyProgram:
         async with AsyncExitStack() as undo:
             if options.metrics is not None:
                 await publish(ServedPages(*options.metrics), self, undo)
-            brokers = ClusterBrokers(options.name_servers, options.access)
-            await undo.enter_async_context(brokers)
-            service = GrpcService(brokers, settings, SystemClock(), options.slow)
-            undo.push_async_callback(service.stop)
-            server = GrpcServer(
-                service.methods,
-                GrpcLimits(share=settings.max_address_share),
-                tls=options.tls,
-                proxies=networks(options.balancers),
-                on_finished=service.finished,
+            brokers = ClusterBrokers(
+                options.name_servers, options.access, _checked(options, settings)
             )
-            undo.push_async_callback(server.stop, _GRACE)
-            self.port = await server.start(options.bind, options.port)
+            await undo.enter_async_context(brokers)
+            served = GrpcService(brokers, settings, SystemClock(), options.slow)
+            service = ListeningService(served, options.tls, options.balancers)
+            undo.push_async_callback(service.stop)
+            self.port = await service.start(options.bind, options.port)
             self._service = service
             undo.callback(self._forget)
             self._undo = undo.pop_all()
@@ -114,4 +105,24 @@ class ProxyProgram:
 
     async def samples(self) -> Sequence[Sample]:
         """Return all samples; none while it starts."""
-        return [] if self._service is None else self._service.counts.samples()
+        return [] if self._service is None else self._service.samples()
+
+
+def _checked(options: ProxyOptions, settings: ProxySettings) -> CallerChecks:
+    """Return what is checked of callers.
+
+    Raises:
+        MqlakeError: the settings contradict each other, or the proxy cannot ask for users.
+    """
+    if not settings.authentication_enabled:
+        if settings.authorization_enabled:
+            raise MqlakeError(
+                "setting authorizationEnabled: nobody would be known: set authenticationEnabled too"
+            )
+        return CallerChecks.NOTHING
+    if options.access is None or options.access.credentials is None:
+        raise MqlakeError(
+            "setting authenticationEnabled: the proxy asks brokers for users as their inner user:"
+            " set MQLAKE_ACCESS_KEY and MQLAKE_SECRET_KEY"
+        )
+    return CallerChecks.PERMISSIONS if settings.authorization_enabled else CallerChecks.USERS

@@ -30,7 +30,7 @@ class Gate:
     def __init__(self, brokers: BrokerPort) -> None:
         self._brokers = brokers
 
-    def caller(self, call: Call) -> Caller:
+    async def caller(self, call: Call) -> Caller:
         """Return who makes a call.
 
         Raises:
@@ -46,21 +46,27 @@ class Gate:
         language = metadata.get(LANGUAGE, "OTHER")[:_LONGEST_LANGUAGE].upper()
         # Without a signature, the requests are not signed either: brokers know which need one.
         text = metadata.get(AUTHORIZATION) if self._brokers.is_authenticating else None
-        credentials = None if text is None else self._verified(text, metadata.get(DATE))
+        credentials = None if text is None else await self._verified(text, metadata.get(DATE))
         return Caller(client_id, call.peer, credentials, language)
 
-    def _verified(self, text: str, date: str | None) -> Credentials:
+    async def _verified(self, text: str, date: str | None) -> Credentials:
         """Return the credentials of the user who has signed a call."""
         if not date:
             raise _refused("datetime is null.")
         name, claimed = _parsed(text)
-        found = self._brokers.credentials(name)
+        found = await self._brokers.credentials(name)
+        if found is None or not _is_right(found, date, claimed):
+            found = await self._brokers.credentials(name, is_doubted=True)
         if found is None:
             raise _refused(f"User:{name[:255]} is not found.")
-        right = hmac.digest(found.secret_key.encode(), date.encode(), sha1).hex()
-        if not hmac.compare_digest(right.encode(), claimed.lower().encode("utf-8", "replace")):
+        if not _is_right(found, date, claimed):
             raise _refused("check signature failed.")
         return found
+
+
+def _is_right(user: Credentials, date: str, claimed: str) -> bool:
+    right = hmac.digest(user.secret_key.encode(), date.encode(), sha1).hex()
+    return hmac.compare_digest(right.encode(), claimed.lower().encode("utf-8", "replace"))
 
 
 def _parsed(text: str) -> tuple[str, str]:

@@ -9,12 +9,7 @@ from typing import Final, Self
 from mqlake.broker.broker import Broker
 from mqlake.errors import MqlakeError
 from mqlake.metrics.metric import Sample
-from mqlake.remoting.metrics import calls
-from mqlake.store.bounds import networks
 from mqlake.tls.settings import server_tls
-
-_GRACE: Final = 3.0
-"""Seconds that running calls have when the service stops."""
 
 _OF_BROKER: Final = (
     "channel_expired_timeout",
@@ -50,9 +45,8 @@ class LocalService:
 
     def __init__(self, broker: Broker) -> None:
         check_installed()
-        from mqlake.grpc.limits import GrpcLimits
-        from mqlake.grpc.server import GrpcServer
         from mqlake.proxy.brokers.local import LocalBrokers
+        from mqlake.proxy.listening import ListeningService
         from mqlake.proxy.service import GrpcService
         from mqlake.proxy.settings import ProxySettings
 
@@ -63,19 +57,14 @@ class LocalService:
         )
         self._settings, self._brokers = settings, LocalBrokers(broker)
         clock, slow = broker.state.store.clock, settings.slow_request_millis
-        self._service = GrpcService(self._brokers, own, clock, slow, begins_at_once=True)
-        self._server = GrpcServer(
-            self._service.methods,
-            GrpcLimits(share=settings.max_address_share),
-            tls=server_tls(settings),
-            proxies=networks(settings.proxy_protocol_addresses),
-            on_finished=self._service.finished,
-        )
+        service = GrpcService(self._brokers, own, clock, slow, begins_at_once=True)
+        tls, balancers = server_tls(settings), settings.proxy_protocol_addresses
+        self._service = ListeningService(service, tls, balancers)
 
     async def __aenter__(self) -> Self:
         settings = self._settings
         try:
-            await self._server.start(settings.listen_address, settings.grpc_server_port)
+            await self._service.start(settings.listen_address, settings.grpc_server_port)
         except BaseException:
             await self._stop()
             raise
@@ -83,7 +72,6 @@ class LocalService:
         return self
 
     async def __aexit__(self, *failure: object) -> None:
-        await self._server.stop(_GRACE)
         await self._stop()
 
     async def _stop(self) -> None:
@@ -92,8 +80,4 @@ class LocalService:
 
     def samples(self) -> list[Sample]:
         """Return what was counted, as metrics."""
-        return [
-            Sample(calls.CONNECTIONS, len(self._server.connections)),
-            Sample(calls.CLIENTS, len(self._service.state.clients)),
-            *self._service.counts.samples(),
-        ]
+        return self._service.samples()

@@ -75,7 +75,7 @@ class Serving:
         async def serve(call: Call, request: Any) -> Any:
             begin = perf_counter()
             try:
-                response = await handler(call, caller_of(call), request)
+                response = await handler(call, await caller_of(call), request)
             except Exception as error:  # noqa: BLE001 (whatever is raised is the answer)
                 outcome = outcome_of_error(error, f"{call.peer}: {name}")
                 response = kind(status=outcome.status)
@@ -97,7 +97,7 @@ class Serving:
         async def serve(call: Call, request: Any) -> AsyncIterator[Any]:
             code = messages.Code.OK.value
             try:
-                async with aclosing(handler(call, caller_of(call), request)) as responses:
+                async with aclosing(handler(call, await caller_of(call), request)) as responses:
                     async for response in responses:
                         if response.WhichOneof("content") == "status":
                             code = response.status.code

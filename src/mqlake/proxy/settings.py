@@ -11,6 +11,8 @@ class ProxySettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     Times are in milliseconds unless the name says otherwise, sizes in bytes.
 
     Attributes:
+        authentication_enabled, authorization_enabled: whether a proxy before other brokers checks
+            who calls, and what the caller may do. In local mode the broker's settings decide.
         max_message_size: of the body of a message.
         max_batch_messages: how many messages one call may send.
         max_user_property_size: of all user properties of a message, with its tag and keys.
@@ -36,6 +38,8 @@ class ProxySettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
             of received messages.
     """
 
+    authentication_enabled: bool = False
+    authorization_enabled: bool = False
     max_message_size: int = 4 << 20
     max_batch_messages: int = 1024
     enable_message_body_empty_check: bool = True

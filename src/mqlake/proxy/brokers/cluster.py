@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from enum import Enum, auto
 from typing import Final, Self
 from zlib import crc32
 
@@ -18,9 +19,11 @@ from mqlake.formats.config.topics import PERM_WRITE
 from mqlake.grpc.messages import Code
 from mqlake.protocol.bodies.heartbeat import Heartbeat
 from mqlake.protocol.bodies.route import TopicRouteData
+from mqlake.protocol.body import encode_body
 from mqlake.protocol.codes import RequestCode, ResponseCode
-from mqlake.protocol.command import Command
+from mqlake.protocol.command import Command, request
 from mqlake.protocol.errors import RemotingError
+from mqlake.protocol.headers.namesrv import GetRouteInfoHeader
 from mqlake.protocol.headers.transactions import CheckTransactionHeader
 from mqlake.protocol.signature import Credentials
 from mqlake.proxy.background import Background
@@ -28,16 +31,25 @@ from mqlake.proxy.brokers import cluster_producers, cluster_routes
 from mqlake.proxy.brokers.cluster_metadata import ClusterMetadata
 from mqlake.proxy.brokers.cluster_producers import ClusterProducers
 from mqlake.proxy.brokers.cluster_routes import ClusterRoutes
+from mqlake.proxy.brokers.cluster_users import ClusterUsers
 from mqlake.proxy.brokers.port import UNSPECIFIED, Caller, Destination, Pushed
 from mqlake.proxy.errors import StatusError
 from mqlake.remoting.client import RemotingClient
-from mqlake.remoting.connection import Peer, Request
+from mqlake.remoting.connection import Peer, Request, as_command
 from mqlake.remoting.errors import ConnectionFailedError, RequestTimeoutError
 
 _LATE: Final = 30.0
 """Seconds after which the answer to a poll that nobody waits for does not come any more."""
 _CONNECTIONS: Final = 4
 """Connections to each broker. A client always uses the same one."""
+
+
+class CallerChecks(Enum):
+    """What is checked of callers."""
+
+    NOTHING = auto()
+    USERS = auto()
+    PERMISSIONS = auto()
 
 
 async def _nobody(_command: Command, _client_id: str | None) -> Command | None:
@@ -52,13 +64,23 @@ class ClusterBrokers:
     Args:
         name_servers: "host:port", several separated by `;`.
         access: how brokers and name servers are reached; their requests are signed as the proxy's.
+        checked: whether, and how, callers are checked by the users of the cluster.
     """
 
-    def __init__(self, name_servers: str, access: ClientAccess | None = None) -> None:
+    def __init__(
+        self,
+        name_servers: str,
+        access: ClientAccess | None = None,
+        checked: CallerChecks = CallerChecks.NOTHING,
+    ) -> None:
         access = access or ClientAccess()
         self._names = Cluster(name_servers, tls=access.tls, credentials=access.credentials)
         self._routes = ClusterRoutes(self._names)
         self._metadata = ClusterMetadata(self._names, self._routes)
+        self._users: ClusterUsers | None = None
+        if checked is not CallerChecks.NOTHING:
+            is_authorizing = checked is CallerChecks.PERMISSIONS
+            self._users = ClusterUsers(self._names, self._routes, is_authorizing=is_authorizing)
         handlers = {int(RequestCode.CHECK_TRANSACTION_STATE): self._checked}
         self._pool = [
             RemotingClient(
@@ -92,8 +114,8 @@ class ClusterBrokers:
 
     @property
     def is_authenticating(self) -> bool:
-        """Return False: the proxy makes all requests in its own name."""
-        return False
+        """Return whether callers are checked. The proxy makes all requests in its own name."""
+        return self._users is not None
 
     @property
     def producer_groups(self) -> frozenset[str]:
@@ -104,15 +126,20 @@ class ClusterBrokers:
         """Pass requests of brokers to clients from now on to a function."""
         self._pushed = serve
 
-    def credentials(self, name: str) -> Credentials | None:  # noqa: ARG002
-        """Return None: the proxy does not know the users of the cluster."""
-        return None
+    async def credentials(self, name: str, *, is_doubted: bool = False) -> Credentials | None:
+        """Return the credentials of a user; None if there is no such user."""
+        users = self._users
+        return None if users is None else await users.credentials(name, is_doubted=is_doubted)
 
     def check(self, command: Command, caller: Caller) -> None:
-        """Do nothing: brokers check the requests of the proxy."""
+        """Refuse a request that its sender may not make, without sending it."""
+        if self._users is not None:
+            self._users.check(command, caller)
 
-    async def route(self, topic: str, caller: Caller) -> TopicRouteData:  # noqa: ARG002
+    async def route(self, topic: str, caller: Caller) -> TopicRouteData:
         """Return where a topic's queues are."""
+        header = GetRouteInfoHeader(topic=topic)
+        self.check(request(RequestCode.GET_ROUTEINFO_BY_TOPIC, header), caller)
         return await self._routes.of(topic)
 
     async def destination(self, topic: str) -> Destination:
@@ -147,6 +174,9 @@ class ClusterBrokers:
         if address is None:
             reason = f"there is no broker {broker[:255]!r} with a master"
             raise StatusError(Code.BAD_REQUEST, reason)
+        if self._users is not None:
+            command = as_command(command)
+            self._users.check(command, caller)
         if isinstance(command, Command):
             command.language, command.version = caller.language, caller.version
         client = self._pool[crc32(caller.client_id.encode()) % _CONNECTIONS]
@@ -185,6 +215,7 @@ class ClusterBrokers:
 
     async def register(self, caller: Caller, heartbeat: Heartbeat) -> None:
         """Let brokers ask the proxy about the transactions of a producer."""
+        self.check(request(RequestCode.HEART_BEAT, body=encode_body(heartbeat)), caller)
         groups = {data.group_name for data in heartbeat.producer_data_set}
         new = self._producers.put(caller.client_id, groups)
         if new:

@@ -64,7 +64,12 @@ class LocalBrokers:
         """Pass requests of the broker to clients from now on to a function."""
         self._pushed = serve
 
-    def credentials(self, name: str) -> Credentials | None:
+    async def credentials(
+        self,
+        name: str,
+        *,
+        is_doubted: bool = False,  # noqa: ARG002 (they are always those of now)
+    ) -> Credentials | None:
         """Return the credentials of a user; None if there is no such user."""
         return self._broker.state.access.credentials(name)
 

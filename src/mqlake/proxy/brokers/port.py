@@ -72,8 +72,13 @@ class BrokerPort(Protocol):
         """Pass requests of brokers to clients from now on to a function."""
         ...
 
-    def credentials(self, name: str) -> Credentials | None:
-        """Return the credentials of a user; None if there is no such user."""
+    async def credentials(self, name: str, *, is_doubted: bool = False) -> Credentials | None:
+        """Return the credentials of a user; None if there is no such user.
+
+        Args:
+            is_doubted: whether a call does not fit the ones that were returned before, so that the
+                user may have changed since.
+        """
         ...
 
     def check(self, command: Command, caller: Caller) -> None:

@@ -173,7 +173,7 @@ class Telemetry:
             reason = "the settings have neither publishing nor subscription"
             raise GrpcError(GrpcStatus.INVALID_ARGUMENT, reason)
         try:
-            client = await self._register(self._gate.caller(call), settings)
+            client = await self._register(await self._gate.caller(call), settings)
         except Exception as error:
             outcome = outcome_of_error(error, f"{call.peer}: {NAME}")
             self._counts.add(NAME, outcome.code, None, call.peer)
