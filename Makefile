@@ -125,7 +125,7 @@ lock:  ## pin the newest versions of all packages in requirements.lock
 	@mkdir -p build
 	echo 'pyspark==4.2.0' > build/constraints.txt
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
-		--no-emit-index-url --extra spark --extra connect --extra kafka --extra avro --extra protobuf --extra delta --extra iceberg --extra uvloop --extra tls --extra acl --extra celery --extra taskiq --extra polars --extra duckdb --extra hdfs --extra metrics --extra otlp --extra rocksdb --group dev --constraints build/constraints.txt \
+		--no-emit-index-url --extra spark --extra connect --extra kafka --extra avro --extra protobuf --extra delta --extra iceberg --extra uvloop --extra tls --extra acl --extra celery --extra taskiq --extra polars --extra duckdb --extra hdfs --extra metrics --extra otlp --extra rocksdb --extra console --group dev --constraints build/constraints.txt \
 		--output-file requirements.lock --upgrade pyproject.toml
 
 clean:  ## remove everything that the targets created

@@ -10,7 +10,15 @@ import sys
 from collections.abc import Callable, Mapping
 from importlib import import_module
 
-EXTRAS = {"llvmlite": "store", "numba": "store", "numpy": "store", "pyarrow": "parquet"}
+EXTRAS = {
+    "jinja2": "console",
+    "llvmlite": "store",
+    "numba": "store",
+    "numpy": "store",
+    "pyarrow": "parquet",
+    "starlette": "console",
+    "uvicorn": "console",
+}
 """The extra of mqlake that installs a package, for packages that whole layers need."""
 
 

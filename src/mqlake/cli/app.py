@@ -21,6 +21,7 @@ from mqlake.cli.commands import admin as admin_commands
 from mqlake.cli.commands import (
     archive,
     broker,
+    console,
     consume,
     convert,
     doctor,
@@ -84,6 +85,7 @@ COMMANDS: dict[str, ModuleType] = {
     "broker": broker,
     "namesrv": namesrv,
     "proxy": proxy,
+    "console": console,
     "produce": produce,
     "consume": consume,
     "tail": tail,

@@ -1,0 +1,148 @@
+"""Routes: who may open a page, and the checks of each change."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Final
+from urllib.parse import urlsplit
+
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import BaseRoute, Mount, Route
+
+from mqlake.console.access.audit import audit
+from mqlake.console.access.forms import CSRF_FIELD, PostedForm, read_form
+from mqlake.console.access.roles import ConsoleRole
+from mqlake.console.page_error import PageError
+from mqlake.console.state import console_of, session_of
+from mqlake.errors import MqlakeError
+
+Page = Callable[[Request], Awaitable[Response]]
+FormHandler = Callable[[Request, PostedForm], Awaitable[Response]]
+
+_READ_ONLY: Final = PageError(
+    "This console is read-only", "Start it without --read-only to change something.", 403
+)
+
+
+def client_address(request: Request) -> str:
+    """Return the address that a request came from."""
+    return request.client.host if request.client else "-"
+
+
+class Posted:
+    """Serves a POST: checks the session, the CSRF token and the role, then calls the handler.
+
+    Attributes:
+        action: the name in the audit line; empty if nothing is changed.
+    """
+
+    def __init__(self, handler: FormHandler, action: str, role: ConsoleRole) -> None:
+        self._handler, self.action, self._role = handler, action, role
+
+    async def serve(self, request: Request) -> Response:
+        """Serve one request."""
+        form = PostedForm([])
+        try:
+            form = await read_form(request)
+            self._check(request, form)
+        except PageError as problem:
+            self._note(request, form, f"refused: {problem}")
+            raise
+        try:
+            response = await self._handler(request, form)
+        except MqlakeError as error:
+            self._note(request, form, f"failed: {error}")
+            raise
+        except Exception as error:
+            self._note(request, form, f"failed: {type(error).__name__}")
+            raise
+        self._note(request, form, "done")
+        return response
+
+    def _check(self, request: Request, form: PostedForm) -> None:
+        _check_origin(request)
+        session = session_of(request)
+        if not session.has_csrf(form.text(CSRF_FIELD)):
+            raise PageError(
+                "This form is too old, or was not made by this console",
+                "Reload the page, and send the form again.",
+                403,
+            )
+        if self.action and console_of(request).options.read_only:
+            raise _READ_ONLY
+        check_role(request, self._role)
+
+    def _note(self, request: Request, form: PostedForm, result: str) -> None:
+        if self.action:
+            user = session_of(request).user
+            audit(user, client_address(request), self.action, form, result)
+
+
+def check_role(request: Request, role: ConsoleRole) -> None:
+    """Check that a visitor has a role.
+
+    Raises:
+        PageError: it is another visitor.
+    """
+    session = session_of(request)
+    if session.role < role:
+        what = "a super user" if role is ConsoleRole.ADMIN else "a user who is not only a viewer"
+        who = session.user or "without a login"
+        raise PageError(f"You are here as {who}; this needs {what}", status=403)
+
+
+def _check_origin(request: Request) -> None:
+    """Refuse forms of other sites, whatever they contain."""
+    origin = request.headers.get("origin")
+    site = request.headers.get("sec-fetch-site", "same-origin")
+    is_foreign = site not in ("same-origin", "none") or (
+        origin is not None and urlsplit(origin).netloc != request.headers.get("host")
+    )
+    if is_foreign:
+        raise PageError("This form was sent by a page of another site", status=403)
+
+
+def change(
+    path: str, handler: FormHandler, action: str, role: ConsoleRole = ConsoleRole.OPERATOR
+) -> Route:
+    """Return the route of a change, which is audited and refused in a read-only console.
+
+    Args:
+        action: the name in the audit line, such as "topics.delete".
+    """
+    return Route(path, Posted(handler, action, role).serve, methods=["POST"])
+
+
+def reading(path: str, handler: FormHandler, role: ConsoleRole = ConsoleRole.VIEWER) -> Route:
+    """Return the route of a form that changes nothing, such as a search."""
+    return Route(path, Posted(handler, "", role).serve, methods=["POST"])
+
+
+def needs(role: ConsoleRole, handler: Page) -> Page:
+    """Return a handler that serves a page only to visitors with a role."""
+
+    async def checked(request: Request) -> Response:
+        check_role(request, role)
+        return await handler(request)
+
+    return checked
+
+
+def done(request: Request, path: str, notice: str) -> Response:
+    """Return the response after a change: the page to see next, which shows the notice."""
+    session_of(request).notices.append(notice)
+    return RedirectResponse(path, 303)
+
+
+def unchecked(routes: list[BaseRoute]) -> list[str]:
+    """Return the paths of routes that serve other methods than GET without the checks."""
+    found: list[str] = []
+    for route in routes:
+        if isinstance(route, Mount):
+            found += unchecked(list(route.routes))
+        elif isinstance(route, Route):
+            is_reading = (route.methods or set()) <= {"GET", "HEAD"}
+            if not is_reading and not isinstance(getattr(route.endpoint, "__self__", None), Posted):
+                found.append(route.path)
+    return found

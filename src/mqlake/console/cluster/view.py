@@ -1,0 +1,63 @@
+"""A cluster as one user sees it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from mqlake.admin.admin import Admin
+from mqlake.client.access import ClientAccess
+from mqlake.client.cluster import MASTER
+from mqlake.console.cluster.aged import AgedValues
+from mqlake.protocol.bodies.route import BrokerData
+from mqlake.protocol.signature import Credentials
+
+SECONDS: Final = 3.0
+"""How old what a page shows may be."""
+
+
+class ClusterView:
+    """Asks a cluster in the name of one user.
+
+    Args:
+        credentials: of the user; None for those of `access`.
+        now: returns seconds.
+
+    Attributes:
+        admin: for requests; what they return is not kept.
+        kept: answers that are kept for a few seconds.
+    """
+
+    def __init__(
+        self,
+        name_servers: str,
+        access: ClientAccess,
+        credentials: Credentials | None,
+        now: Callable[[], float],
+    ) -> None:
+        self.admin = Admin(
+            name_servers, tls=access.tls, credentials=credentials or access.credentials
+        )
+        self.kept = AgedValues(now)
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self.admin.close()
+
+    async def brokers(self) -> list[BrokerData]:
+        """Return all brokers that are registered, by cluster and name."""
+        info = await self.kept.get("brokers", SECONDS, self.admin.cluster_info)
+        table = info.broker_addr_table.values()
+        return sorted(table, key=lambda each: (each.cluster, each.broker_name))
+
+    async def masters(self) -> dict[str, str]:
+        """Return the addresses of masters, by the name of the broker."""
+        return {
+            data.broker_name: data.broker_addrs[MASTER]
+            for data in await self.brokers()
+            if MASTER in data.broker_addrs
+        }
+
+    async def clusters(self) -> list[str]:
+        """Return the names of all clusters."""
+        return sorted({data.cluster for data in await self.brokers()})

@@ -1,0 +1,27 @@
+"""The pages of the console, by section: the navigation, and the routes of their pages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+from starlette.routing import BaseRoute
+
+from mqlake.console.pages import cluster
+
+
+class Section(NamedTuple):
+    """A part of the console.
+
+    Attributes:
+        name: in the navigation.
+        path: of the first page; the paths of its other pages begin with it.
+        routes: returns the routes of its pages.
+    """
+
+    name: str
+    path: str
+    routes: Callable[[], list[BaseRoute]]
+
+
+SECTIONS: Final = (Section("Cluster", "/cluster", cluster.routes),)

@@ -1,0 +1,99 @@
+"""What all requests to a console share."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Final, cast
+
+from starlette.requests import Request
+
+from mqlake.console.access.attempts import LoginAttempts
+from mqlake.console.access.roles import ConsoleRole
+from mqlake.console.access.sessions import ConsoleSession, Sessions
+from mqlake.console.cluster.view import ClusterView
+from mqlake.console.options import ConsoleOptions
+from mqlake.protocol.signature import Credentials
+
+COOKIE: Final = "mqlake_console"
+
+
+class Console:
+    """A console's sessions, and its connections to the cluster.
+
+    Args:
+        now: returns seconds.
+
+    Attributes:
+        options: what the console was started with.
+        sessions: the visitors.
+        attempts: limits failed logins.
+    """
+
+    def __init__(self, options: ConsoleOptions, now: Callable[[], float] = time.monotonic) -> None:
+        self.options, self._now = options, now
+        self.sessions = Sessions(
+            60.0 * options.idle_minutes, 60.0 * options.session_minutes, now, self._session_ended
+        )
+        self.attempts = LoginAttempts(now)
+        self._views: dict[Credentials | None, ClusterView] = {}
+        self._users: dict[Credentials, int] = {}
+        self._closing: set[asyncio.Task[None]] = set()
+
+    async def close(self) -> None:
+        """End all sessions, and close all connections."""
+        self.sessions.end_all()
+        views, self._views = list(self._views.values()), {}
+        for view in views:
+            await view.close()
+        await asyncio.gather(*self._closing)
+
+    def stranger(self) -> ConsoleSession:
+        """Return a session of a visitor who has not logged in."""
+        role = ConsoleRole.STRANGER if self.options.login else ConsoleRole.ADMIN
+        return self.sessions.begin(role)
+
+    def logged_in(self, credentials: Credentials, role: ConsoleRole) -> ConsoleSession:
+        """Return a session of a user whose credentials were checked."""
+        session = self.sessions.begin(role, credentials)
+        self._users[credentials] = self._users.get(credentials, 0) + 1
+        return session
+
+    def view(self, credentials: Credentials | None) -> ClusterView:
+        """Return the cluster as a user sees it. All sessions of a user share it."""
+        view = self._views.get(credentials)
+        if view is None:
+            options = self.options
+            view = ClusterView(options.name_servers, options.access, credentials, self._now)
+            self._views[credentials] = view
+        return view
+
+    def _session_ended(self, session: ConsoleSession) -> None:
+        credentials = session.credentials
+        if credentials is None:
+            return
+        left = self._users.get(credentials, 1) - 1
+        if left > 0:
+            self._users[credentials] = left
+            return
+        self._users.pop(credentials, None)
+        if view := self._views.pop(credentials, None):
+            task = asyncio.ensure_future(view.close())
+            self._closing.add(task)
+            task.add_done_callback(self._closing.discard)
+
+
+def console_of(request: Request) -> Console:
+    """Return the console that serves a request."""
+    return cast("Console", request.app.state.console)
+
+
+def session_of(request: Request) -> ConsoleSession:
+    """Return the session of a request."""
+    return cast("ConsoleSession", request.state.session)
+
+
+def cluster_of(request: Request) -> ClusterView:
+    """Return the cluster as the visitor sees it."""
+    return console_of(request).view(session_of(request).credentials)
