@@ -63,6 +63,7 @@ NAVIGATION = {
         "docs/mqadmin",
         "docs/broker",
         "docs/broker-settings",
+        "docs/proxy-settings",
         "docs/requests",
         "docs/name-server",
         "docs/client",

@@ -6,19 +6,11 @@ their comments and docstrings.
 
 from __future__ import annotations
 
-import ast
-import inspect
-import re
 import sys
-import textwrap
-from collections.abc import Iterator
-from enum import Enum
-
-import msgspec
 
 from mqlake.broker.settings import BrokerSettings
+from mqlake.broker.settings_table import settings_table, table_rows
 from mqlake.replication.settings import ReplicationSettings
-from mqlake.store.bounds import allowed, effects
 from mqlake.store.settings import StoreSettings
 
 HEAD = """\
@@ -50,9 +42,6 @@ These settings of RocketMQ's are accepted without a warning, so that its propert
 change nothing.
 """
 
-_LINE = "| --- | --- | --- | --- | --- |"
-_GROUP = re.compile(r" {4}# (.+)")
-
 
 def page() -> str:
     """Return the page in Markdown."""
@@ -62,13 +51,10 @@ def page() -> str:
         parts.append(f"## {title}\n")
         groups: dict[str, list[str]] = {}
         for kind in of:
-            for group, rows in _groups(kind).items():
+            for group, rows in table_rows(kind, with_effect=True).items():
                 groups.setdefault(group, []).extend(rows)
         for group, rows in groups.items():
-            table = "\n".join(
-                ["| setting | default | allowed | takes effect | meaning |", _LINE, *rows]
-            )
-            parts.append(f"### {group}\n\n{table}\n")
+            parts.append(f"### {group}\n\n{settings_table(rows, with_effect=True)}\n")
     parts.append(_without_effect())
     return "\n".join(parts)
 
@@ -81,53 +67,6 @@ def _without_effect() -> str:
     rows = [f"| {', '.join(group)} | {reason} |" for reason, group in names.items()]
     table = "\n".join(["| setting | why |", "| --- | --- |", *rows])
     return f"## Without effect\n\n{_WITHOUT_EFFECT}\n{table}\n"
-
-
-def _groups(kind: type[StoreSettings]) -> dict[str, list[str]]:
-    """Return the rows of a table for each group of fields, by the comment above the group."""
-    fields = {field.name: field for field in msgspec.structs.fields(kind)}
-    source = textwrap.dedent(inspect.getsource(kind))
-    lines = inspect.getsource(kind).splitlines()
-    (definition,) = ast.parse(source).body
-    assert isinstance(definition, ast.ClassDef)
-    groups: dict[str, list[str]] = {}
-    for line, name, text in _fields(definition):
-        if name not in fields:
-            continue
-        above = (_GROUP.fullmatch(lines[at]) for at in range(line - 1, -1, -1))
-        group = next(match[1] for match in above if match)
-        field = fields[name]
-        cells = (
-            f"`{field.encode_name}`",
-            _default(field),
-            allowed(kind, name),
-            effects(kind)[name].value,
-        )
-        row = f"| {' | '.join(cells)} | {' '.join(text.split())} |"
-        groups.setdefault(group, []).append(row)
-    return groups
-
-
-def _fields(definition: ast.ClassDef) -> Iterator[tuple[int, str, str]]:
-    """Yield the line, the name and the text of each field."""
-    body = definition.body
-    for statement, following in zip(body, [*body[1:], None], strict=True):
-        if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
-            text = ""
-            if isinstance(following, ast.Expr) and isinstance(following.value, ast.Constant):
-                text = str(following.value.value)
-            yield statement.lineno - 1, statement.target.id, text
-
-
-def _default(field: msgspec.structs.FieldInfo) -> str:
-    value = field.default
-    if value is msgspec.NODEFAULT:
-        return "the host name"
-    if isinstance(value, Enum):
-        value = value.value
-    if isinstance(value, bool):
-        value = str(value).lower()
-    return f"`{value}`" if value != "" else ""
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ class GrpcLimits(NamedTuple):
     """Limits of the connections of one server.
 
     Attributes:
-        message: maximum bytes of a request to send messages, which have at most 4 MiB; upstream's
+        message: maximum bytes of a request to send messages; upstream's
             `grpcMaxInboundMessageSize`.
         other: maximum bytes of any other request.
         headers: maximum bytes of the headers of a call, decoded and as RFC 9113 counts them.

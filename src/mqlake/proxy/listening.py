@@ -8,12 +8,15 @@ from mqlake.grpc.limits import GrpcLimits
 from mqlake.grpc.server import GrpcServer
 from mqlake.metrics.metric import Sample
 from mqlake.proxy.service import GrpcService
+from mqlake.proxy.settings import ProxySettings
 from mqlake.remoting.metrics import calls
 from mqlake.remoting.tls.options import ServerTls
 from mqlake.store.bounds import networks
 
 _GRACE: Final = 3.0
 """Seconds that running calls have when the service stops."""
+_LARGEST: Final = 16
+"""Requests of the largest size for which there is memory."""
 
 
 class ListeningService:
@@ -28,7 +31,7 @@ class ListeningService:
         self._service = service
         self._server = GrpcServer(
             service.methods,
-            GrpcLimits(share=service.state.settings.max_address_share),
+            grpc_limits(service.state.settings),
             tls=tls,
             proxies=networks(balancers),
             on_finished=service.finished,
@@ -50,3 +53,16 @@ class ListeningService:
             Sample(calls.CLIENTS, len(self._service.state.clients)),
             *self._service.counts.samples(),
         ]
+
+
+def grpc_limits(settings: ProxySettings) -> GrpcLimits:
+    """Return limits of connections with which every message that is allowed can arrive."""
+    usual = GrpcLimits()
+    message = max(usual.message, 2 * settings.max_message_size)
+    return usual._replace(
+        message=message,
+        memory=max(usual.memory, _LARGEST * message),
+        calls=settings.grpc_max_concurrent_calls_per_connection,
+        idle=settings.grpc_client_idle_time_mills / 1000,
+        share=settings.max_address_share,
+    )

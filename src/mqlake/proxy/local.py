@@ -53,7 +53,7 @@ class LocalService:
         settings = broker.settings
         own = ProxySettings(
             **{name: getattr(settings, name) for name in _OF_BROKER},
-            max_message_size=min(settings.max_message_size, ProxySettings().max_message_size),
+            max_message_size=settings.max_message_size,
         )
         self._settings, self._brokers = settings, LocalBrokers(broker)
         clock, slow = broker.state.store.clock, settings.slow_request_millis
